@@ -62,16 +62,14 @@ def list_data(data_root: Path | None, prepared_root: Path | None, as_json: bool)
     """List every data set with its licence, size, state and source."""
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.files.folder import shorten
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, folder_of, state
+    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, state
     from clops_sweep.data.preparing.features import computed_features
 
     if data_root is not None and not data_root.is_dir():
         raise UsageError(f"--data-root {shorten(data_root)}: there is no such folder; give the one with the data sets")
     root = prepared_root or default_prepared_root()
     states = {name: state(name, prepared_root=root, data_root=data_root) for name in DATASETS}
-    features = {
-        name: list(dict.fromkeys(it.encoder for it in computed_features(folder_of(name, root)))) for name in DATASETS
-    }
+    features = {name: list(dict.fromkeys(it.encoder for it in computed_features(root / name))) for name in DATASETS}
     if as_json:
         said = ("name", "title", "size", "scenarios", "licence", "source")
         sets = [

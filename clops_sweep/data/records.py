@@ -176,11 +176,16 @@ class Common:
         """Return windows [m, samples] of one recording as stored, all channels of each moment together.
 
         Raises:
-            UsageError: samples are too small for float32; the message begins with `where`.
+            UsageError: samples are too small for float32, or no integers of 16 bits; the message begins with `where`.
         """
         if self.keeps(rate):
-            with np.errstate(over="ignore", under="ignore"):
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 frames = np.asarray(cut, self.stored_as)
+            if frames.dtype.kind == "i" and frames.dtype != cut.dtype and (frames != cut).any():
+                raise UsageError(
+                    f"{where}: is of {cut.dtype}; expected whole numbers of 16 bits, as the first recording has, or "
+                    "floats in all"
+                )
             if not frames.any() and cut.any():
                 raise UsageError(f"{where}: has samples that float32 rounds to 0; expected another unit")
         else:

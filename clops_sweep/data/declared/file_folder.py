@@ -7,8 +7,9 @@ import math
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from clops_sweep.data.declared.label_table import (
     grouped,
     located,
     of_header,
+    place_of,
     read_rows,
     short_name,
 )
@@ -50,8 +52,6 @@ _NO_SIGNALS = {
 """Words in the names of columns that are no signals, in lower case."""
 _IN_BRACKETS = re.compile(r"[\[(]\s*([^\[\]()]+?)\s*[\])]\s*$")
 """The unit in a column's name."""
-_NULLS = ("#N/A", "N/A", "NA", "NULL", "n/a", "null")
-"""Missing numbers, as pyarrow reads them; float() reads nan."""
 _MOST = 0.9
 """Share of equal steps from which a column is a time or a counter."""
 _Channels = tuple[str | int, ...] | None
@@ -63,20 +63,28 @@ _UNIX = 5e8
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SignalFile(Portion):
-    """A file of one recording; `wanted` are the channels, by name or position, None for all of an array.
+    """A file of one recording.
 
+    `wanted` are the channels, by name or position, None for all of an array, () for all of a text without names.
     `units` are those that the columns must have, if they say any.
     """
 
     wanted: tuple[str | int, ...] | None
     rate: float
     gain: NDArray[np.float64]
-    skip_lines: int = 0
+    skip_lines: int | None = None
     units: str | None = None
 
     def signal(self) -> Signal:
         """The samples of all channels."""
-        stored = read_signal(self.files[0], self.wanted, self.skip_lines, self.units)
+        file, lines = self.files[0], self.skip_lines or 0
+        stored = read_signal(file, self.wanted, lines, self.units)
+        if self.wanted == () and (named := _layout(file, lines).titles) != _numbered(len(named)):
+            raise UsageError(
+                f"{shorten(file)}: names its columns {shorten(', '.join(named))}; expected none, as in other files"
+            )
+        if file.suffix.lower() == ".csv" and self.skip_lines != 0:
+            _require_samples(file, stored, self.rate, lines, later=True)
         return Signal(stored[None], self.rate, self.gain, np.zeros(len(stored)))
 
 
@@ -98,7 +106,7 @@ def signal_files(
 ) -> tuple[Common, Sequence[Source], Columns]:
     """Return values common to the files, and the files; see `Recordings.from_folder`."""
     place = Path(folder)
-    if not isinstance(pattern, str) or (read is None and not pattern.endswith(_ENDINGS)):
+    if not isinstance(pattern, str) or (read is None and not pattern.lower().endswith(_ENDINGS)):
         raise checks.refused("pattern", f"one that ends in {', '.join(_ENDINGS)}, or read=function", pattern)
     if read is not None and not callable(read):
         raise checks.refused("read", "a function of a path that returns Recording(...)", read)
@@ -116,7 +124,10 @@ def signal_files(
         (file for _, file, _, _ in listed if file.is_file()),
         lambda file: _columns(file, checks.channels(channels), rate, skip_lines, said),
     )
-    gains = checks.gains(gain, len(columns))
+    gains, kinds = checks.gains(gain, len(columns)), {sample.dtype}
+    for _, file, _, _ in listed if sample.dtype.itemsize < 3 else ():
+        with suppress(UsageError):  # of a file that cannot be read, which is reported when it is
+            kinds.add(read_signal(file, None if file.suffix.lower() == ".npy" else wanted).dtype)
     recordings = [
         SignalFile(
             (name,),
@@ -126,7 +137,7 @@ def signal_files(
             wanted=wanted,
             rate=rate,
             gain=gains,
-            skip_lines=skip_lines or 0,
+            skip_lines=skip_lines,
             units=said,
         )
         for name, file, facts, intervals in listed
@@ -134,7 +145,8 @@ def signal_files(
     ]
     return (
         Common(
-            labels.classes, columns, units, labels.multi_label, stored_as(sample.dtype, windowing[2]), *windowing,
+            labels.classes, columns, units, labels.multi_label, stored_as(np.result_type(*kinds), windowing[2]),
+            *windowing,
             left_out=dict(labels.left_out),
         ),
         recordings,
@@ -199,32 +211,32 @@ def _columns(
 ) -> tuple[tuple[str, ...], tuple[str | int, ...] | None, NDArray[Any]]:
     """Return the names of the channels, what to read of each file, and the samples of this one."""
     wanted, lines = channels, skip_lines or 0
-    if file.suffix != ".npy":
-        titles = _layout(file, lines).titles
+    if file.suffix.lower() != ".npy":
+        titles, *_, unclear, _ = _layout(file, lines)
         wanted = channels or _signal_columns(file, titles, lines)
         names = tuple(titles[each] if isinstance(each, int) and each < len(titles) else str(each) for each in wanted)
         sample = read_signal(file, wanted, lines, units)
     else:
-        by_name = channels is not None and isinstance(channels[0], str)
-        sample = read_signal(file, None if by_name else channels)
-        names = tuple(f"channel {number + 1}" for number in range(len(sample)) if channels is None)
-        names = names or tuple(f"channel {each + 1}" if isinstance(each, int) else each for each in channels or ())
+        sample = read_signal(file, channels)
+        named = range(len(sample)) if channels is None else channels
+        names = tuple(f"channel {each + 1}" if isinstance(each, int) else each for each in named)
         if len(names) != len(sample):
             raise UsageError(
                 f"channels: there are {len(names)} where {shorten(file)} has {len(sample)}"
                 + checks.transposed(sample, len(names))
             )
-        wanted = None if by_name else channels
     if channels is None:
-        if len(sample) > sample.shape[1]:
-            raise UsageError(
-                f"{shorten(file)}: has {len(sample):,} channels of {sample.shape[1]:,} samples, as if its axes were "
-                "swapped; expected [channels, samples]: save its transpose, or name the channels"
-            )
+        _require_axes(file, sample)
         _require_signals(file, names, sample)
-    if file.suffix == ".csv" and skip_lines != 0:
-        _require_samples(file, sample, rate, lines)
-    return names, wanted, sample
+    if file.suffix.lower() == ".csv" and skip_lines != 0:
+        _require_samples(file, sample, rate, lines, unclear)
+    unnamed = channels is None and file.suffix.lower() == ".csv" and titles == _numbered(len(titles))
+    return names, () if unnamed else wanted, sample
+
+
+def _numbered(many: int) -> list[str]:
+    """Return the names of channels that have none."""
+    return [f"channel {number + 1}" for number in range(many)]
 
 
 def _signal_columns(file: Path, titles: Sequence[str], skip_lines: int) -> tuple[str, ...]:
@@ -234,6 +246,15 @@ def _signal_columns(file: Path, titles: Sequence[str], skip_lines: int) -> tuple
         numbers = read_signal(file, [0], skip_lines)[0]
         index = [*index, *(titles[:1] if np.array_equal(numbers, np.arange(len(numbers)) + numbers[0]) else [])]
     return tuple(checks.names(f"{shorten(file)}: columns", [title for title in titles if title not in index]))
+
+
+def _require_axes(file: Path, sample: NDArray[Any]) -> None:
+    """Raise a UsageError if there are more channels than samples."""
+    if len(sample) > sample.shape[1]:
+        raise UsageError(
+            f"{shorten(file)}: has {len(sample):,} channels of {sample.shape[1]:,} samples, as if its axes were "
+            "swapped; expected [channels, samples]: save its transpose, or name the channels"
+        )
 
 
 def _require_signals(file: Path, names: Sequence[str], sample: NDArray[Any]) -> None:
@@ -256,15 +277,23 @@ def _require_signals(file: Path, names: Sequence[str], sample: NDArray[Any]) -> 
             )
 
 
-def _require_samples(file: Path, sample: NDArray[Any], rate: float, skipped: int) -> None:
-    """Raise a UsageError if one of the first lines looks like a start time or the sampling rate."""
+def _require_samples(
+    file: Path, sample: NDArray[Any], rate: float, skipped: int, unclear: bool = False, later: bool = False
+) -> None:
+    """Raise a UsageError if one of the first lines looks like a start time, the sampling rate or names of columns.
+
+    In a later file, of many, a sample that happens to be the rate lies between others.
+    """
     last = sample[:, -1]
     for line in range(min(_FEW, sample.shape[1] - 1), 0, -1):
-        values = sample[:, line - 1]
-        if ((values == rate).all() and (last != rate).any()) or ((values >= _UNIX).all() and (last < _UNIX).all()):
+        values, rest = sample[:, line - 1], sample[:, line:]
+        between = later and (rest <= rate).any() and (rest >= rate).any()
+        is_rate = (values == rate).all() and (last != rate).any() and not between
+        if is_rate or ((values >= _UNIX).all() and (last < _UNIX).all()) or (unclear and line == 1):
+            remedy = "remove it, as in other files" if later else f"give skip_lines={skipped + line} to begin after it"
             raise UsageError(
-                f"{shorten(file)}: sample {line} is {values[0]:.16g}, which looks like a start time or a sampling "
-                f"rate; give skip_lines={skipped + line} to begin after it, or skip_lines=0 if it is a sample"
+                f"{shorten(file)}: sample {line} is {values[0]:.16g}, which looks like a start time, a sampling rate "
+                f"or a name; {remedy}, or give skip_lines=0 if it is a sample"
             )
 
 
@@ -277,23 +306,17 @@ def read_signal(
         UsageError: the file cannot be read, lacks a column, or says that a column is in another unit.
     """
     with one_sentence(path), open_regular(path):
-        if path.suffix == ".npy":
+        if path.suffix.lower() == ".npy":
             array, rows = _npy(path), [each for each in columns or () if isinstance(each, int)]
             if max(rows, default=-1) >= len(array):
                 raise UsageError(f"{shorten(path)}: has {len(array)} channels, counted from 0; expected {rows} in it")
+            if rows:
+                _require_axes(path, array)
             return np.asarray(checks.signal(shorten(path), array[rows] if rows else array))
         layout = _layout(path, skip_lines)
         titles = layout.titles
-        for name in columns or ():
-            if (name not in titles) if isinstance(name, str) else not 0 <= name < len(titles):
-                raise UsageError(
-                    f"{shorten(path)}: has no column {shown(name)}; it has {shorten(', '.join(titles)) or 'none'}"
-                )
-            if titles.count(str(name)) > 1:
-                raise UsageError(
-                    f"{shorten(path)}: has {titles.count(str(name))} columns {shown(name)}; rename one of them"
-                )
-        places = [titles.index(each) if isinstance(each, str) else each for each in columns or range(len(titles))]
+        many = len(titles)
+        places = [place_of(f"{shorten(path)}:", each, titles, many) for each in columns or range(many)]
         for place in places if units is not None and known(units) else ():
             given = layout.units[place]
             if known(given) and factor(given, str(units)) != 1:
@@ -301,23 +324,22 @@ def read_signal(
                     f"{shorten(path)}: column {shown(titles[place])} is in {given}, not in {units}; give its unit as "
                     "units, or the factor to units as gain"
                 )
-        try:
-            found = _parquet_columns(path, places) if path.suffix == ".parquet" else _csv(path, layout, places)
-            return np.asarray(checks.signal(shorten(path), np.stack(found)))
-        except (TypeError, ValueError) as error:
-            if isinstance(error, UsageError):
-                raise
-            raise UsageError(
-                f"{shorten(path)}: holds values that are not numbers; expected a column of numbers for each channel, "
-                "or channels=[...] with those that are"
-            ) from None
+        found = _parquet_columns(path, places) if path.suffix.lower() == ".parquet" else _csv(path, layout, places)
+        for place, column in zip(places, found, strict=True):
+            if column.dtype.kind not in "iufb":
+                raise UsageError(
+                    f"{shorten(path)}: column {shown(titles[place])} holds no numbers; give channels=[...] without it"
+                )
+        return np.asarray(checks.signal(shorten(path), np.stack(found)))
 
 
 def _npy(path: Path) -> NDArray[Any]:
     try:
         return np.atleast_2d(np.load(path, mmap_mode="r", allow_pickle=False))
     except (ValueError, EOFError):
-        raise UsageError(f"{shorten(path)}: not a whole array file; expected what numpy.save writes") from None
+        raise UsageError(
+            f"{shorten(path)}: not a whole array file of numbers; expected what numpy.save writes of x.astype(float)"
+        ) from None
 
 
 def _parquet(path: Path, read: Callable[[Any], Any]) -> Any:
@@ -338,51 +360,62 @@ def _parquet_columns(path: Path, places: Sequence[int]) -> list[NDArray[Any]]:
 
 def _pandas_index(path: Path) -> list[str]:
     """Return the columns of a Parquet file that are the index of a pandas table."""
-    said = _parquet(path, lambda file: file.schema_arrow.pandas_metadata) if path.suffix == ".parquet" else None
+    said = _parquet(path, lambda file: file.schema_arrow.pandas_metadata) if path.suffix.lower() == ".parquet" else None
     return [name for name in (said or {}).get("index_columns", ()) if isinstance(name, str)]
 
 
 class _Layout(NamedTuple):
-    """Columns of a table with their units ("" if not given), and how its text is written."""
+    """Columns of a table with their units ("" if not given), and how its text is written.
+
+    `unclear` tells that its first line may have names or samples; `unused` is 1 if lines end in a separator, else 0.
+    """
 
     titles: list[str]
     units: list[str]
     form: TextForm | None = None
     skipped: int = 0
+    unclear: bool = False
+    unused: int = 0
 
 
 def _layout(path: Path, skip_lines: int) -> _Layout:
     """Return the columns of a file; numbered if the first line of a CSV file has numbers.
 
     Lines of a CSV file that begin with # are skipped, but the last one may have the names. A line below the names has
-    units if it has no number where the next one has some.
+    units if it has no number where the next one has some. Names 0, 1, ..., as pandas gives them to an array, are only
+    sure above several columns of numbers that have all a point.
     """
-    form, skipped, units = None, skip_lines, list[str]()
-    if path.suffix == ".parquet":
+    form, skipped, units, unclear, unused = None, skip_lines, list[str](), False, 0
+    if path.suffix.lower() == ".parquet":
         titles = list(_parquet(path, lambda file: file.schema_arrow.names))
     else:
         form = text_form(path, skip_lines)
         comments = next(
-            (n for n, line in enumerate(form.lines) if line.strip() and not line.startswith("#")), len(form.lines)
+            (n for n, it in enumerate(form.lines) if it.strip() and not it.startswith(("#", "sep="))), len(form.lines)
         )
-        lines = [form.lines[comments - 1].lstrip("# ")] if comments else []
+        lines = [form.lines[comments - 1].lstrip("# ").removeprefix(f"sep={form.separator}")] if comments else []
         rows = csv.reader([*lines, *form.lines[comments:]], delimiter=form.separator)
         cells = [[cell.strip() for cell in row] for row in rows]
+        unused = int(all(len(row) > 1 and not row[-1] for row in cells[len(lines) :] if row))
+        cells = [row[: len(row) - unused] for row in cells]
         numeric = [[_number(cell, form.decimal) is not None for cell in row] for row in cells]
         if comments and (len(cells) < 2 or len(cells[0]) != len(cells[1]) or not all(numeric[1])):
             del cells[0], numeric[0]  # a comment, not the names
             comments += 1
         skipped += max(0, comments - 1)
         titles = cells[0] if cells else []
-        if all(numeric[0]) if numeric else True:
-            titles = [f"channel {number + 1}" for number in range(len(titles))]
+        counted = titles == [str(number) for number in range(len(titles))]
+        unclear = counted and (len(titles) < 2 or any(cell.lstrip("-").isdigit() for row in cells[1:] for cell in row))
+        if unclear or (all(numeric[0]) and not counted):
+            titles = _numbered(len(titles))
         else:
             skipped += 1
             below = zip(cells[1], numeric[2], strict=False) if len(cells) > 2 else ()
             if any(cell and number for cell, number in below) and not any(numeric[1]):
                 units, skipped = cells[1], skipped + 1
     named = [match[1] if (match := _IN_BRACKETS.search(title)) else "" for title in titles]
-    return _Layout(titles, [a or b.strip("[]() ") for a, b in zip_longest(named, units, fillvalue="")], form, skipped)
+    named = [a or b.strip("[]() ") for a, b in zip_longest(named, units, fillvalue="")]
+    return _Layout(titles, named, form, skipped, unclear, unused)
 
 
 def _csv(path: Path, layout: _Layout, places: Sequence[int]) -> list[NDArray[Any]]:
@@ -393,9 +426,11 @@ def _csv(path: Path, layout: _Layout, places: Sequence[int]) -> list[NDArray[Any
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    form, columns = layout.form, [str(place) for place in range(len(layout.titles))]
+    form, columns = layout.form, [str(place) for place in range(len(layout.titles) + layout.unused)]
     assert form is not None
-    wanted = [columns[place] for place in places]
+    wanted, unused = [columns[place] for place in places], columns[len(layout.titles) :]
+    # An empty line of one column is a missing sample, unless every other line is empty.
+    ignored = len(columns) > 1 or not any(one.strip() and other.strip() for one, other in pairwise(form.lines))
     try:
         table = arrow_csv.read_csv(
             path,
@@ -405,12 +440,15 @@ def _csv(path: Path, layout: _Layout, places: Sequence[int]) -> list[NDArray[Any
                 skip_rows=layout.skipped,
                 encoding=form.encoding.removesuffix("-sig"),
             ),
-            parse_options=arrow_csv.ParseOptions(delimiter=form.separator),
+            parse_options=arrow_csv.ParseOptions(delimiter=form.separator, ignore_empty_lines=ignored),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(wanted, pa.float64()), include_columns=wanted, decimal_point=form.decimal
+                column_types=dict.fromkeys(wanted, pa.float64()) | dict.fromkeys(unused, pa.null()),
+                include_columns=[*wanted, *unused],
+                decimal_point=form.decimal,
             ),
         )
-        return [table[name].to_numpy() for name in wanted]
+        found = [table[name].to_numpy() for name in wanted]
+        return found if ignored else [each[: np.flatnonzero(~np.isnan(each)).max(initial=-1) + 1] for each in found]
     except (pa.ArrowException, UnicodeError):
         raise UsageError(f"{shorten(path)}: {_fault(path, layout, places)}") from None
 
@@ -421,14 +459,14 @@ def _fault(path: Path, layout: _Layout, places: Sequence[int]) -> str:
     for number, cells in csv_lines(path, "expected a table of numbers", layout.form):
         if number <= layout.skipped:
             continue
-        if len(cells) != len(layout.titles):
-            return f"line {number} has {len(cells)} cells; expected {len(layout.titles)}"
+        if len(cells) != (expected := len(layout.titles) + layout.unused):
+            return f"line {number} has {len(cells)} cells; expected {expected}"
         for place in places:
             cell = cells[place].strip()
             if cell and _number(cell, layout.form.decimal) is None:
                 return (
                     f"line {number}, column {shown(layout.titles[place])}: {shown(cell)} is not a number; repair it, "
-                    "or give channels=[...] without this column"
+                    "put commas between columns, or give channels=[...] without this column"
                 )
     return "not a readable table of numbers; expected text with a line for each sample"
 
@@ -436,6 +474,6 @@ def _fault(path: Path, layout: _Layout, places: Sequence[int]) -> str:
 def _number(cell: str, decimal: str) -> float | None:
     """Return a cell as a number, NaN for a missing one; None if it is text."""
     try:
-        return math.nan if cell in _NULLS else float(cell.replace(decimal, "."))
+        return math.nan if cell in checks.NULLS else float(cell.replace(decimal, "."))
     except ValueError:
         return None

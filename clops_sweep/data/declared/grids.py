@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.declared.recording_checks import utc
 from clops_sweep.errors import UsageError, shown
+
+_MOST = 100
+"""Samples of the grid for each given one from which times in seconds are taken for milliseconds."""
 
 
 def at_rate(channel: NDArray[Any], rate: float, wanted: float) -> NDArray[Any]:
@@ -25,10 +30,13 @@ def on_grid(array: NDArray[Any], timestamps: Any, rate: float, where: str = "") 
     """Return samples [channels, samples] of given times at a constant rate, by linear interpolation; NaN in gaps.
 
     Raises:
-        UsageError: there is not one time for each sample, or the times do not rise.
+        UsageError: there is not one time for each sample, the times do not rise, or they are no seconds.
     """
     plain = np.asarray(timestamps)
-    if plain.dtype.kind == "M":
+    if plain.dtype.kind == "O" and all(isinstance(each, datetime) for each in timestamps):
+        plain = np.array([utc(each) for each in timestamps], "datetime64[us]")
+    seconds = plain.dtype.kind != "M"
+    if not seconds:
         plain = (plain - plain[0]) / np.timedelta64(1, "s")
     if plain.shape != array.shape[1:] or plain.dtype.kind not in "iuf":
         raise UsageError(
@@ -43,10 +51,16 @@ def on_grid(array: NDArray[Any], timestamps: Any, rate: float, where: str = "") 
             f"{where}timestamps: sample {place + 1} (from 0) is {steps[place]:g} s after the one before; expected "
             "times that rise"
         )
+    usual = float(np.median(steps))
+    if usual * rate > _MOST and seconds:
+        raise UsageError(
+            f"{where}timestamps: rise by {usual:g} s where {rate:g} Hz is {1 / rate:g} s; expected seconds, not "
+            "milliseconds, or dates"
+        )
     grid = np.arange(int(times[-1] * rate + 1e-6) + 1) / rate
     found = np.stack([np.interp(grid, times, channel) for channel in array])
     left = np.clip(np.searchsorted(times, grid + 1e-9, "right") - 1, 0, len(steps) - 1)
-    in_gap = (steps > 2 * max(float(np.median(steps)), 1 / rate))[left]
+    in_gap = (steps > 2 * max(usual, 1 / rate))[left]
     at_sample = (np.abs(grid - times[left]) < 1e-9) | (np.abs(grid - times[left + 1]) < 1e-9)
     found[:, in_gap & ~at_sample] = np.nan
     return found

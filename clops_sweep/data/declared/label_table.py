@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.portions import Columns
-from clops_sweep.data.files.csv_table import csv_lines
+from clops_sweep.data.files.csv_table import csv_lines, text_form
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, shown
 
@@ -115,7 +115,7 @@ def read_rows(
     if not rows:
         raise UsageError(f"{what}: the table has no rows; expected one for each recording")
     width = len(rows[0][1])
-    places = {argument: _place(what, argument, column, titles, width) for argument, column in wanted.items()}
+    places = {argument: place_of(f"{argument}: {what}", column, titles, width) for argument, column in wanted.items()}
     for number, cells in rows:
         if len(cells) != width:
             raise UsageError(f"{what}: line {number} has {len(cells)} cells; expected {width}")
@@ -126,6 +126,8 @@ def read_rows(
                     "or give table=pandas.read_csv(..., encoding=...)"
                 )
     found = [{arg: checks.identifier(arg, cells[place]) for arg, place in places.items()} for _, cells in rows]
+    for row in found if path and text_form(path).decimal == "," else ():
+        row.update({argument: row[argument].replace(",", ".") for argument in row.keys() & {"start", "end"}})
     flags = {argument: str(column) for argument, column in wanted.items() if argument.startswith("label[")}
     for (number, _), row in zip(rows, found, strict=True) if flags else ():
         given = {column: row.pop(argument) for argument, column in flags.items()}
@@ -138,21 +140,21 @@ def read_rows(
     return path, found
 
 
-def _place(what: str, argument: str, column: Column, titles: Sequence[str], width: int) -> int:
-    if isinstance(column, str):
-        if column not in titles:
-            raise UsageError(
-                f"{argument}: {what} has no column {shown(column)}; it has {shorten(', '.join(titles)) or 'none'} "
-                f"(use positions for a table without header, as in {argument.partition('[')[0]}=1)"
-            )
-        if titles.count(column) > 1:
-            raise UsageError(
-                f"{argument}: {what} has {titles.count(column)} columns {shown(column)}; rename one of them"
-            )
-        return titles.index(column)
-    if not 0 <= column < width:
-        raise UsageError(f"{argument}: {what} has no column {column}; it has {width}, counted from 0")
-    return column
+def place_of(where: str, column: Column, titles: Sequence[str], width: int) -> int:
+    """Return the position of a column.
+
+    Raises:
+        UsageError: there is none, or several have its name; the message begins with `where`.
+    """
+    found = [n for n, it in enumerate(titles[:width] if isinstance(column, str) else range(width)) if it == column]
+    if not found:
+        raise UsageError(
+            f"{where} has no column {shown(column)}; it has "
+            + (shorten(", ".join(titles)) or (f"{width} without names; use positions, from 0" if width else "none"))
+        )
+    if len(found) > 1:
+        raise UsageError(f"{where} has {len(found)} columns {shown(column)}; rename one of them")
+    return found[0]
 
 
 class Labels:
@@ -175,7 +177,7 @@ class Labels:
             raise checks.refused("separator", 'text such as ","', separator)
         self._separator, self.multi_label = separator, separator is not None
         if classes is None:
-            found = sorted({each for text in written for each in self._parted(text) if each})
+            found = sorted({each for text in written for each in self._parted(text) if each not in ("", *checks.NULLS)})
             if not found:
                 raise UsageError("classes: expected the labels to use, because no table or header lists them")
             classes = found
@@ -232,7 +234,9 @@ def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequenc
         return [row[argument] for row in rows] if argument in rows[0] else None
 
     names = [row["name"] for row in rows]
-    if (alone := next((row["name"] for row in rows if not row.get("patient", "-")), None)) is not None:
+    if (
+        alone := next((row["name"] for row in rows if row.get("patient", "-") in ("", *checks.NULLS)), None)
+    ) is not None:
         raise UsageError(f"patient: recording {shown(alone)} has none; expected one for each recording")
 
     def listed(kind: str) -> dict[str, list[str] | None]:
@@ -295,7 +299,7 @@ def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:
     twice: set[str] = set()
     for file in files:
         path = PurePosixPath(file.relative_to(folder).as_posix())
-        for key in {str(path), str(path.with_suffix("")), path.name, path.stem}:
+        for key in {str(path), str(path.with_suffix("")), path.name, path.stem, checks.identifier("name", path.stem)}:
             if found.setdefault(key, file) is not file:
                 twice.add(key)
     return {key: file for key, file in found.items() if key not in twice}

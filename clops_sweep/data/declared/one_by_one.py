@@ -174,8 +174,6 @@ def item(
             f"signal: has {len(array)} channels; expected {len(common.channels)}, as there are in channels"
             + checks.transposed(array, len(common.channels))
         )
-    if common.stored_as is np.int16 and stored_as(array.dtype, common.rate) is not np.int16:
-        raise UsageError(f"signal: is of {array.dtype}; expected whole numbers of 16 bits, as the first recording has")
     if not np.ndim(usual) and rate != usual and common.rate is None:
         raise UsageError(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
     if columns is None:
@@ -194,10 +192,9 @@ def _facts(recording: Recording, place: str, common: Common, first: Recording) -
         raise UsageError("label: expected one label, or 0 and 1 for each class, for all recordings alike")
     if recording.label is None and recording.intervals is None:
         raise UsageError("label: is missing; expected one, or intervals")
-    if (recording.patient is None) != (first.patient is None):
-        raise UsageError("patient: expected names or numbers for all recordings, or for none")
-    if (recording.time is None) != (first.time is None):
-        raise UsageError("time: expected a date for all recordings, or for none")
+    for argument, what in (("patient", "names or numbers"), ("time", "a date")):
+        if (getattr(recording, argument) is None) != (getattr(first, argument) is None):
+            raise UsageError(f"{argument}: expected {what} for all recordings, or for none")
     named = {}
     for argument in ("domains", "groups"):
         given, expected = getattr(recording, argument), getattr(first, argument) or {}

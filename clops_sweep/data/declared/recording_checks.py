@@ -29,8 +29,14 @@ UNKNOWN: Final = "unknown"
 _NOTHING: Final = ("", "nan", "NaN", "NaT", "<NA>")
 """Text of missing values."""
 _MISSING: Final = (*_NOTHING, "None")
+NULLS: Final = ("#N/A", "#NA", "N/A", "NA", "NULL", "n/a", "null")
+"""Further words for missing values, as pyarrow reads them; a domain, such as North America, may be one."""
 _WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]*)\.0+")
 """A whole number that a table of floats became when it was written."""
+_DAY: Final = re.compile(r"^(\d{4})(\d\d)(\d\d)$")
+"""A date that numpy would take for a year."""
+_YEARS: Final = (np.datetime64("1000", "s"), np.datetime64("10000", "s"))
+"""Begin and end of the years that dates may have: a number of days or seconds is no year."""
 _RESERVED: Final = ("lead", "channel")
 _ROWS_OF_REPORTS: Final = ("all", "class", "task")
 """Names of other rows of update reports, which groups cannot have."""
@@ -175,7 +181,7 @@ def signal(argument: str, value: Any) -> NDArray[Any]:
     if array.ndim != 2 or not array.shape[0]:
         raise UsageError(f"{argument}: expected [channels, samples], not the shape {list(array.shape)}")
     if array.shape[1] < 2:
-        swapped = "; transpose it to [channels, samples]" if len(array) > 1 else ""
+        swapped = "; transpose it to [channels, samples]" if len(array) > 1 == array.shape[1] else ""
         raise UsageError(f"{argument}: has {array.shape[1]} samples; expected two at least{swapped}")
     return array
 
@@ -269,8 +275,8 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
         raise
     except Exception:  # an integer with thousands of digits, or a user-defined class
         raise refused(argument, "names that can be printed", value) from None
-    if not found or not found.isprintable() or (whole and found in _MISSING):
-        raise refused(argument, "names that can be printed", found or value)
+    if not found or not found.isprintable() or (whole and found in (*_MISSING, *NULLS, "none")):
+        raise refused(argument, "names that can be printed, none of them missing", found or value)
     if "\ufffd" in found:
         raise refused(argument, "text that was decoded without loss (read it in its own encoding)", found)
     return found
@@ -300,16 +306,20 @@ def identifier(argument: str, value: Any) -> str:
 def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
     """Validate dates [n]."""
     unmasked(argument, value)
+    listed = list[Any]()
     try:
         plain = np.asarray(value)
         if plain.dtype.kind in "iuf":  # numpy would take a year for a second of 1970
             raise TypeError
-        listed = [] if plain.dtype.kind == "M" or plain.ndim != 1 else plain.tolist()
-        known = [_utc(each) for each in listed]
+        if plain.dtype.kind != "M" and plain.ndim == 1:
+            listed = [_DAY.sub(r"\1-\2-\3", each) if isinstance(each, str) else each for each in plain.tolist()]
+        known = [utc(each) for each in listed]
         found = np.asarray(known if listed else value, "datetime64[s]")
+        if ((found < _YEARS[0]) | (found >= _YEARS[1])).any():
+            raise ValueError
     except (TypeError, ValueError, OverflowError):
         what = f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64'
-        raise UsageError(what + _no_date(value)) from None
+        raise UsageError(what + _no_date(listed)) from None
     if found.shape != (count,):
         raise UsageError(f"{argument}: have the shape {list(found.shape)}; expected one for each of {count} recordings")
     if len({one is other for one, other in zip(listed, known, strict=True)}) > 1:
@@ -319,7 +329,7 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
     return found
 
 
-def _utc(value: Any) -> Any:
+def utc(value: Any) -> Any:
     """Return a date with a time zone in UTC, without the zone; any other value as it is."""
     try:
         date = datetime.fromisoformat(value) if isinstance(value, str) else value
@@ -329,12 +339,14 @@ def _utc(value: Any) -> Any:
     return date.astimezone(UTC).replace(tzinfo=None) if zoned else value
 
 
-def _no_date(value: Any) -> str:
-    """Return the first text that is not a date."""
-    for each in value if isinstance(value, list) else ():
+def _no_date(value: Sequence[Any]) -> str:
+    """Return the first entry that is not a date."""
+    for each in value:
         try:
-            np.datetime64(each, "s")
+            known = bool(_YEARS[0] <= np.datetime64(utc(each), "s") < _YEARS[1])
         except (TypeError, ValueError):
+            known = False
+        if not known:
             return f", not {shown(each)}"
     return ""
 

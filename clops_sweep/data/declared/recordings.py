@@ -84,13 +84,12 @@ class Recordings:
         factor = checks.gains(gain, len(channel_names))
         checks.together(class_names, self.columns)
         kinds = {array.dtype for array in arrays} if isinstance(arrays, list) else {arrays.dtype}
-        narrow = all(stored_as(kind, windowing[2]) is np.int16 for kind in kinds)
         self.common = Common(
             class_names,
             channel_names,
             checks.units(units),
             self.columns.labels is not None and self.columns.labels.ndim == 2,
-            np.int16 if narrow else np.float32,
+            stored_as(np.result_type(*kinds), windowing[2]),
             *windowing,
             **checks.of_windows(missing, gaps),
         )

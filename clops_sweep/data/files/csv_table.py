@@ -20,6 +20,8 @@ _FORM_LINES: Final = 20
 _MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _ZEROS: Final = 0.25
 """Share of zero bytes from which text without a mark is UTF-16."""
+_EXCEL: Final = "sep="
+"""Begin of a first line that tells Excel the separator."""
 _QUOTED: Final = re.compile(r'"[^"]*"')
 _WITH_COMMA: Final = re.compile(r"-?[0-9]*,[0-9]+")
 _WITH_POINT: Final = re.compile(r"-?[0-9]*\.[0-9]+")
@@ -47,18 +49,18 @@ def text_form(path: Path, skip_lines: int = 0) -> TextForm:
     if encoding == "utf-8-sig" and (at_odd := start[1::2].count(0)) + start[::2].count(0) > _ZEROS * len(start):
         encoding = "utf-16-le" if at_odd else "utf-16-be"
     whole = start.decode(encoding, errors="replace").splitlines()
-    lines = (whole if len(start) < _FORM_BYTES else whole[:-1] or whole)[skip_lines:][:_FORM_LINES]
-    bare = [_QUOTED.sub("", line) for line in lines if line.strip()]
+    lines = (whole if len(start) < _FORM_BYTES else whole[:-1] or whole)[skip_lines:]
+    bare = [_QUOTED.sub("", line) for line in lines[:_FORM_LINES] if line.strip() and not line.startswith(_EXCEL)]
     regular = [
         each for each in "\t;|," if bare and bare[0].count(each) and
         2 * sum(line.count(each) == bare[0].count(each) for line in bare) > len(bare)
     ]  # fmt: skip
     separator = regular[0] if regular else ","
-    cells = [cell.strip() for line in bare for cell in line.split(separator)]
+    cells = [cell.strip() for row in csv.reader(lines, delimiter=separator) for cell in row]
     comma = separator != "," and any(map(_WITH_COMMA.fullmatch, cells)) and not any(map(_WITH_POINT.fullmatch, cells))
     if "," in regular and not comma:
         separator = ","
-    return TextForm(encoding, separator, "," if comma else ".", lines)
+    return TextForm(encoding, separator, "," if comma else ".", lines[:_FORM_LINES])
 
 
 def csv_lines(path: Path, remedy: str, form: TextForm | None = None) -> list[tuple[int, list[str]]]:
@@ -75,7 +77,8 @@ def csv_lines(path: Path, remedy: str, form: TextForm | None = None) -> list[tup
             with open_regular(path) as binary:
                 text = io.TextIOWrapper(binary, encoding=form.encoding, errors="replace", newline="")
                 reader = csv.reader(text, delimiter=form.separator)
-                return [(reader.line_num, cells) for cells in reader if cells]
+                rows = [(reader.line_num, cells) for cells in reader if cells]
+                return rows[1:] if rows and rows[0][1][0].startswith(_EXCEL) else rows
     except csv.Error as error:
         raise UsageError(f"{shorten(path)}: not a readable table ({error}); {remedy}") from None
 

@@ -100,7 +100,7 @@ class Manifest:
         """Return the manifest as JSON, one line per entry; indenting 100,000s of names would take too long."""
         files = {name: asdict(record) for name, record in self.files.items()}
         entries = {**vars(self), "files": files, "info": None if self.info is None else asdict(self.info)}
-        entries[CHECKSUM] = _checksum(entries)
+        entries[CHECKSUM] = hash_of(**entries)
         lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in entries.items()]
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
@@ -123,18 +123,13 @@ def read_manifest(folder: Path) -> Manifest | None:
     try:
         if values["format_version"] != FORMAT_VERSION:
             return None
-        if values.pop(CHECKSUM) != _checksum(values):
+        if values.pop(CHECKSUM) != hash_of(**values):
             raise DamagedStore(f"{path}: its content has changed since it was written; {remedy(folder)}")
         return TypeAdapter(Manifest).validate_python(values)
     except DamagedStore:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):
         raise DamagedStore(f"{path}: entries of the manifest are missing; {remedy(folder)}") from None
-
-
-def _checksum(entries: Mapping[str, Any]) -> str:
-    """SHA-256 of all other entries, which detects an edited manifest."""
-    return hash_of(**entries)
 
 
 def check_sizes(folder: Path, manifest: Manifest) -> None:

@@ -56,11 +56,6 @@ def default_prepared_root() -> Path:
     return user_cache_path("clops-sweep", appauthor=False) / "prepared"
 
 
-def folder_of(name: str, prepared_root: Path) -> Path:
-    """Return the folder for the frames of a data set under `prepared_root`, which need not exist."""
-    return prepared_root / name
-
-
 def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet | None:
     """Return the prepared folder of a data set; None without a prepared folder of this version.
 
@@ -69,7 +64,7 @@ def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     Raises:
         DamagedStore: a file is missing or has another size than was written.
     """
-    folder = folder_of(name, prepared_root)
+    folder = prepared_root / name
     manifest = read_manifest(folder)
     if manifest is None:
         return None
@@ -88,7 +83,7 @@ def know(name: str, prepared_root: Path) -> None:
     if name in DATASETS:
         return
     with contextlib.suppress(UsageError):
-        manifest = read_manifest(folder_of(name, prepared_root))
+        manifest = read_manifest(prepared_root / name)
         info = None if manifest is None else manifest.dataset_info()
         if info is not None:
             DATASETS.register(info)

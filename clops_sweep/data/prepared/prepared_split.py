@@ -61,7 +61,7 @@ def split_at_hand(
     if solved is not None:
         return solved
     index = frame_index(prepared)
-    per_patient = _data_set(prepared).quick_split(index, seed)
+    per_patient = DataSet(prepared.manifest.name, prepared.manifest.options).quick_split(index, seed)
     return None if per_patient is None else _of_frames(per_patient, index)
 
 

@@ -24,7 +24,6 @@ from clops_sweep.data.prepared.normalization import normalized_gain_offset
 from clops_sweep.data.prepared.prepared_folder import (
     PreparedSet,
     default_prepared_root,
-    folder_of,
     mapped_frames,
     prepared_set,
     required_set,
@@ -77,7 +76,7 @@ def prepare(
         if prepared is None or anew or not (options is None or prepared.manifest.options == data.chosen):
             from clops_sweep.data.preparing.preparation import make_prepared_folder
 
-            folder = folder_of(name, prepared_root)
+            folder = prepared_root / name
             try:
                 make_prepared_folder(data, folder, data_root, progress=progress, on_error=on_error, workers=workers)
             except MemoryError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from glob import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -41,9 +42,10 @@ CLASSES: Final = tuple(RHYTHMS)
 def cardiology(data_root: Path | None) -> list[Source]:
     """Find all `*.ecg` and `*_grp*.episodes.json`, also in subfolders; a file without its partner is a record too."""
     folder = find_folder(data_root, DATASETS["cardiology"].folders, "cardiology", ("**/*.ecg",), ("*.ecg",))
-    labelled = {_signal_of(path) for path in visible(folder.rglob("*_grp*.episodes.json"), folder)}
+    episodes = visible(folder.rglob("*_grp*.episodes.json"), folder)
+    labelled = {path.with_name(f"{path.name.rpartition('_grp')[0]}.ecg") for path in episodes}
     return [
-        CardiologyRecord((path.stem,), (path, *sorted(path.parent.glob(f"{_escaped(path.stem)}_grp*.episodes.json"))))
+        CardiologyRecord((path.stem,), (path, *sorted(path.parent.glob(f"{escape(path.stem)}_grp*.episodes.json"))))
         for path in sorted({*visible(folder.rglob("*.ecg"), folder)} | labelled)
     ]
 
@@ -119,15 +121,10 @@ def read_episodes(path: Path, samples: int) -> list[tuple[int, str]]:
 
 def _refuse_gaps(path: Path, episodes: Sequence[tuple[int, int, str]], samples: int) -> None:
     for onset, offset, _ in episodes:
-        if onset < 0 or offset > samples:
+        if onset < 0 or offset > samples or offset < onset:
+            what = "ends before it begins" if onset >= 0 and offset <= samples else f"in a recording of {samples}"
             raise UsageError(
-                f"{shorten(path)}: an episode from sample {onset} to {offset} in a recording of {samples}; "
-                "correct the episodes"
-            )
-        if offset < onset:
-            raise UsageError(
-                f"{shorten(path)}: an episode from sample {onset} to {offset} ends before it begins; "
-                "correct the episodes"
+                f"{shorten(path)}: an episode from sample {onset} to {offset} {what}; correct the episodes"
             )
     reached = 0
     for onset, offset, _ in [*episodes, (samples + 1, samples + 1, "")]:
@@ -143,12 +140,3 @@ def _whole(value: Any) -> int:
     if isinstance(value, bool) or int(value) != value:
         raise TypeError(value)
     return int(value)
-
-
-def _signal_of(episodes: Path) -> Path:
-    return episodes.with_name(f"{episodes.name.rpartition('_grp')[0]}.ecg")
-
-
-def _escaped(name: str) -> str:
-    """Return a file name as a glob pattern that matches it alone."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in name)

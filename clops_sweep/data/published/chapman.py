@@ -84,7 +84,7 @@ class ChapmanRecord(Source):
             if not is_file(file):
                 missing = f"{shorten(file)}: the recording is missing, and {DIAGNOSTICS} lists it"
                 raise UsageError(f"{missing}; download it again")
-            rhythm, time = self.rhythm, acquired(self.record, file)
+            leads, rhythm, time = read_csv(file), self.rhythm, acquired(self.record, file)
         else:
             header = read_header(file)
             require_rate(header, RATE)
@@ -95,15 +95,11 @@ class ChapmanRecord(Source):
                 raise UsageError(
                     f"{shorten(file)}: rhythms of several groups ({', '.join(sorted(found))}); expected one"
                 )
-            rhythm, time = next(iter(rhythms), ""), None
+            rhythm, time, stored = next(iter(rhythms), ""), None, read_stored(header)
+            leads = np.stack([1000 * physical(stored, header, lead) for lead in order])  # in microvolts
         if rhythm not in GROUPS:
             what = f"rhythm {rhythm!r} is unknown" if rhythm else "no rhythm is given for this recording"
             raise UsageError(f"{shorten(file)}: {what}; expected one of {', '.join(GROUPS)}")
-        if file.suffix == ".csv":
-            leads = read_csv(file)
-        else:
-            stored = read_stored(header)
-            leads = np.stack([1000 * physical(stored, header, lead) for lead in order])  # in microvolts
         label = CLASSES.index(GROUPS[rhythm])
         windows = whole_windows(common, leads.shape[1], SAMPLES, label, patient=self.record, time=time)
         return Frames.resampled(windows, windows.cut(leads), GRID, samples_digest(leads))

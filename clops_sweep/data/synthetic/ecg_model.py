@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 LEAD_NAMES: Final = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 
-_DOWER: Final = {
+DOWER: Final = {
     "I": (0.632, -0.235, 0.059),
     "II": (0.235, 1.066, -0.132),
     "V1": (-0.515, 0.157, -0.917),
@@ -28,19 +28,10 @@ _DOWER: Final = {
     "V5": (1.125, 0.127, -0.086),
     "V6": (0.831, 0.076, 0.230),
 }
+"""The independent leads from dipole components X (left), Y (down), Z (back)."""
 
 _REACH: Final = 4.0
 """Standard deviations after which a bump is cut off (3e-4 of its height)."""
-
-
-def lead_matrix() -> NDArray[np.float64]:
-    """Matrix [12, 3] from dipole components X (left), Y (down), Z (back) to leads, in the order of LEAD_NAMES."""
-    rows = {name: np.array(row) for name, row in _DOWER.items()}
-    rows["III"] = rows["II"] - rows["I"]
-    rows["aVR"] = -(rows["I"] + rows["II"]) / 2
-    rows["aVL"] = (rows["I"] - rows["III"]) / 2
-    rows["aVF"] = (rows["II"] + rows["III"]) / 2
-    return np.array([rows[name] for name in LEAD_NAMES])
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +46,6 @@ class Beat:
     width: NDArray[np.float64]
     dipole: NDArray[np.float64]
     follows_rate: NDArray[np.bool_]
-
-    def without(self, wave: int) -> Beat:
-        """Return the beat without one wave."""
-        return self.scaled(wave, 0.0)
 
     def scaled(self, wave: int, factor: float) -> Beat:
         """Return the beat with one wave's amplitude multiplied."""
@@ -76,40 +63,38 @@ class Beat:
 P, Q, R, S, T = range(5)
 
 
-def normal_beat() -> Beat:
-    """Return a sinus beat of textbook proportions: P before a narrow QRS, T after it."""
-    return Beat(
-        centre=np.array([-0.165, -0.028, 0.0, 0.028, 0.270]),
-        width=np.array([0.022, 0.009, 0.011, 0.011, 0.050]),
-        dipole=np.array(
-            [
-                [0.06, 0.12, 0.01],
-                [-0.10, -0.04, -0.12],
-                [0.85, 0.95, 0.30],
-                [-0.10, -0.16, 0.35],
-                [0.22, 0.26, -0.10],
-            ]
-        ),
-        follows_rate=np.array([False, False, False, False, True]),
-    )
+NORMAL_BEAT: Final = Beat(
+    centre=np.array([-0.165, -0.028, 0.0, 0.028, 0.270]),
+    width=np.array([0.022, 0.009, 0.011, 0.011, 0.050]),
+    dipole=np.array(
+        [
+            [0.06, 0.12, 0.01],
+            [-0.10, -0.04, -0.12],
+            [0.85, 0.95, 0.30],
+            [-0.10, -0.16, 0.35],
+            [0.22, 0.26, -0.10],
+        ]
+    ),
+    follows_rate=np.array([False, False, False, False, True]),
+)
+"""A sinus beat of textbook proportions: P before a narrow QRS, T after it."""
 
 
-def ventricular_beat() -> Beat:
-    """Return a beat that starts in a ventricle: no P, a wide QRS on another axis, a T of opposite sign."""
-    return Beat(
-        centre=np.array([-0.165, -0.050, 0.0, 0.060, 0.300]),
-        width=np.array([0.022, 0.024, 0.032, 0.034, 0.060]),
-        dipole=np.array(
-            [
-                [0.0, 0.0, 0.0],
-                [-0.10, -0.20, 0.10],
-                [0.55, 1.25, -0.60],
-                [-0.30, -0.35, 0.40],
-                [-0.25, -0.45, 0.25],
-            ]
-        ),
-        follows_rate=np.array([False, False, False, False, True]),
-    )
+VENTRICULAR_BEAT: Final = Beat(
+    centre=np.array([-0.165, -0.050, 0.0, 0.060, 0.300]),
+    width=np.array([0.022, 0.024, 0.032, 0.034, 0.060]),
+    dipole=np.array(
+        [
+            [0.0, 0.0, 0.0],
+            [-0.10, -0.20, 0.10],
+            [0.55, 1.25, -0.60],
+            [-0.30, -0.35, 0.40],
+            [-0.25, -0.45, 0.25],
+        ]
+    ),
+    follows_rate=np.array([False, False, False, False, True]),
+)
+"""A beat that starts in a ventricle: no P, a wide QRS on another axis, a T of opposite sign."""
 
 
 def draw_beats(

@@ -20,7 +20,7 @@ from clops_sweep.data.catalog import Rules
 from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.frames import FRAME_LENGTH, TEST, TRAINING, VALIDATION
 from clops_sweep.data.records import Common, Frames, Index, Source
-from clops_sweep.data.synthetic.ecg_model import LEAD_NAMES, lead_matrix
+from clops_sweep.data.synthetic.ecg_model import DOWER, LEAD_NAMES
 from clops_sweep.data.synthetic.episodes import AMBULATORY, ARTEFACT_LEVEL, CLINIC, Difficulty, draw_dipole
 from clops_sweep.data.synthetic.rhythms import FRAME_SECONDS, RHYTHMS, Patient, draw_patient
 
@@ -171,16 +171,10 @@ def synthetic_paper(data_root: Path | None) -> list[Source]:
     return _generated(paper_population(), AMBULATORY)
 
 
-def _derivation() -> NDArray[np.float64]:
-    """Matrix [12, 8] from the independent leads (I, II, V1..V6) to all: Einthoven's and Goldberger's laws."""
-    leads = np.zeros((12, 8))
-    leads[:6, :2] = [(1, 0), (0, 1), (-1, 1), (-0.5, -0.5), (1, -0.5), (-0.5, 1)]
-    leads[6:, 2:] = np.eye(6)
-    return leads
-
-
-_INDEPENDENT: Final = lead_matrix()[[0, 1, 6, 7, 8, 9, 10, 11]]
-_ALL_FROM_INDEPENDENT: Final = _derivation()
+_LIMBS: Final = np.array([(1, 0), (0, 1), (-1, 1), (-0.5, -0.5), (1, -0.5), (-0.5, 1)])
+"""Matrix [6, 2] from I and II to the limb leads: Einthoven's and Goldberger's laws."""
+_INDEPENDENT: Final = np.array([*DOWER.values()])
+_ALL_FROM_INDEPENDENT: Final = np.block([[_LIMBS, np.zeros((6, 6))], [np.zeros((6, 2)), np.eye(6)]])
 
 
 def record_frame(

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.synthetic.ecg_model import Beat, P, R, T, normal_beat, ventricular_beat
+from clops_sweep.data.synthetic.ecg_model import NORMAL_BEAT, VENTRICULAR_BEAT, Beat, P, R, T
 
 FRAME_SECONDS: Final = 5.0
 LEAD_IN: Final = 1.0
@@ -45,8 +45,8 @@ class Patient:
 def draw_patient(stream: Stream) -> Patient:
     """Draw a patient with an individual heart axis, wave shapes, resting rate and noise level."""
     return Patient(
-        sinus=_aberrant(_personal(normal_beat(), stream), stream),
-        ectopic=_personal(ventricular_beat(), stream),
+        sinus=_aberrant(_personal(NORMAL_BEAT, stream), stream),
+        ectopic=_personal(VENTRICULAR_BEAT, stream),
         interval=float(np.clip(stream.normal(0.82, 0.12), 0.6, 1.1)),
         variability=float(stream.uniform(0.02, 0.06)),
         fibrillation=stream.normal(0, 1, 3) * 0.04 + np.array([0.06, 0.10, -0.06]),
@@ -137,7 +137,7 @@ def normal_sinus(patient: Patient, stream: Stream) -> Strip:
 def atrial_fibrillation(patient: Patient, stream: Stream) -> Strip:
     """AFIB: no P waves, fast and irregular RR intervals; `episodes` adds the fibrillatory waves."""
     mean = patient.interval * stream.uniform(0.55, 0.9)
-    return _repeated(patient.sinus.without(P), mean, stream.uniform(0.10, 0.24), stream)
+    return _repeated(patient.sinus.scaled(P, 0.0), mean, stream.uniform(0.10, 0.24), stream)
 
 
 def second_degree_block(patient: Patient, stream: Stream) -> Strip:
@@ -159,7 +159,7 @@ def premature_beat(patient: Patient, stream: Stream) -> Beat:
     return patient.ectopic.scaled(R, stream.uniform(0.8, 1.6))
 
 
-def premature(patient: Patient, stream: Stream, every: int) -> Strip:
+def _premature(patient: Patient, stream: Stream, every: int) -> Strip:
     """BIGEMINY, TRIGEMINY: every second or third beat is premature and ventricular, followed by a pause."""
     strip, coupling = Strip(), stream.uniform(0.55, 0.75)
     step = int(stream.integers(every))
@@ -188,7 +188,7 @@ def idioventricular(patient: Patient, stream: Stream) -> Strip:
 
 def junctional(patient: Patient, stream: Stream) -> Strip:
     """JUNCTIONAL: narrow beats at 45 to 90 per minute; P is absent or follows the QRS, inverted."""
-    beat = patient.sinus.without(P)
+    beat = patient.sinus.scaled(P, 0.0)
     if stream.random() < 0.5:
         beat = patient.sinus.scaled(P, -0.7).moved(P, float(stream.uniform(0.07, 0.12)))
     return _repeated(beat, stream.uniform(0.68, 1.3), 0.02, stream)
@@ -196,7 +196,7 @@ def junctional(patient: Patient, stream: Stream) -> Strip:
 
 def supraventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
     """SVT: narrow beats at 120 to 200 per minute, very regular, P hidden in the preceding T."""
-    return _repeated(patient.sinus.without(P), stream.uniform(0.30, 0.50), 0.012, stream)
+    return _repeated(patient.sinus.scaled(P, 0.0), stream.uniform(0.30, 0.50), 0.012, stream)
 
 
 def ventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
@@ -230,14 +230,14 @@ def _only_p(beat: Beat) -> Beat:
 RHYTHMS: Final[Mapping[str, Rhythm]] = {
     "AFIB": atrial_fibrillation,
     "AVB": second_degree_block,
-    "BIGEMINY": partial(premature, every=2),
+    "BIGEMINY": partial(_premature, every=2),
     "EAR": ectopic_atrial,
     "IVR": idioventricular,
     "JUNCTIONAL": junctional,
     "NOISE": normal_sinus,
     "NSR": normal_sinus,
     "SVT": supraventricular_tachycardia,
-    "TRIGEMINY": partial(premature, every=3),
+    "TRIGEMINY": partial(_premature, every=3),
     "VT": ventricular_tachycardia,
     "WENCKEBACH": wenckebach,
 }

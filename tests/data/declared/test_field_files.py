@@ -15,6 +15,7 @@ from click.testing import CliRunner
 
 from clops_sweep import Recordings
 from clops_sweep.cli.data import data
+from clops_sweep.data.declared.file_folder import read_signal
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -78,6 +79,11 @@ FORMS: dict[str, dict[str, Any]] = {
     "quotes": {"form": '"{0}"{s}"{1}"', "head": '"ecg","ppg"\n'},
     "comments": {"head": "# device: X, 80 Hz\n# start; 2020\necg,ppg\n"},
     "names in a comment": {"head": "# ecg,ppg\n"},
+    "names as pandas counts them": {"head": "0,1\n"},
+    "separators at ends": {"form": "{0}{s}{1}{s}", "head": "ecg,ppg,\n"},
+    "no names, but separators at ends": {"form": "{0}{s}{1}{s}", "head": ""},
+    "a line for Excel": {"separator": ";", "head": "sep=;\necg,ppg\n"},
+    "decimal commas in quotes": {"separator": ";", "decimal": ",", "form": '"{0}"{s}"{1}"', "head": '"ecg","ppg"\n'},
     "an index": {"form": "{n}{s}{0}{s}{1}", "head": ",ecg,ppg\n"},
 }
 
@@ -86,9 +92,40 @@ FORMS: dict[str, dict[str, Any]] = {
 def test_text_in_many_forms(form: str, tmp_path: Path) -> None:
     frames = _folder(tmp_path, lambda path, signal: _text(path, signal, **FORMS[form]))
     np.testing.assert_allclose(frames.signal(slice(None)), X, atol=1e-6)
-    assert len(frames.lead_names) == 2
-    named = "names" if form == "no names" else frames.lead_names[0][:3]
-    assert named in ("ecg", "names")
+    first = "channel 1" if form.startswith("no names") else "0" if form.startswith("names as") else "ecg"
+    assert (len(frames.lead_names), frames.lead_names[0].split(" (")[0]) == (2, first)
+
+
+@pytest.mark.parametrize(
+    ("text", "samples"),
+    [
+        ("ecg\n1\n\n2\n3\n\n\n", [1, np.nan, 2, 3]),
+        ("ecg\n\n1\n\n2\n\n3\n\n", [1, 2, 3]),
+        ("ecg;ppg\n" + "1;2\n" * 25 + "1,5;2\n", [1] * 25 + [1.5]),
+        ("sep=;\n1;2;3\n4;5;6\n", [1, 4]),
+    ],
+)
+def test_empty_lines_and_what_comes_late(text: str, samples: list[float], tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(text)
+    np.testing.assert_array_equal(read_signal(tmp_path / "x.csv", None)[0], samples)
+
+
+UNREADABLE: dict[str, tuple[str, Callable[[Path, np.ndarray], Any], str]] = {
+    "text in Parquet": (
+        "parquet", lambda path, x: pd.DataFrame({"a": x[0], "state": "rest"}).to_parquet(path),
+        "column 'state' holds no numbers; give channels",
+    ),
+    "objects": ("npy", lambda path, x: np.save(path, x.astype(object), allow_pickle=True), "file of numbers; expected"),
+    "spaces": ("csv", lambda path, x: _text(path, x, separator=" "), "not a number; .* put commas between columns"),
+    "names alone": ("csv", lambda path, x: _text(path, x[:, :0]), "has 0 samples; expected two at least$"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_what_is_unreadable_has_a_remedy(what: str, tmp_path: Path) -> None:
+    ending, write, says = UNREADABLE[what]
+    with pytest.raises(UsageError, match=says):
+        _folder(tmp_path, write, ending)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
@@ -97,6 +134,12 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "a start time": ({"head": "1551285712000,1551285712000\n"}, {}, "sample 1 is 1551285712000.*skip_lines=1"),
     "one of two lines": ({"head": "1551285712,1551285712\n80,80\n"}, {"skip_lines": 1}, "sample 1 is 80.*skip_lines=2"),
     "a rate in named channels": ({"head": "80,80\n"}, {"channels": [0, 1]}, "sample 1 is 80"),
+    "a name or a sample": ({"head": "0\n", "form": "{0}"}, {}, "sample 1 is 0, .* or a name; give skip_lines=1"),
+    "names or samples": ({"head": "0,1\n", "form": "{0}{s}3"}, {"channels": [0]}, "sample 1 is 0.*skip_lines=1"),
+    "later: a start": ({"head": "1551285712,1551285712\n80,80\n"}, {}, r"r1\.csv: sample 2 is 80.*remove it, as in"),
+    "later: a rate": ({"head": "80,80\n"}, {}, r"r1\.csv: sample 1 is 80"),
+    "later: a counter": ({"form": "{n}{s}{0}{s}{1}", "head": ""}, {}, r"r1\.csv: has 3 channels; expected 2"),
+    "later: names": ({}, {}, r"r1\.csv: names its columns ecg, ppg; expected none"),
     "a time": ({"form": "{n}.5{s}{0}{s}{1}", "head": "x,ecg,ppg\n"}, {}, "column 'x' looks like a time or an index"),
     "a time by name": ({"form": "0{s}{0}{s}{1}", "head": "Time [s],ecg,ppg\n"}, {}, "'Time .s.' looks like"),
     "a time without names": ({"form": "{n}{s}{0}{s}{1}", "head": ""}, {}, "'channel 1' looks like a time or an index"),
@@ -117,8 +160,9 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 @pytest.mark.parametrize("what", REFUSED)
 def test_what_is_no_signal_never_becomes_one(what: str, tmp_path: Path) -> None:
     form, options, says = REFUSED[what]
+    plain = ["r0"] if what.startswith("later") else []
     with pytest.raises(UsageError, match=says) as caught:
-        _folder(tmp_path, lambda path, signal: _text(path, signal, **form), **options)
+        _folder(tmp_path, lambda path, x: _text(path, x, **({"head": ""} if path.stem in plain else form)), **options)
     assert "\n" not in str(caught.value)
 
 
@@ -130,6 +174,8 @@ def test_swapped_axes_of_files(ending: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"as if its axes were swapped|transpose"):
         _folder(tmp_path, write, ending)
     if ending == "npy":
+        with pytest.raises(UsageError, match=r"r0\.npy: has 160 channels of 2 samples, as if its axes were swapped"):
+            _folder(tmp_path, write, ending, channels=[1, 0])
         with pytest.raises(UsageError, match=r"there are 2 where .* has 160; transpose it"):
             _folder(tmp_path, write, ending, channels=["ecg", "ppg"])
         np.testing.assert_allclose(

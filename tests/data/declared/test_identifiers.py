@@ -11,7 +11,9 @@ import pandas as pd
 import pytest
 
 from clops_sweep import Recordings
+from clops_sweep.data.declared.label_table import by_name
 from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, waves, write_wfdb
 
 NUMBERS = [7, 12, 7, 12, 30, 30, 7, 1001, 12, 5, 1001, 5]
@@ -79,9 +81,21 @@ def test_tables_of_every_type_name_the_same(shape: str, tmp_path: Path) -> None:
         ("0", "1"), 11, {"recordings without a label": 1}
     )  # fmt: skip
     gap.to_csv(tmp_path / "table.csv", index=False)
+    gap.loc[3, "label"] = "NA"  # of R
+    again = Recordings.from_wfdb(tmp_path, label="label", table=gap, name="file", patient="who")
+    assert (again.common.classes, len(again)) == (("0", "1"), 11)
+    gap.loc[4, "who"] = "NA"
+    with pytest.raises(UsageError, match="patient: recording '104' has none"):
+        Recordings.from_wfdb(tmp_path, label="label", table=gap, name="file", patient="who")
     if "bytes" not in shape:
         again = Recordings.from_wfdb(tmp_path, label="label", table="table.csv", name="file", patient="who")
         assert list(again.columns.patients) == list(some.columns.patients)
+
+
+def test_a_name_that_looks_like_a_float_is_that_of_one_file() -> None:
+    files = [Path("x/1.0.npy"), Path("x/1.1.npy")]
+    assert by_name(files, Path("x"))["1"] == files[0]  # tables turn 1.0 into 1
+    assert "1" not in by_name([*files, Path("x/1.npy")], Path("x"))
 
 
 def test_a_person_is_never_in_two_splits(tmp_path: Path) -> None:

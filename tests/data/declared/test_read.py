@@ -9,6 +9,7 @@ from pathlib import Path
 import edfio
 import h5py
 import numpy as np
+import pandas as pd
 import pydicom
 import pyedflib
 import pytest
@@ -17,6 +18,7 @@ from scipy.io import savemat
 from scipy.signal import resample_poly
 
 from clops_sweep import Recording, from_ecg, from_edf, from_npz
+from clops_sweep.data.declared.grids import on_grid
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -110,6 +112,11 @@ def test_a_table_describes_the_files(texts: Path) -> None:
         ("return Recording(signal", "return Recording(signal[None]", "r00.txt: signal: has 1 channels; expected 2"),
         ("return Recording(signal", "return Recording(signal.T", "has 400 channels; expected 2, .*; transpose it"),
         ("return Recording(signal", "return Recording(None", "signal: expected samples .channels, samples., not None"),
+        (
+            "return Recording(signal",
+            "return Recording(signal if number else np.int16(9 * signal)",
+            "r01.txt: is of f",
+        ),
         ("return Recording(signal", "return Recording(7.0", "signal: expected samples .channels, samples., not 7.0"),
         ("return Recording(signal", "return Recording([]", r"signal: expected samples .channels, samples., not \[\]"),
         ('"ab"[number % 2]', "None", "r00.txt: label: is missing; expected one, or intervals"),
@@ -225,6 +232,9 @@ def own(data_root):
 """
 
 
+_MIXED = [x if number % 10 else np.int16(9 * x) for number, x in enumerate(X)]
+
+
 def _hdf5(root: Path, layout: str = "last") -> None:
     """Write two files of ten recordings, in another order than the table, which lacks r05 and has a row too many."""
     (root / "h").mkdir()
@@ -235,7 +245,7 @@ def _hdf5(root: Path, layout: str = "last") -> None:
         with h5py.File(root / "h" / f"part{part}.h5", "w") as file:
             if layout == "groups":
                 for name in names:
-                    file[f"{name}/ecg"] = X[int(name[1:])]
+                    file[f"{name}/ecg"] = _MIXED[int(name[1:])]
                 continue
             file["id"] = names
             file["x"] = np.moveaxis(X[10 * part :][:10], 1, 2 if layout == "last" else 1)
@@ -247,7 +257,9 @@ def _hdf5(root: Path, layout: str = "last") -> None:
 def test_hdf5_files(layout: str, signals: str, ids: str | None, tmp_path: Path) -> None:
     _hdf5(tmp_path, layout)
     frames = _frames(tmp_path, HDF5.format(signals=signals, ids=ids, more=""))
-    expected = np.delete(X, 5, 0).reshape(19, 2, 2, 200).swapaxes(1, 2).reshape(38, 2, 200)
+    expected = (
+        np.delete(_MIXED if layout == "groups" else X, 5, 0).reshape(19, 2, 2, 200).swapaxes(1, 2).reshape(38, 2, 200)
+    )
     np.testing.assert_array_equal(frames.signal(np.arange(38)), expected)
     assert frames.labels.tolist() == np.delete([0, 1] * 10, 5).repeat(2).tolist()
     manifest = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path).manifest
@@ -354,6 +366,8 @@ def test_a_table_of_intervals(unit: str, tmp_path: Path) -> None:
     frames = _frames(tmp_path, own)
     assert frames.labels.tolist() == [0, 1, 1] * 20
     np.testing.assert_array_equal(frames.signal(np.array([1]))[0], X[0, :, 150:250])
+    (tmp_path / "t.csv").write_text("\n".join(rows).replace(",", ";").replace(".", ","))
+    np.testing.assert_array_equal(_frames(tmp_path, own).signal(slice(None)), frames.signal(slice(None)))
     for wrong, sentence in (
         ("r00,x,2,x,p0", "t.csv: row 42: start: 'x' is not a number"),
         ("r00,0,1,x,p1", "t.csv: row 42: patient is 'p1' where an earlier row of 'r00' has 'p0'"),
@@ -387,6 +401,11 @@ def own(data_root):
 """
 
 
+def test_dates_with_a_time_zone_are_timestamps() -> None:
+    dates = pd.date_range("2020-03-29 00:59:59", periods=4, freq="s", tz="Europe/Berlin")
+    assert on_grid(np.arange(4.0)[None], dates, 2).tolist() == [[0, 0.5, 1, 1.5, 2, 2.5, 3]]
+
+
 def test_irregular_samples_with_a_gap(tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
     stream = np.random.default_rng(0)
@@ -398,6 +417,10 @@ def test_irregular_samples_with_a_gap(tmp_path: Path) -> None:
     body = TIMED.replace(head, head + given)
     with pytest.raises(UsageError, match="samples that are NaN, infinite or missing"):
         _frames(tmp_path, body)
+    with pytest.raises(
+        UsageError, match=r"timestamps: rise by 49\.\d+ s where 10 Hz is 0\.1 s; expected seconds, not milli"
+    ):
+        _frames(tmp_path, body.replace("timestamps=t", "timestamps=1000 * t"))
     frames = _frames(tmp_path, body.replace(given, f'{given}, gaps="split"'))
     assert len(frames) == 6 * 3  # one window before the gap, two after it
     times = np.load(tmp_path / "w" / "0.npy")

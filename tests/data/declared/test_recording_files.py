@@ -34,7 +34,7 @@ def records(tmp_path: Path) -> Path:
         name, label, day = (
             f"{'ab'[number % 2]}/r{number:02d}",
             ("N", "AF", "x")[number % 3],
-            f"2020-01-{number + 1:02d}",
+            f"202001{number + 1:02d}",
         )
         rows.append(f"{name},{label},p{number // 2},S{number % 2},{day}")
     (tmp_path / "wfdb" / "labels.csv").write_text("\ufeff" + "\n".join(rows) + "\n")
@@ -77,17 +77,22 @@ def test_wfdb_with_rhythm_notes(resolution: int | None, tmp_path: Path) -> None:
     assert frames.labels.tolist() == 6 * [0, 0, 0, 1, 1, 1]
 
 
-@pytest.mark.parametrize("ending", ["csv", "npy", "parquet"])
+@pytest.mark.parametrize("ending", ["csv", "npy", "parquet", "CSV", "PARQUET"])
 def test_a_folder_of_files(ending: str, tmp_path: Path) -> None:
     x = waves(12, 2, 40)
+    x[0] = np.rint(9 * x[0])  # whole numbers in the first file alone
     (tmp_path / "files").mkdir()
     for number, signal in enumerate(x):
         path = tmp_path / "files" / f"r{number}.{ending}"
-        frame = pd.DataFrame({"b": signal[1], "a": signal[0]})
-        if ending == "npy":
-            np.save(path, signal)
-        else:
-            frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+        stored = signal if number else signal.astype(np.int16)
+        frame = pd.DataFrame({"b": stored[1], "a": stored[0]})
+        match ending.lower():
+            case "csv":
+                frame.to_csv(path, index=False)
+            case "npy":
+                np.save(path, stored)
+            case "parquet":
+                frame.to_parquet(path)
     rows = [f"r{number},{'pq'[number % 2]},{number // 2}" for number in range(12)]
     (tmp_path / "labels.tsv").write_text("\n".join(rows).replace(",", "\t") + "\n")
     frames = _frames(
@@ -117,37 +122,3 @@ def test_cinc2017(data_root: Path, tmp_path: Path) -> None:
         samples = load_wfdb().rdheader(str(data_root / "cinc2017" / record)).sig_len
         assert counts[record] == samples // 1500
     assert np.abs(frames.signal(slice(None))).max() < 20
-
-
-def test_uci_har(data_root: Path, tmp_path: Path) -> None:
-    folder = data_root / "uci_har_subset"
-    if not folder.is_dir():
-        pytest.skip("no uci_har_subset there")
-    parts = {}
-    for part in ("train", "test"):
-        files = sorted((folder / part / "Inertial Signals").glob("*.txt"))
-        parts[part] = np.stack([np.loadtxt(file, max_rows=300, dtype=np.float32) for file in files], axis=1)
-        np.save(tmp_path / f"{part}.npy", parts[part])
-        np.save(
-            tmp_path / f"{part}_labels.npy",
-            np.loadtxt(folder / part / f"y_{part}.txt", max_rows=300, dtype=int),
-        )
-    declare(
-        tmp_path / "space.py",
-        """
-        @dataset("har", scenarios=("class_il",), files=["*.npy"])
-        def har(data_root):
-            x = np.concatenate([np.load(data_root / f"{part}.npy") for part in ("train", "test")])
-            y = np.concatenate([np.load(data_root / f"{part}_labels.npy") for part in ("train", "test")])
-            n = np.arange(len(x))
-            split = np.where(n >= 300, "test", np.where(n % 5 == 0, "validation", "train"))
-            channels = [f"channel {i}" for i in range(9)]
-            classes = ("walk", "up", "down", "sit", "stand", "lie")
-            return Recordings(x, 50, channels, "g", y - 1, classes, n, split=split)
-        """,
-    )
-    prepare("har", prepared_root=tmp_path / "prepared", data_root=tmp_path)
-    frames = open_frames("har", prepared_root=tmp_path / "prepared", leads="all")
-    assert frames.signal(slice(None)).shape == (600, 9, 128)
-    np.testing.assert_array_equal(frames.signal(slice(None)), np.concatenate(list(parts.values())))
-    assert np.bincount(frames.split).tolist() == [240, 60, 300]

@@ -57,10 +57,7 @@ def test_domain_il_has_one_task_per_lead_with_the_same_recordings(synthetic: Fra
 def test_the_catalogue_has_the_classes_and_leads_of_the_declaration(name: str) -> None:
     info, common = DATASETS[name], DataSet(name).common
     assert info.classes == len(common.classes)
-    if "domain_il" in info.scenarios:
-        assert info.simultaneous_leads == len(common.channels)
-    else:
-        assert info.simultaneous_leads == 1
+    assert info.simultaneous_leads == (len(common.channels) if "domain_il" in info.scenarios else 1)
     assert info.terms == () or len(info.terms) == info.task_count("time_il")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.data.synthetic.ecg_model import P, R, draw_beats, normal_beat
+from clops_sweep.data.synthetic.ecg_model import NORMAL_BEAT, P, R, draw_beats
 from clops_sweep.data.synthetic.rhythms import RHYTHMS, draw_patient
 
 
@@ -24,7 +24,7 @@ def test_twelve_leads_have_a_common_source(synthetic: FrameSet) -> None:
 
 
 def test_a_beat_is_the_sum_of_its_gaussians() -> None:
-    beat = normal_beat()
+    beat = NORMAL_BEAT
     drawn = draw_beats(np.array([1.0]), np.array([1.0]), [beat], 1000, 500.0)
     time = np.arange(1000) / 500.0
     bumps = np.exp(-((time[:, None] - 1.0 - beat.centre) ** 2) / (2 * beat.width**2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +63,8 @@ class Hdf5Rows(Portion):
         ]
 
 
-def _rows_of(file: Path, signals: str, ids: str | None, channels: int) -> tuple[list[_Row], np.dtype[Any], int]:
-    """Return the recordings of a file, and type and bytes of the first one."""
+def _rows_of(file: Path, signals: str, ids: str | None, channels: int) -> tuple[list[_Row], set[np.dtype[Any]], int]:
+    """Return the recordings of a file, their types, and the bytes of one."""
 
     def read(h5py: Any) -> Any:
         with h5py.File(file) as opened_file:
@@ -82,18 +82,18 @@ def _rows_of(file: Path, signals: str, ids: str | None, channels: int) -> tuple[
             else:
                 names = range(len(get(signals))) if ids is None else get(ids)[()]
                 rows = [_Row(checks.identifier("ids", name), file, signals, n) for n, name in enumerate(names)]
+            kinds = set[np.dtype[Any]]()
             for row in rows if "*" in signals else rows[:1]:
                 data, shape = get(row.dataset), get(row.dataset).shape[0 if row.place is None else 1 :]
+                kinds.add(data.dtype)
                 if len(shape) != 2 or channels not in shape or (row.place is not None and len(data) != len(rows)):
                     raise UsageError(
                         f"{shorten(file)}: {row.dataset} has the shape {list(data.shape)}; expected "
                         f"{'' if row.place is None else f'{len(rows):,} recordings of '}{channels} channels and samples"
                     )
-            first = get(rows[0].dataset)
-            return rows, first.dtype, int(first.dtype.itemsize * np.prod(shape))
+            return rows, kinds, int(data.dtype.itemsize * np.prod(shape))
 
-    found: tuple[list[_Row], np.dtype[Any], int] = opened(file, "HDF5 file", "h5py", "hdf5", read)
-    return found
+    return cast("tuple[list[_Row], set[np.dtype[Any]], int]", opened(file, "HDF5 file", "h5py", "hdf5", read))
 
 
 def hdf5_rows(
@@ -145,8 +145,8 @@ def hdf5_rows(
         is_first = not recordings or recordings[-1].rows[0].file != rows[0].file  # its SHA-256 is computed once
         files = [rows[0].file] if is_first else []
         recordings.append(Hdf5Rows(columns.names, tuple(files), columns=columns, rows=rows, rate=rate, gain=gains))
-    kind = np.int16 if all(stored_as(kind, windowing[2]) is np.int16 for _, kind, _ in layouts) else np.float32
     return Common(
-        labels.classes, names, units, labels.multi_label, kind, *windowing,
+        labels.classes, names, units, labels.multi_label,
+        stored_as(np.result_type(*(kind for _, kinds, _ in layouts for kind in kinds)), windowing[2]), *windowing,
         left_out=dict(labels.left_out),
     ), recordings, facts  # fmt: skip
