@@ -266,7 +266,7 @@ class ContinualRun:
         such draws would depend on the runs beside.
 
         Raises:
-            ValueError: another plug-in drew from them.
+            UsageError: another plug-in drew from them.
         """
         config, generators = self.configs[0], self._generators
         with generators.kept():
@@ -277,9 +277,9 @@ class ContinualRun:
             if not computed_alone(config.strategy) and generators.state() != before:
                 plugins = {kind: getattr(config, kind) for kind, registry in REGISTRIES.items() if registry.added}
                 own = [f"{kind} {name!r}" for kind, name in plugins.items() if name in REGISTRIES[kind].added]
-                raise ValueError(
-                    f"draws from the global random generators, in {listed(own)}: expected draws from "
-                    "clops_sweep.streams, such as streams.generator(seed, name, task, epoch)"
+                raise UsageError(
+                    f"{listed(own)}: draws from the global random generators; expected draws from clops_sweep.streams, "
+                    "such as streams.generator(seed, name, task, epoch)"
                 )
 
     def _end_training(self, task: int) -> None:

@@ -23,7 +23,6 @@ from clops_sweep.testing.watch import (
     ContractViolation,
     Looks,
     difference,
-    global_randomness,
     loaded,
     require,
     result_difference,
@@ -88,8 +87,7 @@ def check_named_strategy(
     )
     with watched:
         configs = [each.replace(strategy="strategy_being_watched") for each in of_both]
-        with global_randomness(2, f"the strategy in {where}"):
-            found = _by_turns(configs, frames) if alone else _in_lockstep(configs, frames)
+        found = _by_turns(configs, frames) if alone else _in_lockstep(configs, frames)
     for other, beside in zip(of_both, found, strict=True):
         expected = result if other is config else ContinualRun(other, frames).run()
         differs = result_difference(expected, beside, ignore=("run_id", "strategy", "lockstep"))
@@ -115,13 +113,12 @@ def _uninterrupted(config: RunConfig, frames: FrameSet) -> tuple[list[bytes], Ru
     """Return a run's checkpoints (before each epoch and at the end) and its result."""
     run = ContinualRun(config, frames)
     checkpoints = []
-    with global_randomness(1, f"the strategy in {config.scenario}"):
-        while not run.finished:
-            checkpoints.append(saved(run.state()))
-            try:
-                run.advance()
-            except FloatingPointError as error:
-                raise ContractViolation(f"{config.scenario}: {error}") from None
+    while not run.finished:
+        checkpoints.append(saved(run.state()))
+        try:
+            run.advance()
+        except FloatingPointError as error:
+            raise ContractViolation(f"{config.scenario}: {error}") from None
     checkpoints.append(saved(run.state()))
     return checkpoints, run.result()
 

@@ -10,6 +10,7 @@ import torch
 
 from clops_sweep import ContinualRun
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS
 from clops_sweep.learning.replay.storage import area
 from clops_sweep.testing import tiny_config, tiny_frames

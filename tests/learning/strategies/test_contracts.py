@@ -272,7 +272,7 @@ BROKEN_STRATEGIES: dict[Any, str] = {
     ReplaysTheFuture: "no earlier task",
     SkipsInstances: "leaves out instances",
     MixesRuns: "alone and the same run in lockstep",
-    DrawsGlobally: "global generator",
+    DrawsGlobally: "global random generators",
     Explodes: "not finite",
 }
 
