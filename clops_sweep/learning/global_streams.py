@@ -65,8 +65,7 @@ class GlobalStreams:
 
     def state(self) -> bytes:
         """Return the state of all generators, for comparisons."""
-        of_gpus = [torch.cuda.get_rng_state(gpu).numpy() for gpu in self._gpus]
-        of_torch = [torch.get_rng_state().numpy(), *of_gpus]
+        of_torch = [torch.get_rng_state().numpy(), *(torch.cuda.get_rng_state(gpu).numpy() for gpu in self._gpus)]
         return pickle.dumps((random.getstate(), np.random.get_state(), of_torch))  # noqa: NPY002
 
     def seed(self, seed: int) -> None:

@@ -254,13 +254,12 @@ class ContinualRun:
                         self._predictions.append(predictions)
                 self._task, self._epoch = task + 1, 0
                 if self._keep_models == "all" or (self._keep_models and self.finished):
-                    learner = self._training.learner
-                    self._models.append([learner.weights(run) for run in range(len(self.configs))])
+                    self._models.append([self._training.learner.weights(run) for run in range(len(self.configs))])
         return Progress(task + 1, len(self._stages), epoch + 1, self._epochs)
 
     @contextmanager
     def _seeded(self, name: str, *counters: int) -> Iterator[None]:
-        """Seed the global generators by a stream of the run, and restore them after the block.
+        """Seed the global generators by a stream of the run if it uses a user's plug-ins; restore them after the block.
 
         Methods that are defined by a loss may draw from them. Other plug-ins compute several runs at once, so that
         such draws would depend on the runs beside.
@@ -268,15 +267,21 @@ class ContinualRun:
         Raises:
             UsageError: another plug-in drew from them.
         """
-        config, generators = self.configs[0], self._generators
-        with generators.kept():
-            first, second = streams.key(config.seed, name, *counters).tolist()
-            generators.seed(seed_of((first, second), 0))
-            before = generators.state()
+        config = self.configs[0]
+        own = [
+            f"{kind} {getattr(config, kind)!r}"
+            for kind, registry in REGISTRIES.items()
+            if getattr(config, kind) in registry.added
+        ]
+        if not own:
             yield
-            if not computed_alone(config.strategy) and generators.state() != before:
-                plugins = {kind: getattr(config, kind) for kind, registry in REGISTRIES.items() if registry.added}
-                own = [f"{kind} {name!r}" for kind, name in plugins.items() if name in REGISTRIES[kind].added]
+            return
+        with self._generators.kept():
+            first, second = streams.key(config.seed, name, *counters).tolist()
+            self._generators.seed(seed_of((first, second), 0))
+            before = None if computed_alone(config.strategy) else self._generators.state()
+            yield
+            if before is not None and self._generators.state() != before:
                 raise UsageError(
                     f"{listed(own)}: draws from the global random generators; expected draws from clops_sweep.streams, "
                     "such as streams.generator(seed, name, task, epoch)"

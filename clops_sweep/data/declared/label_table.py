@@ -144,7 +144,7 @@ def place_of(where: str, column: Column, titles: Sequence[str], width: int) -> i
     """Return the position of a column.
 
     Raises:
-        UsageError: there is none, or several have its name; the message begins with `where`.
+        UsageError: no column or several columns have its name; the message begins with `where`.
     """
     found = [n for n, it in enumerate(titles[:width] if isinstance(column, str) else range(width)) if it == column]
     if not found:
