@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
+from clops_sweep.data.files.library_warnings import ABOUT_CODE, warnings_refused
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.files.wfdb_header import (
     BITS,
@@ -171,7 +172,7 @@ def _package(header: Header, **options: Any) -> Any:
         for file in dict.fromkeys(header.files):
             (Path(folder) / file.name).symlink_to(file.resolve())
         stem = str(copied.with_suffix(""))
-        return _quietly(header.files[0], "signal file", lambda wfdb: wfdb.rdrecord(stem, physical=False, **options))
+        return _by_wfdb(header.files[0], "signal file", lambda wfdb: wfdb.rdrecord(stem, physical=False, **options))
 
 
 class InUnits(NamedTuple):
@@ -318,7 +319,7 @@ def read_annotations(path: Path, rate: float, per_frame: int = 1) -> tuple[NDArr
     with tempfile.TemporaryDirectory() as folder:  # without the header, whose rate rdann takes for a resolution
         stem, ending = str(Path(folder) / path.stem), path.suffix[1:]
         Path(f"{stem}.{ending}").symlink_to(path.resolve())
-        annotation = _quietly(path, "annotation file", lambda wfdb: wfdb.rdann(stem, ending))
+        annotation = _by_wfdb(path, "annotation file", lambda wfdb: wfdb.rdann(stem, ending))
     at = np.rint(np.asarray(annotation.sample) * (rate / annotation.fs if annotation.fs else per_frame))
     order = np.argsort(at, kind="stable")
     notes = [annotation.aux_note[place].rstrip("\0").strip() for place in order]
@@ -381,18 +382,20 @@ def _check_signal_files(header: Header) -> None:
 def load_wfdb() -> Any:
     """Return the wfdb package, imported without its deprecation warnings under newer releases of pandas."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+        for category in ABOUT_CODE:
+            warnings.simplefilter("ignore", category)
         import wfdb
     return wfdb
 
 
-def _quietly(path: Path, what: str, read: Callable[[Any], Any]) -> Any:
-    """Convert any error that wfdb raises about an invalid file to one sentence."""
+def _by_wfdb(path: Path, what: str, read: Callable[[Any], Any]) -> Any:
+    """Convert any error or warning of wfdb about an invalid file to one sentence."""
     wfdb = load_wfdb()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings_refused(path, what):
             return read(wfdb)
+    except UsageError:
+        raise
     except Exception as error:  # wfdb raises whatever its parser meets, from IndexError to struct.error
         if is_of_the_file_system(error):
             raise  # the reader of the record reports why its file cannot be opened

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared.file_folder import read_signal
 from clops_sweep.data.files.folder import is_of_the_file_system, one_sentence, shorten
+from clops_sweep.data.files.library_warnings import Harmless, warnings_refused
 from clops_sweep.data.published.twelve_leads import LEADS, RATE
 from clops_sweep.errors import UsageError
 
@@ -18,6 +19,14 @@ SAMPLES: Final = 5000
 MOST_MICROVOLT: Final = 2**15 * 4.88
 """The largest amplitude of 16-bit samples in the recorder's steps of 4.88 microvolt. Larger values are damaged numbers;
 NaN, which the publisher's files hold, is a missing sample."""
+_NO_CELLS: Final = (
+    Harmless(r"Workbook contains no default style", "a style changes no text of a cell"),
+    Harmless(
+        r".* extension is not supported and will be removed", "formats and rules of input change no text of a cell"
+    ),
+    Harmless(r"(Cannot parse header or footer|Print area cannot be set|DrawingML support)", "only printing shows them"),
+    Harmless(r"Unknown type for ", "a property of the document is no cell"),
+)
 
 
 def read_diagnostics(path: Path) -> Mapping[str, str]:
@@ -32,7 +41,10 @@ def read_diagnostics(path: Path) -> Mapping[str, str]:
         raise UsageError(f"{shorten(path)}: the table of labels is missing; download it into the same folder")
     with one_sentence(path):
         try:
-            table = pd.read_excel(path, dtype=str, keep_default_na=False)
+            with warnings_refused(path, "xlsx table", _NO_CELLS):
+                table = pd.read_excel(path, dtype=str, keep_default_na=False)
+        except UsageError:
+            raise
         except Exception as error:  # zip, zlib, XML and openpyxl each raise their own errors for a damaged file
             if is_of_the_file_system(error):
                 raise

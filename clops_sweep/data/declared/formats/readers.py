@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
@@ -15,24 +14,46 @@ from clops_sweep.data.declared.label_table import positions
 from clops_sweep.data.declared.one_by_one import Recording
 from clops_sweep.data.files.csv_table import csv_lines
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
+from clops_sweep.data.files.library_warnings import Harmless, warnings_refused
 from clops_sweep.data.files.wfdb_records import numbered
 from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.regular_files import open_regular
 
+_EDF_WARNINGS = (
+    Harmless(
+        r"Incomplete data record at the end of the|\w+ header indicates -?\d+ data records",
+        "_edf compares the number of records itself, and its sentence names both numbers",
+    ),
+)
 
-def opened(path: Path, what: str, library: str, extra: str, read: Callable[[Any], Any]) -> Any:
-    """Return what `read` returns for a library; any of its errors becomes one sentence about the file.
+
+def opened(
+    path: Path,
+    what: str,
+    library: str,
+    extra: str,
+    read: Callable[[Any], Any],
+    harmless: Sequence[Harmless] = (),
+) -> Any:
+    """Return what `read` returns for a library; any of its errors and warnings becomes one sentence about the file.
+
+    Args:
+        path: the file.
+        what: what the file should be, such as "EDF file".
+        library: the module that `read` is called with.
+        extra: the extra of this package that installs it.
+        read: reads the file.
+        harmless: warnings of the library that change nothing of what `read` returns.
 
     Raises:
-        UsageError: the library is not installed, or the file is not readable.
+        UsageError: the library is not installed or warns, or the file is not readable.
     """
     try:
         module = importlib.import_module(library)
     except ImportError:
         raise UsageError(f"{shorten(path)}: needs {library}; pip install 'clops-sweep[{extra}]'") from None
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings_refused(path, what, harmless):
             return read(module)
     except UsageError:
         raise
@@ -93,7 +114,7 @@ def _edf(path: Path) -> Any:
         raise UsageError(f"{shorten(path)}: not a readable EDF file: it begins with {shown(start[:8])}")
     file = opened(
         path, "EDF file", "edfio", "edf",
-        lambda edfio: (edfio.read_bdf if is_bdf else edfio.read_edf)(path, header_encoding="latin-1"),
+        lambda edfio: (edfio.read_bdf if is_bdf else edfio.read_edf)(path, header_encoding="latin-1"), _EDF_WARNINGS,
     )  # fmt: skip
     if not opened(path, "EDF file", "edfio", "edf", lambda _: file.is_continuous):
         raise UsageError(f"{shorten(path)}: is interrupted (EDF+D); write each piece as an EDF file")
