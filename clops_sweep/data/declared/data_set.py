@@ -37,7 +37,7 @@ Run = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
 
 _SERIES: Final = re.compile(r"[-_. ][0-9A-Za-z]{1,4}$")
 """The number of a recording after the name of its person."""
-_OWN: Final = Rules(tolerates_repeats=True, version=3)
+_OWN: Final = Rules(tolerates_repeats=True, version=4)
 
 
 class DataSet:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
 from clops_sweep.data.declared.label_table import positions
 from clops_sweep.data.declared.one_by_one import Recording
 from clops_sweep.data.files.csv_table import csv_lines
@@ -69,6 +70,7 @@ def from_edf(
     channels: Sequence[str] | Sequence[int] | None = None,
     *,
     annotations: bool | str | PathLike[str] = False,
+    derive_leads: bool = False,
 ) -> Recording:
     """Return the recording of an EDF, EDF+ or BDF file, without label and person: `dataclasses.replace` sets them.
 
@@ -77,6 +79,7 @@ def from_edf(
         channels: names or positions (from 0) of the signals to read; by default all. Equal names are numbered.
         annotations: True for labelled intervals from its own annotations; a path for those of another EDF+ file, such
             as a hypnogram, or of a BIDS table `*_events.tsv` (columns onset, duration and trial_type).
+        derive_leads: add III, aVR, aVL and aVF by their definition from I and II where they lack.
 
     Raises:
         UsageError: the file is invalid, truncated or has interruptions, or lacks a channel.
@@ -97,13 +100,14 @@ def from_edf(
             f"{shorten(path)}: signal {names[places[ranges.index(0)]]} has equal minimum and maximum, so no scale; "
             "give from_edf the channels to read"
         )
-    return Recording(
+    recording = Recording(
         signal=opened(path, "EDF file", "edfio", "edf", lambda _: [each.data for each in chosen]),
         sampling_rate=[each.sampling_frequency for each in chosen],
         channels=[names[place] for place in places],
         units=[each.physical_dimension.replace("\u00c2", "") for each in chosen],  # the first of two bytes in UTF-8
         intervals=None if annotations is False else _events(path if annotations is True else Path(annotations)),
     )
+    return with_limb_leads(recording, f"{shorten(path)}: ") if derive_leads else recording
 
 
 def _edf(path: Path) -> Any:
@@ -199,25 +203,3 @@ def _of_variables(path: Path, variables: Any, signal: str, fields: dict[str, Any
     samples = value(signal)
     read = {key: value(each) if isinstance(each, str) and key != "units" else each for key, each in fields.items()}
     return Recording(signal=samples, **read)
-
-
-def from_ecg(path: str | PathLike[str]) -> Recording:
-    """Return the recording of a file of an electrocardiograph, in mV, with the person that it names.
-
-    SCP-ECG, GE MUSE XML, Philips Sierra XML, HL7 aECG, ISHNE, DICOM and others, by ecgdatakit.
-
-    Raises:
-        UsageError: the file is invalid, or has no scale.
-    """
-    path = Path(path)
-    record = opened(path, "ECG file", "ecgdatakit", "ecg", lambda library: library.FileParser.parse(path, units="mV"))
-    for lead in record.leads:
-        if lead.is_raw:
-            raise UsageError(f"{shorten(path)}: lead {lead.label} has no scale to mV; leave the file out")
-    return Recording(
-        signal=[lead.samples for lead in record.leads],
-        sampling_rate=[lead.sampling_rate for lead in record.leads],
-        channels=[lead.label for lead in record.leads],
-        units="mV",
-        patient=record.patient.patient_id or None,
-    )
