@@ -19,10 +19,11 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.origins import ORIGINS, Origin
 from clops_sweep.data.prepared.freshness import state_of
 from clops_sweep.data.scenarios.leaks import CHALLENGES, Seen
-from clops_sweep.errors import UsageError, listed
+from clops_sweep.errors import UsageError, listed, prefixed
 from clops_sweep.experiment.plugins.declarations import DeclaredEncoder, EncoderInput
 from clops_sweep.experiment.plugins.registry import ENCODERS, NETWORKS, STORED_RUN
 from clops_sweep.learning.encoders.adapting import Adapter, Signals, adapter
+from clops_sweep.learning.encoders.weight_files import files_beside
 from clops_sweep.learning.models.model_facts import ModelFacts, facts_in
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ class Encoders:
         takes = declared.takes
         identity = hash_of(
             code=origin.code or origin.sha256 or name,
-            weights=None if weights is None else _sha256(weights),
+            **_hashes_of(name, weights),
             channels=takes.channels,
             sampling_rate=takes.sampling_rate,
             samples=takes.samples,
@@ -306,6 +307,18 @@ class EncoderModule:
     def __call__(self) -> nn.Module:
         """As `Encoders.made`."""
         return Encoders(self.models.__getitem__, self.data_root).made(self.encoder, self.identity)
+
+
+def _hashes_of(name: str, weights: Path | None) -> dict[str, Any]:
+    """Return the SHA-256 of the declared file and, if the weights are in several, of the others by name."""
+    if weights is None:
+        return {"weights": None}
+    with one_sentence(weights), prefixed(f"encoder {name!r}"):
+        others = {relative: _sha256(file) for relative, file in files_beside(weights).items()}
+    hashes: dict[str, Any] = {"weights": _sha256(weights)}
+    if others:
+        hashes["weights_beside"] = others
+    return hashes
 
 
 def _sha256(file: Path) -> str:
