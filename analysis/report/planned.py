@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.fields import equally_trained, training_of
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.search.records import StudyRecord
@@ -16,7 +18,6 @@ from ..figures.frames import Frames
 from ..figures.task_titles import TaskTitles
 from ..results import Reference
 from ..selection import cell_name, fields_unlike_paper
-from ..tables.strategies import training
 from .page import Section
 from .search_section import build_search_section
 from .sections import SectionFiles, build_section
@@ -77,7 +78,9 @@ def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> li
     """
     if not experiment.number_axes:
         return []
-    alike = {training(cell) for cell in experiment.cells}
+    by_training: dict[tuple[object, ...], list[RunConfig]] = {}
+    for cell in experiment.cells:
+        by_training.setdefault(training_of(cell.config), []).append(cell.config)
     strategies = {cell.config.strategy for cell in experiment.cells}
     found: dict[str, tuple[int, Reference]] = {}
     for other in experiments:
@@ -85,7 +88,8 @@ def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> li
             continue
         for index, cell in enumerate(other.cells):
             strategy = cell.config.strategy
-            if strategy in strategies or training(cell) not in alike:
+            same = by_training.get(training_of(cell.config), ())
+            if strategy in strategies or not any(equally_trained(cell.config, it) for it in same):
                 continue
             unlike = len(fields_unlike_paper(cell.config))
             if strategy not in found or unlike < found[strategy][0]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from clops_sweep.experiment.fields import training_of
+
 from ..collect import Experiment
 from ..formats import (
     DASH,
@@ -27,7 +29,7 @@ from ..results import mean_of
 from ..selection import cell_name, variants
 from ..statistics import ALPHA, PairedDifference, units_in_words
 from .comparisons import Comparison, Kind, paired
-from .strategies import editions_of, training
+from .strategies import editions_of
 
 MOST_ROWS, MOST_METRICS = 6, 2
 """Most configurations per search space, and most metrics."""
@@ -107,10 +109,10 @@ def _above_fine_tuning(
     for source in (experiment, *others):
         for index, it in enumerate(source.cells):
             if it.config.strategy == "finetune" and source.run_ids(index):
-                tuned.setdefault(training(it, searched), (source, index))
+                tuned.setdefault(training_of(it.config, searched), (source, index))
     groups: dict[tuple[object, ...], list[int]] = {}
     for cell in competing:
-        groups.setdefault(training(experiment.cells[cell], searched), []).append(cell)
+        groups.setdefault(training_of(experiment.cells[cell].config, searched), []).append(cell)
     for alike, cells in groups.items():
         shown, baseline = [cell for cell in best if cell in cells], tuned.get(alike)
         if baseline is None or not shown:

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..collect import Cell, Experiment, shared_versions
+from clops_sweep.experiment.fields import equally_trained, training_of
+
+from ..collect import Experiment, shared_versions
 from ..drawing.labels import name_rows
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..metrics import metric_named
 from ..selection import cell_name, fields_unlike_paper, shown_metrics
 from ..statistics import PairedDifference, Split, splits_of
 from .comparisons import Comparisons, Kind, paired
-
-TRAINING = (
-    *("dataset", "scenario", "task_classes", "domain", "split_within", "people_per_task", "people_order"),
-    *("encoder", "leads", "normalize", "task_order", "first_tasks", "network", "norm", "head"),
-    *("epochs_per_task", "batch_size", "learning_rate", "optimizer", "weight_decay", "schedule"),
-    *("precision", "early_stopping", "lora_rank", "stream", "steps_per_batch", "blurry"),
-)
-"""Fields that must be equal to compare strategies, in addition to the network's options."""
 
 _BASELINES = ("finetune", "multitask")
 
@@ -45,12 +39,6 @@ class StrategyComparison:
     differences: Comparisons
 
 
-def training(cell: Cell, without: Collection[str] = ()) -> tuple[object, ...]:
-    """Return the settings that must be equal to compare strategies, without some fields."""
-    fields = (getattr(cell.config, name) for name in TRAINING if name not in without)
-    return *fields, *((name, value) for name, value in cell.config.options_of("network").items() if name not in without)
-
-
 def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyComparison]:
     """Return one comparison for each training setting with finished runs of several strategies.
 
@@ -64,7 +52,7 @@ def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyCompar
     for experiment in experiments:
         for index, cell in enumerate(experiment.cells):
             if experiment.run_ids(index):
-                groups.setdefault(training(cell), []).append((experiment, index))
+                groups.setdefault(training_of(cell.config), []).append((experiment, index))
     return [found for sources in groups.values() for found in _comparison(sources)]
 
 
@@ -74,11 +62,13 @@ def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyC
     if len({experiment.cells[index].config.strategy for experiment, index in sources}) < 2:
         return
     for experiment, index in sorted(sources, key=_preference):
-        strategy = experiment.cells[index].config.strategy
+        config = experiment.cells[index].config
         of_this = editions_of(experiment, index)
+        # Other data or another semantics version cannot be compared.
         same = all(editions.get(split, edition) == edition for split, edition in of_this.items())
-        if strategy not in chosen and same:  # other data or another semantics version cannot be compared
-            chosen[strategy] = experiment, index
+        alike = all(equally_trained(config, other.cells[cell].config) for other, cell in chosen.values())
+        if config.strategy not in chosen and same and alike:
+            chosen[config.strategy] = experiment, index
             editions |= of_this
     if len(chosen) < 2 or len({id(experiment) for experiment, _ in chosen.values()}) < 2:
         return

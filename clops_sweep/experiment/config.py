@@ -36,6 +36,7 @@ from clops_sweep.data.catalog import (
 )
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
+from clops_sweep.experiment.facts import facts_in, stating
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.identity import effective, identity_of, in_effect, without_effect
 from clops_sweep.experiment.plugins.options import (
@@ -141,22 +142,46 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=False)
 
-    scenario: ScenarioName = Field("class_il", description="rule that divides the data into tasks")
-    dataset: Annotated[str, AfterValidator(_known_dataset)] = Field(
-        "synthetic", description="built-in or declared data set"
+    scenario: ScenarioName = Field(
+        "class_il",
+        description="rule that divides the data into tasks",
+        json_schema_extra=stating("tasks"),
     )
-    strategy: str = Field("clops", description="method")
+    dataset: Annotated[str, AfterValidator(_known_dataset)] = Field(
+        "synthetic",
+        description="built-in or declared data set",
+        json_schema_extra=stating("data"),
+    )
+    strategy: str = Field(
+        "clops",
+        description="method",
+        json_schema_extra=stating("method"),
+    )
 
     task_classes: Annotated[tuple[tuple[int | str, ...], ...], BeforeValidator(groups_of_classes)] | None = Field(
-        None, description="class_il, class_il_union: the classes of each task, by number or name; by default pairs"
+        None,
+        description="class_il, class_il_union: the classes of each task, by number or name; by default pairs",
+        json_schema_extra=stating("tasks"),
     )
-    domain: str = Field(LEAD, description="domain_il: lead, or the column of the data set that defines the tasks")
+    domain: str = Field(
+        LEAD,
+        description="domain_il: lead, or the column of the data set that defines the tasks",
+        json_schema_extra=stating("tasks"),
+    )
     split_within: Literal["people", "time"] = Field(
-        "people", description="subject_il: hold out other people, or the end of each person's recording"
+        "people",
+        description="subject_il: hold out other people, or the end of each person's recording",
+        json_schema_extra=stating("data"),
     )
-    people_per_task: PositiveInt | None = Field(None, description="subject_il: by default a tenth of all people")
+    people_per_task: PositiveInt | None = Field(
+        None,
+        description="subject_il: by default a tenth of all people",
+        json_schema_extra=stating("tasks"),
+    )
     people_order: Seed | None = Field(
-        None, description="subject_il: seed of a shuffle; by default in order of enrolment"
+        None,
+        description="subject_il: seed of a shuffle; by default in order of enrolment",
+        json_schema_extra=stating("tasks"),
     )
 
     task_order: Annotated[
@@ -164,20 +189,33 @@ class RunConfig(BaseModel):
     ] = Field(
         "sequential",
         description="default order, seed of a shuffle, permutation counted from 0, or by difficulty",
+        json_schema_extra=stating("tasks", equal_cost=True),
     )
     blurry: ShareOrNone = Field(
-        0.0, description="share of each task's training instances that are moved to the tasks before and after it"
+        0.0,
+        description="share of each task's training instances that are moved to the tasks before and after it",
+        json_schema_extra=stating("tasks"),
     )
     stream: Literal["epochs", "online"] = Field(
-        "epochs", description="online: one pass without task boundaries; each batch is predicted, then trained on"
+        "epochs",
+        description="online: one pass without task boundaries; each batch is predicted, then trained on",
+        json_schema_extra=stating("training"),
     )
-    steps_per_batch: PositiveInt = Field(1, description="online: gradient steps on each batch")
+    steps_per_batch: PositiveInt = Field(
+        1,
+        description="online: gradient steps on each batch",
+        json_schema_extra=stating("training"),
+    )
     prequential_window: PositiveInt = Field(
-        500, description="online: number of latest instances behind each point of the curves"
+        500,
+        description="online: number of latest instances behind each point of the curves",
+        json_schema_extra=stating("evaluation", equal_cost=True),
     )
 
     first_tasks: PositiveInt | None = Field(
-        None, description="number of tasks to train on, the first ones in the order; by default all"
+        None,
+        description="number of tasks to train on, the first ones in the order; by default all",
+        json_schema_extra=stating("tasks"),
     )
 
     epochs_per_task: PositiveInt = Field(
@@ -185,77 +223,121 @@ class RunConfig(BaseModel):
             _epochs_per_task(data["dataset"], data["scenario"]) if data.keys() >= {"dataset", "scenario"} else 1
         ),
         description="tau: epochs on each task",
+        json_schema_extra=stating("training"),
     )
     batch_size: PositiveInt = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].batch_size if "dataset" in data else 1,
         description="instances of a batch",
+        json_schema_extra=stating("training"),
     )
     learning_rate: PositiveFloat = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].learning_rate if "dataset" in data else 1.0,
         description="learning rate of the network",
+        json_schema_extra=stating("training", equal_cost=True),
     )
     optimizer: Literal["adam", "adamw", "sgd"] = Field(
-        "adam", description="sgd has no momentum; the state of adam and adamw is kept across tasks"
+        "adam",
+        description="sgd has no momentum; the state of adam and adamw is kept across tasks",
+        json_schema_extra=stating("training"),
     )
     weight_decay: NonNegativeFloat = Field(
-        0.0, description="adds weight_decay * x to the gradient by x; adamw subtracts learning_rate * weight_decay * x"
+        0.0,
+        description="adds weight_decay * x to the gradient by x; adamw subtracts learning_rate * weight_decay * x",
+        json_schema_extra=stating("training", equal_cost=True),
     )
     schedule: Literal["constant", "cosine", "step"] = Field(
         "constant",
         description="factor of the learning rate in epoch e of tau: cosine (1 + cos(pi e / tau)) / 2; step 0.1 from "
         "tau / 2 on, 0.01 from 3 tau / 4 on",
+        json_schema_extra=stating("training", equal_cost=True),
     )
     precision: Literal["float32", "bfloat16"] = Field(
-        "float32", description="precision of training; bfloat16 computes matrix products and convolutions in 16 bits"
+        "float32",
+        description="precision of training; bfloat16 computes matrix products and convolutions in 16 bits",
+        json_schema_extra=stating("training"),
     )
     early_stopping: PositiveInt | None = Field(
         None,
         description="patience: epochs without a lower validation loss, after which a task ends with its best epoch",
+        json_schema_extra=stating("training"),
     )
     normalize: Normalization = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].normalize if "dataset" in data else "none",
         description="scaling of each frame",
+        json_schema_extra=stating("data", equal_cost=True),
     )
     leads: Leads = Field(
         default_factory=lambda data: _leads(
             data.get("dataset", ""), data.get("scenario", ""), data.get("domain", LEAD)
         ),
         description="whether an instance is one lead of a recording or all of them at once",
+        json_schema_extra=stating("data"),
     )
     encoder: str | RunConfig | None = Field(
         None,
         description="frozen encoder, run:RUN_ID, or a RunConfig that is run first; its features replace the signals",
+        json_schema_extra=stating("data"),
     )
     lora_rank: Rank = Field(
-        0, description="rank of trainable adapters on the encoder, which then runs in every step; 0 for none"
+        0,
+        description="rank of trainable adapters on the encoder, which then runs in every step; 0 for none",
+        json_schema_extra=stating("training"),
     )
-    network: str = Field(PAPER_NETWORK, description="network that is trained")
+    network: str = Field(
+        PAPER_NETWORK,
+        description="network that is trained",
+        json_schema_extra=stating("training"),
+    )
     norm: Literal["batch", "layer", "group", "none"] = Field(
         "batch",
         description="replacement of the network's batch norm layers: layer norm over channels and samples, group norm "
         "over at most 8 groups, or nothing; batch keeps them",
+        json_schema_extra=stating("training"),
     )
     head: Literal["linear", "cosine", "per_class"] = Field(
         "linear",
         description="cosine: cosines to class vectors with a learned scale; per_class: one sigmoid for each class",
+        json_schema_extra=stating("training"),
     )
-    split_seed: Seed = Field(0, description="seed of the split into training, validation and test people")
-    seed: Seed = Field(0, description="seed of everything else: weights, batch order, dropout, storage, replay")
+    split_seed: Seed = Field(
+        0,
+        description="seed of the split into training, validation and test people",
+        json_schema_extra=stating("draw", equal_cost=True),
+    )
+    seed: Seed = Field(
+        0,
+        description="seed of everything else: weights, batch order, dropout, storage, replay",
+        json_schema_extra=stating("draw", equal_cost=True),
+    )
     class_weights: Literal["balanced"] | None = Field(
-        None, description="balanced: a loss is weighted by n / (C n_c), n_c training instances of its class in its task"
+        None,
+        description="balanced: a loss is weighted by n / (C n_c), n_c training instances of its class in its task",
+        json_schema_extra=stating("training", equal_cost=True),
     )
-    augment: str | None = Field(None, description="random augmentation of training frames in each pass")
-    weight_seed: Seed | None = Field(None, description="seed of the initial weights only; by default the run's seed")
+    augment: str | None = Field(
+        None,
+        description="random augmentation of training frames in each pass",
+        json_schema_extra=stating("training"),
+    )
+    weight_seed: Seed | None = Field(
+        None,
+        description="seed of the initial weights only; by default the run's seed",
+        json_schema_extra=stating("draw", equal_cost=True),
+    )
     split: str | None = Field(
         None,
         description="fold:i/k: part i of the people is the test set, part i + 1 validation, the rest training",
+        json_schema_extra=stating("draw", equal_cost=True),
     )
     validation: Share | None = Field(
         None,
         description="share of the training people used for validation, if the publisher provides no validation set",
+        json_schema_extra=stating("data"),
     )
     curves: Literal["test"] | None = Field(
-        None, description="test: learning curves on the test set, for a data set without a validation set"
+        None,
+        description="test: learning curves on the test set, for a data set without a validation set",
+        json_schema_extra=stating("evaluation"),
     )
 
     _aside: dict[str, Any] = PrivateAttr(default_factory=dict)
@@ -695,6 +777,9 @@ def _signature() -> Signature:
 RunConfig.__signature__ = _signature()
 
 SEED = RunConfig.model_fields["seed"]
+
+FACTS = facts_in(RunConfig.model_fields)
+"""The facts of each config field by name."""
 
 OPTIONS.reserve(dir(RunConfig), "kept for what every config has")
 OPTIONS.reserve(RunConfig.model_fields, "that of a config field")

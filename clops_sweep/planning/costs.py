@@ -2,29 +2,70 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
+from clops_sweep.data.splits.fold_names import fold_of
+from clops_sweep.experiment.columns import RENAMED_VALUES
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.fields import OF_COST, facts_of
+from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
-
-Kind = tuple[Any, ...]
-"""Values of `FIELDS`: runs of one kind are taken to cost the same."""
-
-FIELDS = (
-    *("dataset", "scenario", "domain", "leads", "first_tasks", "network", "lora_rank", "strategy", "batch_size"),
-    *("epochs_per_task", "early_stopping", "stream", "steps_per_batch"),
-)
 
 _MOST_READ = 200
 """Maximum number of finished runs that are read per kind."""
 
 
-def kind_of(fields: Mapping[str, Any]) -> Kind:
-    """Return the kind of a run with these config fields or columns of `runs`."""
-    return tuple(fields[name] for name in FIELDS)
+class Kind(NamedTuple):
+    """Runs of one kind are taken to cost the same.
+
+    Attributes:
+        fields: values of `OF_COST`, and the number of folds.
+        options: the options of its plug-ins that decide the cost, with their values.
+    """
+
+    fields: tuple[Any, ...]
+    options: frozenset[tuple[str, Any]]
+
+    @property
+    def of_any_options(self) -> Kind:
+        """The kind without options: runs whose costs are similar at best."""
+        return Kind(self.fields, frozenset())
+
+
+def kind_of(config: RunConfig) -> Kind:
+    """Return the kind of the runs of a config."""
+    return _kind(vars(config), config.options)
+
+
+def kind_of_row(row: Mapping[str, Any]) -> Kind:
+    """Return the kind of a row of `runs`, which has the columns `columns_of_kind`."""
+    return _kind(row, {name: row[name] for name in OPTIONS if name in row})
+
+
+def columns_of_kind(there: Iterable[str]) -> list[str]:
+    """Return the columns of `runs` that `kind_of_row` reads, among those that a store has."""
+    present = set(there)
+    return [*OF_COST, "split", *(name for name in OPTIONS if name in present and not facts_of(name).equal_cost)]
+
+
+def _kind(fields: Mapping[str, Any], options: Mapping[str, Any]) -> Kind:
+    values = []
+    for name in OF_COST:
+        value = fields[name]
+        if isinstance(value, tuple):  # as in a column
+            value = json.dumps(value)
+        values.append(RENAMED_VALUES.get(name, {}).get(value, value))
+    split = fields["split"]
+    folds = None if split is None else fold_of(split)[1]  # of k folds, each has as many people as another
+    deciding = frozenset(
+        (name, value) for name, value in options.items() if value is not None and not facts_of(name).equal_cost
+    )
+    return Kind((*values, folds), deciding)
 
 
 class Costs:
@@ -36,13 +77,18 @@ class Costs:
 
     def add(self, kind: Kind, seconds: float) -> None:
         """Add a run."""
-        for key in (kind, None):
+        for key in {kind, kind.of_any_options, None}:
             self._seconds[key] += seconds
             self._runs[key] += 1
 
     def seconds(self, kind: Kind | None) -> float | None:
         """Return the mean seconds of a run of a kind, or of any kind for None; None if no such run was added."""
         return self._seconds[kind] / self._runs[kind] if self._runs[kind] else None
+
+    def guess(self, kind: Kind) -> float | None:
+        """Return the mean seconds of the most similar runs: of its kind, or else of the kind with any options."""
+        exact = self.seconds(kind)
+        return self.seconds(kind.of_any_options) if exact is None else exact
 
 
 class CostEstimate(NamedTuple):
@@ -65,18 +111,26 @@ def estimate(
 ) -> CostEstimate:
     """Estimate the cost of pending runs by the mean cost of finished ones (`Costs`).
 
+    The parameters of a run that a search may still ask for are not known: it takes the mean over the options.
+
     Args:
         pending: the runs to estimate.
         finished: the finished runs among those requested. A kind without any uses other runs in the store.
         store: the store with the finished runs.
         device: ``cpu`` or ``cuda``; None for both.
     """
-    kinds = [kind_of(vars(run.config)) for run in pending]
+    kinds = []
+    for run in pending:
+        kind = kind_of(run.config)
+        kinds.append(kind.of_any_options if run.is_to_come else kind)
     costs, devices, count = Costs(), frozenset[str](), 0
-    for row in _rows_of(set(kinds), finished, store):
+    wanted = set(kinds)
+    for row in _rows_of(wanted, finished, store):
+        kind = kind_of_row(row)
         of = str(row["device"] or "cpu").partition(":")[0]
-        if kind_of(row) in kinds and device in (None, of) and 0 < (row["seconds"] or 0) < inf:
-            costs.add(kind_of(row), row["seconds"])
+        needed = kind in wanted or kind.of_any_options in wanted
+        if needed and device in (None, of) and 0 < (row["seconds"] or 0) < inf:
+            costs.add(kind, row["seconds"])
             devices, count = devices | {of}, count + 1
     expected = [costs.seconds(kind) for kind in kinds]
     unknown = tuple(run for run, seconds in zip(pending, expected, strict=True) if seconds is None)
@@ -88,9 +142,14 @@ def _rows_of(kinds: set[Kind], finished: Sequence[PlannedRun], store: RunStore) 
     """Return rows of finished runs: some requested ones of each kind, and others in the store for kinds without any."""
     of_kind = defaultdict(list)
     for run in finished:
-        of_kind[kind_of(vars(run.config))].append(str(run.run_id))
+        exact = kind_of(run.config)
+        for kind in {exact, exact.of_any_options} & kinds:
+            of_kind[kind].append(str(run.run_id))
     # Run ids are hashes, so the first ones are a random sample.
-    run_ids = [run_id for kind in kinds & of_kind.keys() for run_id in sorted(of_kind[kind])[:_MOST_READ]]
+    run_ids = [run_id for of_it in of_kind.values() for run_id in sorted(of_it)[:_MOST_READ]]
     if not kinds <= of_kind.keys():
         run_ids += sorted(run for run, status in store.statuses().items() if status == "finished")[: 2 * _MOST_READ]
-    return store.rows("runs", [*FIELDS, "device", "seconds"], list(dict.fromkeys(run_ids))) if run_ids else []
+    if not run_ids:
+        return []
+    columns = columns_of_kind(store.schema("runs", store.live()).names)
+    return store.rows("runs", [*columns, "device", "seconds"], list(dict.fromkeys(run_ids)))

@@ -37,6 +37,11 @@ class PlannedRun:
     state: State
     name: str = ""
 
+    @property
+    def is_to_come(self) -> bool:
+        """Whether a search may still ask for it; its parameters are not known."""
+        return self.run_id is None and self.state == "pending"
+
 
 @dataclass(frozen=True)
 class Plan:

@@ -78,13 +78,14 @@ def test_plan_counts_what_is_asked_for(
     for command in (["plan", space.name], [space.name, "--dry-run"]):
         after = clops_sweep(*command)
         assert after.returncode == 0
-        first, _, second = after.stdout.splitlines()
+        first, _, second, *third = after.stdout.splitlines()
         assert first == "12 runs asked for, 1 finished, 10 pending, 1 failed"
         assert re.fullmatch(
             r"about \d+ core-seconds, \d+ (s|min) of wall-clock time on \d+ cores? "
             "without other load; from 1 finished run of the same kind",
             second,
         ), second
+        assert third == ["no estimate for 8 of them: no run of their kind is finished"]
     assert clops_sweep("status").stdout.splitlines() == [
         f"1 run finished, 1 failed in {tmp_path}/results",
         f"  failed {failed.run_id(content)}: ValueError: no",

@@ -12,14 +12,14 @@ from clops_sweep.planning.costs import Costs, kind_of
 class TimeLeft:
     """Expected seconds of the remaining runs, divided among the workers.
 
-    A run takes the mean of the finished runs of its kind; before any, that of all finished runs.
+    A run takes the mean of the finished runs of its kind; before any, that of the kind with other options, or of all.
 
     Args:
         configs: the runs to do; for a search, its base config once for each run that it may ask for.
     """
 
     def __init__(self, configs: Iterable[RunConfig]) -> None:
-        self._left = Counter(kind_of(vars(config)) for config in configs)
+        self._left = Counter(kind_of(config) for config in configs)
         self._costs = Costs()
 
     def ended(self, configs: Iterable[RunConfig | None], seconds: float | None = None) -> None:
@@ -30,7 +30,7 @@ class TimeLeft:
             seconds: the duration of each, if it is known.
         """
         for config in configs:
-            kind = None if config is None else kind_of(vars(config))
+            kind = None if config is None else kind_of(config)
             if kind is not None and seconds is not None:
                 self._costs.add(kind, seconds)
             left = +self._left  # a search requests other configs than its base
@@ -42,5 +42,5 @@ class TimeLeft:
         mean = self._costs.seconds(None)
         if mean is None:
             return None
-        expected = ((self._costs.seconds(kind) or mean, count) for kind, count in (+self._left).items())
+        expected = ((self._costs.guess(kind) or mean, count) for kind, count in (+self._left).items())
         return sum(seconds * count for seconds, count in expected) / max(1, workers)

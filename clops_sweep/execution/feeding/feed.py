@@ -22,6 +22,10 @@ _JOBS_A_PLACE = 4
 """Jobs per place that should remain, so that the last workers end at about the same time."""
 
 
+_Queue = Kind | tuple[str, ...]
+"""A kind, or the run ids of a part that is computed alone."""
+
+
 class Feed(Protocol):
     """Chooses the next job, and receives the progress of jobs.
 
@@ -52,7 +56,8 @@ class GridFeed:
     """Hands out locksteps, several of one kind per job: fewer as fewer remain.
 
     Jobs are formed on request. The kind that takes longest comes first, so that no long run is left at the end; a kind
-    of which no run has finished counts as longer, one run per job. Within a kind the order is kept, and parts that a
+    of which no run has finished counts as longer, one run per job. A queue holds a kind with all options: a job has
+    fewer runs of it if they are known to take longer than its mean. Within a queue the order is kept, and parts that a
     worker returns or loses are queued at the end.
 
     Args:
@@ -71,7 +76,7 @@ class GridFeed:
         *,
         may_grow: bool = False,
     ) -> None:
-        self._waiting: defaultdict[Kind, deque[Job]] = defaultdict(deque)
+        self._waiting: defaultdict[_Queue, deque[Job]] = defaultdict(deque)
         self._costs, self._left, self._may_grow = Costs(), 0, may_grow
         self._queue(locksteps)
         self._under_way: set[Job] = set()
@@ -90,10 +95,9 @@ class GridFeed:
         out = places + max(places, _FEWEST_AHEAD) if self._may_grow else places
         if self.error is not None or not self._left or len(self._under_way) >= out:
             return None
-        kind = max(filter(self._waiting.get, self._waiting), key=lambda kind: self._costs.seconds(kind) or inf)
-        most = self._left // (_JOBS_A_PLACE * places) if self._costs.seconds(kind) else 1
-        count = min(max(most, 1), _MOST_LOCKSTEPS, len(self._waiting[kind]))
-        parts = [self._waiting[kind].popleft() for _ in range(count)]
+        queue = max(filter(self._waiting.get, self._waiting), key=lambda queue: self._mean(queue) or inf)
+        most = self._left // (_JOBS_A_PLACE * places) if self._mean(queue) else 1
+        parts = self._next_parts(queue, min(max(most, 1), _MOST_LOCKSTEPS))
         self._left -= len(parts)
         job = Job.joined(parts)
         self._under_way.add(job)
@@ -104,7 +108,7 @@ class GridFeed:
         if ends(report):
             self._ended.add(job)
         if isinstance(report, Finished) and report.seconds is not None:
-            self._costs.add(_kind(job), report.seconds)
+            self._costs.add(kind_of(job.configs[0]), report.seconds)
 
     def returned(self, job: Job) -> None:
         """Handle the end of a job; parts that did not start are queued again."""
@@ -124,10 +128,26 @@ class GridFeed:
         else:
             self._display.report(left[0], found)
 
-    def _queue(self, parts: Sequence[Job], alone: Kind | None = None) -> None:
+    def _mean(self, queue: _Queue) -> float | None:
+        """Return the mean seconds of a part in a queue; None before one has finished."""
+        return self._costs.seconds(queue) if isinstance(queue, Kind) else None
+
+    def _next_parts(self, queue: _Queue, most: int) -> list[Job]:
+        """Take at most `most` parts from a queue, which together take no longer than `most` parts of its mean."""
+        waiting = self._waiting[queue]
+        left = (most + 0.5) * (self._mean(queue) or 0)  # half a part for rounding
+        parts: list[Job] = []
+        while waiting and len(parts) < most:
+            left -= self._costs.guess(kind_of(waiting[0].configs[0])) or 0
+            if parts and left < 0:
+                break
+            parts.append(waiting.popleft())
+        return parts
+
+    def _queue(self, parts: Sequence[Job], alone: tuple[str, ...] | None = None) -> None:
         self._left += len(parts)
         for part in parts:
-            self._waiting[alone or _kind(part)].append(part)
+            self._waiting[alone or kind_of(part.configs[0]).of_any_options].append(part)
 
     def _left_of(self, job: Job) -> list[Job]:
         """Return the parts of an ended job that were not reported as ended."""
@@ -136,7 +156,3 @@ class GridFeed:
         left = [part for part in job.parts() if part not in self._ended]
         self._ended -= parts
         return left
-
-
-def _kind(job: Job) -> Kind:
-    return kind_of(vars(job.configs[0]))

@@ -139,49 +139,88 @@ def _perturbation_std(config: Any) -> float:
 
 SHARED: Mapping[str, Option] = {
     "storage_fraction": FloatOption(
-        0.25, gt=0, le=1, description="b: share of each task's training instances that is stored"
+        0.25, gt=0, le=1, equal_training=True, description="b: share of each task's training instances that is stored"
     ),
     "acquisition_fraction": FloatOption(
         0.5,
         gt=0,
         le=1,
+        equal_training=True,
         description="a: share of each task's stored instances that is replayed (`mir`: drawn as candidates)",
     ),
     "mc_samples": IntOption(
-        20, ge=1, le=LARGEST, description="T: stochastic forward passes behind an acquisition score"
+        20,
+        ge=1,
+        le=LARGEST,
+        equal_training=True,
+        description="T: stochastic forward passes behind an acquisition score",
     ),
     "acquisition": PluginOption(
-        "bald_mcd", "acquisition", description="acquisition function: scores stored instances, the highest are replayed"
+        "bald_mcd",
+        "acquisition",
+        equal_training=True,
+        description="acquisition function: scores stored instances, the highest are replayed",
     ),
-    "acquire_every": IntOption(1, ge=1, le=LARGEST, description="epochs between two acquisitions"),
+    "acquire_every": IntOption(1, ge=1, le=LARGEST, equal_training=True, description="epochs between two acquisitions"),
     "storage_function": PluginOption(
-        "area", "storage_function", description="computes s of an instance from the trajectory of its beta"
+        "area",
+        "storage_function",
+        equal_training=True,
+        description="computes s of an instance from the trajectory of its beta",
     ),
     "storage_order": ChoiceOption(
         "top",
         choices=("top", "bottom", "random"),
+        equal_training=True,
         description="stores the instances with the highest or lowest s, or random ones",
     ),
-    "weight_replay": BoolOption(False, description="multiplies a replayed loss by the instance's final beta"),
-    "replay_ratio": FloatOption(1.0, gt=0, description="instances replayed for each instance of the current batch"),
-    "beta_learning_rate": FloatOption(1e-4, gt=0, description="eta: learning rate of beta"),
-    "beta_penalty": FloatOption(10.0, ge=0, description="lambda: weight of (beta - 1)² in the loss"),
+    "weight_replay": BoolOption(
+        False,
+        equal_training=True,
+        equal_cost=True,
+        description="multiplies a replayed loss by the instance's final beta",
+    ),
+    "replay_ratio": FloatOption(
+        1.0, gt=0, equal_training=True, description="instances replayed for each instance of the current batch"
+    ),
+    "beta_learning_rate": FloatOption(
+        1e-4, gt=0, equal_training=True, equal_cost=True, description="eta: learning rate of beta"
+    ),
+    "beta_penalty": FloatOption(
+        10.0, ge=0, equal_training=True, equal_cost=True, description="lambda: weight of (beta - 1)² in the loss"
+    ),
     "perturbation_std": FloatOption(
         _perturbation_std,
         gt=0,
+        equal_training=True,
+        equal_cost=True,
         description="standard deviation of the noise on perturbed inputs, in the unit of the frames",
     ),
     "memory_fraction": FloatOption(
-        0.25, gt=0, le=1, description="size of the memory, as a share of the training instances of all tasks together"
+        0.25,
+        gt=0,
+        le=1,
+        equal_training=True,
+        description="size of the memory, as a share of the training instances of all tasks together",
     ),
     "memory_size": IntOption(
-        None, ge=1, le=LARGEST, description="size of the memory in instances, instead of `memory_fraction`"
+        None,
+        ge=1,
+        le=LARGEST,
+        equal_training=True,
+        description="size of the memory in instances, instead of `memory_fraction`",
     ),
-    "projection_size": IntOption(1000, ge=1, le=100_000, description="M: random features that the head sees"),
-    "acil_ridge": FloatOption(0.1, gt=0, log=True, description="gamma: ridge penalty"),
+    "projection_size": IntOption(
+        1000, ge=1, le=100_000, equal_training=True, description="M: random features that the head sees"
+    ),
+    "acil_ridge": FloatOption(
+        0.1, gt=0, log=True, equal_training=True, equal_cost=True, description="gamma: ridge penalty"
+    ),
     "memory_division": ChoiceOption(
         "reservoir",
         choices=("reservoir", "task_balanced", "class_balanced"),
+        equal_training=True,
+        equal_cost=True,
         description="a uniform sample of all instances so far, or equal shares of tasks or classes",
     ),
 }
@@ -283,13 +322,22 @@ STRATEGIES: Mapping[str, Plugin] = {
                 400.0,
                 ge=0,
                 log=True,
+                equal_training=True,
+                equal_cost=True,
                 description="lambda: weight of half the squared distance to past parameters, by Fisher information",
             ),
             "ewc_online": BoolOption(
-                False, description="one penalty around the latest task's parameters, instead of one for each task"
+                False,
+                equal_training=True,
+                description="one penalty around the latest task's parameters, instead of one for each task",
             ),
             "ewc_decay": FloatOption(
-                0.95, ge=0, le=1, description="with `ewc_online`: factor on past Fisher information after each task"
+                0.95,
+                ge=0,
+                le=1,
+                equal_training=True,
+                equal_cost=True,
+                description="with `ewc_online`: factor on past Fisher information after each task",
             ),
         },
         lockstep=("ewc_strength", "ewc_decay"),
@@ -298,23 +346,38 @@ STRATEGIES: Mapping[str, Plugin] = {
     "si": _method(
         "strategies.si:SynapticIntelligence",
         {
-            "si_strength": FloatOption(1.0, ge=0, log=True, description="c: weight of the penalty"),
-            "si_damping": FloatOption(1e-3, gt=0, log=True, description="xi: damping of the importance"),
+            "si_strength": FloatOption(
+                1.0, ge=0, log=True, equal_training=True, equal_cost=True, description="c: weight of the penalty"
+            ),
+            "si_damping": FloatOption(
+                1e-3, gt=0, log=True, equal_training=True, equal_cost=True, description="xi: damping of the importance"
+            ),
         },
         lockstep=("si_strength", "si_damping"),
         canonical=_without_if_zero("si_strength", "si_damping"),
     ),
     "mas": _method(
         "strategies.mas:MemoryAwareSynapses",
-        {"mas_strength": FloatOption(1.0, ge=0, log=True, description="lambda: weight of the penalty")},
+        {
+            "mas_strength": FloatOption(
+                1.0, ge=0, log=True, equal_training=True, equal_cost=True, description="lambda: weight of the penalty"
+            )
+        },
         lockstep=("mas_strength",),
     ),
     "lwf": _method(
         "strategies.lwf:LearningWithoutForgetting",
         {
-            "lwf_strength": FloatOption(1.0, ge=0, log=True, description="weight of the distillation loss"),
+            "lwf_strength": FloatOption(
+                1.0, ge=0, log=True, equal_training=True, equal_cost=True, description="weight of the distillation loss"
+            ),
             "lwf_temperature": FloatOption(
-                2.0, gt=0, log=True, description="divides both logits in the distillation loss"
+                2.0,
+                gt=0,
+                log=True,
+                equal_training=True,
+                equal_cost=True,
+                description="divides both logits in the distillation loss",
             ),
         },
         lockstep=("lwf_strength", "lwf_temperature"),
@@ -327,15 +390,18 @@ STRATEGIES: Mapping[str, Plugin] = {
             "er_storage_order": ChoiceOption(
                 "random",
                 choices=("random", "top", "bottom"),
+                equal_training=True,
                 description="`top`, `bottom`: keep the highest or lowest s of CLOPS, whose beta weights the loss",
             ),
             "er_acquire": BoolOption(
                 False,
+                equal_training=True,
                 description="replays only the share `acquisition_fraction` with the highest scores by `acquisition`",
             ),
             "er_flip_strength": FloatOption(
                 None,
                 gt=0,
+                equal_training=True,
                 description="weight of the distance to the logits before the task, where they were right",
             ),
         }
@@ -355,16 +421,25 @@ STRATEGIES: Mapping[str, Plugin] = {
         _using("memory_fraction", "memory_size", "replay_ratio")
         | {
             "aser_neighbours": IntOption(
-                3, ge=1, le=LARGEST, description="K: neighbours of the classifier that the Shapley values are about"
+                3,
+                ge=1,
+                le=LARGEST,
+                equal_training=True,
+                description="K: neighbours of the classifier that the Shapley values are about",
             ),
             "aser_candidates": IntOption(
                 100,
                 ge=1,
                 le=LARGEST,
+                equal_training=True,
                 description="stored instances that are valued in each step; at most so many are replayed",
             ),
             "aser_per_class": IntOption(
-                2, ge=1, le=LARGEST, description="instances per class for which candidates are valued"
+                2,
+                ge=1,
+                le=LARGEST,
+                equal_training=True,
+                description="instances per class for which candidates are valued",
             ),
         },
         per_class_outputs=True,
@@ -373,8 +448,16 @@ STRATEGIES: Mapping[str, Plugin] = {
         "strategies.derpp:DarkExperienceReplay",
         _using("memory_fraction", "memory_size", "replay_ratio")
         | {
-            "derpp_alpha": FloatOption(0.1, ge=0, description="weight of the distance to the stored logits"),
-            "derpp_beta": FloatOption(0.5, ge=0, description="weight of the loss on stored targets"),
+            "derpp_alpha": FloatOption(
+                0.1,
+                ge=0,
+                equal_training=True,
+                equal_cost=True,
+                description="weight of the distance to the stored logits",
+            ),
+            "derpp_beta": FloatOption(
+                0.5, ge=0, equal_training=True, equal_cost=True, description="weight of the loss on stored targets"
+            ),
         },
         online=True,
     ),
@@ -383,7 +466,7 @@ STRATEGIES: Mapping[str, Plugin] = {
         _using("memory_fraction", "memory_size")
         | {
             "agem_batch_size": IntOption(
-                256, ge=1, description="stored instances behind the reference gradient of a step"
+                256, ge=1, equal_training=True, description="stored instances behind the reference gradient of a step"
             )
         },
         online=True,
@@ -400,7 +483,13 @@ STRATEGIES: Mapping[str, Plugin] = {
         "strategies.slda:StreamingLDA",
         {
             "slda_shrinkage": FloatOption(
-                1e-4, gt=0, le=1, log=True, description="epsilon: weight of the identity in the shrunk covariance"
+                1e-4,
+                gt=0,
+                le=1,
+                log=True,
+                equal_training=True,
+                equal_cost=True,
+                description="epsilon: weight of the identity in the shrunk covariance",
             )
         },
         online=True,
@@ -413,6 +502,8 @@ STRATEGIES: Mapping[str, Plugin] = {
                 0.01,
                 gt=0,
                 log=True,
+                equal_training=True,
+                equal_cost=True,
                 description="lambda, as a share of the mean square of a random feature, summed over instances",
             )
         },
@@ -431,6 +522,8 @@ STRATEGIES: Mapping[str, Plugin] = {
                 1.0,
                 ge=0,
                 log=True,
+                equal_training=True,
+                equal_cost=True,
                 description="weight of the distance to the logits before the task, where they were right",
             )
         },
@@ -494,17 +587,27 @@ AUGMENTATIONS = _of_module(
     "learning.augmentation.built_in",
     {
         "jitter": Declaration(
-            {"jitter_std": FloatOption(0.05, gt=0, description="sigma, in standard deviations of the channel")}
+            {
+                "jitter_std": FloatOption(
+                    0.05, gt=0, equal_cost=True, description="sigma, in standard deviations of the channel"
+                )
+            }
         ),
-        "scaling": Declaration({"scaling_std": FloatOption(0.1, gt=0, description="sigma of a channel's factor")}),
+        "scaling": Declaration(
+            {"scaling_std": FloatOption(0.1, gt=0, equal_cost=True, description="sigma of a channel's factor")}
+        ),
         "time_warp": Declaration(
             {
-                "time_warp_std": FloatOption(0.2, gt=0, description="sigma of the speed of time"),
+                "time_warp_std": FloatOption(0.2, gt=0, equal_cost=True, description="sigma of the speed of time"),
                 "time_warp_knots": IntOption(4, ge=1, le=1000, description="knots of the spline through the speeds"),
             }
         ),
         "lead_dropout": Declaration(
-            {"lead_dropout_probability": FloatOption(0.2, gt=0, lt=1, description="probability that a channel is 0")}
+            {
+                "lead_dropout_probability": FloatOption(
+                    0.2, gt=0, lt=1, equal_cost=True, description="probability that a channel is 0"
+                )
+            }
         ),
     },
 )

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError
 
 from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.experiment.facts import stated_by, stating
 from clops_sweep.experiment.plugins.values import as_bool, as_number
 
 if TYPE_CHECKING:
@@ -87,9 +88,9 @@ def checked(option: Option, value: Any, what: str = "") -> Any:
         raise UsageError(f"{what}{shown(value)}: {expected(error)}") from None
 
 
-def _option(kind: Any, default: Any, description: str, extra: dict[str, Any] | None = None, **bounds: Any) -> Option:
+def _option(kind: Any, default: Any, description: str, extra: dict[str, Any], **bounds: Any) -> Option:
     given = {"default_factory" if callable(default) else "default": default}
-    made: Any = Field(**given, **bounds, description=description, json_schema_extra=extra or {})
+    made: Any = Field(**given, **bounds, description=description, json_schema_extra=extra)
     option = Option.from_annotated_attribute(kind, made)
     if not callable(default):
         option.default = checked(option, default, "default = ")
@@ -104,6 +105,8 @@ def FloatOption(  # noqa: N802  # the name of a kind of option, as pydantic's Fi
     lt: float | None = None,
     le: float | None = None,
     log: bool = False,
+    equal_training: bool = False,
+    equal_cost: bool = False,
     description: str = "",
 ) -> Option:
     """Return a real number as an option, such as ``FloatOption(100.0, gt=0, log=True)``: a pydantic field.
@@ -119,12 +122,16 @@ def FloatOption(  # noqa: N802  # the name of a kind of option, as pydantic's Fi
         lt: less than.
         le: less or equal.
         log: whether a search samples it on a logarithmic scale.
+        equal_training: whether it belongs to the method that reports compare, as the strength of a penalty does: runs
+            that differ in it count as equally trained. By default they are not compared.
+        equal_cost: whether runs that differ in it take about the same time: one is estimated from the other.
         description: its meaning, for documentation.
 
     Raises:
         UsageError: the default is not a number, or is out of bounds.
     """
-    return _number(FiniteFloat, default, log, description, gt=gt, ge=ge, lt=lt, le=le)
+    extra = {"log": log, **_stating(equal_training, equal_cost)}
+    return _number(FiniteFloat, default, description, extra, gt=gt, ge=ge, lt=lt, le=le)
 
 
 def IntOption(  # noqa: N802
@@ -135,6 +142,8 @@ def IntOption(  # noqa: N802
     lt: int | None = None,
     le: int | None = None,
     log: bool = False,
+    equal_training: bool = False,
+    equal_cost: bool = False,
     description: str = "",
 ) -> Option:
     """Return an integer as an option, such as ``IntOption(16, ge=1, le=256, log=True)``; see `FloatOption`.
@@ -144,30 +153,50 @@ def IntOption(  # noqa: N802
     """
     gt = -_MOST if gt is None and ge is None else gt
     lt = _MOST if lt is None and (le is None or le >= _MOST) else lt
-    return _number(int, default, log, description, gt=gt, ge=ge, lt=lt, le=le)
+    extra = {"log": log, **_stating(equal_training, equal_cost)}
+    return _number(int, default, description, extra, gt=gt, ge=ge, lt=lt, le=le)
 
 
-def _number(kind: Any, default: Any, log: bool, description: str, **bounds: float | None) -> Option:
+def _stating(equal_training: bool, equal_cost: bool) -> dict[str, Any]:
+    """Return the facts of an option, as `stating` does those of a field."""
+    return stating("method" if equal_training else "training", equal_cost=equal_cost)
+
+
+def _number(kind: Any, default: Any, description: str, extra: dict[str, Any], **bounds: float | None) -> Option:
     optional = kind | None if default is None else kind
-    option = _option(Annotated[optional, NUMBER], default, description, {"log": log}, **bounds)
-    if log and isinstance(default, float | int) and not default > 0:
+    option = _option(Annotated[optional, NUMBER], default, description, extra, **bounds)
+    if extra["log"] and isinstance(default, float | int) and not default > 0:
         raise UsageError(f"default = {shown(default)}: expected more than 0 on a logarithmic scale")
     return option
 
 
-def BoolOption(default: bool | Callable[[Any], bool], *, description: str = "") -> Option:  # noqa: N802
-    """Return an option that is true or false.
+def BoolOption(  # noqa: N802
+    default: bool | Callable[[Any], bool],
+    *,
+    equal_training: bool = False,
+    equal_cost: bool = False,
+    description: str = "",
+) -> Option:
+    """Return an option that is true or false; for the arguments see `FloatOption`.
 
     Raises:
         UsageError: the default is neither True nor False.
     """
-    return _option(Annotated[bool, Strict(), BeforeValidator(as_bool)], default, description)
+    kind = Annotated[bool, Strict(), BeforeValidator(as_bool)]
+    return _option(kind, default, description, _stating(equal_training, equal_cost))
 
 
 def ChoiceOption(  # noqa: N802
-    default: str | Callable[[Any], str], *, choices: Iterable[str], description: str = ""
+    default: str | Callable[[Any], str],
+    *,
+    choices: Iterable[str],
+    equal_training: bool = False,
+    equal_cost: bool = False,
+    description: str = "",
 ) -> Option:
     """Return one of several strings, such as ``ChoiceOption("reservoir", choices=("reservoir", "class_balanced"))``.
+
+    For `equal_training` and `equal_cost` see `FloatOption`.
 
     Raises:
         UsageError: a choice is not text, or the default is not a choice.
@@ -178,10 +207,12 @@ def ChoiceOption(  # noqa: N802
     texts = tuple(str.__str__(choice) for choice in given)
     if len(set(texts)) < len(texts):
         raise UsageError(f"choices = {shown(choices)}: expected texts that differ")
-    return _option(Literal[texts], default, description)
+    return _option(Literal[texts], default, description, _stating(equal_training, equal_cost))
 
 
-def PluginOption(default: str, registry: str, *, description: str = "") -> Option:  # noqa: N802
+def PluginOption(  # noqa: N802
+    default: str, registry: str, *, equal_training: bool = False, equal_cost: bool = False, description: str = ""
+) -> Option:
     """Return the name of a plug-in, which adds that plug-in's options: `acquisition` adds `mc_samples`.
 
     `RunConfig` checks that it is registered.
@@ -189,9 +220,12 @@ def PluginOption(default: str, registry: str, *, description: str = "") -> Optio
     Args:
         default: name of the default plug-in.
         registry: registry of the plug-in, a key of `REGISTRIES`.
+        equal_training: as in `FloatOption`.
+        equal_cost: as in `FloatOption`.
         description: its meaning, for documentation.
     """
-    return _option(Annotated[str, Strict()], default, description, {"registry": registry})
+    extra = {"registry": registry, **_stating(equal_training, equal_cost)}
+    return _option(Annotated[str, Strict()], default, description, extra)
 
 
 def registry_of(option: Option) -> str | None:
@@ -335,7 +369,11 @@ class DeclaredOptions(Mapping[str, Option]):
         self._check_reserved(owner, name)
         for other, defined in self._declared.get(name, {}).items():
             if other != owner and not _same(defined, option):
-                what = f"default {defined.default!r} and {bounds_of(defined.metadata) or 'no bounds'}"
+                facts = stated_by(defined)
+                what = (
+                    f"default {defined.default!r}, {bounds_of(defined.metadata) or 'no bounds'}, "
+                    f"equal_training={facts.equal_training} and equal_cost={facts.equal_cost}"
+                )
                 raise UsageError(
                     f"{owner}: option {name!r} is defined differently by {other}, with {what}; list it by name alone, "
                     "or give it another name"

@@ -111,6 +111,18 @@ def test_long_runs_are_not_left_to_the_end(store: RunStore) -> None:
     assert worked.end < 45.0  # 40 s at least; 55 s in the order of the plan
 
 
+def test_a_job_has_fewer_of_the_runs_that_are_known_to_take_longer(store: RunStore) -> None:
+    """Runs that differ in an option that decides the cost share a queue, in the order of the plan."""
+    samples = [1, 200, *[200] * 50, *[1] * 50]
+    feed, _ = feed_of([lockstep(number, mc_samples=it) for number, it in enumerate(samples)], store)
+    for seconds in (0.1, 20.0):
+        job = feed.next_job(2)
+        feed.report(job, Finished({"auc": (0.8,)}, seconds))
+        feed.returned(job)
+    job = feed.next_job(2)  # at most an eighth of the 100 that are left, whose mean is 10.05 s
+    assert [it.mc_samples for it in job.configs] == [200] * 6
+
+
 def test_stacks_stay_together_and_no_more_jobs_are_out_than_there_are_places(store: RunStore) -> None:
     feed, _ = feed_of([lockstep(number, runs=5) for number in range(40)], store)
     (first, second) = feed.next_job(2), feed.next_job(2)
