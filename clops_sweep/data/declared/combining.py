@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.portions import Columns, Portion, Signal
 from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.files.units import factor
@@ -34,15 +35,22 @@ class Member(Portion):
         """Return the samples."""
         read, places = self.inner.signal(), self.places
         stretches = read.stretches
+        notes = list(read.notes)
         if self.inner.intervals is not None:
-            stretches = self.inner.intervals.stretches(read.rate, read.stored.shape[2])
+            stretches, said = self.inner.intervals.stretches(read.rate, read.stored.shape[2])
+            notes += said
         return read._replace(
             stored=read.stored[:, places],
             gain=read.gain[places] * self.factor,
             offset=read.offset[places] * self.factor,
             stretches=None if stretches is None else [Stretch(a, b, int(self.codes[code])) for a, b, code in stretches],
             missing=None if read.missing is None else read.missing[:, places],
+            notes=notes,
         )
+
+    def labelled(self) -> Intervals | None:
+        """Return the labelled intervals of the recording."""
+        return self.inner.labelled()
 
     def where(self, common: Common) -> str:
         """Start of an error message about the samples."""

@@ -103,6 +103,7 @@ def signal_files(
     skip_lines: int | None,
     read: Callable[[Path], Any] | None = None,
     in_samples: bool = False,
+    closes: bool = False,
 ) -> tuple[Common, Sequence[Source], Columns]:
     """Return values common to the files, and the files; see `Recordings.from_folder`."""
     place = Path(folder)
@@ -112,13 +113,16 @@ def signal_files(
         raise checks.refused("read", "a function of a path that returns Recording(...)", read)
     if skip_lines is not None and (isinstance(skip_lines, bool) or not isinstance(skip_lines, int) or skip_lines < 0):
         raise checks.refused("skip_lines", "a whole number of lines", skip_lines)
-    listed, labels = _listed(place, pattern, fields, table, classes, separator, in_samples)
+    listed, labels = _listed(place, pattern, fields, table, classes, separator, in_samples, closes)
     if read is not None:
         common, files = read_files(listed, read, labels, channels, rate, units, windowing)
         facts = [each for _, _, each, _ in listed if each is not None]
         return common, files, Columns.joined(facts) if facts else Columns([], [], None)
     assert rate is not None
     assert units is not None
+    for _, _, _, intervals in listed:
+        if intervals is not None and intervals.dated and intervals.begin is None:
+            raise UsageError("start: is a date; give time, the column with the start of each recording, or seconds")
     said = units if gain is None else None  # a gain leads to `units` whatever the columns say
     columns, wanted, sample = first_readable(
         (file for _, file, _, _ in listed if file.is_file()),
@@ -162,6 +166,7 @@ def _listed(
     classes: Any,
     separator: str | None,
     in_samples: bool,
+    closes: bool,
 ) -> tuple[list[tuple[str, Path, Columns | None, Intervals | None]], Labels]:
     """Return name and file of each recording, with the facts and intervals of a table, if any; and labels."""
     path: Path | None = None
@@ -187,7 +192,7 @@ def _listed(
         return [(short_name(file, place, found), file, None, None) for file in files], labels
     what, intervals = shorten(path) if path else "table", None
     if fields.start is not None:
-        rows, intervals = grouped(rows, labels, what, in_samples)
+        rows, intervals = grouped(rows, labels, what, in_samples, closes)
     listed = located(rows, found, place)
     if not any(file.is_file() for _, file in listed):
         raise UsageError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.intervals import Intervals
+from clops_sweep.data.declared.clocks import Moment, moment, until_next
+from clops_sweep.data.declared.intervals import Interval, Intervals
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.csv_table import csv_lines, text_form
 from clops_sweep.data.files.folder import shorten
@@ -176,6 +179,8 @@ class Labels:
         if separator is not None and not (isinstance(separator, str) and separator):
             raise checks.refused("separator", 'text such as ","', separator)
         self._separator, self.multi_label = separator, separator is not None
+        self._mapped = isinstance(classes, Mapping)
+        lists_classes = classes is not None and not self._mapped
         if classes is None:
             found = sorted({each for text in written for each in self._parted(text) if each not in ("", *checks.NULLS)})
             if not found:
@@ -190,6 +195,8 @@ class Labels:
             self.classes = checks.names("classes", classes, least=2)
             self.used = {name: place for place, name in enumerate(self.classes)}
         self.left_out: Counter[str] = Counter()
+        if lists_classes:
+            self._require_names(written)
 
     def _parted(self, text: str) -> list[str]:
         return (
@@ -197,6 +204,49 @@ class Labels:
             if self._separator is None
             else [part.strip() for part in text.split(self._separator) if part.strip()]
         )
+
+    def _require_names(self, written: Sequence[str]) -> None:
+        """Refuse whole numbers in a table that are no names of classes, or the name of one and the position of another.
+
+        Args:
+            written: the labels of the table.
+        """
+        there = {part for text in written for part in self._parted(text) if part not in ("", *checks.NULLS)}
+        codes = sorted((part for part in there if part.isascii() and part.isdigit()), key=int)
+        if not codes or len(codes) < len(there):
+            return
+        used = [code for code in codes if code in self.used]
+        positions = {str(place): name for place, name in enumerate(self.classes)}
+        example = shorten(", ".join(f"{code!r}: ..." for code in codes), 60)
+        if not used:
+            raise UsageError(
+                f"label: the table has the whole numbers {shorten(', '.join(codes), 60)} and classes has names; give "
+                f"the name of each: classes={{{example}}}"
+            )
+        other = next((code for code in used if positions.get(code, code) != code), None)
+        if other is not None and all(code in positions for code in used):
+            raise UsageError(
+                f"label: {other} may be the class {shown(other)}, or class {shown(positions[other])} at position "
+                f"{other}; give the name of each: classes={{{example}}}"
+            )
+
+    def of_whole_number(self, number: Any) -> int | None:
+        """Return the class index of an interval whose label is a whole number: a position, or the name of a class.
+
+        Raises:
+            UsageError: it is a position and the name of another class.
+        """
+        place = int(number)
+        named = self.used.get(str(place))
+        is_position = not self._mapped and 0 <= place < len(self.classes)
+        if is_position and named is not None and named != place:
+            raise UsageError(
+                f"intervals: the label {place} may be the class {shown(str(place))}, or class "
+                f"{shown(self.classes[place])} at position {place}; give names as text"
+            )
+        if is_position and named is None:
+            return place
+        return self.of_interval(str(place))
 
     def of_interval(self, text: str) -> int | None:
         """Return the class index of an interval; None, and counted, if its label is not used."""
@@ -310,45 +360,140 @@ def short_name(file: Path, folder: Path, files: Mapping[str, Path]) -> str:
     return file.stem if file.stem in files else file.relative_to(folder).with_suffix("").as_posix()
 
 
-def of_recording(given: Any, labels: Labels, where: str) -> Intervals:
-    """Return the intervals (start, end, label), in seconds, that come with a recording; unused labels are counted."""
+def of_recording(given: Any, labels: Labels, where: str, begin: Moment | None = None) -> Intervals:
+    """Return the intervals (start, end, label) that come with a recording; unused labels are counted.
+
+    Args:
+        given: starts and ends in seconds since the start of the recording, or dates; an end may be None.
+        labels: maps labels to classes. A whole number is a position in the classes, as in `Recording.label`.
+        where: the recording, for messages.
+        begin: its start, if known.
+
+    Raises:
+        UsageError: the intervals are invalid.
+    """
+    rows = list[Interval]()
+    clocks = set[str]()
     try:
-        rows = [(float(start), float(end), str(label)) for start, end, label in given]
+        for start, end, label in given:
+            first = _seconds_of(start, clocks)
+            last = first if end is None else _seconds_of(end, clocks)
+            code = labels.of_whole_number(label) if _is_whole(label) else labels.of_interval(str(label))
+            if code is not None:
+                rows.append(Interval(first, last, code, where))
+    except UsageError:
+        raise
     except (TypeError, ValueError):
-        raise checks.refused("intervals", "(start, end, label) in seconds", given) from None
-    coded = [(start, end, labels.of_interval(label)) for start, end, label in rows]
-    return Intervals(tuple((start, end, code, where) for start, end, code in coded if code is not None))
+        raise checks.refused("intervals", "(start, end, label) in seconds, or dates", given) from None
+    if len(clocks) > 1:
+        raise UsageError(f"intervals: starts and ends are {' and '.join(sorted(clocks))}; expected one kind")
+    dated = bool(clocks) and _NUMBERS not in clocks
+    if dated and begin is not None and begin.zoned != (_ZONED in clocks):
+        raise UsageError("intervals: they or the start of the recording have a time zone; expected both alike")
+    return Intervals(tuple(rows), dated=dated, begin=None if begin is None else begin.seconds)
+
+
+_NUMBERS, _DATES, _ZONED = "numbers", "dates", "dates with a time zone"
+"""Kinds of times of intervals."""
+
+
+def _seconds_of(value: Any, clocks: set[str]) -> float:
+    """Return a number, or a date in seconds since 1970, and add its kind to `clocks`."""
+    known = moment(value)
+    if known is None:
+        clocks.add(_NUMBERS)
+        return float(value)
+    clocks.add(_ZONED if known.zoned else _DATES)
+    return known.seconds
+
+
+def _is_whole(label: Any) -> bool:
+    """Return whether a label is a whole number, not text."""
+    is_number = isinstance(label, numbers.Real) and not isinstance(label, bool | np.bool_)
+    return is_number and float(label).is_integer()
 
 
 def grouped(
-    rows: Sequence[dict[str, str]], labels: Labels, table: str, in_samples: bool
+    rows: Sequence[dict[str, str]], labels: Labels, table: str, in_samples: bool, closes: bool
 ) -> tuple[list[dict[str, str]], Mapping[str, Intervals]]:
     """Return the first row of each recording, and the intervals of each, from a table with one row per interval.
 
+    Args:
+        rows: the rows of the table.
+        labels: maps labels to classes.
+        table: the table, for messages.
+        in_samples: whether starts and ends are in samples.
+        closes: whether an interval without an end lasts until the next one of its recording, or the end.
+
     Raises:
-        UsageError: a start or end is no number, or rows of one recording differ in another column than the label.
+        UsageError: a start or end is neither a number nor a date, or rows of one recording differ in another column
+            than the label.
     """
     first: dict[str, dict[str, str]] = {}
-    found: dict[str, list[tuple[float, float, int, str]]] = {}
+    listed: dict[str, list[tuple[dict[str, str], str]]] = {}
     for number, row in enumerate(rows, 1):
-        where, known = f"{table}: row {number}", first.setdefault(row["name"], row)
+        where = f"{table}: row {number}"
+        known = first.setdefault(row["name"], row)
         for argument in row.keys() - {"label", "start", "end"}:
             if row[argument] != known[argument]:
                 raise UsageError(
                     f"{where}: {argument} is {shown(row[argument])} where an earlier row of {shown(row['name'])} has "
                     f"{shown(known[argument])}; expected one for all rows of a recording"
                 )
-        ends = []
-        for argument in ("start", "end"):
-            text = row.get(argument, row["start"])
-            try:
-                ends.append(float(text))
-            except ValueError:
-                raise UsageError(f"{where}: {argument}: {shown(text)} is not a number") from None
-        of_row, code = found.setdefault(row["name"], []), labels.of_interval(row["label"])
+        listed.setdefault(row["name"], []).append((row, where))
+    found = {name: _intervals(each, labels, in_samples, closes) for name, each in listed.items()}
+    return list(first.values()), found
+
+
+def _intervals(rows: Sequence[tuple[dict[str, str], str]], labels: Labels, in_samples: bool, closes: bool) -> Intervals:
+    """Return the intervals of one recording from its rows of a table, each with its place for messages."""
+    clocks = set[str]()
+    starts = list[float]()
+    ends = list[float]()
+    for row, where in rows:
+        start = _time_of(row["start"], f"{where}: start", clocks)
+        text = row.get("end", "")
+        has_end = text not in ("", *checks.NULLS)
+        starts.append(start)
+        ends.append(_time_of(text, f"{where}: end", clocks) if has_end else start)
+    place = rows[0][1]
+    if len(clocks) > 1:
+        raise UsageError(f"{place}: start and end are {' and '.join(sorted(clocks))}; expected one kind")
+    dated = _NUMBERS not in clocks
+    if dated and in_samples:
+        raise UsageError(f"{place}: start is a date; expected samples, as interval_unit says")
+    if closes:
+        ends = until_next(starts, ends)
+    intervals = list[Interval]()
+    for (row, where), start, end in zip(rows, starts, ends, strict=True):
+        code = labels.of_interval(row["label"])
         if code is not None:
-            of_row.append((ends[0], ends[1], code, where))
-    return list(first.values()), {name: Intervals(tuple(each), in_samples) for name, each in found.items()}
+            intervals.append(Interval(start, end, code, where))
+    begin = None
+    known = moment(checks.date_text(rows[0][0].get("time", "")))
+    if dated and known is not None:
+        if known.zoned != (_ZONED in clocks):
+            raise UsageError(f"{place}: one of start and time has a time zone and the other none; expected both alike")
+        begin = known.seconds
+    if dated and known is None and _ZONED in clocks:
+        raise UsageError(f"{place}: start has a time zone; give time, the start of each recording with its time zone")
+    return Intervals(tuple(intervals), in_samples, dated, begin)
+
+
+def _time_of(text: str, where: str, clocks: set[str]) -> float:
+    """Return a number, or a date in seconds since 1970, and add its kind to `clocks`."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isnan(number):
+        clocks.add(_NUMBERS)
+        return number
+    known = moment(text)
+    if known is None:
+        raise UsageError(f"{where}: {shown(text)} is not a number, nor a date such as 2020-01-31 22:00:00")
+    clocks.add(_ZONED if known.zoned else _DATES)
+    return known.seconds
 
 
 def positions(where: str, leads: Sequence[str], channels: Sequence[str | int]) -> list[int]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.clocks import Moment, moment
 from clops_sweep.data.declared.grids import at_rate, on_grid
 from clops_sweep.data.declared.label_table import Labels, of_recording
 from clops_sweep.data.declared.portions import Columns, InMemory, stacked, stored_as
@@ -29,9 +30,10 @@ class Recording:
 
     If the channels have several rates, `signal` is a list of arrays and `sampling_rate` a list: they are brought to
     `resample_to`, or to the highest rate, by `scipy.signal.resample_poly`. `intervals` are labelled intervals
-    (start, end, label) in seconds, instead of `label`. `timestamps` [samples], seconds or dates, bring irregular
+    (start, end, label) in seconds, instead of `label`; they may be dates if `start`, the date of the first sample, is
+    given. `timestamps` [samples], seconds or dates, bring irregular
     samples to a grid of `sampling_rate` by linear interpolation, with missing samples where they jump: where a step is
-    more than twice the usual one.
+    more than twice the usual one. `notes` says what was assumed or changed; preparation counts equal notes.
     """
 
     signal: Any
@@ -49,6 +51,8 @@ class Recording:
     groups: Mapping[str, Any] | None = None
     intervals: Sequence[tuple[float, float, str]] | None = None
     timestamps: Any = None
+    start: Any = None
+    notes: Sequence[str] = ()
 
 
 def _is_row(label: Any) -> bool:
@@ -180,10 +184,31 @@ def item(
         columns = _facts(recording, place, common, first)
     intervals = None
     if recording.intervals is not None:
-        intervals = of_recording(recording.intervals, labels, files[0].name if files else columns.names[0])
+        where = files[0].name if files else columns.names[0]
+        intervals = of_recording(recording.intervals, labels, where, begin_of(recording))
     # The array is copied, because the generator may reuse it.
     array, gain = array.copy()[None], checks.gains(recording.gain, len(array))
-    return InMemory(columns.names, files, columns=columns, intervals=intervals, array=array, rate=rate, gain=gain)
+    notes = tuple(recording.notes)
+    return InMemory(
+        columns.names, files, columns=columns, intervals=intervals, array=array, rate=rate, gain=gain, notes=notes
+    )
+
+
+def begin_of(recording: Recording) -> Moment | None:
+    """Return the start of a recording: its field, or the first of its timestamps if that is a date.
+
+    Raises:
+        UsageError: the field is no date.
+    """
+    given = recording.start
+    if given is not None:
+        known = moment(checks.date_text(given) if isinstance(given, str) else given)
+        if known is None:
+            raise checks.refused("start", "a date such as 2020-01-31 22:00:00", given)
+        return known
+    timestamps = recording.timestamps
+    has_first = timestamps is not None and np.size(timestamps) > 0
+    return moment(np.ravel(timestamps)[0]) if has_first else None
 
 
 def _facts(recording: Recording, place: str, common: Common, first: Recording) -> Columns:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.declared.intervals import Intervals
+from clops_sweep.data.declared.intervals import Intervals, require_durations
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.records import Common, Frames, Source, Stretch, Windows
@@ -100,6 +100,10 @@ class Portion(Source):
     def signal(self) -> Signal:
         """Return the samples."""
 
+    def labelled(self) -> Intervals | None:
+        """Return its labelled intervals, if its samples have any."""
+        return self.intervals
+
     def where(self, common: Common) -> str:
         """Start of an error message about the samples."""
         return self.place
@@ -112,8 +116,11 @@ class Portion(Source):
         if channels != len(common.channels):
             raise UsageError(f"{where}: has {channels} channels; expected {len(common.channels)}")
         stretches = signal.stretches
+        require_durations(common.rule, [self.labelled()])
+        notes = list(signal.notes)
         if self.intervals is not None:
-            stretches = self.intervals.stretches(signal.rate, samples)
+            stretches, said = self.intervals.stretches(signal.rate, samples)
+            notes += said
         pieces = _pieces(signal) if common.gaps == "split" else None
         begins, width, noted = common.windows(samples, signal.rate, stretches, pieces)
         labels = noted if known.labels is None else np.repeat(known.labels, len(begins), axis=0)
@@ -148,7 +155,7 @@ class Portion(Source):
             offset,
             missing,
             samples_digest(published.stored) if self.files or self.member else None,
-            signal.notes,
+            notes,
         )
 
 
@@ -192,15 +199,19 @@ def _windowed(windows: Windows, begins: NDArray[np.int64], values: NDArray[Any])
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class InMemory(Portion):
-    """b recordings in memory: array [b, channels, samples], gain [channels]."""
+    """b recordings in memory: array [b, channels, samples], gain [channels].
+
+    `notes` says what was changed; only a recording of its own has any.
+    """
 
     array: NDArray[Any]
     rate: float
     gain: NDArray[np.float64]
+    notes: Sequence[str] = ()
 
     def signal(self) -> Signal:
         """The samples."""
-        return Signal(self.array, self.rate, self.gain, np.zeros(len(self.gain)))
+        return Signal(self.array, self.rate, self.gain, np.zeros(len(self.gain)), notes=self.notes)
 
     def where(self, common: Common) -> str:
         """Start of an error message about the samples."""
@@ -230,8 +241,11 @@ def stacked(recordings: Iterable[InMemory]) -> Iterator[InMemory]:
 
 
 def _joined(each: Sequence[InMemory]) -> InMemory:
-    first, columns = each[0], Columns.joined([one.columns for one in each])
-    array = first.array if len(each) == 1 else np.concatenate([one.array for one in each])
+    first = each[0]
+    if len(each) == 1:  # it may have intervals and notes of its own
+        return first
+    columns = Columns.joined([one.columns for one in each])
+    array = np.concatenate([one.array for one in each])
     return InMemory(columns.names, columns=columns, array=array, rate=first.rate, gain=first.gain)
 
 
@@ -240,6 +254,8 @@ def _alike(one: InMemory, other: InMemory) -> bool:
     same_columns = (one.columns.parts is None) == (
         other.columns.parts is None
     ) and one.intervals is other.intervals is None
+    if one.notes or other.notes:  # they are counted by recording
+        return False
     return same_form and same_columns and np.array_equal(one.gain, other.gain)
 
 

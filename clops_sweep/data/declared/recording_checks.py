@@ -329,6 +329,11 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
     return found
 
 
+def date_text(value: str) -> str:
+    """Return a date of eight digits, such as 20200131, with hyphens; any other text as it is."""
+    return _DAY.sub(r"\1-\2-\3", value)
+
+
 def utc(value: Any) -> Any:
     """Return a date with a time zone in UTC, without the zone; any other value as it is."""
     try:

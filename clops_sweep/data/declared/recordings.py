@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.intervals import require_durations
 from clops_sweep.data.declared.label_table import Fields, Table
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, InMemory, stacked, stored_as
 from clops_sweep.data.records import Common, Source
@@ -121,6 +122,7 @@ class Recordings:
         """Return recordings in files, validated together, unless their facts are known only once they are read."""
         if len(columns):
             checks.together(common.classes, columns)
+        require_durations(rule, (getattr(file, "intervals", None) for file in files))
         made = cls.__new__(cls)
         made.common = replace(common, rule=rule, **checks.of_windows(missing, gaps))
         made.columns, made._files = columns, files
@@ -295,6 +297,7 @@ class Recordings:
         interval_rule: str = "within",
         window_around: str | None = None,
         skip_lines: int | None = None,
+        until_next: bool = False,
     ) -> Recordings:
         """Return recordings in CSV, NPY or Parquet files, or in files that a function reads.
 
@@ -332,7 +335,8 @@ class Recordings:
             groups: its columns for subgroups in update reports, by the name that they get.
             missing: as above.
             gaps: as above.
-            start: column with the starts of labelled intervals: the table then has a row for each interval.
+            start: column with the starts of labelled intervals: the table then has a row for each interval. Starts and
+                ends that are dates count from the start of the recording, by `time` or by its header.
             end: column with the ends of the intervals.
             interval_unit: "seconds" or "samples" since the start of the recording.
             interval_rule: "within": frames are cut within each interval. "majority": from the whole recording, each of
@@ -340,6 +344,8 @@ class Recordings:
             window_around: "beat" for one frame around the start of each interval, or each annotation of a beat.
             skip_lines: lines of CSV files to skip before the names of the columns, or before the samples without
                 names. By default a first line that looks like a start time or a rate is refused; 0 accepts it.
+            until_next: whether an interval of the table without an end lasts until the next one of its recording that
+                has none, whatever its label; the last one until the end of the recording.
 
         Raises:
             UsageError: an invalid folder, table, column or file.
@@ -352,12 +358,18 @@ class Recordings:
         rate = checks.positive("sampling_rate", sampling_rate) if read is None or sampling_rate is not None else None
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
         checks.one_of("interval_unit", interval_unit, ("seconds", "samples"))
+        checks.one_of("until_next", until_next, (True, False))
+        if until_next and start is None:
+            raise UsageError(
+                "until_next: closes intervals of a table, so it goes with start; from_edf(..., until_next=True) closes "
+                "annotations of files"
+            )
         return cls._of(
             missing, gaps, checks.rule(interval_rule, window_around, window_seconds),
             *signal_files(
                 folder, pattern, fields, table, classes, separator, channels, rate,
                 None if read is not None and units is None else checks.units(units), gain, windowing, skip_lines,
-                read, interval_unit == "samples",
+                read, interval_unit == "samples", until_next,
             ),
         )  # fmt: skip
 

@@ -194,7 +194,9 @@ def test_edf_files_with_hypnograms_and_signals_of_two_rates(tmp_path: Path) -> N
 
 def test_annotations_without_a_duration_hold_no_frame(tmp_path: Path) -> None:
     stages = [(at, at, "Sleep stage W") for at in (0, 30)]
-    with pytest.raises(UsageError, match="6 frames dropped for labelled intervals too short for a frame"):
+    with pytest.raises(
+        UsageError, match="2 of 2 labelled intervals have no duration; give their ends, until_next=True"
+    ):
         _nights(tmp_path, SLEEP.replace("GAPS", "None").replace("RULE", "'within'"), stages)
 
 

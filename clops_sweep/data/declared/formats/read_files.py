@@ -14,9 +14,10 @@ import cloudpickle
 import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.clocks import Moment
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.label_table import Labels, first_readable, positions
-from clops_sweep.data.declared.one_by_one import Recording, item
+from clops_sweep.data.declared.one_by_one import Recording, begin_of, item
 from clops_sweep.data.declared.portions import Columns, InMemory, stored_as
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.units import factor
@@ -108,8 +109,19 @@ class ReadFile(Source):
                 name = self.record if len(read) == 1 else f"{self.record}-{number}"
                 rate = self.first.sampling_rate
                 made = item(recording, name, common, rate, self.first, labels, self.columns, self.files)
-                found.append(made if self.intervals is None else replace(made, intervals=self.intervals))
+                if self.intervals is not None:
+                    made = replace(made, intervals=_from_start(self.intervals, begin_of(recording)))
+                found.append(made)
         return found, labels.left_out
+
+
+def _from_start(intervals: Intervals, begin: Moment | None) -> Intervals:
+    """Return the intervals of a table with the start of their recording, if the recording has one."""
+    if begin is None or not intervals.dated:
+        return intervals
+    if begin.zoned:
+        raise UsageError("start: has no time zone, and the start of the recording has one; expected both alike")
+    return replace(intervals, begin=begin.seconds)
 
 
 def with_channels(recording: Recording, wanted: Sequence[str | int], units: Sequence[str]) -> Recording:

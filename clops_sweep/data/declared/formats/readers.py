@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from datetime import date
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from clops_sweep.data.declared.clocks import Start, shift
+from clops_sweep.data.declared.formats.events import Events, event_table
 from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
 from clops_sweep.data.declared.label_table import positions
 from clops_sweep.data.declared.one_by_one import Recording
-from clops_sweep.data.files.csv_table import csv_lines
+from clops_sweep.data.declared.recording_checks import refused
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
 from clops_sweep.data.files.library_warnings import Harmless, warnings_refused
 from clops_sweep.data.files.wfdb_records import numbered
@@ -26,6 +29,16 @@ _EDF_WARNINGS = (
         "_edf compares the number of records itself, and its sentence names both numbers",
     ),
 )
+_START_WARNINGS = (
+    Harmless(
+        r"Different values in startdate fields",
+        "anonymized headers have 01.01.85 in the old field; the EDF+ field counts, as its specification says",
+    ),
+)
+_NO_DATE = date(1985, 1, 1)
+"""The date that EDF+ prescribes for headers without one."""
+_TABLES = (".tsv", ".csv", ".txt")
+"""Endings of tables of annotations, in lower case."""
 
 
 def opened(
@@ -71,18 +84,29 @@ def from_edf(
     *,
     annotations: bool | str | PathLike[str] = False,
     derive_leads: bool = False,
+    annotations_offset: float | None = None,
+    event_column: str = "trial_type",
+    until_next: bool = False,
 ) -> Recording:
     """Return the recording of an EDF, EDF+ or BDF file, without label and person: `dataclasses.replace` sets them.
+
+    Onsets of another EDF+ file count from its own start. They are shifted by the difference of both start times (date,
+    time and fraction of a second), which a note says; annotations outside the recording are left out and counted.
 
     Args:
         path: the file.
         channels: names or positions (from 0) of the signals to read; by default all. Equal names are numbered.
         annotations: True for labelled intervals from its own annotations; a path for those of another EDF+ file, such
-            as a hypnogram, or of a BIDS table `*_events.tsv` (columns onset, duration and trial_type).
+            as a hypnogram, or of a table such as BIDS `*_events.tsv` (columns onset, duration and trial_type). Onsets
+            are seconds since the start of the signal, or dates.
         derive_leads: add III, aVR, aVL and aVF by their definition from I and II where they lack.
+        annotations_offset: seconds from the start of the signal to that of `annotations`, if headers are wrong.
+        event_column: the column of the table with the labels.
+        until_next: whether an annotation without a duration lasts until the next one without a duration, or the end.
 
     Raises:
-        UsageError: the file is invalid, truncated or has interruptions, or lacks a channel.
+        UsageError: the file is invalid, truncated or has interruptions, or lacks a channel; the file with its
+            annotations starts more than a day before or after it; or no annotation lies within it.
     """
     path = Path(path)
     file = _edf(path)
@@ -100,12 +124,21 @@ def from_edf(
             f"{shorten(path)}: signal {names[places[ranges.index(0)]]} has equal minimum and maximum, so no scale; "
             "give from_edf the channels to read"
         )
+    start = _start(path, file)
+    events = Events([])
+    if annotations is not False:
+        seconds = float(opened(path, "EDF file", "edfio", "edf", lambda _: file.duration))
+        source = path if annotations is True else Path(annotations)
+        events = _events(path, file, start, source, annotations_offset, event_column)
+        events = events.placed(seconds, shorten(source), until_next)
     recording = Recording(
         signal=opened(path, "EDF file", "edfio", "edf", lambda _: [each.data for each in chosen]),
         sampling_rate=[each.sampling_frequency for each in chosen],
         channels=[names[place] for place in places],
         units=[each.physical_dimension.replace("\u00c2", "") for each in chosen],  # the first of two bytes in UTF-8
-        intervals=None if annotations is False else _events(path if annotations is True else Path(annotations)),
+        intervals=None if annotations is False else events.intervals,
+        start=None if start is None else start.date,
+        notes=events.notes,
     )
     return with_limb_leads(recording, f"{shorten(path)}: ") if derive_leads else recording
 
@@ -130,24 +163,61 @@ def _edf(path: Path) -> Any:
     return file
 
 
-def _events(path: Path) -> list[tuple[float, float, str]]:
-    """Return the annotations of an EDF+ file or a BIDS table as intervals in seconds."""
-    if path.suffix != ".tsv":
-        return [
-            (each.onset, each.onset + (each.duration or 0.0), each.text)
-            for each in opened(path, "EDF file", "edfio", "edf", lambda _: _edf(path).annotations)
-        ]
-    (_, titles), *rows = csv_lines(path, "expected a BIDS table of events")
-    places = positions(f"{shorten(path)}: ", titles, ("onset", "duration", "trial_type"))
-    found = []
-    for line, cells in rows:
-        onset, duration, label = (cells[place] for place in places)
+def _start(path: Path, file: Any) -> Start | None:
+    """Return when an EDF file starts; None if its header has no valid time."""
+
+    def read(edfio: Any) -> Start | None:
         try:
-            start = float(onset)
-            found.append((start, start + (0.0 if duration == "n/a" else float(duration)), label))
+            time = file.starttime
         except ValueError:
-            raise UsageError(f"{shorten(path)}: line {line}: onset {shown(onset)} is not a number") from None
+            return None
+        try:
+            day = file.startdate
+        except ValueError:  # the header is anonymized, or has no valid date
+            day = None
+        if day == _NO_DATE:
+            day = None
+        return Start(day, time.hour * 3600 + time.minute * 60 + time.second + time.microsecond / 1e6)
+
+    found: Start | None = opened(path, "EDF file", "edfio", "edf", read, _START_WARNINGS)
     return found
+
+
+def _events(path: Path, file: Any, start: Start | None, source: Path, offset: float | None, column: str) -> Events:
+    """Return the annotations of an EDF file or of another file, with seconds since the start of the signal.
+
+    Args:
+        path: the file with the signal.
+        file: its content.
+        start: when it starts.
+        source: the file with the annotations: itself, another EDF+ file, or a table.
+        offset: seconds from the start of the signal to that of the annotations; None to take it from the headers.
+        column: the column of a table with the labels.
+
+    Raises:
+        UsageError: the file is invalid, or the start of the signal or of the annotations is not known.
+    """
+    if offset is not None and (isinstance(offset, bool) or not isinstance(offset, int | float)):
+        raise refused("annotations_offset", "a number of seconds", offset)
+    if source.suffix.lower() in _TABLES:
+        return event_table(source, column, start, offset or 0.0)
+    other = file if source == path else _edf(source)
+    listed = opened(source, "EDF file", "edfio", "edf", lambda _: other.annotations)
+    rows = [(each.onset, each.onset + (each.duration or 0.0), each.text) for each in listed]
+    if source == path:
+        return Events(rows).shifted(offset or 0.0)
+    if offset is not None:
+        return Events(rows).shifted(offset)
+    begin = _start(source, other)
+    for where, each in ((path, start), (source, begin)):
+        if each is None:
+            raise UsageError(
+                f"{shorten(where)}: its header has no valid start time, from which onsets count; give "
+                "annotations_offset, the seconds from the start of the signal to that of its annotations, such as 0"
+            )
+    assert start is not None
+    assert begin is not None
+    return Events(rows).shifted(shift(start, begin, shorten(source)), said=True)
 
 
 def from_mat(path: str | PathLike[str], signal: str = "val", **fields: Any) -> Recording:
