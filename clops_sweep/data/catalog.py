@@ -176,6 +176,7 @@ class Declared:
         recording: values common to its recordings, by argument of `Recordings`.
         rules: special rules of a built-in data set.
         filters: filters of its recordings.
+        markers: what to do about channels that follow the labels: "refuse" or "keep".
     """
 
     member: Any
@@ -185,6 +186,7 @@ class Declared:
     recording: Mapping[str, Any] = field(default_factory=dict)
     rules: Rules | None = None
     filters: Filters | None = None
+    markers: str = "refuse"
 
     @property
     def folder(self) -> Path:

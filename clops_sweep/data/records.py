@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.errors import UsageError
+
+if TYPE_CHECKING:
+    from clops_sweep.data.recording_facts import Facts
 
 
 class EveryRecordFails(UsageError):
@@ -74,7 +77,9 @@ class Common:
     None to keep that of the recording. `stored_as` is the type of stored samples. `left_out` counts unused recordings,
     by reason. `name` is the data set's. `missing` says what to do about windows with missing samples;
     with `gaps` = "split", windows lie between them. `rule` says how labelled intervals and windows meet.
-    `filters` are applied to whole recordings; `units` is the unit after them.
+    `filters` are applied to whole recordings; `units` is the unit after them. With `trim` = "flat", frames lie between
+    the flat ends of a recording. `markers` says what to do about a channel that looks like triggers; `notes` are about
+    all recordings.
     """
 
     classes: tuple[str, ...]
@@ -91,6 +96,14 @@ class Common:
     gaps: Literal["split"] | None = None
     rule: Rule = "within"
     filters: Filters | None = None
+    trim: Literal["flat"] | None = None
+    markers: Literal["refuse", "keep"] = "refuse"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether recordings are cut at places of their own, so that several cannot be cut at once."""
+        return self.gaps is not None or self.trim is not None
 
     def windows(
         self, samples: int, rate: float, label: Any, pieces: Sequence[tuple[int, int]] | None = None
@@ -293,7 +306,8 @@ class Frames:
     Shapes: stored [m, samples] (int16, or float32 with NaN for missing samples), gain and offset [m] float32, so that
     gain * stored + offset is in the data set's unit; missing [m] marks int16 frames with missing samples, and is None
     for float32. `recording` is a digest of the publisher's samples (`same_samples.samples_digest`): records with equal
-    digests are the same recording. `notes` says what was assumed or changed on reading.
+    digests are the same recording. `notes` says what was assumed or changed on reading. `facts` may tell labels without
+    a network.
     """
 
     windows: Windows
@@ -303,6 +317,7 @@ class Frames:
     missing: NDArray[np.bool_] | None = None
     recording: bytes | None = None
     notes: Sequence[str] = ()
+    facts: Facts | None = None
 
     def __len__(self) -> int:
         return len(self.stored)

@@ -19,7 +19,7 @@ from clops_sweep.data.records import Common, Stretch
 from clops_sweep.errors import UsageError, shown
 
 _CUTTING = {"window": "window_seconds", "stride": "stride_seconds", "rate": "resample_to", "missing": "missing",
-            "gaps": "gaps", "rule": "interval_rule", "multi_label": "labels"}  # fmt: skip
+            "gaps": "gaps", "trim": "trim", "rule": "interval_rule", "multi_label": "labels"}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -131,8 +131,18 @@ def combine(
     columns = Columns.joined([each.columns for each in portions])
     kinds = {common.stored_as for common in commons.values()}
     kind = np.int16 if kinds == {np.int16} and rate is None else np.float32
-    joined = Common(target, tuple(wanted), first.units, stored_as=kind, **cutting)
-    return Recordings._of(joined.missing, joined.gaps, joined.rule, joined, portions, columns)
+    notes = tuple(dict.fromkeys(note for common in commons.values() for note in common.notes))
+    kept = any(common.markers == "keep" for common in commons.values())
+    joined = Common(
+        target,
+        tuple(wanted),
+        first.units,
+        stored_as=kind,
+        markers="keep" if kept else "refuse",
+        notes=notes,
+        **cutting,
+    )
+    return Recordings._of(joined.missing, joined.gaps, joined.trim, joined.rule, joined, portions, columns)
 
 
 def _columns(columns: Columns, source: str, codes: NDArray[np.int64], many: int, distinct: bool) -> Columns:

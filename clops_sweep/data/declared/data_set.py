@@ -6,7 +6,7 @@ import os
 import re
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 from clops_sweep.data.catalog import DATASETS, Declared, OptionValue, Rules
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.declared_files import declared_files
+from clops_sweep.data.declared.markers import marker_names
 from clops_sweep.data.declared.one_by_one import one_by_one
 from clops_sweep.data.declared.portions import Columns, InMemory, Portion
 from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.frames import VALIDATION
+from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Common, EveryRecordFails, Index, Source, Windows
+from clops_sweep.data.shortcuts import marker_problem
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.splits.known_splits import known_split
 from clops_sweep.data.splits.split_program import balanced_split, uncovered_classes
@@ -121,6 +124,8 @@ class DataSet:
                 raise self.common.refused(str(problem)) from None
             units = filters.scale or self.common.units
             self.common = replace(self.common, filters=filters, units=units, stored_as=np.float32)
+        if _declaration(self.name).markers == "keep":
+            self.common = replace(self.common, markers="keep")
         reference = DATASETS[self.name].reference_lead
         if reference is not None and reference not in self.common.channels:
             known = ", ".join(self.common.channels)
@@ -212,6 +217,13 @@ class DataSet:
             return str(self.common.refused(str(problem)))
         return None
 
+    def marker_problem(self, facts: Sequence[Facts]) -> str | None:
+        """Return a sentence on a channel that follows the labels as triggers do, if the user did not select it."""
+        if self.built_in or self.common.markers == "keep":
+            return None
+        problem = marker_problem(facts, self.common.classes, self.common.channels)
+        return None if problem is None else str(self.common.refused(problem))
+
     def notes(self, index: Index, split: NDArray[np.int8]) -> list[str]:
         """Return notes for the user: a given split, doubtful people and order, and classes missing in a split."""
         if self.rules.split not in (None, random_split.balanced):
@@ -221,6 +233,10 @@ class DataSet:
         if not (split == VALIDATION).any():
             remedy = "; validation=0.2 takes one from the training people" if self.given_split else ": too few people"
             given.append(f"there is no validation set{remedy}")
+        given += self.common.notes
+        names = () if self.built_in else marker_names(self.common.channels, self.common.units)
+        if names:
+            given.append(f"channel {names[0]} is an input of the network and looks like triggers or markers")
         if not self.built_in and index.times is None and len(index.record_names) > len(index.patient_names):
             given.append("recordings of a person are in natural order of their names; give their dates as time")
         series = {_SERIES.sub("", name) for name in index.record_names}

@@ -22,6 +22,7 @@ from clops_sweep.data.catalog import (
     Rules,
 )
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.markers import Markers
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.data.source_code import code_hash, source_file
@@ -31,7 +32,7 @@ Member = TypeVar("Member", bound=Callable[..., Any])
 
 OF_RECORDINGS = (
     "classes", "channels", "units", "sampling_rate", "window_seconds", "stride_seconds", "resample_to", "missing",
-    "gaps", "interval_rule",
+    "gaps", "interval_rule", "trim",
 )  # fmt: skip
 """Arguments of `@dataset` that a generator's recordings share; also arguments of `Recordings`."""
 
@@ -64,6 +65,8 @@ def dataset(
     missing: str | None = None,
     gaps: str | None = None,
     interval_rule: str | None = None,
+    trim: str | None = None,
+    markers: str = "refuse",
     bandpass: tuple[float | None, float | None] | None = None,
     notch: float | None = None,
     scale: str | None = None,
@@ -110,6 +113,8 @@ def dataset(
         missing: for a generator: what to do about missing samples, as in `Recordings`.
         gaps: for a generator: "split" to cut between missing samples, as in `Recordings`.
         interval_rule: for a generator: how intervals and frames meet, as in `Recordings.from_folder`.
+        trim: for a generator: "flat" to cut frames between the flat ends of recordings, as in `Recordings`.
+        markers: what to do about a channel of few values that follow the labels, as triggers do: "refuse", or "keep".
         bandpass: edges in Hz of a Butterworth filter of order 4 and zero phase, such as (0.5, 40); one of them may be
             None. Whole recordings are filtered, as `scipy.signal.sosfiltfilt` does.
         notch: frequency in Hz of a notch filter of zero phase, such as 50.
@@ -150,7 +155,8 @@ def dataset(
         checks.windowing(window_seconds, stride_seconds, resample_to)
         checks.optional_positive("sampling_rate", sampling_rate)
         checks.units("" if units is None else units)
-        checks.of_windows("refuse" if missing is None else missing, gaps)
+        checks.of_windows("refuse" if missing is None else missing, gaps, trim, window_seconds)
+        checks.one_of("markers", markers, get_args(Markers))
         checks.rule("within" if interval_rule is None else interval_rule)
         filters = Filters.given(bandpass, notch, scale, clip)
         patterns = _files("files", files)
@@ -165,10 +171,13 @@ def dataset(
         _check_member(name, member)
         options = {"files": patterns, "terms": found.terms, "reference": found.reference_lead, "recording": recording}
         options |= {} if filters is None else {"filters": repr(filters)}
+        options |= {} if markers == "refuse" else {"markers": markers}
         canonical = json.dumps([code_hash(member), options], sort_keys=True, default=str)
         fingerprint = hashlib.sha256(canonical.encode()).hexdigest()
         place = source_file(member)
-        declared = Declared(member, str(place or "a notebook"), patterns, fingerprint, recording, filters=filters)
+        declared = Declared(
+            member, str(place or "a notebook"), patterns, fingerprint, recording, filters=filters, markers=markers
+        )
         DATASETS.register(found, declared)
         remember_origin("dataset", name, member)
         return member

@@ -35,6 +35,7 @@ from clops_sweep.data.declared.label_table import (
     read_rows,
     short_name,
 )
+from clops_sweep.data.declared.markers import WORDS, Markers, looks_like_marker
 from clops_sweep.data.declared.portions import Columns, Portion, Signal, stored_as
 from clops_sweep.data.files.csv_table import TextForm, csv_lines, text_form
 from clops_sweep.data.files.folder import one_sentence, shorten, visible
@@ -48,7 +49,7 @@ _NO_SIGNALS = {
     "time", "times", "timestamp", "timestamps", "ts", "t", "date", "datetime", "unix", "elapsed", "seconds", "index",
     "idx", "sample", "samples", "frame", "counter", "label", "labels", "class", "target", "annotation", "annotations",
     "subject", "patient", "person", "id", "unnamed",
-}  # fmt: skip
+} | WORDS  # fmt: skip
 """Words in the names of columns that are no signals, in lower case."""
 _IN_BRACKETS = re.compile(r"[\[(]\s*([^\[\]()]+?)\s*[\])]\s*$")
 """The unit in a column's name."""
@@ -151,7 +152,7 @@ def signal_files(
         Common(
             labels.classes, columns, units, labels.multi_label, stored_as(np.result_type(*kinds), windowing[2]),
             *windowing,
-            left_out=dict(labels.left_out),
+            left_out=dict(labels.left_out), markers=_kept(channels, pattern),
         ),
         recordings,
         Columns.joined([each.columns for each in recordings]),
@@ -239,6 +240,18 @@ def _columns(
     return names, () if unnamed else wanted, sample
 
 
+def _unit_of(name: str) -> str:
+    """Return the unit in brackets of a column's name, "" without."""
+    match = _IN_BRACKETS.search(name)
+    return match[1] if match else ""
+
+
+def _kept(channels: Sequence[str] | Sequence[int] | None, pattern: str) -> Markers:
+    """Return whether the channels were selected: names for those of an array select none."""
+    names_alone = pattern.lower().endswith(".npy") and any(isinstance(each, str) for each in channels or ())
+    return "refuse" if channels is None or names_alone else "keep"
+
+
 def _numbered(many: int) -> list[str]:
     """Return the names of channels that have none."""
     return [f"channel {number + 1}" for number in range(many)]
@@ -268,7 +281,7 @@ def _require_signals(file: Path, names: Sequence[str], sample: NDArray[Any]) -> 
         finite = values[np.isfinite(values)].astype(np.float64)
         steps = np.diff(finite)
         words = {word for word in re.split(r"[^a-z]+", name.lower()) if word}
-        what = "no signal" if words & _NO_SIGNALS else None
+        what = "no signal" if words & _NO_SIGNALS or looks_like_marker(name, _unit_of(name)) else None
         if len(steps) > _FEW:
             usual = np.isclose(steps, np.median(steps), rtol=1e-3, atol=0).mean() if np.median(steps) else 0
             if usual >= _MOST or (steps > 0).all() or (steps < 0).all():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import Moment, moment
 from clops_sweep.data.declared.grids import at_rate, on_grid
 from clops_sweep.data.declared.label_table import Labels, of_recording
+from clops_sweep.data.declared.markers import left_out_note, marker_names
 from clops_sweep.data.declared.portions import Columns, InMemory, stacked, stored_as
 from clops_sweep.data.records import Common
 from clops_sweep.errors import UsageError, prefixed, shown
@@ -33,7 +34,8 @@ class Recording:
     (start, end, label) in seconds, instead of `label`; they may be dates if `start`, the date of the first sample, is
     given. `timestamps` [samples], seconds or dates, bring irregular
     samples to a grid of `sampling_rate` by linear interpolation, with missing samples where they jump: where a step is
-    more than twice the usual one. `notes` says what was assumed or changed; preparation counts equal notes.
+    more than twice the usual one. `markers` are channels of triggers, which are left out unless `channels` of the data
+    set names them, or "keep". `notes` says what was assumed or changed; preparation counts equal notes.
     """
 
     signal: Any
@@ -53,6 +55,40 @@ class Recording:
     timestamps: Any = None
     start: Any = None
     notes: Sequence[str] = ()
+    markers: Sequence[str] | Literal["keep"] = ()
+
+
+def markers_of(recording: Recording, wanted: Sequence[str | int] | None) -> tuple[str, ...]:
+    """Return the channels of a recording that look like markers and that nothing asks for."""
+    if recording.channels is None or recording.markers == "keep":
+        return ()
+    if wanted is not None:
+        return tuple(name for name in recording.markers if name not in wanted)
+    names = checks.names("channels", recording.channels)
+    return tuple(dict.fromkeys([*recording.markers, *marker_names(names, recording.units)]))
+
+
+def without_channels(recording: Any, names: Sequence[str]) -> Any:
+    """Return a recording without some channels, if it has them."""
+    if not isinstance(recording, Recording) or recording.channels is None:
+        return recording
+    kept = [place for place, name in enumerate(recording.channels) if name not in names]
+    many = len(recording.channels)
+    if len(kept) == many or len(recording.signal) != many:
+        return recording
+
+    def some(value: Any) -> Any:
+        several = np.ndim(value) == 1 and len(value) == many
+        return [value[place] for place in kept] if several else value
+
+    return replace(
+        recording,
+        signal=[recording.signal[place] for place in kept],
+        channels=[recording.channels[place] for place in kept],
+        units=recording.units if isinstance(recording.units, str) else some(recording.units),
+        gain=some(recording.gain),
+        sampling_rate=some(recording.sampling_rate),
+    )
 
 
 def _is_row(label: Any) -> bool:
@@ -88,6 +124,10 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
     window, stride, rate = checks.windowing(
         *(given.get(n) for n in ("window_seconds", "stride_seconds", "resample_to"))
     )
+    dropped = markers_of(first, given.get("channels"))
+    if dropped:
+        first = without_channels(first, dropped)
+        shared |= {name: given.get(name, getattr(first, name)) for name in ("channels", "units")}
     array, _ = _samples(first, shared["sampling_rate"], rate, "recording 0: ")
     common = Common(
         checks.names("classes", shared["classes"], least=2),
@@ -99,17 +139,19 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         stride,
         rate,
         rule=checks.rule(given.get("interval_rule", "within")),
-        **checks.of_windows(given.get("missing", "refuse"), given.get("gaps")),
+        **checks.of_windows(given.get("missing", "refuse"), given.get("gaps"), given.get("trim"), window),
     )
     labels = Labels(common.classes, None, ())
 
     def items() -> Iterator[InMemory]:
         for place, recording in enumerate(chain([first], recordings)):
             with prefixed(f"recording {place}"):
+                recording = without_channels(recording, dropped)
                 yield item(recording, str(place), common, shared["sampling_rate"], first, labels)
 
-    common = replace(common, left_out=labels.left_out)  # filled while recordings are read
-    return common, _checked(common, items() if common.gaps else stacked(items()))
+    notes = (left_out_note(dropped),) if dropped else ()
+    common = replace(common, notes=notes, left_out=labels.left_out)  # filled while recordings are read
+    return common, _checked(common, items() if common.one_by_one else stacked(items()))
 
 
 def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:

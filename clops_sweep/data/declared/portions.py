@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.declared.intervals import Intervals, require_durations
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.recording_facts import Samples, facts_of, flat_ends
 from clops_sweep.data.records import Common, Frames, Source, Stretch, Windows
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.errors import UsageError, prefixed
@@ -121,7 +122,10 @@ class Portion(Source):
         if self.intervals is not None:
             stretches, said = self.intervals.stretches(signal.rate, samples)
             notes += said
+        ends = flat_ends(published.stored)
         pieces = _pieces(signal) if common.gaps == "split" else None
+        if common.trim == "flat":
+            pieces = _between(pieces or [(0, samples)], int(ends[0, 0]), samples - int(ends[0, 1]))
         begins, width, noted = common.windows(samples, signal.rate, stretches, pieces)
         labels = noted if known.labels is None else np.repeat(known.labels, len(begins), axis=0)
         reason = (
@@ -156,6 +160,15 @@ class Portion(Source):
             missing,
             samples_digest(published.stored) if self.files or self.member else None,
             notes,
+            None
+            if common.rule == "beat"
+            else facts_of(
+                Samples(published.stored, published.rate, published.gain, published.offset, published.missing),
+                known.labels,
+                stretches,
+                ends,
+                common.trim is not None,
+            ),
         )
 
 
@@ -176,6 +189,12 @@ def _pieces(signal: Signal) -> list[tuple[int, int]]:
         known &= ~signal.missing[0].any(0)
     ends = np.flatnonzero(np.diff(known, prepend=False, append=False))
     return [(int(begin), int(end)) for begin, end in zip(ends[::2], ends[1::2], strict=True)]
+
+
+def _between(pieces: Sequence[tuple[int, int]], begin: int, end: int) -> list[tuple[int, int]]:
+    """Return the parts of pieces from begin to end."""
+    cut = [(max(low, begin), min(high, end)) for low, high in pieces]
+    return [(low, high) for low, high in cut if low < high]
 
 
 def _cut(common: Common, windows: Windows, begins: NDArray[np.int64], signal: Signal, where: str) -> NDArray[Any]:

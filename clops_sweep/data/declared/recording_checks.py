@@ -127,9 +127,15 @@ def one_of(argument: str, value: Any, offered: Iterable[Any]) -> Any:
     return value
 
 
-def of_windows(missing: Any, gaps: Any) -> dict[str, Any]:
-    """Validate `missing` and `gaps`, as fields of `Common`."""
-    return {"missing": one_of("missing", missing, get_args(Missing)), "gaps": one_of("gaps", gaps, (None, "split"))}
+def of_windows(missing: Any, gaps: Any, trim: Any = None, window: float | None = None) -> dict[str, Any]:
+    """Validate `missing`, `gaps` and `trim`, which needs `window_seconds`, as fields of `Common`."""
+    if one_of("trim", trim, (None, "flat")) and window is None:
+        raise UsageError("window_seconds: expected the duration of the frames, because trim makes recordings unequal")
+    return {
+        "missing": one_of("missing", missing, get_args(Missing)),
+        "gaps": one_of("gaps", gaps, (None, "split")),
+        "trim": trim,
+    }
 
 
 def rule(value: Any, around: Any = None, window: float | None = None) -> Rule:

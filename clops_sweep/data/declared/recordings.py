@@ -48,6 +48,8 @@ class Recordings:
         missing: "refuse" recordings with NaN, infinite or missing samples, or "drop_windows" to leave out the windows
             that have them, which are counted.
         gaps: "split" to cut each piece between missing samples on its own, so that no window has any.
+        trim: "flat" to cut frames between the flat ends of each recording: samples at its begin and end that are equal
+            in each channel, such as padding with zeros.
 
     Raises:
         UsageError: one sentence that names the argument, what is wrong and what would be right. NaN or infinite samples
@@ -74,6 +76,7 @@ class Recordings:
         groups: Mapping[str, Any] | None = None,
         missing: str = "refuse",
         gaps: str | None = None,
+        trim: str | None = None,
     ) -> None:
         rate = checks.positive("sampling_rate", sampling_rate)
         channel_names, class_names = checks.names("channels", channels), checks.names("classes", classes, least=2)
@@ -92,7 +95,7 @@ class Recordings:
             self.columns.labels is not None and self.columns.labels.ndim == 2,
             stored_as(np.result_type(*kinds), windowing[2]),
             *windowing,
-            **checks.of_windows(missing, gaps),
+            **checks.of_windows(missing, gaps, trim, windowing[0]),
         )
         self._files: Sequence[Source] = ()
         self._arrays, self._rate, self._gain = arrays, rate, factor
@@ -108,8 +111,8 @@ class Recordings:
             each = (
                 self._held(array[None], self.columns.rows(place, place + 1)) for place, array in enumerate(self._arrays)
             )
-            return each if self.common.gaps else stacked(each)
-        many = 1 if self.common.gaps else max(1, STACK_BYTES // self._arrays[0].nbytes)
+            return each if self.common.one_by_one else stacked(each)
+        many = 1 if self.common.one_by_one else max(1, STACK_BYTES // self._arrays[0].nbytes)
         return self._held(self._arrays, self.columns).portions(many)
 
     def _held(self, array: Any, columns: Columns) -> InMemory:
@@ -117,14 +120,14 @@ class Recordings:
 
     @classmethod
     def _of(
-        cls, missing: str, gaps: Any, rule: Any, common: Common, files: Sequence[Source], columns: Columns
+        cls, missing: str, gaps: Any, trim: Any, rule: Any, common: Common, files: Sequence[Source], columns: Columns
     ) -> Recordings:
         """Return recordings in files, validated together, unless their facts are known only once they are read."""
         if len(columns):
             checks.together(common.classes, columns)
         require_durations(rule, (getattr(file, "intervals", None) for file in files))
         made = cls.__new__(cls)
-        made.common = replace(common, rule=rule, **checks.of_windows(missing, gaps))
+        made.common = replace(common, rule=rule, **checks.of_windows(missing, gaps, trim, common.window))
         made.columns, made._files = columns, files
         return made
 
@@ -149,6 +152,7 @@ class Recordings:
         groups: Mapping[str, str | int] | None = None,
         missing: str = "refuse",
         gaps: str | None = None,
+        trim: str | None = None,
         interval_rule: str = "within",
         window_around: str | None = None,
     ) -> Recordings:
@@ -179,6 +183,7 @@ class Recordings:
             groups: columns for subgroups in update reports, by the name that they get.
             missing: as above.
             gaps: as above.
+            trim: as above.
             interval_rule: as in `from_folder`, for annotations.
             window_around: "beat" for one frame around each annotation whose symbol is in `classes`.
 
@@ -191,7 +196,7 @@ class Recordings:
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
         rule = checks.rule(interval_rule, window_around, window_seconds)
         found = wfdb_files(folder, fields, table, classes, separator, channels, windowing, rule == "beat")
-        return cls._of(missing, gaps, rule, *found)
+        return cls._of(missing, gaps, trim, rule, *found)
 
     @classmethod
     def from_hdf5(
@@ -220,6 +225,7 @@ class Recordings:
         groups: Mapping[str, str | int] | None = None,
         missing: str = "refuse",
         gaps: str | None = None,
+        trim: str | None = None,
     ) -> Recordings:
         """Return recordings in HDF5 files, some megabytes at a time, with a table that has a row for each.
 
@@ -251,6 +257,7 @@ class Recordings:
             groups: columns for subgroups in update reports.
             missing: as above.
             gaps: as above.
+            trim: as above.
 
         Raises:
             UsageError: an invalid folder, table, column or file.
@@ -261,9 +268,9 @@ class Recordings:
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
         found = hdf5_rows(
             folder, pattern, signals, ids, fields, table, classes, separator, channels, checks.units(units),
-            checks.positive("sampling_rate", sampling_rate), gain, windowing, gaps is not None,
+            checks.positive("sampling_rate", sampling_rate), gain, windowing, gaps is not None or trim is not None,
         )  # fmt: skip
-        return cls._of(missing, gaps, "within", *found)
+        return cls._of(missing, gaps, trim, "within", *found)
 
     @classmethod
     def from_folder(
@@ -291,6 +298,7 @@ class Recordings:
         groups: Mapping[str, str | int] | None = None,
         missing: str = "refuse",
         gaps: str | None = None,
+        trim: str | None = None,
         start: str | int | None = None,
         end: str | int | None = None,
         interval_unit: str = "seconds",
@@ -335,6 +343,7 @@ class Recordings:
             groups: its columns for subgroups in update reports, by the name that they get.
             missing: as above.
             gaps: as above.
+            trim: as above.
             start: column with the starts of labelled intervals: the table then has a row for each interval. Starts and
                 ends that are dates count from the start of the recording, by `time` or by its header.
             end: column with the ends of the intervals.
@@ -365,7 +374,7 @@ class Recordings:
                 "annotations of files"
             )
         return cls._of(
-            missing, gaps, checks.rule(interval_rule, window_around, window_seconds),
+            missing, gaps, trim, checks.rule(interval_rule, window_around, window_seconds),
             *signal_files(
                 folder, pattern, fields, table, classes, separator, channels, rate,
                 None if read is not None and units is None else checks.units(units), gain, windowing, skip_lines,

@@ -27,6 +27,7 @@ from clops_sweep.data.declared.label_table import (
     read_rows,
     short_name,
 )
+from clops_sweep.data.declared.markers import left_out_note, marker_names
 from clops_sweep.data.declared.portions import Columns, Portion, Signal
 from clops_sweep.data.files.folder import natural, one_sentence, shorten, visible
 from clops_sweep.data.files.rhythm_segments import Segment, labelled_segments
@@ -157,7 +158,7 @@ def wfdb_files(
     written = [] if from_notes else [row["label"] for row, _ in rows]
     labels = Labels(classes, separator, written)
     wanted = checks.channels(channels)
-    names, units = first_readable((header for _, header in rows), lambda header: _first(header, wanted))
+    names, units, dropped = first_readable((header for _, header in rows), lambda header: _first(header, wanted))
     # a record with other signals, or of several segments, makes all of them float32
     integers = windowing[2] is None and all(header not in summaries or summaries[header].narrow for _, header in rows)
     notes = (str(fields.label), labels.used) if from_notes else None
@@ -187,21 +188,28 @@ def wfdb_files(
     common = Common(
         labels.classes, names, ", ".join(dict.fromkeys(units)), labels.multi_label,
         np.int16 if integers else np.float32, *windowing, left_out=dict(labels.left_out),
+        markers="refuse" if wanted is None else "keep", notes=(left_out_note(dropped),) if dropped else (),
     )  # fmt: skip
     return common, recordings, known
 
 
-def _first(path: Path, channels: Sequence[str | int] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return channels and units of a record.
+def _first(
+    path: Path, channels: Sequence[str | int] | None
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return channels and units of a record, and the channels of markers that are left out.
 
     Units that can be converted into each other become that of the first channel that has one of them.
     """
     leads, units = leads_of(path)
-    wanted = channels or [lead for lead in leads if not lead.endswith("DF Annotations")]  # text in EDF and BDF
+    text = [lead for lead in leads if lead.endswith("DF Annotations")]  # in EDF and BDF
+    signals = [place for place, lead in enumerate(leads) if lead not in text]
+    dropped = marker_names([leads[place] for place in signals], [units[place] for place in signals])
+    dropped = () if channels else dropped
+    wanted = channels or [lead for lead in leads if lead not in text and lead not in dropped]
     chosen = positions(f"{shorten(path)}: ", leads, wanted)
     common = [next(other for other in map(units.__getitem__, chosen) if factor(units[lead], other)) for lead in chosen]
     names = [leads[lead] if isinstance(each, int) else each for lead, each in zip(chosen, wanted, strict=True)]
-    return tuple(names), tuple(common)
+    return tuple(names), tuple(common), dropped
 
 
 def _files(header: Path, summaries: Mapping[Path, HeaderSummary]) -> list[Path]:

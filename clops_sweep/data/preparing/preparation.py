@@ -31,8 +31,10 @@ from clops_sweep.data.prepared.manifest import (
 from clops_sweep.data.prepared.record_pool import record_pool
 from clops_sweep.data.preparing.reading import records_read
 from clops_sweep.data.preparing.record_problems import Problems, named_once
+from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Index, OnError, Source
 from clops_sweep.data.same_samples import SeenSamples
+from clops_sweep.data.shortcuts import padding_note, shortcut_notes
 from clops_sweep.errors import UsageError, several
 
 
@@ -102,7 +104,7 @@ def _write_frames(
     dtype = np.dtype(data.common.stored_as)
     file.write(npy_header(dtype, made.shape))  # numpy pads it for many digits, so that the real shape fits in
     gains, offsets, statistics, kept, windows = [], [], [], [], []
-    first, seen, noted = 0, SeenSamples(), Counter[str]()
+    first, seen, noted, facts = 0, SeenSamples(), Counter[str](), list[Facts]()
     for source, read, unusable in records_read(data, sources, run, problems, seen):
         frames = read.frames
         made.hashes |= read.hashes
@@ -116,7 +118,9 @@ def _write_frames(
         if bad.all():
             made.notes = [f"{source.place} {note}" for note in frames.notes] or made.notes
             continue
-        noted.update(frames.notes)
+        noted.update(dict.fromkeys(frames.notes, len(source.names)))
+        if frames.facts is not None:
+            facts.append(frames.facts)
         good = np.flatnonzero(~bad)
         rows = good if bad.any() else slice(None)
         file.write(bytes_of(np.asarray(frames.stored[rows], dtype)))
@@ -135,10 +139,14 @@ def _write_frames(
     index = Index.of(windows).of_rows(np.concatenate(kept))
     if problem := data.too_few(index, made.dropped):
         raise UsageError(problem)
+    if problem := data.marker_problem(facts):
+        raise UsageError(problem)
     gain, offset = (np.concatenate(each).astype(np.float32) for each in (gains, offsets))
     per_patient = data.split(index, 0)
     made.notes = [*data.notes(index, per_patient), *seen.note()]
     made.notes += [f"{several(count, 'recording')}: {note}" for note, count in noted.items()]
+    if facts:
+        made.notes += [*padding_note(facts), *shortcut_notes(facts, data.common.classes, data.common.units)]
     return FrameColumns(index, gain, offset, np.concatenate(statistics), per_patient[index.patients])
 
 

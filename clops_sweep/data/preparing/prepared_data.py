@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.shortcuts import SHOWN_AT_LAUNCH
 from clops_sweep.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,6 +75,8 @@ class PreparedData:
     def prepare(self, keys: Iterable[DataKey]) -> None:
         """Prepare the data sets that are not prepared yet, with their patient splits and features.
 
+        Notes on channels that were left out, padding and shortcuts go to standard error.
+
         Raises:
             UsageError: files are missing or not as published, or an encoder cannot be used on the data.
         """
@@ -93,7 +97,10 @@ class PreparedData:
             if self.encoders is not None and key.encoder is not None:
                 self.encoders.identity(key.encoder)  # report an invalid encoder before anything is prepared
         for name, split_seeds in seeds.items():
-            prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
+            made = prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
+            for note in made.manifest.notes:
+                if note.startswith(SHOWN_AT_LAUNCH):
+                    print(f"{name}: {note}", file=sys.stderr)
         self._found.clear()
         self._opened.clear()
         self._hashes.clear()  # features may be computed again

@@ -17,7 +17,8 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import Moment
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.label_table import Labels, first_readable, positions
-from clops_sweep.data.declared.one_by_one import Recording, begin_of, item
+from clops_sweep.data.declared.markers import left_out_note
+from clops_sweep.data.declared.one_by_one import Recording, begin_of, item, markers_of
 from clops_sweep.data.declared.portions import Columns, InMemory, stored_as
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.units import factor
@@ -175,12 +176,15 @@ def read_files(
     path, first = first_readable((path for _, path, _, _ in listed), lambda file: (file, shipped(file)[0]))
     with prefixed(shorten(path)):
         given: dict[str, Any] = {"channels": channels, "units": units, "sampling_rate": rate}
+        first_names = first.channels
         first = replace(first, **{key: value for key, value in given.items() if getattr(first, key) is None})
         for argument in given:
             if getattr(first, argument) is None:
                 raise UsageError(f"{argument}: neither from_folder(...) nor Recording(...) gives it")
         named = checks.names("channels", first.channels)
-        wanted = checks.channels(channels) or named
+        dropped = markers_of(first, None) if channels is None else ()
+        wanted = checks.channels(channels) or tuple(name for name in named if name not in dropped)
+        kept_on_purpose = first.markers == "keep" or (channels is not None and first_names is not None)
         places = positions("", named, wanted)
         kept = [first.units] * len(named) if isinstance(first.units, str) else list(first.units)
         kept = [checks.units(kept[place]) if units is None else units for place in places]
@@ -188,6 +192,7 @@ def read_files(
     common = Common(
         labels.classes, tuple(named[place] for place in places), ", ".join(dict.fromkeys(kept)), labels.multi_label,
         stored_as(np.asarray(sample).dtype, windowing[2]), *windowing, left_out=dict(labels.left_out),
+        markers="keep" if kept_on_purpose else "refuse", notes=(left_out_note(dropped),) if dropped else (),
     )  # fmt: skip
     first = replace(first, signal=None, timestamps=None, intervals=None, channels=None, units=kept)
     return common, [

@@ -15,6 +15,7 @@ from clops_sweep.data.declared.clocks import Start, shift
 from clops_sweep.data.declared.formats.events import Events, event_table
 from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
 from clops_sweep.data.declared.label_table import positions
+from clops_sweep.data.declared.markers import marker_names
 from clops_sweep.data.declared.one_by_one import Recording
 from clops_sweep.data.declared.recording_checks import refused
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
@@ -95,7 +96,8 @@ def from_edf(
 
     Args:
         path: the file.
-        channels: names or positions (from 0) of the signals to read; by default all. Equal names are numbered.
+        channels: names or positions (from 0) of the signals to read; by default all but those of triggers and markers,
+            such as `Status`. Equal names are numbered.
         annotations: True for labelled intervals from its own annotations; a path for those of another EDF+ file, such
             as a hypnogram, or of a table such as BIDS `*_events.tsv` (columns onset, duration and trial_type). Onsets
             are seconds since the start of the signal, or dates.
@@ -136,6 +138,7 @@ def from_edf(
         sampling_rate=[each.sampling_frequency for each in chosen],
         channels=[names[place] for place in places],
         units=[each.physical_dimension.replace("\u00c2", "") for each in chosen],  # the first of two bytes in UTF-8
+        markers="keep" if channels else marker_names(names, [signal.physical_dimension for signal in chosen]),
         intervals=None if annotations is False else events.intervals,
         start=None if start is None else start.date,
         notes=events.notes,
