@@ -116,9 +116,11 @@ def signal_files(
         raise checks.refused("skip_lines", "a whole number of lines", skip_lines)
     listed, labels = _listed(place, pattern, fields, table, classes, separator, in_samples, closes)
     if read is not None:
-        common, files = read_files(listed, read, labels, channels, rate, units, windowing)
+        given = frozenset() if fields is None else fields.given
+        common, files = read_files(listed, given, read, labels, channels, rate, units, windowing)
         facts = [each for _, _, each, _ in listed if each is not None]
-        return common, files, Columns.joined(facts) if facts else Columns([], [], None)
+        are_known = bool(facts) and given.issuperset(("label", "patient"))  # else once the files are read
+        return common, files, Columns.joined(facts) if are_known else Columns([], [], None)
     assert rate is not None
     assert units is not None
     for _, _, _, intervals in listed:
@@ -188,7 +190,7 @@ def _listed(
             raise checks.refused("pattern", f"a pattern of files in the folder ({one_line(error)})", pattern) from None
     if not found:
         raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
-    labels = Labels(classes, separator, [row["label"] for row in rows])
+    labels = Labels(classes, separator, [row["label"] for row in rows if "label" in row])
     if fields is None:
         return [(short_name(file, place, found), file, None, None) for file in files], labels
     what, intervals = shorten(path) if path else "table", None
@@ -200,9 +202,10 @@ def _listed(
             f"name: {shown(rows[0]['name'])} of {what} is not a file in {shorten(place)}, and neither is any other name"
         )
     labels.left_out.update([UNLISTED] * len(set(files).difference(file for _, file in listed)))
-    codes = [None if intervals else labels.of(row["label"]) for row, _ in listed]
-    used = [(*each, code) for each, code in zip(listed, codes, strict=True) if intervals or code is not None]
-    facts = columns_of([row for row, _, _ in used], labels, None if intervals else [code for _, _, code in used])
+    has_labels = intervals is None and "label" in fields.given
+    codes = [labels.of(row["label"]) if has_labels else None for row, _ in listed]
+    used = [(*each, code) for each, code in zip(listed, codes, strict=True) if code is not None or not has_labels]
+    facts = columns_of([row for row, _, _ in used], labels, [code for _, _, code in used] if has_labels else None)
     return (
         [
             (row["name"], file, facts.rows(n, n + 1), intervals[row["name"]] if intervals else None)

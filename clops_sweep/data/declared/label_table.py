@@ -39,7 +39,7 @@ Column = str | int
 class Fields:
     """The columns or header comments with the facts about a recording."""
 
-    label: Column | Sequence[Column]
+    label: Column | Sequence[Column] | None
     name: Column = 0
     patient: Column | None = None
     time: Column | None = None
@@ -53,7 +53,8 @@ class Fields:
         for argument, named in (("domains", self.domains), ("groups", self.groups)):
             if not isinstance(named, Mapping):
                 raise checks.refused(argument, 'a mapping such as {"site": "hospital"}', named)
-        if (not self.label and self.label != 0) or not isinstance(self.label, str | int | list | tuple):
+        is_label = isinstance(self.label, str | int | list | tuple) and (self.label or self.label == 0)
+        if self.label is not None and not is_label:
             raise checks.refused("label", "a column by name or position, or a list of columns of 0 and 1", self.label)
         for argument, column in self.columns.items():
             if isinstance(column, bool) or not isinstance(column, str | int) or column == "":
@@ -63,9 +64,10 @@ class Fields:
     def columns(self) -> dict[str, Column]:
         """Return the given fields, by argument."""
         label = self.label
-        several = (
-            {"label": label} if isinstance(label, str | int) else {f"label[{n}]": it for n, it in enumerate(label)}
-        )
+        if label is None or isinstance(label, str | int):
+            several = {"label": label}
+        else:
+            several = {f"label[{n}]": it for n, it in enumerate(label)}
         single = {
             "patient": self.patient,
             "time": self.time,
@@ -80,6 +82,25 @@ class Fields:
             for argument, each in {"name": self.name, **several, **single, **named}.items()
             if each is not None
         }
+
+    @property
+    def given(self) -> frozenset[str]:
+        """Return the arguments that are given, such as "label" or "domains['site']"."""
+        return frozenset("label" if argument.startswith("label[") else argument for argument in self.columns)
+
+
+def require_no_columns(fields: Fields) -> None:
+    """Refuse columns that are given without a table.
+
+    Raises:
+        UsageError: a field other than the name is given.
+    """
+    named = next((argument for argument in fields.columns if argument != "name"), None)
+    if named is not None:
+        raise UsageError(
+            f"{named}: {shown(fields.columns[named])} is a column, which needs a table; give table=..., or leave it "
+            "out where recordings give it"
+        )
 
 
 def of_header(column: Column | None) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,13 @@ def without_channels(recording: Any, names: Sequence[str]) -> Any:
         gain=some(recording.gain),
         sampling_rate=some(recording.sampling_rate),
     )
+
+
+class Described(NamedTuple):
+    """What a table says about a recording: its facts, and the arguments that name columns, such as "patient"."""
+
+    columns: Columns
+    given: frozenset[str]
 
 
 def _is_row(label: Any) -> bool:
@@ -190,7 +197,7 @@ def item(
     usual: Any,
     first: Recording,
     labels: Labels,
-    columns: Columns | None = None,
+    described: Described | None = None,
     files: tuple[Path, ...] = (),
 ) -> InMemory:
     """Return a validated recording.
@@ -202,7 +209,7 @@ def item(
         usual: the sampling rate of recordings that have none.
         first: the first recording, which has the same optional fields.
         labels: maps labels of intervals to classes.
-        columns: the facts about it, if a table has them.
+        described: what a table says about it, if there is one.
         files: the files that hold it.
 
     Raises:
@@ -222,8 +229,10 @@ def item(
         )
     if not np.ndim(usual) and rate != usual and common.rate is None:
         raise UsageError(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
-    if columns is None:
+    if described is None:
         columns = _facts(recording, place, common, first)
+    else:
+        columns = _agreed(recording, place, common, first, labels, described)
     intervals = None
     if recording.intervals is not None:
         where = files[0].name if files else columns.names[0]
@@ -253,11 +262,71 @@ def begin_of(recording: Recording) -> Moment | None:
     return moment(np.ravel(timestamps)[0]) if has_first else None
 
 
-def _facts(recording: Recording, place: str, common: Common, first: Recording) -> Columns:
-    """Return the validated facts about a recording."""
-    if _is_row(recording.label) != common.multi_label:
+def _agreed(
+    recording: Recording, place: str, common: Common, first: Recording, labels: Labels, described: Described
+) -> Columns:
+    """Return the facts about a recording from a table and from itself.
+
+    Raises:
+        UsageError: both give a fact and differ, or neither gives a label.
+    """
+    given, said = described.given, described.columns
+    has_label = "label" in given
+    if has_label and recording.intervals is not None and "start" not in given:
+        raise UsageError("label: both the table and the intervals of the recording give labels; leave one of them out")
+    own = _facts(recording, place, common, first, needs_label=not has_label)
+    merged = replace(own, names=[place])
+    if has_label and said.labels is not None:
+        if own.labels is not None and not np.array_equal(own.labels, said.labels):
+            raise _disagreement("label", _class_names(said, common), _class_names(own, common))
+        merged = replace(merged, labels=said.labels)
+    elif "start" in given:
+        if own.labels is not None:
+            raise UsageError("label: both the intervals of the table and the recording give labels; leave one out")
+        merged = replace(merged, labels=None)
+    if "patient" in given or recording.patient is None:
+        if recording.patient is not None and own.patients != said.patients:
+            raise _disagreement("patient", said.patients[0], own.patients[0])
+        merged = replace(merged, patients=said.patients)
+    if said.times is not None:
+        if own.times is not None and (own.times != said.times).any():
+            raise _disagreement("time", str(said.times[0]), str(own.times[0]))
+        merged = replace(merged, times=said.times)
+    if said.parts is not None:
+        if own.parts is not None and list(own.parts) != list(said.parts):
+            raise UsageError("split: the table and the recording differ; expected the same, or one of them only")
+        merged = replace(merged, parts=said.parts)
+    for argument, from_table, from_file in (
+        ("domains", said.domains, own.domains),
+        ("groups", said.groups, own.groups),
+    ):
+        for name in from_table.keys() & from_file.keys():
+            if list(from_table[name]) != list(from_file[name]):
+                raise _disagreement(f"{argument}[{name!r}]", from_table[name][0], from_file[name][0])
+    return replace(merged, domains={**own.domains, **said.domains}, groups={**own.groups, **said.groups})
+
+
+def _disagreement(argument: str, from_table: str, from_file: str) -> UsageError:
+    return UsageError(
+        f"{argument}: the table says {shown(from_table)} and the recording {shown(from_file)}; correct one of them, or "
+        "take it from one side only"
+    )
+
+
+def _class_names(columns: Columns, common: Common) -> str:
+    """Return the classes of one recording, for messages."""
+    labels = columns.labels
+    assert labels is not None
+    codes = np.flatnonzero(labels[0]) if labels.ndim == 2 else labels[:1]
+    return ", ".join(common.classes[code] for code in codes)
+
+
+def _facts(recording: Recording, place: str, common: Common, first: Recording, needs_label: bool = True) -> Columns:
+    """Return the validated facts about a recording; without labels if it has none, or intervals."""
+    has_label = recording.label is not None
+    if (has_label or needs_label) and _is_row(recording.label) != common.multi_label:
         raise UsageError("label: expected one label, or 0 and 1 for each class, for all recordings alike")
-    if recording.label is None and recording.intervals is None:
+    if needs_label and not has_label and recording.intervals is None:
         raise UsageError("label: is missing; expected one, or intervals")
     for argument, what in (("patient", "names or numbers"), ("time", "a date")):
         if (getattr(recording, argument) is None) != (getattr(first, argument) is None):
@@ -273,7 +342,7 @@ def _facts(recording: Recording, place: str, common: Common, first: Recording) -
     return checks.columns(
         [place if recording.name is None else checks.text("name", recording.name)],
         common.classes,
-        None if recording.intervals is not None else [recording.label],
+        [recording.label] if has_label and recording.intervals is None else None,
         None if recording.patient is None else [recording.patient],
         None if recording.time is None else [recording.time],
         named["domains"],

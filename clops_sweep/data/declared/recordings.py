@@ -12,7 +12,7 @@ import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.intervals import require_durations
-from clops_sweep.data.declared.label_table import Fields, Table
+from clops_sweep.data.declared.label_table import Fields, Table, require_no_columns
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, InMemory, stacked, stored_as
 from clops_sweep.data.records import Common, Source
 from clops_sweep.errors import UsageError, shown
@@ -316,15 +316,15 @@ class Recordings:
         `separator` are as in `from_wfdb`.
 
         With `read`, files are of any format: `read(path)` returns a `Recording`, or several, and is called in several
-        processes. Labels and people come from the table, which has one row for each file, or without a table from the
-        recordings.
+        processes. Labels, people, dates, splits, domains and groups come from the table, which has one row for each
+        file, or from the recordings, each from either side; if both give one, they must agree.
 
         Args:
             folder: folder of the files.
             pattern: pattern of the files, such as `*.csv` or `**/*.npy`.
             read: a function of a path that returns `Recording(...)`, such as `from_edf`.
             table: a CSV file, in the folder or elsewhere, or a pandas DataFrame; optional with `read`.
-            label: column with the labels.
+            label: column with the labels; None if recordings have labels or intervals of their own.
             sampling_rate: sampling rate in Hz; with `read`, by default that of the recordings, as are `units`.
             units: unit of the signals.
             name: column with file names, with or without extension.
@@ -361,9 +361,15 @@ class Recordings:
         """
         from clops_sweep.data.declared.file_folder import signal_files
 
-        fields = None
-        if table is not None or read is None:
-            fields = Fields(label or "", name, patient, time, split, domains or {}, groups or {}, start, end)
+        if label is None and (read is None or start is not None):
+            raise UsageError(
+                "label: expected the column with the labels; only recordings of read=function may have labels of their "
+                "own, without start"
+            )
+        fields: Fields | None = Fields(label, name, patient, time, split, domains or {}, groups or {}, start, end)
+        if table is None and read is not None:
+            require_no_columns(fields)
+            fields = None
         rate = checks.positive("sampling_rate", sampling_rate) if read is None or sampling_rate is not None else None
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
         checks.one_of("interval_unit", interval_unit, ("seconds", "samples"))

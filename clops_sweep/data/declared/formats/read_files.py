@@ -18,7 +18,7 @@ from clops_sweep.data.declared.clocks import Moment
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.label_table import Labels, first_readable, positions
 from clops_sweep.data.declared.markers import left_out_note
-from clops_sweep.data.declared.one_by_one import Recording, begin_of, item, markers_of
+from clops_sweep.data.declared.one_by_one import Described, Recording, begin_of, item, markers_of
 from clops_sweep.data.declared.portions import Columns, InMemory, stored_as
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.units import factor
@@ -72,6 +72,7 @@ class ReadFile(Source):
     """A file whose recordings are known once it is read, unless a table describes it as one recording.
 
     `first` is the first recording of all, without its signal: its channels, by name or position, and their units.
+    `columns` are the facts that a table has, by the arguments in `given`.
     """
 
     read_by: Shipped
@@ -79,6 +80,7 @@ class ReadFile(Source):
     wanted: tuple[str | int, ...]
     labels: Labels
     columns: Columns | None = None
+    given: frozenset[str] = frozenset()
     intervals: Intervals | None = None
 
     def read(self, common: Common) -> Frames:
@@ -92,28 +94,43 @@ class ReadFile(Source):
         Raises:
             UsageError: the file cannot be read, or one of its recordings is invalid.
         """
-        found, labels = list[InMemory](), copy(self.labels)
+        labels = copy(self.labels)
         labels.left_out = Counter()
         read = self.read_by(self.files[0])
-        if self.columns is not None and len(read) > 1:
+        if "label" in self.given and len(read) > 1:
             raise UsageError(
-                f"{self.place}: holds {len(read)} recordings; expected one, as the table has one name for it"
+                f"{self.place}: holds {len(read)} recordings; expected one, as the table has one label for it"
             )
+        found = list[InMemory]()
         for number, each in enumerate(read):
-            with prefixed(self.place if len(read) == 1 else f"{self.place}: recording {number}"):
-                recording = with_channels(each, self.wanted, self.first.units)
-                if self.columns is None and recording.intervals is None and isinstance(recording.label, str):
-                    code = labels.of(checks.identifier("label", recording.label))
-                    if code is None:
-                        continue
-                    recording = replace(recording, label=code)
-                name = self.record if len(read) == 1 else f"{self.record}-{number}"
-                rate = self.first.sampling_rate
-                made = item(recording, name, common, rate, self.first, labels, self.columns, self.files)
-                if self.intervals is not None:
-                    made = replace(made, intervals=_from_start(self.intervals, begin_of(recording)))
+            is_alone = len(read) == 1
+            name = self.record if is_alone else f"{self.record}-{number}"
+            with prefixed(self.place if is_alone else f"{self.place}: recording {number}"):
+                made = self._made(each, name, common, labels)
+            if made is not None:
                 found.append(made)
         return found, labels.left_out
+
+    def _made(self, read: Recording, name: str, common: Common, labels: Labels) -> InMemory | None:
+        """Return one recording, validated; None, and counted, if its label is not used."""
+        recording = with_channels(read, self.wanted, self.first.units)
+        if recording.intervals is None and isinstance(recording.label, str):
+            has_row = "label" in self.given
+            text = checks.identifier("label", recording.label)
+            code = labels.of(text)
+            if code is None and has_row:
+                raise UsageError(f"label: the table has one that is in classes and the recording {shown(text)}")
+            if code is None:
+                return None
+            recording = replace(recording, label=code)
+        described = None if self.columns is None else Described(self.columns, self.given)
+        rate = self.first.sampling_rate
+        if self.intervals is None:
+            return item(recording, name, common, rate, self.first, labels, described, self.files)
+        if recording.intervals is not None:
+            raise UsageError("intervals: both the table and the recording give some; leave one of them out")
+        made = item(recording, name, common, rate, self.first, labels, described, self.files)
+        return replace(made, intervals=_from_start(self.intervals, begin_of(recording)))
 
 
 def _from_start(intervals: Intervals, begin: Moment | None) -> Intervals:
@@ -164,6 +181,7 @@ def with_channels(recording: Recording, wanted: Sequence[str | int], units: Sequ
 
 def read_files(
     listed: Sequence[tuple[str, Path, Columns | None, Intervals | None]],
+    given: frozenset[str],
     read: Callable[[Path], Any],
     labels: Labels,
     channels: Sequence[str] | Sequence[int] | None,
@@ -175,10 +193,10 @@ def read_files(
     shipped = Shipped(read)
     path, first = first_readable((path for _, path, _, _ in listed), lambda file: (file, shipped(file)[0]))
     with prefixed(shorten(path)):
-        given: dict[str, Any] = {"channels": channels, "units": units, "sampling_rate": rate}
+        defaults: dict[str, Any] = {"channels": channels, "units": units, "sampling_rate": rate}
         first_names = first.channels
-        first = replace(first, **{key: value for key, value in given.items() if getattr(first, key) is None})
-        for argument in given:
+        first = replace(first, **{key: value for key, value in defaults.items() if getattr(first, key) is None})
+        for argument in defaults:
             if getattr(first, argument) is None:
                 raise UsageError(f"{argument}: neither from_folder(...) nor Recording(...) gives it")
         named = checks.names("channels", first.channels)
@@ -195,8 +213,18 @@ def read_files(
         markers="keep" if kept_on_purpose else "refuse", notes=(left_out_note(dropped),) if dropped else (),
     )  # fmt: skip
     first = replace(first, signal=None, timestamps=None, intervals=None, channels=None, units=kept)
-    return common, [
-        ReadFile((name,), (file,), read_by=shipped, first=first, wanted=wanted, labels=labels, columns=facts,
-                 intervals=intervals)
+    files = [
+        ReadFile(
+            (name,),
+            (file,),
+            read_by=shipped,
+            first=first,
+            wanted=wanted,
+            labels=labels,
+            columns=facts,
+            given=given,
+            intervals=intervals,
+        )
         for name, file, facts, intervals in listed
-    ]  # fmt: skip
+    ]
+    return common, files
