@@ -21,7 +21,7 @@ Cochran, W. G. (1977). Sampling techniques, third edition. Wiley.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -333,6 +333,27 @@ def interval(units: Floats, overlap: float = 0.0) -> tuple[Floats, Floats]:
     return mean - half, mean + half
 
 
+def bound(mean: float, error: float, n: int, tail: float) -> float:
+    """Return the one-sided upper bound mean + t(1 - tail; n - 1) SE of a mean; the lower one has -SE.
+
+    Args:
+        mean: mean of n differences.
+        error: SE, from `standard_error`.
+        n: number of differences.
+        tail: error rate of the bound, such as 0.05.
+    """
+    return mean + float(special.stdtrit(max(n - 1, 1), 1 - tail)) * error
+
+
+def clipped(found: PairedDifference, limits: tuple[float, float]) -> PairedDifference:
+    """Return a difference whose interval ends at the least and largest possible value.
+
+    The true value lies between the limits, so the interval contains it exactly as often as before.
+    """
+    low, high = (float(np.clip(end, *limits)) for end in (found.low, found.high))  # NaN stays NaN
+    return replace(found, low=low, high=high)
+
+
 def p_above(units: Floats, bound: float = 0.0, overlap: float = 0.0) -> Floats:
     """Return the one-sided p-value of H0: the mean of a row of differences is at most `bound`.
 
@@ -447,6 +468,23 @@ def holm(p_values: npt.ArrayLike) -> Floats:
     factors = np.arange(order.size, 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(p[order] * factors), 1.0)
     return corrected
+
+
+def holm_levels(p_values: npt.ArrayLike) -> Floats:
+    """Return the level at which Holm tests each hypothesis: it is rejected if its p-value is below.
+
+    Of m hypotheses, the one with the i-th smallest p-value is tested at 0.05 / (m - i + 1). All that are not rejected
+    have the level of the first of them. So a bound at this level, an uncorrected p-value against it and `holm` < 0.05
+    decide alike. NaN, a hypothesis that is not tested, has the level of those that are not rejected.
+    """
+    p = np.asarray(p_values, dtype=float)
+    known = np.flatnonzero(np.isfinite(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    rejected = int((holm(p)[order] < ALPHA).sum())
+    left = order.size - np.minimum(np.arange(order.size), rejected)
+    levels = np.full(p.shape, ALPHA / max(order.size - rejected, 1))
+    levels[order] = ALPHA / left
+    return levels
 
 
 def power_of_t_test(n: float, deviation: float, difference: float, overlap: float = 0.0) -> float:

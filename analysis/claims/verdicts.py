@@ -14,12 +14,14 @@ is::
 A claim with several differences holds if all do: its p is the largest of theirs (intersection-union; Berger, 1982), and
 that against it the smallest times their number. p-values are adjusted by Holm (1979) over all claims on one data set,
 separately for and against: the chance of any wrong "holds" is at most 5 %, and so is that of any wrong "does not hold".
+
+The interval of a difference has the level of the test that decides (`Interval`), so it agrees with verdict and p.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, Literal
 
@@ -27,6 +29,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from clops_sweep.experiment.metrics import limits_of_difference
 from clops_sweep.experiment.spaces.claims import Claim, Contrast, Says
 from clops_sweep.experiment.spaces.search_space import names_in, shipped_space
 from clops_sweep.store.run_store import RunStore
@@ -34,7 +37,18 @@ from clops_sweep.store.tables import TableName
 
 from ..collect import Experiment
 from ..figures.frames import Frames
-from ..statistics import ALPHA, Partitions, Replicate, holm, interval, ordered, p_above, units_of
+from ..statistics import (
+    ALPHA,
+    Partitions,
+    Replicate,
+    bound,
+    holm,
+    holm_levels,
+    ordered,
+    p_above,
+    standard_error,
+    units_of,
+)
 from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns
 from .run_measures import MEASURES, OF_TWO, RunTables, Sampled, column_like
 
@@ -43,21 +57,47 @@ Outcome = Literal["holds", "does not hold", "undecided"]
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """The difference of one contrast: mean over units with the 95 % interval of the corrected t-test.
+class Interval:
+    """The interval of a difference that decides a claim, at the level at which Holm tests it.
 
-    `p_for` and `p_against` are not adjusted by Holm. Interval and p-values are NaN below 3 units, and if all
-    differences are equal.
+    With the levels a for and b against the claim (0.05 for a single claim), the interval of `Says` is::
+
+                  more, not less                       same
+        holds     lower bound, 1 - a                   both bounds, 1 - 2a: within ±m
+        fails     upper bound, 1 - b                   both bounds, 1 - b: outside ±m
+        open      both bounds, 1 - 2 min(a, b)         both bounds, 1 - min(2a, b)
+
+    Attributes:
+        low: lower bound; -inf if the upper one decides.
+        high: upper bound; inf if the lower one decides.
+        level: the nominal coverage, such as 0.95.
+    """
+
+    low: float
+    high: float
+    level: float
+
+
+UNKNOWN = Interval(np.nan, np.nan, np.nan)
+"""Without a test there is no interval."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The difference of one contrast: mean over units, with the SE and the p-values of the corrected t-test.
+
+    `p_for` and `p_against` are not adjusted by Holm. SE, p-values and interval are NaN below 3 units, and if all
+    differences are equal. The interval is also NaN before `decided`, which knows its level.
     """
 
     contrast: Contrast
     mean: float
-    low: float
-    high: float
+    error: float
     n: int
     p_for: float
     p_against: float
     missing: str = ""
+    interval: Interval = UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -130,14 +170,51 @@ def claims_of_paper() -> tuple[Claim, ...]:
 
 def decided(tested: Sequence[tuple[ClaimRuns, Sequence[Evidence]]]) -> list[Verdict]:
     """Return the verdicts on claims, with p-values corrected over all of them."""
-    p_for = holm([_all_of([it.p_for for it in evidence]) for _, evidence in tested])
-    p_against = holm([_any_of([it.p_against for it in evidence]) for _, evidence in tested])
+    all_for = [_all_of([it.p_for for it in evidence]) for _, evidence in tested]
+    all_against = [_any_of([it.p_against for it in evidence]) for _, evidence in tested]
+    p_for, p_against = holm(all_for).tolist(), holm(all_against).tolist()
+    levels_for, levels_against = holm_levels(all_for).tolist(), holm_levels(all_against).tolist()
     verdicts = []
-    for (runs, evidence), ours, theirs in zip(tested, p_for.tolist(), p_against.tolist(), strict=True):
-        outcome = outcome_of(runs.claim.says, ours, theirs)
+    for place, (runs, evidence) in enumerate(tested):
+        outcome = outcome_of(runs.claim.says, p_for[place], p_against[place])
+        levels = levels_for[place], levels_against[place] / len(evidence)
+        shown = tuple(replace(it, interval=interval_of(it, runs.claim.says, outcome, *levels)) for it in evidence)
         unit = _unit([contrast for contrast in runs.contrasts if contrast.pairs])
-        verdicts.append(Verdict(runs.claim, runs.dataset, outcome, tuple(evidence), unit, ours, theirs, runs))
+        verdicts.append(Verdict(runs.claim, runs.dataset, outcome, shown, unit, p_for[place], p_against[place], runs))
     return verdicts
+
+
+def interval_of(found: Evidence, says: Says, outcome: Outcome, level_for: float, level_against: float) -> Interval:
+    """Return the interval of a difference that decides a claim (`Interval`).
+
+    Args:
+        found: the difference.
+        says: what the claim says.
+        outcome: the verdict.
+        level_for: level of the test for the claim, such as 0.05.
+        level_against: level of the test against it.
+    """
+    if not np.isfinite(found.error):
+        return UNKNOWN
+    one_sided = says != "same"
+    of_each_side = level_against if one_sided else level_against / 2
+    tails = {"holds": level_for, "does not hold": of_each_side, "undecided": min(level_for, of_each_side)}
+    tail = tails[outcome]
+    low, high = -bound(-found.mean, found.error, found.n, tail), bound(found.mean, found.error, found.n, tail)
+    least, most = limits_of_difference(*_measures(found.contrast))
+    low, high = max(low, least), min(high, most)
+    if one_sided and outcome == "holds":
+        return Interval(low, np.inf, 1 - tail)
+    if one_sided and outcome == "does not hold":
+        return Interval(-np.inf, high, 1 - tail)
+    return Interval(low, high, 1 - 2 * tail)
+
+
+def _measures(contrast: Contrast) -> tuple[str | None, str | None]:
+    """Return the columns of both sides; None for the number 0."""
+    ours = None if contrast.ours is None else contrast.measure
+    theirs = None if contrast.theirs is None else contrast.of_theirs or contrast.measure
+    return ours, theirs
 
 
 def _unit(contrasts: Sequence[ContrastRuns]) -> str:
@@ -183,12 +260,12 @@ def evidence_of(
     n, mean = len(units), float(units.mean())
     variance = float(units.var(ddof=1)) if n > 1 else 0.0
     overlap = max(found.overlap, of_people / variance) if variance else found.overlap
-    low, high = interval(units, overlap)
-    missing = found.obstacle or ("" if np.isfinite(low) else f"all {n} differences are {mean:g}, so nothing is tested")
-    if missing:
-        return Evidence(contrast, mean, np.nan, np.nan, n, np.nan, np.nan, missing)
+    error = float(standard_error(units, overlap))
+    equal = "" if np.isfinite(error) else f"all {n} differences are {mean:g}, so nothing is tested"
+    if missing := found.obstacle or equal:
+        return Evidence(contrast, mean, np.nan, n, np.nan, np.nan, missing)
     p_for, p_against = p_values(units, says, matters, overlap)
-    return Evidence(contrast, mean, float(low), float(high), n, p_for, p_against)
+    return Evidence(contrast, mean, error, n, p_for, p_against)
 
 
 def p_values(units: Floats, says: Says, matters: float, overlap: float = 0.0) -> tuple[float, float]:
@@ -309,4 +386,4 @@ def _table_of(measure: str) -> TableName:
 
 
 def _nothing(contrast: Contrast, missing: str) -> Evidence:
-    return Evidence(contrast, np.nan, np.nan, np.nan, 0, np.nan, np.nan, missing)
+    return Evidence(contrast, np.nan, np.nan, 0, np.nan, np.nan, missing)

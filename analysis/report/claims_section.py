@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from .. import statistics
 from ..axis_names import axis_symbol
 from ..claims.verdicts import Outcome, Verdict
 from ..collect import label_text
-from ..formats import DASH, TextCell, TextTable, count_cell, label_cell, p_cell, plural, with_interval
+from ..formats import DASH, TextCell, TextTable, count_cell, label_cell, number, p_cell, plural, with_interval
 from ..statistics import ALPHA
 from .page import LinkedTable, RunList, Section, free_name
 from .sections import SectionFiles
@@ -40,11 +41,25 @@ def counts_in_words(verdicts: Sequence[Verdict]) -> str:
 
 
 def difference_in_words(verdict: Verdict) -> str:
-    """Format the difference that supports the claim least, with its interval; a dash if nothing was compared."""
+    """Format the difference that supports the claim least, with its interval; a dash if nothing was compared.
+
+    A bound alone reads "+0.239, at least 0.020".
+    """
     found = verdict.weakest
     if not found.n:
         return DASH
-    return with_interval(found.mean, found.low, found.high)
+    interval, mean = found.interval, with_interval(found.mean, np.nan, np.nan)
+    if np.isposinf(interval.high):
+        return f"{mean}, at least {number(interval.low)}"
+    if np.isneginf(interval.low):
+        return f"{mean}, at most {number(interval.high)}"
+    return with_interval(found.mean, interval.low, interval.high)
+
+
+def level_in_words(verdict: Verdict) -> str:
+    """Format the level of the interval, such as "95 %"; a dash without one."""
+    level = verdict.weakest.interval.level
+    return f"{100 * level:.4g} %" if np.isfinite(level) else DASH
 
 
 def n_of_units(verdict: Verdict) -> str:
@@ -68,7 +83,7 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
     """
     shown = [verdict for verdict in verdicts if verdict.weakest.n]
     source = "source" if seal else "paper"
-    header = ("claim", "data", "verdict", "difference", "n", "matters", "p for", "p against", source)
+    header = ("claim", "data", "verdict", "difference", "level", "n", "matters", "p for", "p against", source)
     rows = []
     for verdict in shown:
         found, claim = verdict.weakest, verdict.claim
@@ -77,6 +92,7 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
                 *map(label_cell, (claim.sentence, data_in_words(verdict))),
                 TextCell(verdict.outcome, verdict.outcome, verdict.outcome != "undecided"),
                 TextCell(difference_in_words(verdict), found.mean),
+                TextCell(level_in_words(verdict), found.interval.level),
                 count_cell(found.n, n_of_units(verdict)),
                 TextCell(f"{claim.matters:.2g}", claim.matters),
                 *map(p_cell, (verdict.p_for, verdict.p_against)),
@@ -88,12 +104,14 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         if seal
         else "The paper's claims, in our words, and whether these runs support them. On data other than the paper's, a "
         "verdict says nothing about the paper's own results.",
-        "Difference: mean of the differences within the same patient split and seed [95 % interval of the t-test]. Of "
+        "Difference: mean of the differences within the same patient split and seed, with the interval of the t-test "
+        "that decides, at its level: one bound if the claim has one direction and is decided, else [low, high]. Of "
         "several differences, the table shows the one that supports the claim least.",
         *notes_on_units(shown),
         f"Verdicts use one-sided t-tests (two for an equality), adjusted by Holm over all claims on a data set (p < "
-        f"{ALPHA:g}). Holds: shown to be as claimed. Does not hold: shown to be smaller than the smallest relevant "
-        'difference (column "matters") or, for an equality, larger. Undecided: neither.',
+        f"{ALPHA:g}); the level of an interval includes this adjustment. Holds: shown to be as claimed. Does not hold: "
+        'shown to be smaller than the smallest relevant difference (column "matters") or, for an equality, larger. '
+        "Undecided: neither.",
     ]
     if others := len(verdicts) - len(shown):
         notes.append(f"{plural(others, 'further claim')} without runs: clops-sweep claims says what is missing.")
@@ -116,8 +134,9 @@ def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
             "measure": found.contrast.measure,
             "minus": " minus ".join(it.name if it is not None else "0" for it in found.contrast.sides),
             "difference": found.mean,
-            "low": found.low,
-            "high": found.high,
+            "low": found.interval.low if np.isfinite(found.interval.low) else np.nan,
+            "high": found.interval.high if np.isfinite(found.interval.high) else np.nan,
+            "level": found.interval.level,
             "n": found.n,
             "unit": verdict.unit,
             "p_for_holm": verdict.p_for,

@@ -100,6 +100,7 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
         data_in_words,
         departures_in_words,
         difference_in_words,
+        level_in_words,
         n_of_units,
     )
 
@@ -109,7 +110,7 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
         groups.setdefault((verdict.dataset, verdict.claim.scenario), []).append(verdict)
     for group in groups.values():
         table = Table(box=None, pad_edge=False)
-        for heading, least in (("verdict", 13), ("difference [95 %]", 23), ("n", 8)):
+        for heading, least in (("verdict", 13), ("difference", 23), ("level", 7), ("n", 8)):
             table.add_column(
                 heading, no_wrap=True, justify="left" if heading == "verdict" else "right", min_width=least
             )
@@ -123,7 +124,8 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
             notes += [verdict.missing] if verdict.missing else []
             about = "; ".join(filter(None, [verdict.claim.where, *notes]))
             claim = f"{verdict.claim.sentence} ({about})" if about else verdict.claim.sentence
-            table.add_row(verdict.outcome, difference_in_words(verdict), n_of_units(verdict), claim)
+            numbers = difference_in_words(verdict), level_in_words(verdict), n_of_units(verdict)
+            table.add_row(verdict.outcome, *numbers, claim)
         compared = [verdict for verdict in group if verdict.weakest.n]
         without = f", {len(group) - len(compared)} without runs" if len(compared) < len(group) else ""
         about = ", ".join(data_in_words(group[0]).split(", ")[:2])

@@ -54,6 +54,14 @@ class Metric:
     measure: str | None = None
     split: Split | None = "validation"
 
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The least and largest possible value of a measure or a change of one; infinite for other columns."""
+        name = _OF_SPLIT.sub("", self.column)
+        if name not in METRICS:
+            return -math.inf, math.inf
+        return (-1.0, 1.0) if _OF_A_MEASURE.fullmatch(name) else (0.0, 1.0)
+
     def text(self, value: float) -> str:
         """Format a value for a figure: 0.796, or with three significant digits 1,240 and 3.58."""
         if self.decimals is not None:
@@ -96,6 +104,7 @@ _ALL_STAGES: Final = "average_incremental_"
 _SCORES: Final = re.compile(r"(^|_)(auc|accuracy|f1|precision|recall|sensitivity|specificity)(_|$)")
 _LOSSES: Final = re.compile(r"(^|_)(seconds|loss|error)(_|$)")
 _OTHER_SPLITS: Final[Mapping[str, Split]] = {"unseen": "unseen", "prequential": "stream"}
+_OF_SPLIT: Final = re.compile("^(test|unseen|prequential)_")
 _WORDS: Final = {"auc_seen": "AUC over classes seen"}
 _ABBREVIATIONS: Final = {"auc": "AUC", "f1": "macro F1", "mc": "MC"}
 
@@ -174,6 +183,12 @@ def words(column: str) -> str:
 
 def _in_latex(text: str) -> str:
     return re.sub(r"([%&#$_{}])", r"\\\1", text)
+
+
+def limits_of_difference(ours: str | None, theirs: str | None) -> tuple[float, float]:
+    """Return the least and largest difference of two columns of `runs`; None is the number 0."""
+    of_ours, of_theirs = ((0.0, 0.0) if it is None else metric_named(it).limits for it in (ours, theirs))
+    return of_ours[0] - of_theirs[1], of_ours[1] - of_theirs[0]
 
 
 METRICS: Mapping[str, Metric] = {name: metric_named(name) for measure in MEASURES for name in metrics_of(measure)}

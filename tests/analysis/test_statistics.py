@@ -14,17 +14,21 @@ from sklearn.svm import SVC
 
 from clops_sweep import UsageError
 from clops_sweep.analysis.statistics import (
+    ALPHA,
     Fold,
     Partition,
+    clipped,
     estimate,
     estimates,
     holm,
+    holm_levels,
     paired_difference,
     paired_differences,
     partitions,
     standard_error,
     units_of,
 )
+from clops_sweep.experiment.metrics import metric_named
 
 
 def test_estimate_of_three_numbers_and_a_gap() -> None:
@@ -179,3 +183,23 @@ def test_rows_at_once_are_the_rows_one_by_one() -> None:
             assert found.n == alone.n
             values = [(found.mean, alone.mean), (found.low, alone.low), (found.high, alone.high), (found.p, alone.p)]
             np.testing.assert_allclose(*zip(*values, strict=True), rtol=1e-12)
+
+
+def test_holm_levels_decide_as_corrected_p_values() -> None:
+    for seed in range(50):
+        p = np.random.default_rng(seed).uniform(size=7) ** 4
+        p[3] = np.nan
+        levels = holm_levels(p)
+        np.testing.assert_array_equal(p < levels, np.nan_to_num(holm(p), nan=1) < ALPHA)
+    np.testing.assert_allclose(holm_levels([0.001, 0.2, 0.02, 0.03]), [0.05 / 4, 0.05 / 3, 0.05 / 3, 0.05 / 3])
+    np.testing.assert_allclose(holm_levels([0.04]), [0.05])
+
+
+def test_an_interval_between_the_limits_covers_what_the_whole_one_covers() -> None:
+    found = paired_difference([0.999, 0.7, 0.82], np.zeros(3))
+    within = clipped(found, metric_named("auc").limits)
+    assert found.high > 1 == within.high
+    assert within.low == found.low
+    assert clipped(paired_difference([1.0], [0.5]), (0, 1)).n == 1
+    assert metric_named("test_accuracy_bwt").limits == (-1, 1)
+    assert metric_named("accuracy_percent").limits == (-math.inf, math.inf)

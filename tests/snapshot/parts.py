@@ -11,6 +11,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 import optuna
@@ -155,8 +156,9 @@ def claims() -> Tables:
         for it in found:
             case = {"case": f"{dataset}, {it.claim.key}"}
             verdicts.append(case | {name: getattr(it, name) for name in ("outcome", "unit", "p_for", "p_against")})
-            names = ("mean", "low", "high", "n", "p_for", "p_against", "missing")
-            evidence += [case | {name: getattr(one, name) for name in names} for one in it.evidence]
+            names = ("mean", "error", "n", "p_for", "p_against", "missing")
+            for one in it.evidence:
+                evidence.append(case | {name: getattr(one, name) for name in names} | asdict(one.interval))
     return {"verdicts": pd.DataFrame(verdicts), "evidence": pd.DataFrame(evidence)}
 
 

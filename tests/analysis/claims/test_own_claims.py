@@ -11,7 +11,7 @@ import pytest
 from clops_sweep import Claim, Contrast, RunConfig, SearchSpace, Side
 from clops_sweep.analysis.claims.verdicts import verdicts
 from clops_sweep.analysis.collect import collect
-from clops_sweep.analysis.statistics import interval
+from clops_sweep.analysis.statistics import standard_error
 from clops_sweep.store.run_store import RunStore
 from tests.analysis.claims.test_claims import rows_of
 
@@ -65,9 +65,9 @@ def test_pairs_agree_in_what_no_side_names(
     claim = Claim("it", "x", Contrast(ours, theirs))
     (verdict,) = verdicts(collect([SPACE], runs), RunStore(tmp_path), claims=[claim])
     units = _by_hand(runs, of_ours, of_theirs)
-    low, high = interval(units, 10 / 50)
+    error = float(standard_error(units, 10 / 50))
     found = verdict.evidence[0]
-    assert (found.n, found.mean, found.low, found.high) == pytest.approx((4, units.mean(), low, high))
+    assert (found.n, found.mean, found.error) == pytest.approx((4, units.mean(), error))
 
 
 def test_runs_that_differ_in_more_are_not_compared(runs: pd.DataFrame, tmp_path: Path) -> None:

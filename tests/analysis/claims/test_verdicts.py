@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -95,8 +96,14 @@ def test_known_verdicts(says: Says, by: float, noise: float, outcome: str) -> No
         apart(by, noise)(RunConfig(seed=s)) - apart(by)(RunConfig(strategy="finetune", seed=s)) for s in range(5)
     ]
     assert (found.n, found.mean) == (5, pytest.approx(np.mean(differences)))
-    interval = stats.t.interval(0.95, 4, np.mean(differences), stats.sem(differences))
-    assert (found.low, found.high) == pytest.approx(interval)
+    two_sided = 0.95 if says == "same" and outcome != "holds" else 0.9
+    low, high = stats.t.interval(two_sided, 4, np.mean(differences), stats.sem(differences))
+    shown = found.interval
+    if says == "same" or outcome == "undecided":
+        assert (shown.low, shown.high, shown.level) == pytest.approx((low, high, two_sided))
+    else:
+        bounds = (low, np.inf) if outcome == "holds" else (-np.inf, high)
+        assert (shown.low, shown.high, shown.level) == pytest.approx((*bounds, 0.95))
     assert len(verdict.runs.run_ids) == 10
 
 
@@ -115,8 +122,7 @@ def test_shared_people_widen_the_interval() -> None:
     values = {(split, 0): float(value) for split, value in enumerate(differences)}
     found = evidence_of(it.contrasts[0], "more", 0.02, values, known)
     error = differences.std(ddof=1) * np.sqrt(1 / 5 + 0.25)
-    interval = stats.t.interval(0.95, 4, differences.mean(), error)
-    assert (found.low, found.high) == pytest.approx(interval)
+    assert found.error == pytest.approx(error)
     assert found.p_for == pytest.approx(stats.t.sf(differences.mean() / error, 4))
 
 
@@ -209,3 +215,32 @@ def test_a_corrected_p_decides() -> None:
     assert outcome_of("more", 0.049, 1.0) == "holds"
     assert outcome_of("more", 0.051, 1.0) == outcome_of("more", float("nan"), float("nan")) == "undecided"
     assert outcome_of("same", 1.0, 0.049) == "does not hold"
+
+
+def shown_by(verdict: Verdict) -> str:
+    """Return the verdict that the interval of the weakest difference shows."""
+    m, says, interval = verdict.claim.matters, verdict.claim.says, verdict.weakest.interval
+    holds = {"more": interval.low > 0, "same": -m < interval.low and interval.high < m, "not less": interval.low > -m}
+    outside = interval.low > m or interval.high < -m
+    fails = {"more": interval.high < m, "same": outside, "not less": interval.high < 0}
+    return "holds" if holds[says] else "does not hold" if fails[says] else "undecided"
+
+
+@pytest.mark.parametrize("of", range(40))
+def test_intervals_show_the_verdict(of: int) -> None:
+    rng = np.random.default_rng(of)
+    tested = []
+    for number in range(rng.integers(1, 9)):
+        says: Says = ("more", "same", "not less")[number % 3]
+        it, parts = claim(says), rng.integers(1, 3)
+        contrasts = it.contrasts * parts
+        runs = ClaimRuns(replace(it, contrasts=contrasts), "mitbih", (ContrastRuns(it.contrasts[0], {}),) * parts)
+        mean, spread = rng.choice([-0.05, -0.01, 0, 0.01, 0.05]), rng.choice([0.003, 0.01, 0.05])
+        values = [{(0, seed): float(x) for seed, x in enumerate(rng.normal(mean, spread, 5))} for _ in contrasts]
+        tested.append((runs, [evidence_of(it.contrasts[0], says, it.matters, each) for each in values]))
+    for verdict in decided(tested):
+        level = verdict.weakest.interval.level
+        assert shown_by(verdict) == verdict.outcome, (verdict.claim.says, verdict.weakest)
+        one_sided = verdict.claim.says != "same" and verdict.outcome != "undecided"
+        assert level >= (0.95 if one_sided else 0.9) - 1e-12
+        assert one_sided == bool(np.isinf([verdict.weakest.interval.low, verdict.weakest.interval.high]).any())
