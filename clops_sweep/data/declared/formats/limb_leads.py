@@ -28,7 +28,7 @@ def with_limb_leads(recording: Recording, where: str = "") -> Recording:
     Raises:
         UsageError: I or II lacks, or they have different rates, gains, or units that cannot be converted.
     """
-    names = list(recording.channels or ())
+    names = [] if recording.channels is None else list(recording.channels)
     if "I" not in names or "II" not in names:
         raise UsageError(f"{where}derive_leads: needs the leads I and II; there are {', '.join(names) or 'no names'}")
     first = names.index("I")

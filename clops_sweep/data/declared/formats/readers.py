@@ -9,8 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from clops_sweep.data.declared.clocks import Start, shift
 from clops_sweep.data.declared.formats.events import Events, event_table
 from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
@@ -221,58 +219,3 @@ def _events(path: Path, file: Any, start: Start | None, source: Path, offset: fl
     assert start is not None
     assert begin is not None
     return Events(rows).shifted(shift(start, begin, shorten(source)), said=True)
-
-
-def from_mat(path: str | PathLike[str], signal: str = "val", **fields: Any) -> Recording:
-    """Return the recording of a MATLAB file; version 7.3 needs pymatreader.
-
-    Args:
-        path: the file.
-        signal: the variable with the samples [channels, samples]; `"ecg.data"` is a field of a struct.
-        fields: other fields of `Recording`: `label="rhythm"` is a variable of the file, other values are kept.
-
-    Raises:
-        UsageError: the file is invalid or lacks the variable.
-    """
-    path = Path(path)
-
-    def read(scipy: Any) -> Any:
-        try:
-            with open_regular(path) as binary:
-                return scipy.loadmat(binary, simplify_cells=True)
-        except NotImplementedError:
-            return opened(path, "MAT file", "pymatreader", "mat", lambda library: library.read_mat(str(path)))
-
-    return _of_variables(path, opened(path, "MAT file", "scipy.io", "mat", read), signal, fields)
-
-
-def from_npz(path: str | PathLike[str], signal: str = "signal", **fields: Any) -> Recording:
-    """Return the recording of an NPZ file; arguments as in `from_mat`. Pickled arrays are refused."""
-    path = Path(path)
-
-    def read(numpy: Any) -> dict[str, Any]:
-        with open_regular(path) as binary:
-            if binary.read(2) != b"PK":
-                raise ValueError("it is not a ZIP archive")
-            binary.seek(0)
-            with numpy.load(binary, allow_pickle=False) as file:
-                return dict(file)
-
-    return _of_variables(path, opened(path, "NPZ file", "numpy", "", read), signal, fields)
-
-
-def _of_variables(path: Path, variables: Any, signal: str, fields: dict[str, Any]) -> Recording:
-    """Return a recording from named variables."""
-
-    def value(name: str) -> Any:
-        found = variables
-        for key in name.split("."):
-            if not isinstance(found, dict) or key not in found:
-                there = [each for each in found if not each.startswith("__")] if isinstance(found, dict) else []
-                raise UsageError(f"{shorten(path)}: has no variable {shown(name)}; it has {', '.join(there) or 'none'}")
-            found = found[key]
-        return found.item() if isinstance(found, np.ndarray) and found.size == 1 else found
-
-    samples = value(signal)
-    read = {key: value(each) if isinstance(each, str) and key != "units" else each for key, each in fields.items()}
-    return Recording(signal=samples, **read)
