@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import math
 import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,22 +34,31 @@ from clops_sweep.data.declared.label_table import (
 )
 from clops_sweep.data.declared.markers import WORDS, Markers, looks_like_marker
 from clops_sweep.data.declared.portions import Columns, Portion, Signal, stored_as
-from clops_sweep.data.files.csv_table import TextForm, csv_lines, text_form
+from clops_sweep.data.declared.text_table import (
+    ENDINGS,
+    GUESSED,
+    Layout,
+    TextOptions,
+    fitting,
+    is_text,
+    numbered,
+    text_columns,
+    text_layout,
+    unit_of,
+)
 from clops_sweep.data.files.folder import one_sentence, shorten, visible
 from clops_sweep.data.files.units import factor, known
 from clops_sweep.data.records import Common, Source
 from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.regular_files import open_regular
 
-_ENDINGS = (".csv", ".npy", ".parquet")
+_ENDINGS = (*ENDINGS, ".npy", ".parquet")
 _NO_SIGNALS = {
     "time", "times", "timestamp", "timestamps", "ts", "t", "date", "datetime", "unix", "elapsed", "seconds", "index",
     "idx", "sample", "samples", "frame", "counter", "label", "labels", "class", "target", "annotation", "annotations",
     "subject", "patient", "person", "id", "unnamed",
 } | WORDS  # fmt: skip
 """Words in the names of columns that are no signals, in lower case."""
-_IN_BRACKETS = re.compile(r"[\[(]\s*([^\[\]()]+?)\s*[\])]\s*$")
-"""The unit in a column's name."""
 _MOST = 0.9
 """Share of equal steps from which a column is a time or a counter."""
 _Channels = tuple[str | int, ...] | None
@@ -73,20 +79,24 @@ class SignalFile(Portion):
     wanted: tuple[str | int, ...] | None
     rate: float
     gain: NDArray[np.float64]
-    skip_lines: int | None = None
+    text: TextOptions = GUESSED
     units: str | None = None
 
     def signal(self) -> Signal:
         """The samples of all channels."""
-        file, lines = self.files[0], self.skip_lines or 0
-        stored = read_signal(file, self.wanted, lines, self.units)
-        if self.wanted == () and (named := _layout(file, lines).titles) != _numbered(len(named)):
+        file, notes = self.files[0], list[str]()
+        stored = read_signal(file, self.wanted, self.text, self.units, notes)
+        layout = text_layout(file, self.text) if is_text(file) else None
+        if layout is not None:
+            _require_rate(file, layout, self.rate)
+        named = [] if layout is None else layout.titles
+        if self.wanted == () and named != numbered(len(named)):
             raise UsageError(
                 f"{shorten(file)}: names its columns {shorten(', '.join(named))}; expected none, as in other files"
             )
-        if file.suffix.lower() == ".csv" and self.skip_lines != 0:
-            _require_samples(file, stored, self.rate, lines, later=True)
-        return Signal(stored[None], self.rate, self.gain, np.zeros(len(stored)))
+        if layout is not None and self.text.skip_lines != 0:
+            _require_samples(file, stored, self.rate, self.text.skipped, later=True)
+        return Signal(stored[None], self.rate, self.gain, np.zeros(len(stored)), notes=notes)
 
 
 def signal_files(
@@ -101,7 +111,7 @@ def signal_files(
     units: str | None,
     gain: Any,
     windowing: tuple[float | None, float | None, float | None],
-    skip_lines: int | None,
+    text: TextOptions,
     read: Callable[[Path], Any] | None = None,
     in_samples: bool = False,
     closes: bool = False,
@@ -112,8 +122,6 @@ def signal_files(
         raise checks.refused("pattern", f"one that ends in {', '.join(_ENDINGS)}, or read=function", pattern)
     if read is not None and not callable(read):
         raise checks.refused("read", "a function of a path that returns Recording(...)", read)
-    if skip_lines is not None and (isinstance(skip_lines, bool) or not isinstance(skip_lines, int) or skip_lines < 0):
-        raise checks.refused("skip_lines", "a whole number of lines", skip_lines)
     listed, labels = _listed(place, pattern, fields, table, classes, separator, in_samples, closes)
     if read is not None:
         given = frozenset() if fields is None else fields.given
@@ -129,12 +137,12 @@ def signal_files(
     said = units if gain is None else None  # a gain leads to `units` whatever the columns say
     columns, wanted, sample = first_readable(
         (file for _, file, _, _ in listed if file.is_file()),
-        lambda file: _columns(file, checks.channels(channels), rate, skip_lines, said),
+        lambda file: _columns(file, checks.channels(channels), rate, text, said),
     )
     gains, kinds = checks.gains(gain, len(columns)), {sample.dtype}
     for _, file, _, _ in listed if sample.dtype.itemsize < 3 else ():
         with suppress(UsageError):  # of a file that cannot be read, which is reported when it is
-            kinds.add(read_signal(file, None if file.suffix.lower() == ".npy" else wanted).dtype)
+            kinds.add(read_signal(file, None if file.suffix.lower() == ".npy" else wanted, text).dtype)
     recordings = [
         SignalFile(
             (name,),
@@ -144,7 +152,7 @@ def signal_files(
             wanted=wanted,
             rate=rate,
             gain=gains,
-            skip_lines=skip_lines,
+            text=text,
             units=said,
         )
         for name, file, facts, intervals in listed
@@ -216,15 +224,17 @@ def _listed(
 
 
 def _columns(
-    file: Path, channels: _Channels, rate: float, skip_lines: int | None, units: str | None
+    file: Path, channels: _Channels, rate: float, text: TextOptions, units: str | None
 ) -> tuple[tuple[str, ...], tuple[str | int, ...] | None, NDArray[Any]]:
     """Return the names of the channels, what to read of each file, and the samples of this one."""
-    wanted, lines = channels, skip_lines or 0
+    wanted, layout = channels, None
     if file.suffix.lower() != ".npy":
-        titles, *_, unclear, _ = _layout(file, lines)
-        wanted = channels or _signal_columns(file, titles, lines)
+        layout = _layout(file, text)
+        titles = layout.titles
+        _require_rate(file, layout, rate)
+        wanted = channels or _signal_columns(file, layout, text)
         names = tuple(titles[each] if isinstance(each, int) and each < len(titles) else str(each) for each in wanted)
-        sample = read_signal(file, wanted, lines, units)
+        sample = read_signal(file, wanted, text, units)
     else:
         sample = read_signal(file, channels)
         named = range(len(sample)) if channels is None else channels
@@ -237,16 +247,10 @@ def _columns(
     if channels is None:
         _require_axes(file, sample)
         _require_signals(file, names, sample)
-    if file.suffix.lower() == ".csv" and skip_lines != 0:
-        _require_samples(file, sample, rate, lines, unclear)
-    unnamed = channels is None and file.suffix.lower() == ".csv" and titles == _numbered(len(titles))
+    if layout is not None and layout.form is not None and text.skip_lines != 0:
+        _require_samples(file, sample, rate, text.skipped, layout.unclear)
+    unnamed = channels is None and layout is not None and is_text(file) and titles == numbered(len(titles))
     return names, () if unnamed else wanted, sample
-
-
-def _unit_of(name: str) -> str:
-    """Return the unit in brackets of a column's name, "" without."""
-    match = _IN_BRACKETS.search(name)
-    return match[1] if match else ""
 
 
 def _kept(channels: Sequence[str] | Sequence[int] | None, pattern: str) -> Markers:
@@ -255,16 +259,21 @@ def _kept(channels: Sequence[str] | Sequence[int] | None, pattern: str) -> Marke
     return "refuse" if channels is None or names_alone else "keep"
 
 
-def _numbered(many: int) -> list[str]:
-    """Return the names of channels that have none."""
-    return [f"channel {number + 1}" for number in range(many)]
+def _require_rate(file: Path, layout: Layout, rate: float) -> None:
+    """Raise a UsageError if the header of a text gives another sampling rate."""
+    if layout.rate is not None and layout.rate != rate:
+        said = f"its header says {layout.rate:g} samples a second"
+        raise UsageError(f"{shorten(file)}: {said}; expected sampling_rate={layout.rate:g}, not {rate:g}")
 
 
-def _signal_columns(file: Path, titles: Sequence[str], skip_lines: int) -> tuple[str, ...]:
+def _signal_columns(file: Path, layout: Layout, text: TextOptions) -> tuple[str, ...]:
     """Return all columns but the index that pandas writes; a column that has no name otherwise is refused."""
-    index = _pandas_index(file)
+    index, titles = _pandas_index(file), layout.titles
+    unprintable = [title for title in titles[1:] if not title or not title.isprintable()]
+    if unprintable and layout.form is not None and (remedy := fitting(layout.form)):
+        raise UsageError(f"{shorten(file)}: columns: {shown(unprintable[0])} is no name; {remedy}")
     if titles and titles[0] in ("", "Unnamed: 0"):
-        numbers = read_signal(file, [0], skip_lines)[0]
+        numbers = read_signal(file, [0], text)[0]
         index = [*index, *(titles[:1] if np.array_equal(numbers, np.arange(len(numbers)) + numbers[0]) else [])]
     return tuple(checks.names(f"{shorten(file)}: columns", [title for title in titles if title not in index]))
 
@@ -284,7 +293,7 @@ def _require_signals(file: Path, names: Sequence[str], sample: NDArray[Any]) -> 
         finite = values[np.isfinite(values)].astype(np.float64)
         steps = np.diff(finite)
         words = {word for word in re.split(r"[^a-z]+", name.lower()) if word}
-        what = "no signal" if words & _NO_SIGNALS or looks_like_marker(name, _unit_of(name)) else None
+        what = "no signal" if words & _NO_SIGNALS or looks_like_marker(name, unit_of(name)) else None
         if len(steps) > _FEW:
             usual = np.isclose(steps, np.median(steps), rtol=1e-3, atol=0).mean() if np.median(steps) else 0
             if usual >= _MOST or (steps > 0).all() or (steps < 0).all():
@@ -319,9 +328,15 @@ def _require_samples(
 
 
 def read_signal(
-    path: Path, columns: Sequence[str | int] | None, skip_lines: int = 0, units: str | None = None
+    path: Path,
+    columns: Sequence[str | int] | None,
+    text: TextOptions = GUESSED,
+    units: str | None = None,
+    notes: list[str] | None = None,
 ) -> NDArray[Any]:
     """Return the samples of a file, [channels, samples]; columns are given by name or position, by default all.
+
+    Sentences on what was left out are added to `notes`.
 
     Raises:
         UsageError: the file cannot be read, lacks a column, or says that a column is in another unit.
@@ -334,7 +349,7 @@ def read_signal(
             if rows:
                 _require_axes(path, array)
             return np.asarray(checks.signal(shorten(path), array[rows] if rows else array))
-        layout = _layout(path, skip_lines)
+        layout = _layout(path, text)
         titles = layout.titles
         many = len(titles)
         places = [place_of(f"{shorten(path)}:", each, titles, many) for each in columns or range(many)]
@@ -345,7 +360,12 @@ def read_signal(
                     f"{shorten(path)}: column {shown(titles[place])} is in {given}, not in {units}; give its unit as "
                     "units, or the factor to units as gain"
                 )
-        found = _parquet_columns(path, places) if path.suffix.lower() == ".parquet" else _csv(path, layout, places)
+        if path.suffix.lower() == ".parquet":
+            found = _parquet_columns(path, places)
+        else:
+            found, said = text_columns(path, layout, places)
+            if notes is not None:
+                notes += said
         for place, column in zip(places, found, strict=True):
             if column.dtype.kind not in "iufb":
                 raise UsageError(
@@ -374,7 +394,7 @@ def _parquet(path: Path, read: Callable[[Any], Any]) -> Any:
 
 
 def _parquet_columns(path: Path, places: Sequence[int]) -> list[NDArray[Any]]:
-    titles = _layout(path, 0).titles
+    titles = _layout(path, GUESSED).titles
     table = _parquet(path, lambda file: file.read([titles[place] for place in places]))
     return [table[titles[place]].to_numpy() for place in places]
 
@@ -385,116 +405,9 @@ def _pandas_index(path: Path) -> list[str]:
     return [name for name in (said or {}).get("index_columns", ()) if isinstance(name, str)]
 
 
-class _Layout(NamedTuple):
-    """Columns of a table with their units ("" if not given), and how its text is written.
-
-    `unclear` tells that its first line may have names or samples; `unused` is 1 if lines end in a separator, else 0.
-    """
-
-    titles: list[str]
-    units: list[str]
-    form: TextForm | None = None
-    skipped: int = 0
-    unclear: bool = False
-    unused: int = 0
-
-
-def _layout(path: Path, skip_lines: int) -> _Layout:
-    """Return the columns of a file; numbered if the first line of a CSV file has numbers.
-
-    Lines of a CSV file that begin with # are skipped, but the last one may have the names. A line below the names has
-    units if it has no number where the next one has some. Names 0, 1, ..., as pandas gives them to an array, are only
-    sure above several columns of numbers that have all a point.
-    """
-    form, skipped, units, unclear, unused = None, skip_lines, list[str](), False, 0
-    if path.suffix.lower() == ".parquet":
-        titles = list(_parquet(path, lambda file: file.schema_arrow.names))
-    else:
-        form = text_form(path, skip_lines)
-        comments = next(
-            (n for n, it in enumerate(form.lines) if it.strip() and not it.startswith(("#", "sep="))), len(form.lines)
-        )
-        lines = [form.lines[comments - 1].lstrip("# ").removeprefix(f"sep={form.separator}")] if comments else []
-        rows = csv.reader([*lines, *form.lines[comments:]], delimiter=form.separator)
-        cells = [[cell.strip() for cell in row] for row in rows]
-        unused = int(all(len(row) > 1 and not row[-1] for row in cells[len(lines) :] if row))
-        cells = [row[: len(row) - unused] for row in cells]
-        numeric = [[_number(cell, form.decimal) is not None for cell in row] for row in cells]
-        if comments and (len(cells) < 2 or len(cells[0]) != len(cells[1]) or not all(numeric[1])):
-            del cells[0], numeric[0]  # a comment, not the names
-            comments += 1
-        skipped += max(0, comments - 1)
-        titles = cells[0] if cells else []
-        counted = titles == [str(number) for number in range(len(titles))]
-        unclear = counted and (len(titles) < 2 or any(cell.lstrip("-").isdigit() for row in cells[1:] for cell in row))
-        if unclear or (all(numeric[0]) and not counted):
-            titles = _numbered(len(titles))
-        else:
-            skipped += 1
-            below = zip(cells[1], numeric[2], strict=False) if len(cells) > 2 else ()
-            if any(cell and number for cell, number in below) and not any(numeric[1]):
-                units, skipped = cells[1], skipped + 1
-    named = [match[1] if (match := _IN_BRACKETS.search(title)) else "" for title in titles]
-    named = [a or b.strip("[]() ") for a, b in zip_longest(named, units, fillvalue="")]
-    return _Layout(titles, named, form, skipped, unclear, unused)
-
-
-def _csv(path: Path, layout: _Layout, places: Sequence[int]) -> list[NDArray[Any]]:
-    """Return the columns of a text table.
-
-    A file that was cut within its last number cannot be told from a whole one without a line break at its end.
-    """
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
-    form, columns = layout.form, [str(place) for place in range(len(layout.titles) + layout.unused)]
-    assert form is not None
-    wanted, unused = [columns[place] for place in places], columns[len(layout.titles) :]
-    # An empty line of one column is a missing sample, unless every other line is empty.
-    ignored = len(columns) > 1 or not any(one.strip() and other.strip() for one, other in pairwise(form.lines))
-    try:
-        table = arrow_csv.read_csv(
-            path,
-            read_options=arrow_csv.ReadOptions(
-                use_threads=False,
-                column_names=columns,
-                skip_rows=layout.skipped,
-                encoding=form.encoding.removesuffix("-sig"),
-            ),
-            parse_options=arrow_csv.ParseOptions(delimiter=form.separator, ignore_empty_lines=ignored),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(wanted, pa.float64()) | dict.fromkeys(unused, pa.null()),
-                include_columns=[*wanted, *unused],
-                decimal_point=form.decimal,
-            ),
-        )
-        found = [table[name].to_numpy() for name in wanted]
-        return found if ignored else [each[: np.flatnonzero(~np.isnan(each)).max(initial=-1) + 1] for each in found]
-    except (pa.ArrowException, UnicodeError):
-        raise UsageError(f"{shorten(path)}: {_fault(path, layout, places)}") from None
-
-
-def _fault(path: Path, layout: _Layout, places: Sequence[int]) -> str:
-    """Return what makes a text table unreadable."""
-    assert layout.form is not None
-    for number, cells in csv_lines(path, "expected a table of numbers", layout.form):
-        if number <= layout.skipped:
-            continue
-        if len(cells) != (expected := len(layout.titles) + layout.unused):
-            return f"line {number} has {len(cells)} cells; expected {expected}"
-        for place in places:
-            cell = cells[place].strip()
-            if cell and _number(cell, layout.form.decimal) is None:
-                return (
-                    f"line {number}, column {shown(layout.titles[place])}: {shown(cell)} is not a number; repair it, "
-                    "put commas between columns, or give channels=[...] without this column"
-                )
-    return "not a readable table of numbers; expected text with a line for each sample"
-
-
-def _number(cell: str, decimal: str) -> float | None:
-    """Return a cell as a number, NaN for a missing one; None if it is text."""
-    try:
-        return math.nan if cell in checks.NULLS else float(cell.replace(decimal, "."))
-    except ValueError:
-        return None
+def _layout(path: Path, options: TextOptions) -> Layout:
+    """Return the columns of a text or Parquet file."""
+    if path.suffix.lower() != ".parquet":
+        return text_layout(path, options)
+    titles = list(_parquet(path, lambda file: file.schema_arrow.names))
+    return Layout(titles, [unit_of(title) for title in titles], skipped=options.skipped)

@@ -125,7 +125,7 @@ class Portion(Source):
         ends = flat_ends(published.stored)
         pieces = _pieces(signal) if common.gaps == "split" else None
         if common.trim == "flat":
-            pieces = _between(pieces or [(0, samples)], int(ends[0, 0]), samples - int(ends[0, 1]))
+            pieces = _between([(0, samples)] if pieces is None else pieces, int(ends[0, 0]), samples - int(ends[0, 1]))
         begins, width, noted = common.windows(samples, signal.rate, stretches, pieces)
         labels = noted if known.labels is None else np.repeat(known.labels, len(begins), axis=0)
         reason = (

@@ -14,6 +14,7 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.intervals import require_durations
 from clops_sweep.data.declared.label_table import Fields, Table, require_no_columns
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, InMemory, stacked, stored_as
+from clops_sweep.data.declared.text_table import TextOptions
 from clops_sweep.data.records import Common, Source
 from clops_sweep.errors import UsageError, shown
 
@@ -305,13 +306,17 @@ class Recordings:
         interval_rule: str = "within",
         window_around: str | None = None,
         skip_lines: int | None = None,
+        delimiter: str | None = None,
+        decimal: str | None = None,
         until_next: bool = False,
     ) -> Recordings:
-        """Return recordings in CSV, NPY or Parquet files, or in files that a function reads.
+        """Return recordings in text, NPY or Parquet files, or in files that a function reads.
 
-        A CSV or Parquet file has one column per channel; an NPY file has the shape [channels, samples]. Files are read
-        one by one. The separator of a CSV file, its encoding (UTF-8, or UTF-16 with a byte order mark), decimal commas
-        and a line of units below the names are detected. Without `channels`, a column that looks like a time, an index
+        A text file (.csv, .txt, .tsv, .dat) or Parquet file has one column per channel; an NPY file has the shape
+        [channels, samples]. Files are read one by one. The mark between columns, the encoding (UTF-8, or UTF-16 with a
+        byte order mark), decimal commas, names in comments or in the JSON header of a recorder, and a line of units are
+        detected; commas that may be decimal or between columns are asked for. A last line with too few cells is left
+        out, with a note. Without `channels`, a column that looks like a time, an index
         or a label is refused, and the index of a pandas table is left out. Columns of the table, `classes` and
         `separator` are as in `from_wfdb`.
 
@@ -351,7 +356,10 @@ class Recordings:
             interval_rule: "within": frames are cut within each interval. "majority": from the whole recording, each of
                 the class of more than half of it. "contains": each of the first of `classes` that it contains.
             window_around: "beat" for one frame around the start of each interval, or each annotation of a beat.
-            skip_lines: lines of CSV files to skip before the names of the columns, or before the samples without
+            delimiter: the mark between the columns of text files: tab, semicolon, bar, comma, or a space for any
+                number of spaces. By default it is guessed; comments have no say in it.
+            decimal: the decimal mark of text files, "." or ","; by default it is guessed.
+            skip_lines: lines of text files to skip before the names of the columns, or before the samples without
                 names. By default a first line that looks like a start time or a rate is refused; 0 accepts it.
             until_next: whether an interval of the table without an end lasts until the next one of its recording that
                 has none, whatever its label; the last one until the end of the recording.
@@ -383,7 +391,8 @@ class Recordings:
             missing, gaps, trim, checks.rule(interval_rule, window_around, window_seconds),
             *signal_files(
                 folder, pattern, fields, table, classes, separator, channels, rate,
-                None if read is not None and units is None else checks.units(units), gain, windowing, skip_lines,
+                None if read is not None and units is None else checks.units(units), gain, windowing,
+                TextOptions(skip_lines, delimiter, decimal),
                 read, interval_unit == "samples", until_next,
             ),
         )  # fmt: skip

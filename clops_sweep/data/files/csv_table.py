@@ -22,9 +22,14 @@ _ZEROS: Final = 0.25
 """Share of zero bytes from which text without a mark is UTF-16."""
 _EXCEL: Final = "sep="
 """Begin of a first line that tells Excel the separator."""
+COMMENTS: Final = ("#", "%", "//")
+"""Begins of comment lines."""
+SEPARATORS: Final = ("\t", ";", "|", ",", " ")
+"""What may stand between cells; " " for any number of spaces and tabs."""
 _QUOTED: Final = re.compile(r'"[^"]*"')
 _WITH_COMMA: Final = re.compile(r"-?[0-9]*,[0-9]+")
 _WITH_POINT: Final = re.compile(r"-?[0-9]*\.[0-9]+")
+_NUMERIC: Final = re.compile(r"[-+]?([0-9]+([.,][0-9]*)?|[.,][0-9]+)([eE][-+]?[0-9]+)?|nan|NaN|NA")
 
 
 class TextForm(NamedTuple):
@@ -36,12 +41,13 @@ class TextForm(NamedTuple):
     lines: list[str]
 
 
-def text_form(path: Path, skip_lines: int = 0) -> TextForm:
+def text_form(path: Path, skip_lines: int = 0, separator: str | None = None, decimal: str | None = None) -> TextForm:
     """Return the form of a text table, from its byte order mark and its first lines after those to skip.
 
-    A separator of tab, semicolon or bar is as often in the first line as in most others. If a comma is so too, it is
-    the separator, unless the other one leaves numbers with decimal commas. Without a mark, the encoding is UTF-8, or
-    UTF-16 if every other byte is zero.
+    Comments at the begin have no say in it. A separator of tab, semicolon or bar is as often in the first line as in
+    most others. If a comma is so too, it is the separator, unless the other one leaves numbers with decimal commas.
+    Numbers between spaces have no other mark. Without a byte order mark, the encoding is UTF-8, or UTF-16 if every
+    other byte is zero.
     """
     with open_regular(path) as binary:
         start = binary.read(_FORM_BYTES)
@@ -50,17 +56,73 @@ def text_form(path: Path, skip_lines: int = 0) -> TextForm:
         encoding = "utf-16-le" if at_odd else "utf-16-be"
     whole = start.decode(encoding, errors="replace").splitlines()
     lines = (whole if len(start) < _FORM_BYTES else whole[:-1] or whole)[skip_lines:]
-    bare = [_QUOTED.sub("", line) for line in lines[:_FORM_LINES] if line.strip() and not line.startswith(_EXCEL)]
-    regular = [
-        each for each in "\t;|," if bare and bare[0].count(each) and
-        2 * sum(line.count(each) == bare[0].count(each) for line in bare) > len(bare)
-    ]  # fmt: skip
+    comments = comment_lines(lines)
+    table = lines[comments:] if comments < len(lines) else lines
+    first = lines[: max(comments, 0) + _FORM_LINES]
+    if separator is None:
+        separator, decimal = _guessed(table, decimal)
+    elif decimal is None:
+        decimal = "," if separator != "," and _has_decimal_commas(table, separator) else "."
+    return TextForm(encoding, separator, decimal, first)
+
+
+def comment_lines(lines: Sequence[str]) -> int:
+    """Return the number of lines at the begin that are comments, blank or for Excel."""
+    for number, line in enumerate(lines):
+        if line.strip() and not line.lstrip().startswith(COMMENTS) and not line.startswith(_EXCEL):
+            return number
+    return len(lines)
+
+
+def cells_of(line: str, separator: str) -> list[str]:
+    """Return the cells of a line, without spaces around them."""
+    if separator == " ":
+        return line.split()
+    return [cell.strip() for row in csv.reader([line], delimiter=separator) for cell in row]
+
+
+def _guessed(table: Sequence[str], decimal: str | None) -> tuple[str, str]:
+    """Return separator and decimal point of lines."""
+    bare = [_QUOTED.sub("", line) for line in table[:_FORM_LINES] if line.strip() and not line.startswith(_EXCEL)]
+    regular = [mark for mark in "\t;|," if _is_regular(bare, mark)]
+    if decimal == ",":
+        regular = [mark for mark in regular if mark != ","]
     separator = regular[0] if regular else ","
-    cells = [cell.strip() for row in csv.reader(lines, delimiter=separator) for cell in row]
-    comma = separator != "," and any(map(_WITH_COMMA.fullmatch, cells)) and not any(map(_WITH_POINT.fullmatch, cells))
+    comma = separator != "," and _has_decimal_commas(table, separator)
     if "," in regular and not comma:
         separator = ","
-    return TextForm(encoding, separator, "," if comma else ".", lines[:_FORM_LINES])
+    if separator == "," and _is_spaced(bare, separator):
+        separator = " "
+        comma = _has_decimal_commas(table, separator)
+    if separator == "," and decimal == ",":
+        separator = ";"  # one column
+    return separator, decimal or ("," if comma else ".")
+
+
+def _is_regular(bare: Sequence[str], mark: str) -> bool:
+    """Return whether a mark is as often in the first line as in most others."""
+    first = bare[0].count(mark) if bare else 0
+    return first > 0 and 2 * sum(line.count(mark) == first for line in bare) > len(bare)
+
+
+def _is_spaced(bare: Sequence[str], separator: str) -> bool:
+    """Return whether lines are numbers between spaces, and none between separators."""
+    lines = bare[len(bare) // 2 :]
+    spaced = [line.split() for line in lines]
+    if not lines or len(spaced[0]) < 2 or len({len(cells) for cells in spaced}) > 1:
+        return False
+    is_numeric = all(_NUMERIC.fullmatch(cell) for cells in spaced for cell in cells)
+    by_separator = [cell.strip() for line in lines for cell in line.split(separator)]
+    return is_numeric and not all(_NUMERIC.fullmatch(cell) for cell in by_separator)
+
+
+def _has_decimal_commas(table: Sequence[str], separator: str) -> bool:
+    """Return whether cells have decimal commas and none has a point."""
+    if separator == " ":
+        cells = [cell for line in table for cell in line.split()]
+    else:
+        cells = [cell.strip() for row in csv.reader(table, delimiter=separator) for cell in row]
+    return any(map(_WITH_COMMA.fullmatch, cells)) and not any(map(_WITH_POINT.fullmatch, cells))
 
 
 def csv_lines(path: Path, remedy: str, form: TextForm | None = None) -> list[tuple[int, list[str]]]:
@@ -76,6 +138,8 @@ def csv_lines(path: Path, remedy: str, form: TextForm | None = None) -> list[tup
             form = form or text_form(path)
             with open_regular(path) as binary:
                 text = io.TextIOWrapper(binary, encoding=form.encoding, errors="replace", newline="")
+                if form.separator == " ":
+                    return [(number, line.split()) for number, line in enumerate(text, 1) if line.strip()]
                 reader = csv.reader(text, delimiter=form.separator)
                 rows = [(reader.line_num, cells) for cells in reader if cells]
                 return rows[1:] if rows and rows[0][1][0].startswith(_EXCEL) else rows

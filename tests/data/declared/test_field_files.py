@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from clops_sweep import Recordings
 from clops_sweep.cli.data import data
 from clops_sweep.data.declared.file_folder import read_signal
+from clops_sweep.data.declared.text_table import TextOptions, text_layout
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -50,12 +51,14 @@ def _text(
     mark: bytes = b"",
     form: str = "{0}{s}{1}",
     end: str = "\n",
+    last: str = "",
 ) -> None:
     lines = [
         form.format(*(str(each).replace(".", decimal) for each in row), s=separator, n=n)
         for n, row in enumerate(signal.T)
     ]
-    content = head.replace(",", separator) + "".join(line + end for line in lines)
+    names = head if head.startswith("#") and separator != "," else head.replace(",", separator)
+    content = names + "".join(line + end for line in lines) + last
     path.write_bytes(mark + content.encode(encoding))
 
 
@@ -84,6 +87,20 @@ FORMS: dict[str, dict[str, Any]] = {
     "no names, but separators at ends": {"form": "{0}{s}{1}{s}", "head": ""},
     "a line for Excel": {"separator": ";", "head": "sep=;\necg,ppg\n"},
     "decimal commas in quotes": {"separator": ";", "decimal": ",", "form": '"{0}"{s}"{1}"', "head": '"ecg","ppg"\n'},
+    "tabs below a comment with commas": {"separator": "\t", "head": "# a, b, c\n# Labels:= ecg, ppg\n"},
+    "JSON of a recorder": {
+        "separator": "\t",
+        "head": "# OpenSignals Text File Format\n"
+        '# {"00:07": {"sensor": ["A", "B"], "column": ["ecg", "ppg"], "sampling rate": 80}}\n# EndOfHeader\n',
+    },
+    "JSON without names": {
+        "separator": "\t",
+        "head": '# {"a": [1, 2, 3], "b": {"c": [4, 5], "d": [6, 7]}}\n# End, of it\n',
+    },
+    "spaces between": {"separator": "   ", "form": "  {0}{s}{1} ", "head": "ecg ppg\n"},
+    "spaces and decimal commas": {"separator": " ", "decimal": ",", "head": "# ecg ppg\n"},
+    "comments by percent": {"head": "%OpenBCI Raw EEG Data\n%Sample Rate = 80 Hz, 2 channels, x\necg,ppg\n"},
+    "a ragged last line": {"last": "0.5"},
     "an index": {"form": "{n}{s}{0}{s}{1}", "head": ",ecg,ppg\n"},
 }
 
@@ -92,7 +109,9 @@ FORMS: dict[str, dict[str, Any]] = {
 def test_text_in_many_forms(form: str, tmp_path: Path) -> None:
     frames = _folder(tmp_path, lambda path, signal: _text(path, signal, **FORMS[form]))
     np.testing.assert_allclose(frames.signal(slice(None)), X, atol=1e-6)
-    first = "channel 1" if form.startswith("no names") else "0" if form.startswith("names as") else "ecg"
+    first = (
+        "channel 1" if form.startswith(("no names", "JSON without")) else "0" if form.startswith("names as") else "ecg"
+    )
     assert (len(frames.lead_names), frames.lead_names[0].split(" (")[0]) == (2, first)
 
 
@@ -116,7 +135,6 @@ UNREADABLE: dict[str, tuple[str, Callable[[Path, np.ndarray], Any], str]] = {
         "column 'state' holds no numbers; give channels",
     ),
     "objects": ("npy", lambda path, x: np.save(path, x.astype(object), allow_pickle=True), "file of numbers; expected"),
-    "spaces": ("csv", lambda path, x: _text(path, x, separator=" "), "not a number; .* put commas between columns"),
     "names alone": ("csv", lambda path, x: _text(path, x[:, :0]), "has 0 samples; expected two at least$"),
 }  # fmt: skip
 
@@ -315,3 +333,85 @@ def test_one_record_under_two_names_is_refused(tmp_path: Path) -> None:
         Recordings.from_wfdb(tmp_path / "wfdb", "label", table=table.replace("r5", "s"), name="file")
     table["file"] = [f"./r{n}.dat" for n in range(12)] + ["r3"]
     assert len(Recordings.from_wfdb(tmp_path / "wfdb", "label", table=table[:12], name="file")) == 12
+
+
+@pytest.mark.parametrize("ending", ["txt", "tsv", "dat", "TXT"])
+def test_text_of_other_endings(ending: str, tmp_path: Path) -> None:
+    frames = _folder(tmp_path, lambda path, signal: _text(path, signal, separator="\t"), ending)
+    np.testing.assert_allclose(frames.signal(slice(None)), X, atol=1e-6)
+
+
+ALIKE = [
+    "ecg\n1,5\n2,7\n3,1\n",
+    "0,05\n0,12\n1,50\n",
+    "1,512\n1,498\n1,501\n",
+    "# ecg\n1,5\n2,25\n",
+    "ecg\n1\n1,5\n2\n",
+]
+
+
+@pytest.mark.parametrize("text", ALIKE)
+def test_a_decimal_comma_that_may_be_a_separator_is_asked_for(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(UsageError, match=r"may be 1 column with decimal commas, or 2 with .*; give decimal=\",\""):
+        read_signal(tmp_path / "x.csv", None)
+    found = read_signal(tmp_path / "x.csv", None, TextOptions(decimal=","))
+    expected = [float(line.replace(",", ".")) for line in text.splitlines() if line[0].isdigit()]
+    np.testing.assert_array_equal(found, [expected])
+
+
+def test_two_columns_that_may_be_four_are_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("ecg,ppg\n0,512,1,498\n0,513,1,497\n")
+    with pytest.raises(UsageError, match=r"may be 2 columns with decimal commas, or 4 .*; put another mark between"):
+        read_signal(tmp_path / "x.csv", None)
+
+
+@pytest.mark.parametrize("text", ["1,500\n-2,7\n3,11\n", "a,b\n1,5\n2,7\n", "512,-498\n513,497\n514,496\n"])
+def test_whole_numbers_between_commas_are_columns(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(text)
+    assert read_signal(tmp_path / "x.csv", None).shape == (2, text.count("\n") - text.startswith("a"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("ecg,ppg\n" + "".join(f"{n}\t{n % 7}\n" for n in range(9)), r'tabs make 2 columns .*give delimiter="\\t"'),
+        ("A, recorder\nof,ten,words\n" + "1\t2\n" * 9, r'give delimiter="\\t" and skip_lines=2'),
+        ("one\ntwo\na,b,c\n" + "1,2,3\n" * 9, r"give skip_lines=2"),
+        ("ecg\n" + "1\n" * 40 + "1,5\n" + "2\n" * 20, r'has 2 cells; expected 1: if its comma .* decimal=","'),
+    ],
+)
+def test_a_message_about_cells_names_what_would_fit(text: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(text)
+    with pytest.raises(UsageError, match=says):
+        read_signal(tmp_path / "x.csv", None)
+
+
+def test_a_ragged_last_line_is_noted_and_another_is_refused(tmp_path: Path) -> None:
+    notes: list[str] = []
+    (tmp_path / "x.txt").write_text("a b c\n" + "1 2 3\n" * 20 + "4 5")
+    assert read_signal(tmp_path / "x.txt", None, notes=notes).shape == (3, 20)
+    assert notes == ["the last line has 2 of 3 cells and is left out"]
+    (tmp_path / "x.txt").write_text("a,b,c\n" + "1,2,3\n" * 20 + "4,5\n" + "1,2,3\n")
+    with pytest.raises(UsageError, match="line 22 has 2 cells; expected 3"):
+        read_signal(tmp_path / "x.txt", None)
+
+
+def test_what_a_header_says_of_the_rate_must_be_right(tmp_path: Path) -> None:
+    head = '# {"00:07": {"column": ["ecg", "ppg"], "sampling rate": 1000}}\n'
+    with pytest.raises(UsageError, match="header says 1000 samples a second; expected sampling_rate=1000, not 80"):
+        _folder(tmp_path, lambda path, signal: _text(path, signal, separator="\t", head=head), "txt")
+
+
+def test_binary_files_are_no_text(tmp_path: Path) -> None:
+    (tmp_path / "x.dat").write_bytes(np.arange(999, dtype=np.int16).tobytes())
+    with pytest.raises(UsageError, match="is no text; expected lines of numbers"):
+        read_signal(tmp_path / "x.dat", None)
+
+
+@pytest.mark.parametrize(
+    ("comment", "name"), [("# Labels:= ECG", "ECG"), ("# ECG (mV)", "ECG (mV)"), ("# x y", "channel 1")]
+)
+def test_names_of_one_column_in_a_comment(comment: str, name: str, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").write_text(comment + "\n1.5\n2.5\n3.5\n")
+    assert text_layout(tmp_path / "x.txt", TextOptions()).titles == [name]

@@ -1,0 +1,402 @@
+"""Text files of one recording: columns of numbers below names, units, comments or the JSON header of a recorder."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.files.csv_table import (
+    COMMENTS,
+    SEPARATORS,
+    TextForm,
+    cells_of,
+    comment_lines,
+    csv_lines,
+    text_form,
+)
+from clops_sweep.data.files.folder import shorten
+from clops_sweep.errors import UsageError, shown
+from clops_sweep.regular_files import open_regular
+
+ENDINGS: Final = (".csv", ".txt", ".tsv", ".dat")
+"""Endings of text files."""
+_IN_BRACKETS: Final = re.compile(r"[\[(]\s*([^\[\]()]+?)\s*[\])]\s*$")
+"""The unit in a column's name."""
+_LABELS: Final = re.compile(r"(labels?|columns?|channels?|names?|signals?|sensors?)\s*[:=]+\s*", re.IGNORECASE)
+"""Begin of a comment with the names of the columns."""
+_MARKED: Final = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
+_LEAST_WHOLE: Final = 10
+"""Least number of whole lines above a last line that is left out because it has too few cells."""
+_BINARY: Final = 0.1
+"""Share of characters that cannot be decoded from which a file is no text."""
+_LEAST_ALIKE: Final = 3
+"""Least number of lines from which decimals of one length are recognised."""
+
+
+@dataclass(frozen=True)
+class TextOptions:
+    """What the user says about text files: lines to skip, mark between cells and decimal mark; None to guess."""
+
+    skip_lines: int | None = None
+    delimiter: str | None = None
+    decimal: str | None = None
+
+    def __post_init__(self) -> None:
+        lines = self.skip_lines
+        if lines is not None and (isinstance(lines, bool) or not isinstance(lines, int) or lines < 0):
+            raise checks.refused("skip_lines", "a whole number of lines", lines)
+        if self.delimiter is not None and self.delimiter not in SEPARATORS:
+            raise checks.refused("delimiter", r'"\t", ";", "|", "," or " "', self.delimiter)
+        if self.decimal not in (None, ".", ","):
+            raise checks.refused("decimal", '"." or ","', self.decimal)
+        if self.decimal == "," == self.delimiter:
+            raise UsageError("delimiter: is the decimal comma, too; expected another mark between columns")
+
+    @property
+    def skipped(self) -> int:
+        """The lines to skip."""
+        return self.skip_lines or 0
+
+
+GUESSED: Final = TextOptions()
+"""Everything is guessed."""
+
+
+class Layout(NamedTuple):
+    """Columns of a table with their units ("" if not given), and how its text is written.
+
+    `unclear` tells that its first line may have names or samples; `unused` is 1 if lines end in a separator, else 0.
+    `rate` is the sampling rate in Hz that a JSON header gives.
+    """
+
+    titles: list[str]
+    units: list[str]
+    form: TextForm | None = None
+    skipped: int = 0
+    unclear: bool = False
+    unused: int = 0
+    rate: float | None = None
+
+
+def numbered(many: int) -> list[str]:
+    """Return the names of channels that have none."""
+    return [f"channel {number + 1}" for number in range(many)]
+
+
+def is_text(path: Path) -> bool:
+    """Return whether the ending of a file is that of text."""
+    return path.suffix.lower() in ENDINGS
+
+
+def unit_of(title: str) -> str:
+    """Return the unit in brackets of a column's name, "" without."""
+    match = _IN_BRACKETS.search(title)
+    return match[1] if match else ""
+
+
+def text_layout(path: Path, options: TextOptions) -> Layout:
+    """Return the columns of a text file; numbered if its first line has numbers.
+
+    Comments at the begin are skipped, but a JSON header or the last comment may have the names. A line below the names
+    has units if it has no number where the next one has some. Names 0, 1, ..., as pandas gives them to an array, are
+    only sure above several columns of numbers that have all a point.
+
+    Raises:
+        UsageError: the file is binary, or commas may be decimal or between columns.
+    """
+    form = text_form(path, options.skipped, options.delimiter, options.decimal)
+    start = "".join(form.lines)
+    if "\x00" in start or start.count("\ufffd") > _BINARY * len(start):
+        raise UsageError(
+            f"{shorten(path)}: is no text; expected lines of numbers, or give read=function for its format"
+        )
+    comments = comment_lines(form.lines)
+    cells = [cells_of(line, form.separator) for line in form.lines[comments:] if line.strip()]
+    unused = int(bool(cells) and all(len(row) > 1 and not row[-1] for row in cells))
+    cells = [row[: len(row) - unused] for row in cells]
+    numeric = [[number_of(cell, form.decimal) is not None for cell in row] for row in cells]
+    first, titles, units, unclear = 0, list[str](), list[str](), False
+    given, rate = _header_names(form.lines[:comments], form.separator, cells)
+    if cells and not all(numeric[0]):
+        titles, first = cells[0], 1
+    elif given:
+        titles = given
+    elif cells:
+        counted = cells[0] == [str(number) for number in range(len(cells[0]))]
+        whole = any(cell.lstrip("-").isdigit() for row in cells[1:] for cell in row)
+        unclear = counted and (len(cells[0]) < 2 or whole)
+        if counted and not unclear:
+            titles, first = cells[0], 1
+        else:
+            titles = numbered(len(cells[0]))
+    has_units = (
+        len(cells) > first + 1
+        and len(cells[first]) == len(titles)
+        and titles != numbered(len(titles))
+        and not any(numeric[first])
+    )
+    if has_units and any(cell and number for cell, number in zip(cells[first], numeric[first + 1], strict=False)):
+        units, first = cells[first], first + 1
+    if options.decimal is None and options.delimiter is None:
+        names = titles if titles != numbered(len(titles)) else _one_name(form.lines[:comments])
+        _require_one_reading(path, form, names, cells[first:])
+    named = [unit_of(title) for title in titles]
+    named = [one or other.strip("[]() ") for one, other in zip_longest(named, units, fillvalue="")]
+    skipped = options.skipped + comments + _lines_of(form.lines[comments:], first)
+    return Layout(titles, named, form, skipped, unclear, unused, rate)
+
+
+def _lines_of(lines: Sequence[str], rows: int) -> int:
+    """Return the number of lines, blank ones included, that hold the first rows."""
+    for number, line in enumerate(lines):
+        if rows == 0:
+            return number
+        rows -= bool(line.strip())
+    return len(lines)
+
+
+def _header_names(
+    comments: Sequence[str], separator: str, cells: Sequence[Sequence[str]]
+) -> tuple[list[str], float | None]:
+    """Return the names of the columns and the sampling rate that comments give; none without."""
+    width = len(cells[0]) if cells else 0
+    plain = [line.strip().lstrip("".join(COMMENTS)).strip() for line in comments]
+    plain = [line.removeprefix("sep=" + separator) for line in plain if line]
+    rate: float | None = None
+    for line in plain:
+        if line.startswith("{"):
+            devices = list(_devices(line))
+            names = [str(name) for device in devices for name in device["column"]]
+            rates = {device.get("sampling rate") for device in devices}
+            only = rates.pop() if len(rates) == 1 else None
+            rate = float(only) if isinstance(only, int | float) and not isinstance(only, bool) else None
+            if len(names) == width:
+                return names, rate
+    for line in reversed(plain):
+        labelled = _LABELS.match(line)
+        if labelled:
+            for mark in dict.fromkeys([separator, ",", "\t", ";", " "]):
+                names = cells_of(line[labelled.end() :], mark)
+                if len(names) == width and all(names):
+                    return names, rate
+    names = cells_of(plain[-1], separator) if plain else []
+    if len(names) == width > 1 or (len(names) == width == 1 and " " not in _IN_BRACKETS.sub("", names[0]).strip()):
+        return names, rate
+    return [], rate
+
+
+def _one_name(comments: Sequence[str]) -> list[str]:
+    """Return the only word of the last comment, which may be the name of one column; none without."""
+    last = comments[-1].strip().lstrip("".join(COMMENTS)).strip() if comments else ""
+    word = _LABELS.sub("", last).strip()
+    return [word] if word.isalnum() and not word.lower().startswith("end") else []
+
+
+def _devices(line: str) -> Iterator[dict[str, Any]]:
+    """Yield the objects with names of columns in a JSON header, as OpenSignals writes one per device."""
+    try:
+        waiting = [json.loads(line)]
+    except ValueError:
+        return
+    while waiting:
+        found = waiting.pop(0)
+        if isinstance(found, dict):
+            if isinstance(found.get("column"), list):
+                yield found
+            else:
+                waiting += found.values()
+
+
+def _require_one_reading(path: Path, form: TextForm, titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    """Raise a UsageError if each two cells between commas may be one number with a decimal comma."""
+    if form.separator != "," or not cells:
+        return
+    widths = {len(row) for row in cells}
+    names = len(titles)
+    several = all(_is_whole(cell) for row in cells for cell in row)
+    if not several or max(widths) < 2:
+        return
+    if names:
+        doubled = widths == {2 * names} or (names == 1 and widths <= {1, 2})
+    else:
+        doubled = len(widths) == 1 and max(widths) % 2 == 0 and _looks_decimal(cells)
+    if doubled:
+        text = ",".join(next(row for row in cells if len(row) > 1))
+        one_column = max(widths) == 2
+        columns = "1 column" if one_column else f"{max(widths) // 2} columns"
+        remedy = 'give decimal=","' if one_column else "put another mark between columns"
+        raise UsageError(
+            f"{shorten(path)}: {shown(text)} may be {columns} with decimal commas, or {max(widths)} with commas "
+            f'between; {remedy} for the first, delimiter="," for the second'
+        )
+
+
+def _is_whole(cell: str) -> bool:
+    return cell.lstrip("+-").isdigit() or cell == "" or cell in checks.NULLS
+
+
+def _looks_decimal(cells: Sequence[Sequence[str]]) -> bool:
+    """Return whether every second cell may be the decimals of the cell before it."""
+    decimals = [cell for row in cells for cell in row[1::2]]
+    before = [cell for row in cells for cell in row[::2]]
+    if not all(map(str.isdigit, decimals)):
+        return False
+    has_zeros = any(len(cell) > 1 and cell.startswith("0") for cell in decimals) or "-0" in before
+    of_one_length = len(cells) >= _LEAST_ALIKE and len({len(cell) for cell in decimals}) == 1
+    return has_zeros or of_one_length
+
+
+def text_columns(path: Path, layout: Layout, places: Sequence[int]) -> tuple[list[NDArray[Any]], list[str]]:
+    """Return columns of a text table, and notes: a last line with too few cells is left out.
+
+    A file that was cut within its last number cannot be told from a whole one without a line break at its end.
+
+    Raises:
+        UsageError: a line has another number of cells, or a cell is no number.
+    """
+    import pyarrow as pa
+
+    notes: list[str] = []
+    try:
+        source: Any = path
+        skipped = layout.skipped
+        if layout.form is not None and layout.form.separator == " ":
+            source, skipped = _of_spaces(path, layout), 0
+        return _parsed(source, layout, places, skipped), notes
+    except (pa.ArrowException, UnicodeError):
+        shortened = _without_ragged_end(path, layout)
+        if shortened is None:
+            raise UsageError(f"{shorten(path)}: {_fault(path, layout, places)}") from None
+        source, note = shortened
+    try:
+        return _parsed(source, layout, places, 0), [note]
+    except (pa.ArrowException, UnicodeError):
+        raise UsageError(f"{shorten(path)}: {_fault(path, layout, places)}") from None
+
+
+def _parsed(source: Any, layout: Layout, places: Sequence[int], skipped: int) -> list[NDArray[Any]]:
+    """Return the columns of a file, or of bytes in UTF-8."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    form, columns = layout.form, [str(place) for place in range(len(layout.titles) + layout.unused)]
+    assert form is not None
+    wanted, unused = [columns[place] for place in places], columns[len(layout.titles) :]
+    # An empty line of one column is a missing sample, unless every other line is empty.
+    ignored = len(columns) > 1 or not any(one.strip() and other.strip() for one, other in pairwise(form.lines))
+    is_file = isinstance(source, Path)
+    table = arrow_csv.read_csv(
+        source if is_file else pa.BufferReader(source),
+        read_options=arrow_csv.ReadOptions(
+            use_threads=False,
+            column_names=columns,
+            skip_rows=skipped,
+            encoding=form.encoding.removesuffix("-sig") if is_file else "utf-8",
+        ),
+        parse_options=arrow_csv.ParseOptions(
+            delimiter="\t" if form.separator == " " else form.separator, ignore_empty_lines=ignored
+        ),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(wanted, pa.float64()) | dict.fromkeys(unused, pa.null()),
+            include_columns=[*wanted, *unused],
+            decimal_point=form.decimal,
+        ),
+    )
+    found = [table[name].to_numpy() for name in wanted]
+    return found if ignored else [each[: np.flatnonzero(~np.isnan(each)).max(initial=-1) + 1] for each in found]
+
+
+def _text_lines(path: Path, layout: Layout) -> list[str]:
+    """Return the lines of a file below its names."""
+    assert layout.form is not None
+    with open_regular(path) as binary:
+        text = io.TextIOWrapper(binary, encoding=layout.form.encoding, errors="replace")
+        return text.read().splitlines()[layout.skipped :]
+
+
+def _of_spaces(path: Path, layout: Layout) -> bytes:
+    """Return the lines of a file with one tab for spaces and tabs between cells."""
+    return "".join("\t".join(line.split()) + "\n" for line in _text_lines(path, layout)).encode()
+
+
+def _without_ragged_end(path: Path, layout: Layout) -> tuple[bytes, str] | None:
+    """Return the lines of a file but the last one, if only that has too few cells, and a note; None otherwise."""
+    assert layout.form is not None
+    separator, expected = layout.form.separator, len(layout.titles) + layout.unused
+    lines = _text_lines(path, layout)
+    while lines and not lines[-1].strip():
+        lines.pop()
+    if len(lines) <= _LEAST_WHOLE:
+        return None
+    last = len(cells_of(lines[-1], separator))
+    if last >= expected:
+        return None
+    kept = lines[:-1]
+    if separator == " ":
+        kept = ["\t".join(line.split()) for line in kept]
+    note = f"the last line has {last} of {expected} cells and is left out"
+    return "".join(f"{line}\n" for line in kept).encode(), note
+
+
+def _fault(path: Path, layout: Layout, places: Sequence[int]) -> str:
+    """Return what makes a text table unreadable."""
+    assert layout.form is not None
+    remedy = fitting(layout.form)
+    for number, cells in csv_lines(path, "expected a table of numbers", layout.form):
+        if number <= layout.skipped:
+            continue
+        if len(cells) != (expected := len(layout.titles) + layout.unused):
+            decimals = expected == 1 and layout.form.separator == "," and len(cells) == 2 and all(map(_is_whole, cells))
+            remedy = remedy or ('if its comma is decimal, give decimal=","' if decimals else "")
+            return f"line {number} has {len(cells)} cells; expected {expected}" + (f": {remedy}" if remedy else "")
+        for place in places:
+            cell = cells[place].strip()
+            if cell and number_of(cell, layout.form.decimal) is None:
+                usual = "repair it, put commas between columns, or give channels=[...] without this column"
+                return (
+                    f"line {number}, column {shown(layout.titles[place])}: {shown(cell)} is not a number; "
+                    f"{remedy or usual}"
+                )
+    return "not a readable table of numbers; expected text with a line for each sample"
+
+
+def fitting(form: TextForm) -> str:
+    """Return the mark between cells and the lines to skip by which most first lines are numbers; "" without any."""
+    lines = [line for line in form.lines if line.strip()]
+    for mark in SEPARATORS:
+        for decimal in (".", ","):
+            if mark == decimal:
+                continue
+            rows = [cells_of(line, mark) for line in lines]
+            width = len(rows[-1]) if rows else 0
+            fits = [len(row) == width and all(number_of(cell, decimal) is not None for cell in row) for row in rows]
+            begin = len(fits) - fits[::-1].index(False) if False in fits else 0
+            if width < 2 or 2 * begin > len(fits) or (mark == form.separator and begin < 2):
+                continue
+            has_names = begin > 0 and len(rows[begin - 1]) == width
+            first = form.lines.index(lines[begin - has_names])
+            said = [f"delimiter={json.dumps(mark)}"] if mark != form.separator else []
+            said += [f"decimal={json.dumps(decimal)}"] if decimal != form.decimal else []
+            said += [f"skip_lines={first}"] if first and begin > has_names else []
+            if said:
+                return f"{_MARKED[mark]} make {width} columns of numbers; give {' and '.join(said)}"
+    return ""
+
+
+def number_of(cell: str, decimal: str) -> float | None:
+    """Return a cell as a number, NaN for a missing one; None if it is text."""
+    try:
+        return math.nan if cell in checks.NULLS else float(cell.replace(decimal, "."))
+    except ValueError:
+        return None
