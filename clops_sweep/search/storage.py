@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import optuna
+from filelock import FileLock
 from optuna.exceptions import ExperimentalWarning
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
@@ -76,21 +77,66 @@ def existing_journal(store: RunStore) -> Iterator[JournalStorage | None]:
 def open_journal(store: RunStore) -> JournalStorage:
     """Open the journal of a store, or create it. Only the driver may call this, since it writes.
 
-    An unfinished last line, left by a killed driver, is removed.
+    An unfinished last line, left by a killed driver, is removed, and so is Optuna's lock file.
     """
-    path, content = _of_driver(store), studies_of(store) or b""
+    path = _of_driver(store)
     path.parent.mkdir(parents=True, exist_ok=True)
-    if not store.files.local:
-        path.write_bytes(content)
-    if content and not content.endswith(b"\n"):
-        os.truncate(path, content.rfind(b"\n") + 1)
-    return _opened(path)
+    lock = DriverLock(path, store.log_folder / "locks" / STUDIES)
+    lock.acquire()
+    try:
+        content = studies_of(store) or b""
+        if not store.files.local:
+            path.write_bytes(content)
+        if content and not content.endswith(b"\n"):
+            os.truncate(path, content.rfind(b"\n") + 1)
+    finally:
+        lock.release()
+    return JournalStorage(JournalFileBackend(str(path), lock))
 
 
 def upload(store: RunStore) -> None:
     """Upload the journal of a driver, if the store is not in a folder."""
     if not store.files.local:
         store.files.write(f"{store.files.root}/{STUDIES}", _of_driver(store).read_bytes())
+
+
+class DriverLock(JournalFileOpenLock):
+    """Lock of a journal among drivers, each of which writes its own search. It ends with the process that holds it.
+
+    Optuna's lock is a file beside the journal. A driver that is killed while it writes a line leaves the file, and the
+    next driver waits for 30 s. This lock belongs to the operating system, so such a file is removed at once. Optuna's
+    lock remains the fallback on file systems without locks.
+
+    Args:
+        journal: the journal file.
+        lock_file: the lock file, created with its folder if missing; it stays.
+    """
+
+    def __init__(self, journal: Path, lock_file: Path) -> None:
+        super().__init__(str(journal))
+        lock_file.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = FileLock(lock_file, mode=0o664)
+        self._of_optuna = journal.with_name(f"{journal.name}.lock")
+        self._is_supported = True
+
+    def acquire(self) -> bool:
+        """Wait until no other process holds the lock, and take it."""
+        if self._is_supported:
+            try:
+                self._lock.acquire()
+            except (OSError, NotImplementedError):
+                self._is_supported = False
+            else:
+                self._of_optuna.unlink(missing_ok=True)
+                return True
+        return super().acquire()
+
+    def release(self) -> None:
+        """Give the lock back."""
+        if self._is_supported:
+            self._lock.release()
+        else:
+            super().release()
 
 
 def _opened(path: Path) -> JournalStorage:
