@@ -264,7 +264,7 @@ def update_report(
         raise UsageError(f"groups = {shown(groups)}: expected names of columns")
     store = _existing(results)
     data = _data(store, data_root, prepared_root)
-    return make_report(store, run_id, against, [*names], criteria, data.groups)
+    return make_report(store, run_id, against, [*names], criteria, data)
 
 
 @_in_python

@@ -14,6 +14,8 @@ from ..drawing.svg import tell_points
 from .measures import Bin, Slice
 
 _WRONG, _RIGHT = colour(1), colour(0)
+_APART = 0.13
+"""Distance of an interval from the middle of its bar."""
 
 
 @styled
@@ -30,7 +32,11 @@ def draw_flips(slices: Sequence[Slice]) -> Figure:
         axes.barh(places, values, height=0.62, color=shade, alpha=0.85, label=label)
         for place, it in zip(places, sides, strict=True):
             if np.isfinite(it.low):
-                axes.plot([sign * it.low, sign * it.high], [place, place], color="black", lw=1.0, zorder=3)
+                # Both intervals may end at 0: at one height they would look like one.
+                height = place - sign * _APART
+                axes.plot(
+                    [sign * it.low, sign * it.high], [height, height], color="black", lw=1.0, marker="|", ms=5, zorder=3
+                )
         said = [f"{_name(it)}: {abs(value):.1%} {label}" for it, value in zip(slices, values, strict=True)]
         tell_points(axes, values, places.astype(float), said)
     axes.axvline(0, color="#444444", lw=0.8)

@@ -32,6 +32,23 @@ class Decision:
 
 
 @dataclass(frozen=True)
+class NewClass:
+    """A class that the model before the update has not learned; there is no measure before.
+
+    Attributes:
+        name: name of the class.
+        instances: number of test instances.
+        units: number of distinct patients, or of recordings or instances if people are unknown.
+        accuracy: accuracy of the updated model on these instances.
+    """
+
+    name: str
+    instances: int
+    units: int
+    accuracy: Quantity
+
+
+@dataclass(frozen=True)
 class Findings:
     """A model before and after an update, measured on the same test instances.
 
@@ -51,7 +68,11 @@ class Findings:
         reliability: reliability curves before and after.
         classes: sensitivity and specificity of each class.
         became: numbers of instances by decision before and after; empty if outputs are not classes.
-        new: instances of the last task that no earlier task has; None without such instances.
+        new: instances of the last task that no earlier task has, of classes that the model before has learned; None
+            without such instances.
+        new_classes: the classes that the model before has not learned.
+        brought: sentences on what the last task brings; empty with `against`.
+        decided: sentence on the classes that a decision is among; empty if it is among all classes in every task.
         unknown: number of instances without a value, by subgroup column.
         criteria: verdicts on the acceptance criteria.
         limitations: sentences for the reader of the report.
@@ -73,6 +94,9 @@ class Findings:
     classes: tuple[ClassMeasures, ...]
     became: Mapping[str, Mapping[str, int]]
     new: Slice | None
+    new_classes: tuple[NewClass, ...]
+    brought: tuple[str, ...]
+    decided: str
     unknown: Mapping[str, int]
     criteria: tuple[Decision, ...]
     limitations: tuple[str, ...]

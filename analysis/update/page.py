@@ -56,6 +56,7 @@ TITLES = {
     "max_drift": "drift of the probabilities",
 }
 """Titles of the criteria."""
+_NEW_CLASSES = ("class", "instances", "from", "accuracy before", "accuracy after")
 _CRITERIA = ("criterion", "of", "limit", "measured", "holds", "the interval")
 
 
@@ -130,7 +131,18 @@ def _tables(report: Findings) -> dict[str, LinkedTable]:
         ]
         for it in report.flips
     ]
+    new_classes = [
+        [
+            label_cell(of.name),
+            count_cell(of.instances),
+            count_cell(of.units, several(of.units, report.unit)),
+            TextCell("not available before", ""),
+            _share(of.accuracy),
+        ]
+        for of in report.new_classes
+    ]
     return {
+        "new_classes": _table("new-classes", "New classes", _NEW_CLASSES, new_classes),
         "overall": _table("overall", "All instances", _OVERALL, overall),
         "classes": _table("classes", "Each class against the rest", _CLASSES, classes),
         "became": _table("became", "What became what", ("before \\ after", *report.became), became),

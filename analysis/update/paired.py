@@ -85,6 +85,12 @@ class Paired:
             {name: column[rows] for name, column in self.groups.items()},
         )
 
+    def once(self) -> Paired:
+        """Remove duplicates: an instance that several tasks share, with equal targets and predictions in each."""
+        answers = (self.targets, self.before.probabilities, self.after.probabilities)
+        table = pd.DataFrame(np.column_stack([self.instances, *answers]))
+        return self.take(~table.duplicated().to_numpy())
+
     @cached_property
     def classes(self) -> dict[str, Bools]:
         """Sorted names of the classes that occur, each with a mask [n] of the instances with it."""
@@ -130,10 +136,25 @@ class Paired:
         return None
 
 
-def last_update(predictions: pd.DataFrame) -> tuple[Paired, Paired]:
-    """Compare a run before and after its last task: on instances of earlier tasks, and on new instances.
+@dataclass(frozen=True, eq=False)
+class LastUpdate:
+    """A run before and after its last task.
 
-    New instances belong to the last task and to no earlier task.
+    Attributes:
+        rows: all test instances, once for each of their tasks.
+        old: bool [n], whether a row is of an earlier task.
+        new: bool [n], whether an instance belongs to the last task and to no earlier task.
+        tasks: names of the tasks in the order of training.
+    """
+
+    rows: Paired
+    old: Bools
+    new: Bools
+    tasks: tuple[str, ...]
+
+
+def last_update(predictions: pd.DataFrame) -> LastUpdate:
+    """Compare a run before and after its last task.
 
     Raises:
         UsageError: the run has no predictions, or was trained in a single stage.
@@ -146,10 +167,13 @@ def last_update(predictions: pd.DataFrame) -> tuple[Paired, Paired]:
             "run: --against RUN_ID"
         )
     before, after = (predictions[predictions["trained_on"] == stage] for stage in stages[-2:])
-    whole, number = _paired(before, after), after.sort_values(["task", "instance"])["evaluated_on"].to_numpy()
+    rows = _paired(before, after)
+    ordered = after.sort_values(["task", "instance"], kind="stable")
+    number = ordered["evaluated_on"].to_numpy()
     old = number < stages[-1]
-    new = ~old & ~np.isin(whole.instances, whole.instances[old])
-    return _once(whole.take(old)), _once(whole.take(new))
+    new = ~old & ~np.isin(rows.instances, rows.instances[old])
+    tasks = after.sort_values("evaluated_on", kind="stable")["task"].unique()
+    return LastUpdate(rows, old, new, tuple(map(str, tasks)))
 
 
 def last_models(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
@@ -159,7 +183,7 @@ def last_models(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
         UsageError: a run has no predictions, or the runs differ in test instances, labels or the order of labels.
     """
     both = (it[it["trained_on"] == it["trained_on"].max()] for it in map(_known, (before, after)))
-    return _once(_paired(*both))
+    return _paired(*both).once()
 
 
 def _known(predictions: pd.DataFrame) -> pd.DataFrame:
@@ -187,10 +211,3 @@ def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
     tasks, labels = (one[name].fillna("").to_numpy(dtype=object) for name in ("task", "label"))
     unit, patients = drawn_units(one)
     return Paired(one["instance"].to_numpy(), tasks, labels, unit, patients, first.targets, first, second)
-
-
-def _once(paired: Paired) -> Paired:
-    """Remove duplicates: an instance that several tasks share, with equal targets and predictions in each."""
-    answers = (paired.targets, paired.before.probabilities, paired.after.probabilities)
-    table = pd.DataFrame(np.column_stack([paired.instances, *answers]))
-    return paired.take(~table.duplicated().to_numpy())

@@ -11,21 +11,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.catalog import DATASETS, DataKey
 from clops_sweep.data.declared.recording_checks import UNKNOWN, require_few_groups
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, several, shown
 from clops_sweep.experiment.columns import FIELDS, config_from_row
 from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.store.rows import check_registered
 from clops_sweep.store.run_store import RunStore
 
 from ..people.patient_intervals import FEW_COVER, FEW_PEOPLE
 from ..statistics import MIN_UNITS
 from .criteria import BY_CLASS, BY_GROUP, Criteria
-from .findings import Decision, Findings
+from .findings import Decision, Findings, NewClass
+from .last_task import Known, TaskFacts, brought, by_knowledge, decided, task_facts
 from .measures import FIXED, Measures, Quantity, reliability
 from .page import render_page
-from .paired import Paired, last_models, last_update
+from .paired import LastUpdate, Paired, last_models, last_update
 
 Column = tuple[npt.NDArray[np.int32], tuple[str, ...]]
 """A categorical column of a data set: codes [instances], and the value of each code."""
@@ -45,7 +49,7 @@ def make_report(
     against: str | None,
     groups: Sequence[str],
     criteria: Criteria | None,
-    columns: Callable[[DataKey, str], Mapping[str, Column]],
+    data: PreparedData,
 ) -> UpdateReport:
     """Compare two models of a store.
 
@@ -55,8 +59,8 @@ def make_report(
         against: prefix of the id of the run whose model is replaced; None for the same run before its last task.
         groups: names of the subgroup columns.
         criteria: acceptance criteria, if any.
-        columns: returns the subgroup columns of prepared data with a data hash, as `PreparedData.groups`. Called only
-            if `groups` is not empty.
+        data: the prepared data sets. Required for `groups`; without the frames of the run, tasks have no titles, and
+            classes are those of the test instances.
 
     Raises:
         UsageError: see `clops_sweep.update_report`.
@@ -64,20 +68,29 @@ def make_report(
     ids = [store.find(it) for it in (run_id, *([] if against is None else [against]))]
     rows = [store.rows("runs", run_ids=[it])[0] for it in ids]
     predictions = [_predictions(store, it) for it in ids]
+    facts = task_facts(rows[0], _frames(rows[0], data))
     new = None
+    new_classes: tuple[NewClass, ...] = ()
+    sentences: tuple[str, ...] = ()
     if against is None:
-        paired, fresh = last_update(predictions[0])
-        description = _last_task(rows[0], predictions[0]["trained_on"].nunique(), fresh)
+        update = last_update(predictions[0])
+        known = by_knowledge(update, facts)
+        paired, fresh = known.old, known.new
+        if len(fresh):
+            new = next(Measures(fresh).slices())
+        new_classes = tuple(_new_class(name, of) for name, of in known.unavailable.items())
+        sentences = tuple(brought(update, known, facts))
+        description = _last_task(rows[0], update, known, facts)
+        choice = decided(update.rows, facts)
     else:
         _require_same_data(*rows)
-        paired, fresh = last_models(predictions[1], predictions[0]), None
+        paired = last_models(predictions[1], predictions[0])
         description = _other_run(rows[1], rows[0])
+        choice = decided(paired, facts)
     if not len(paired):
         raise UsageError(f"run {ids[0]}: no test instance belongs to earlier tasks, so there is nothing to compare")
-    paired = replace(paired, groups=_groups(paired, rows[0], groups, columns))
+    paired = replace(paired, groups=_groups(paired, rows[0], groups, data.groups))
     measures = Measures(paired)
-    if fresh is not None and len(fresh):
-        new = next(Measures(fresh).slices())
     units = len(np.unique(paired.units))
     unknown = {name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()}
     curves = tuple(tuple(reliability(model)) for model in (paired.before, paired.after))
@@ -86,7 +99,7 @@ def make_report(
         run_id=ids[0],
         against="" if against is None else ids[1],
         description=(*description, *computed(*(_with_model(store, row) for row in (rows[-1], rows[0])))),
-        data=_described(rows[0], paired, units) | _hash_of(criteria),
+        data=_described(rows[0], paired, units, facts) | _hash_of(criteria),
         instances=len(paired),
         units=units,
         unit=paired.unit,
@@ -99,12 +112,15 @@ def make_report(
         classes=tuple(measures.classes()),
         became=measures.became(),
         new=new,
+        new_classes=new_classes,
+        brought=sentences,
+        decided=choice,
         unknown=unknown,
         criteria=(),
         limitations=(),
     )
-    decided = () if criteria is None else tuple(_decisions(criteria, report))
-    return replace(report, criteria=decided, limitations=tuple(_limitations(report, rows[0])))
+    verdicts = () if criteria is None else tuple(_decisions(criteria, report))
+    return replace(report, criteria=verdicts, limitations=tuple(_limitations(report, rows[0], facts)))
 
 
 def _predictions(store: RunStore, run_id: str) -> Any:
@@ -151,12 +167,32 @@ def _groups(
     return found
 
 
-def _last_task(row: Mapping[str, Any], tasks: int, new: Paired) -> Iterator[tuple[str, str, str]]:
+def _last_task(
+    row: Mapping[str, Any], update: LastUpdate, known: Known, facts: TaskFacts
+) -> Iterator[tuple[str, str, str]]:
+    tasks = len(update.tasks)
     yield "run", row["run_id"], row["run_id"]
     yield "tasks learned", f"{tasks - 1} of {tasks}", f"{tasks} of {tasks}"
-    if len(new):
-        yield "classes in the last task", "not learned", ", ".join(new.classes)
+    yield "last task", "not learned", facts.title(update.tasks[-1])
+    if known.unavailable:
+        yield "new classes", "not available before", ", ".join(known.unavailable)
     yield "method", str(row["strategy"]), "the same, continued"
+
+
+def _frames(row: Mapping[str, Any], data: PreparedData) -> FrameSet | None:
+    """Return the frames that a run was computed on; None if they are not prepared here."""
+    if unregistered(row) or row["dataset"] not in DATASETS:
+        return None
+    try:
+        frames = data.signals(config_from_row(row).data_key)
+    except UsageError:
+        return None
+    return frames if frames is not None and frames.data_hash == row["data_hash"] else None
+
+
+def _new_class(name: str, paired: Paired) -> NewClass:
+    of_all = next(Measures(paired).slices())
+    return NewClass(name, of_all.instances, of_all.units, of_all.accuracy.after)
 
 
 def _other_run(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -197,13 +233,13 @@ def _hash_of(criteria: Criteria | None) -> dict[str, str]:
     return {"SHA-256 of the criteria": hashlib.sha256(content.encode()).hexdigest()}
 
 
-def _described(row: Mapping[str, Any], paired: Paired, units: int) -> dict[str, str]:
+def _described(row: Mapping[str, Any], paired: Paired, units: int, facts: TaskFacts) -> dict[str, str]:
     compared = several(len(paired), "test instance")
     return {
         "data set": f"{row['dataset']}, scenario {row['scenario']}",
         "compared on": compared if paired.unit == "instance" else f"{compared} of {several(units, paired.unit)}",
         "classes": ", ".join(paired.classes),
-        "tasks": ", ".join(dict.fromkeys(paired.tasks)),
+        "tasks": ", ".join(facts.title(task) for task in dict.fromkeys(paired.tasks)),
         "patients in training": "unknown" if row["patients_train"] is None else str(row["patients_train"]),
         "split of the patients": f"{row.get('split') or 'random'}, split_seed {row['split_seed']}",
         "data hash": str(row["data_hash"]),
@@ -254,7 +290,7 @@ def decision(name: str, of: str, limit: float, measured: Quantity) -> Decision:
     return Decision(name, of, float(limit), measured, holds, certain)
 
 
-def _limitations(report: UpdateReport, row: Mapping[str, Any]) -> Iterator[str]:
+def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts) -> Iterator[str]:
     yield "A retrospective comparison on stored test predictions. It is no statement about a medical device."
     if report.unit != "patient":
         narrow = "they are too narrow if a person has several"
@@ -267,6 +303,11 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any]) -> Iterator[str]:
             f"{report.unit}s. The networks are fixed: other training patients or seeds would give other numbers. "
             "Intervals are not corrected for multiple comparisons. A number has no interval if it is about fewer than "
             f"{MIN_UNITS} {report.unit}s or equal in all resamples; 0 flips here do not exclude flips of others."
+        )
+    if not report.against and facts.trained is None:
+        yield (
+            "The frames of the run are not prepared here. Classes that the model before had learned are those of the "
+            "test instances of earlier tasks; its training data may differ."
         )
     if row.get("split_within") == "time":
         yield (

@@ -77,7 +77,7 @@ def update_report(
     store = RunStore.named(results)
     store.files.check_is_there()
     data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
-    report = make_report(store, run_id, against, names, criteria, data.groups)
+    report = make_report(store, run_id, against, names, criteria, data)
     beside = store.files.folder
     compared = report.run_id + (f"-against-{report.against}" if report.against else "")
     page = output or (Path() if beside is None else beside) / "report" / f"update-{compared}.html"
@@ -94,6 +94,11 @@ def update_report(
         click.echo(f"  right before, wrong after  {percent(everything.right_to_wrong)}")
         click.echo(f"  wrong before, right after  {percent(everything.wrong_to_right)}")
         click.echo(f"  accuracy                   {changed}")
+        for name in report.new_classes:
+            click.echo(f"  new class {name.name}: not available before, accuracy {percent(name.accuracy)} after")
+        for sentence in (*report.brought, report.decided):
+            if sentence:
+                click.echo(f"  {sentence}")
         for it in report.criteria:
             of = f" of {it.of}" if it.of else ""
             held = "holds" if it.holds else "FAILS"

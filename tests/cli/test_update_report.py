@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, RunConfig, UsageError, open_frames, update_report
 from clops_sweep.analysis.update.criteria import read_criteria
+from clops_sweep.analysis.update.figures import draw_flips
+from clops_sweep.analysis.update.measures import Change, Quantity, Slice
+from clops_sweep.analysis.update.report import UpdateReport
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.store.run_store import RunStore
@@ -139,3 +142,141 @@ def test_a_key_of_thousands_of_names_is_refused_before_it_is_parsed(tmp_path: Pa
     file.write_text(".".join(["a"] * 9000) + " = 1\n")
     with pytest.raises(UsageError, match=r"criteria.toml: has 18,004 bytes; expected at most 16,384"):
         read_criteria(file)
+
+
+WARD = """
+from tests.data.declared_files import waves
+N = 160
+CODES = np.arange(N) // 2 % 4
+PEOPLE = np.arange(N) // 8
+
+@dataset("ward", scenarios=("class_il", "class_il_union", "time_il", "domain_il", "subject_il"))
+def ward(data_root):
+    return Recordings(
+        waves(N, 1, 100), 50, ("II",), "mV", CODES, ("SR", "AF", "AFL", "PVC"), PEOPLE,
+        times=np.datetime64("2020-01-01") + PEOPLE.astype("timedelta64[D]"),
+        domains={"site": np.array(["A", "B"])[PEOPLE % 2]},
+    )
+
+
+@dataset("rare", scenarios=("domain_il",))
+def rare(data_root):
+    there = (CODES < 3) | (PEOPLE % 2 == 1)
+    return Recordings(
+        waves(N, 1, 100)[there], 50, ("II",), "mV", CODES[there], ("SR", "AF", "AFL", "PVC"), PEOPLE[there],
+        domains={"site": np.array(["A", "B"])[PEOPLE[there] % 2]},
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def ward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with prepared frames of data sets with classes, dates, sites and people."""
+    folder = tmp_path_factory.mktemp("ward")
+    declare(folder / "ward.py", WARD)
+    for name in ("ward", "rare"):
+        prepare(name, prepared_root=folder / "prepared", data_root=None)
+    yield folder
+    forget()
+
+
+def updated(folder: Path, **settings: Any) -> UpdateReport:
+    """Train a run with these settings, and compare it with itself before its last task."""
+    config = RunConfig(
+        **{"dataset": "ward", "network": "linear", "epochs_per_task": 1, "strategy": "finetune"} | settings
+    )
+    frames = open_frames(config.dataset, prepared_root=folder / "prepared")
+    store = RunStore(folder / f"results-{config.dataset}-{config.scenario}", keep=["predictions"])
+    store.open_for_writing()
+    run_id = config.run_id(frames.data_hash)
+    result = ContinualRun(config, frames, keep_predictions=True).run()
+    record_result(store, {run_id: config}, result, lambda config: frames.data_hash, {"device": "cpu"})
+    return update_report(store.uri, run_id, prepared_root=folder / "prepared")
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentences"),
+    [
+        (
+            {"scenario": "class_il"},
+            [
+                "The classes of the last task are AFL, PVC.",
+                "The model before has not learned AFL, PVC: not available before",
+                "the task of an instance is known at test time: each decision is among the classes of that task "
+                "(AF or SR; AFL or PVC)",
+                "need the scenario class_il_union",
+            ],
+        ),
+        (
+            {"scenario": "class_il_union"},
+            [
+                "The model before has not learned AFL, PVC: not available before",
+                "the task of an instance is unknown at test time: each decision is among the classes of all tasks "
+                "(AF, AFL, PVC, SR)",
+            ],
+        ),
+        (
+            {"scenario": "time_il"},
+            [
+                "The last task has recordings of other dates: Term 3 (2020-01-1",
+                "The classes are the same as before: AF, AFL, PVC, SR.",
+            ],
+        ),
+        (
+            {"scenario": "domain_il", "domain": "site"},
+            [
+                "The last task has recordings of another site: B.",
+                "The classes are the same as before: AF, AFL, PVC, SR.",
+            ],
+        ),
+        (
+            {"scenario": "subject_il", "people_per_task": 6},
+            [
+                "The last task has recordings of other people: Group 2 (6 people).",
+                "Every task is tested on the same people",
+                "The classes are the same as before: AF, AFL, PVC, SR.",
+            ],
+        ),
+    ],
+    ids=lambda it: it["scenario"] if isinstance(it, dict) else "",
+)
+def test_the_page_says_what_the_scenario_changes(
+    ward: Path, settings: dict[str, Any], sentences: Sequence[str]
+) -> None:
+    report = updated(ward, **settings)
+    page = report.html()
+    for sentence in sentences:
+        assert sentence in page
+    by_class = settings["scenario"].startswith("class_il")
+    assert [it.name for it in report.new_classes] == (["AFL", "PVC"] if by_class else [])
+    assert (report.new is None) == (by_class or settings["scenario"] == "subject_il")
+
+
+def test_a_class_of_the_last_site_alone_is_shown_apart(ward: Path) -> None:
+    report = updated(ward, dataset="rare", scenario="domain_il", domain="site")
+    (new_class,) = report.new_classes
+    assert new_class.name == "PVC"
+    assert report.new is not None
+    predictions = RunStore(ward / "results-rare-domain_il").read("predictions", report.run_id)
+    last = predictions[(predictions["trained_on"] == 2) & (predictions["evaluated_on"] == 2)]
+    assert new_class.instances == (last["label"] == "PVC").sum()
+    assert report.new.instances == (last["label"] != "PVC").sum()
+    assert "The model before has not learned PVC: not available before" in report.html()
+    assert report.html().count("not available before") == 3  # header, description of the change, table of new classes
+
+
+def test_without_prepared_frames_the_page_says_where_its_classes_are_from(ward: Path, tmp_path: Path) -> None:
+    there = updated(ward, scenario="time_il")
+    report = update_report(ward / "results-ward-time_il", there.run_id, prepared_root=tmp_path)
+    assert "The last task has recordings of other dates: Term 3." in report.html()
+    assert any("not prepared here" in it for it in report.limitations)
+    assert report.flips[0] == there.flips[0]
+
+
+def test_two_intervals_of_a_group_stay_two_lines(made: tuple[Path, list[str]]) -> None:
+    flips = Quantity(0.1, 0.0, 0.2)
+    accuracy = Change("accuracy", flips, flips, flips)
+    figure = draw_flips([Slice("all", "all", 10, 5, accuracy, flips, flips)])
+    heights = [set(line.get_ydata()) for line in figure.axes[0].lines if len(set(line.get_xdata())) == 2]
+    assert len(heights) == 2
+    assert not heights[0] & heights[1]

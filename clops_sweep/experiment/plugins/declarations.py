@@ -89,6 +89,8 @@ class Declaration:
             replayed and its weight, but not how much.
         headline: scenarios: the headline metrics, of which the first ranks runs.
         own_classes: scenarios: whether each task has its own outputs; None if it depends on the tasks.
+        changes: built-in scenarios: what changes from task to task; empty if unknown.
+        by_position: built-in scenarios: whether an output means another class in each task.
         per_class_outputs: strategies: whether it needs one class per output and one class per instance.
         heads: strategies: the values of `head` that it supports.
         online: strategies: whether it works without knowing where tasks begin and end.
@@ -108,6 +110,8 @@ class Declaration:
     lockstep: Collection[str] = ()
     headline: tuple[str, ...] = PAPER
     own_classes: bool | None = None
+    changes: Literal["", "classes", "dates", "domains", "people"] = ""
+    by_position: bool = False
     per_class_outputs: bool = False
     heads: tuple[str, ...] = HEADS
     online: bool = False
@@ -554,12 +558,17 @@ STORAGE_FUNCTIONS = _of_module("learning.replay.storage", dict.fromkeys(("area",
 SCENARIOS = _of_module(
     "data.scenarios",
     {
-        "class_il": Declaration(fields=("task_classes",), own_classes=False),
-        "class_il_union": Declaration(fields=("task_classes",), headline=CLASS_INCREMENTAL, own_classes=True),
-        "time_il": Declaration(own_classes=False),
-        "domain_il": Declaration(fields=("domain",), own_classes=False),
+        "class_il": Declaration(fields=("task_classes",), own_classes=False, changes="classes", by_position=True),
+        "class_il_union": Declaration(
+            fields=("task_classes",), headline=CLASS_INCREMENTAL, own_classes=True, changes="classes"
+        ),
+        "time_il": Declaration(own_classes=False, changes="dates"),
+        "domain_il": Declaration(fields=("domain",), own_classes=False, changes="domains"),
         "subject_il": Declaration(
-            fields=("split_within", "people_per_task", "people_order"), headline=OF_PEOPLE, own_classes=False
+            fields=("split_within", "people_per_task", "people_order"),
+            headline=OF_PEOPLE,
+            own_classes=False,
+            changes="people",
         ),
     },
 )
