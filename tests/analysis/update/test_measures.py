@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score, brier_score_loss, recall_score, roc_
 
 from clops_sweep import UsageError
 from clops_sweep.analysis.update.measures import FIXED, Measures, reliability
-from clops_sweep.analysis.update.paired import last_models, last_update
+from clops_sweep.analysis.update.paired import Paired, last_models, last_update
 
 PEOPLE, OF_EACH = 12, 5
 NAMES = ("AF", "N", "O")
@@ -131,19 +131,24 @@ def test_an_interval_is_that_of_drawing_patients() -> None:
     np.testing.assert_allclose((found.low, found.high), np.quantile(drawn, (tail, 1 - tail)), atol=width / 8)
 
 
+def old_and_new(predictions: pd.DataFrame) -> tuple[Paired, Paired]:
+    update = last_update(predictions)
+    return update.rows.take(update.old).once(), update.rows.take(update.new).once()
+
+
 def test_the_last_update_is_judged_on_earlier_tasks_and_an_instance_counts_once() -> None:
     stages = [stage(seed, tasks=3).assign(trained_on=seed) for seed in (1, 2, 3)]
-    old, new = last_update(pd.concat(stages))
+    old, new = old_and_new(pd.concat(stages))
     assert (len(old), len(new)) == (2 * PEOPLE * OF_EACH, PEOPLE * OF_EACH)
     assert set(old.tasks) == {"t0", "t1"}
     of_nobody = [
         it[it["task"] == "t0"].assign(evaluated_on=0, task="none", instance=it["instance"] + 999) for it in stages
     ]
-    with_others = last_update(pd.concat([*stages, *of_nobody]))
+    with_others = old_and_new(pd.concat([*stages, *of_nobody]))
     assert [set(it.tasks) for it in with_others] == [set(old.tasks), set(new.tasks)]
     one = [stage(seed).assign(trained_on=seed) for seed in (1, 2)]
     everywhere = [it.assign(evaluated_on=task, task=f"t{task}") for it in one for task in (1, 2)]
-    old, new = last_update(pd.concat(everywhere))  # the same people are tested after every task
+    old, new = old_and_new(pd.concat(everywhere))  # the same people are tested after every task
     assert (len(old), len(new)) == (PEOPLE * OF_EACH, 0)
 
 
