@@ -236,8 +236,9 @@ class Recordings:
         Args:
             folder: folder of the files.
             pattern: pattern of the files.
-            signals: the dataset [n, channels, samples] or [n, samples, channels], such as "tracings"; or `*/ecg` for
-                the dataset of each recording, in a group of its name.
+            signals: the dataset [n, channels, samples] or [n, samples, channels], such as "tracings"; `*/ecg` for the
+                dataset of each recording, in a group of its name; or the dataset [channels, samples] or
+                [samples, channels] of files of one recording, which has the name of its file.
             ids: the dataset [n] with the names of the recordings; by default they are numbered from 0 in each file.
             table: a CSV file, in the folder or elsewhere, or a pandas DataFrame.
             label: column with the labels.

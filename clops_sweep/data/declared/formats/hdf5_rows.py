@@ -1,7 +1,8 @@
-"""`Recordings.from_hdf5`: one array of many recordings, or one group per recording, with a table of labels."""
+"""`Recordings.from_hdf5`: an array of many recordings, a group or a file per recording, with a table of labels."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -43,7 +44,9 @@ class Hdf5Rows(Portion):
         def read(h5py: Any) -> Any:
             with h5py.File(first.file) as file:
                 data = file[first.dataset]
-                return data[()][None] if first.place is None else data[first.place : first.place + len(self.rows)]
+                if first.place is not None:
+                    return data[first.place : first.place + len(self.rows)]
+                return np.atleast_2d(data[()])[None]
 
         stored = opened(first.file, "HDF5 file", "h5py", "hdf5", read)
         if stored.shape[1] != len(self.gain):
@@ -63,37 +66,119 @@ class Hdf5Rows(Portion):
         ]
 
 
-def _rows_of(file: Path, signals: str, ids: str | None, channels: int) -> tuple[list[_Row], set[np.dtype[Any]], int]:
-    """Return the recordings of a file, their types, and the bytes of one."""
+class _Layout(NamedTuple):
+    """The recordings of a file, their types, and the bytes of one.
 
-    def read(h5py: Any) -> Any:
+    `is_alone` tells that the file holds one recording [channels, samples], which has the name of the file.
+    """
+
+    rows: list[_Row]
+    kinds: set[np.dtype[Any]]
+    size: int
+    is_alone: bool
+
+
+def _layout_of(file: Path, signals: str, ids: str | None, channels: int) -> _Layout:
+    """Return the recordings of a file."""
+
+    def read(h5py: Any) -> _Layout:
         with h5py.File(file) as opened_file:
-
-            def get(name: str) -> Any:
-                if not hasattr(opened_file.get(name), "shape"):
-                    raise UsageError(
-                        f"{shorten(file)}: has no dataset {shown(name)}; it has "
-                        f"{shorten(', '.join(opened_file)) or 'none'}"
-                    )
-                return opened_file[name]
-
             if "*" in signals:
-                rows = [_Row(key, file, signals.replace("*", key), None) for key in sorted(opened_file, key=natural)]
-            else:
-                names = range(len(get(signals))) if ids is None else get(ids)[()]
-                rows = [_Row(checks.identifier("ids", name), file, signals, n) for n, name in enumerate(names)]
-            kinds = set[np.dtype[Any]]()
-            for row in rows if "*" in signals else rows[:1]:
-                data, shape = get(row.dataset), get(row.dataset).shape[0 if row.place is None else 1 :]
-                kinds.add(data.dtype)
-                if len(shape) != 2 or channels not in shape or (row.place is not None and len(data) != len(rows)):
-                    raise UsageError(
-                        f"{shorten(file)}: {row.dataset} has the shape {list(data.shape)}; expected "
-                        f"{'' if row.place is None else f'{len(rows):,} recordings of '}{channels} channels and samples"
-                    )
-            return rows, kinds, int(data.dtype.itemsize * np.prod(shape))
+                names = sorted(opened_file, key=natural)
+                rows = [_Row(name, file, signals.replace("*", name), None) for name in names]
+                return _of_groups(file, opened_file, rows, channels)
+            data = _dataset(file, opened_file, signals)
+            if data.ndim < 3:
+                return _of_one(file, opened_file, data, signals, ids, channels)
+            return _of_rows(file, opened_file, data, signals, ids, channels)
 
-    return cast("tuple[list[_Row], set[np.dtype[Any]], int]", opened(file, "HDF5 file", "h5py", "hdf5", read))
+    return cast("_Layout", opened(file, "HDF5 file", "h5py", "hdf5", read))
+
+
+def _dataset(file: Path, opened_file: Any, name: str) -> Any:
+    """Return a dataset of a file."""
+    found = opened_file.get(name)
+    if not hasattr(found, "shape"):
+        raise UsageError(
+            f"{shorten(file)}: has no dataset {shown(name)}; it has {shorten(', '.join(opened_file)) or 'none'}"
+        )
+    return found
+
+
+def _of_groups(file: Path, opened_file: Any, rows: list[_Row], channels: int) -> _Layout:
+    """Return the recordings of a file with a group for each."""
+    kinds = set[np.dtype[Any]]()
+    size = 0
+    for row in rows:
+        data = _dataset(file, opened_file, row.dataset)
+        if data.ndim != 2 or channels not in data.shape:
+            raise UsageError(
+                f"{shorten(file)}: {row.dataset} has the shape {list(data.shape)}; expected {channels} channels and "
+                "samples"
+            )
+        kinds.add(data.dtype)
+        size = int(data.dtype.itemsize * np.prod(data.shape))
+    return _Layout(rows, kinds, size, is_alone=False)
+
+
+def _of_rows(file: Path, opened_file: Any, data: Any, signals: str, ids: str | None, channels: int) -> _Layout:
+    """Return the recordings of a dataset [n, channels, samples] or [n, samples, channels]."""
+    names = range(len(data)) if ids is None else _dataset(file, opened_file, ids)[()]
+    if data.ndim != 3 or channels not in data.shape[1:] or len(data) != len(names):
+        raise UsageError(
+            f"{shorten(file)}: {signals} has the shape {list(data.shape)}; expected {len(names):,} recordings of "
+            f"{channels} channels and samples"
+        )
+    rows = [_Row(checks.identifier("ids", name), file, signals, n) for n, name in enumerate(names)]
+    return _Layout(rows, {data.dtype}, int(data.dtype.itemsize * np.prod(data.shape[1:])), is_alone=False)
+
+
+def _of_one(file: Path, opened_file: Any, data: Any, signals: str, ids: str | None, channels: int) -> _Layout:
+    """Return the only recording of a file: a dataset [channels, samples], [samples, channels] or [samples]."""
+    is_one = channels in data.shape if data.ndim == 2 else data.ndim == 1 == channels
+    if not is_one:
+        raise UsageError(
+            f"{shorten(file)}: {signals} has the shape {list(data.shape)}; expected recordings of {channels} channels "
+            "and samples, or one recording of them"
+        )
+    name = file.stem
+    if ids is not None:
+        given = np.ravel(_dataset(file, opened_file, ids)[()])
+        if len(given) != 1:
+            raise UsageError(
+                f"{shorten(file)}: {ids} has {len(given):,} names; expected one, as {signals} is one recording"
+            )
+        name = given[0]
+    row = _Row(checks.identifier("ids", name), file, signals, None)
+    size = int(data.dtype.itemsize * data.size)
+    return _Layout([row], {data.dtype}, size, is_alone=ids is None)
+
+
+def _known_rows(
+    listed: Sequence[dict[str, str]], layouts: Sequence[_Layout], folder: Path
+) -> dict[str, dict[str, str]]:
+    """Return the rows of the table by the name of their recording; a file may have its extension there.
+
+    Raises:
+        UsageError: two rows, or two files, have one name.
+    """
+    files = {layout.rows[0].name: layout.rows[0].file for layout in layouts if layout.is_alone}
+    alone = sum(layout.is_alone for layout in layouts)
+    if len(files) < alone:
+        names = [layout.rows[0].name for layout in layouts if layout.is_alone]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UsageError(f"{shorten(folder)}: two files are named {twice}; rename one, or give them in two data sets")
+    by_file = dict[str, str]()
+    for name, file in files.items():
+        path = file.relative_to(folder)
+        by_file |= dict.fromkeys((file.name, path.as_posix(), path.with_suffix("").as_posix()), name)
+    known: dict[str, dict[str, str]] = {}
+    for row in listed:
+        name = by_file.get(row["name"], row["name"])
+        if name in known:
+            raise UsageError("name: the table has two rows of one name; expected a row for each recording")
+        known[name] = {**row, "name": name}
+    return known
 
 
 def hdf5_rows(
@@ -120,18 +205,16 @@ def hdf5_rows(
         raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
     names, labels = checks.names("channels", channels), Labels(classes, separator, [row["label"] for row in listed])
     gains = checks.gains(gain, len(names))
-    known = {row["name"]: row for row in listed}
-    if len(known) < len(listed):
-        raise UsageError("name: the table has two rows of one name; expected a row for each recording")
-    layouts = [_rows_of(file, signals, ids, len(names)) for file in files]
-    there = [row for rows, _, _ in layouts for row in rows]
+    layouts = [_layout_of(file, signals, ids, len(names)) for file in files]
+    known = _known_rows(listed, layouts, place)
+    there = [row for layout in layouts for row in layout.rows]
     used = [
         (row, code) for row in there if row.name in known and (code := labels.of(known[row.name]["label"])) is not None
     ]
     labels.left_out.update(UNLISTED for row in there if row.name not in known)
     labels.left_out.update(["rows of the table without a recording"] * len(known.keys() - {row.name for row in there}))
     facts = columns_of([known[row.name] for row, _ in used], labels, [code for _, code in used])
-    many = 1 if one_by_one else max(1, STACK_BYTES // layouts[0][2])
+    many = 1 if one_by_one else max(1, STACK_BYTES // max(1, layouts[0].size))
     starts = [
         n
         for n, (row, _) in enumerate(used)
@@ -147,6 +230,6 @@ def hdf5_rows(
         recordings.append(Hdf5Rows(columns.names, tuple(files), columns=columns, rows=rows, rate=rate, gain=gains))
     return Common(
         labels.classes, names, units, labels.multi_label,
-        stored_as(np.result_type(*(kind for _, kinds, _ in layouts for kind in kinds)), windowing[2]), *windowing,
+        stored_as(np.result_type(*(kind for layout in layouts for kind in layout.kinds)), windowing[2]), *windowing,
         left_out=dict(labels.left_out),
     ), recordings, facts  # fmt: skip

@@ -25,6 +25,9 @@ _PLAIN = frozenset((
 _TEXTS = ("string", "datetime", "duration", "calendarDuration", "categorical")
 _TABLES = ("table", "timetable")
 
+_SAMPLES_OF_EEGLAB = (".fdt", ".dat")
+"""Endings of files to which EEGLAB writes samples apart from the .set file, in lower case."""
+
 _CHECKED = (
     Harmless(
         r"Complex objects \(like classes\) are not supported|pymatreader cannot import Matlab string variables",
@@ -111,6 +114,11 @@ def _of_variables(
         return _simple(found)
 
     samples = value(signal)
+    if isinstance(samples, str) and samples.lower().endswith(_SAMPLES_OF_EEGLAB):
+        raise UsageError(
+            f"{shorten(path)}: variable {shown(signal)} names {samples}, the file of EEGLAB with the samples; read "
+            "both by from_mne"
+        )
     if isinstance(samples, str):
         raise UsageError(f"{shorten(path)}: variable {shown(signal)} is empty or text; expected samples")
     read = {key: value(each) if isinstance(each, str) and key != "units" else each for key, each in fields.items()}
