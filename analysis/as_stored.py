@@ -17,13 +17,13 @@ from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_columns, config_from_row
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.fields import REPLICATES, SPLIT_AXES, any_replicate
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.store.tables import RUNS
 
-from .collect import FAMILY, Cell, Edition, Experiment, editions, family_of, shared_versions, whole_hashes
+from .collect import FAMILY, Cell, Edition, Experiment, Family, editions, family_of, shared_versions, whole_hashes
 from .selection import fields_unlike_paper
 
-_REPLICATE = ["split_seed", "split", "seed"]
 _MOST_CELLS = 10_000
 
 
@@ -75,17 +75,19 @@ def recorded_experiments(runs: pd.DataFrame, *, beside: bool = False) -> list[Ex
 def data_keys(experiments: Iterable[Experiment]) -> Iterator[DataKey]:
     """Return the prepared data that experiments were computed on."""
     for experiment in experiments:
-        of_cells = experiment.runs[["cell", "split_seed", "split"]].drop_duplicates()
-        for cell, seed, fold in of_cells.itertuples(index=False, name=None):
-            split = fold if isinstance(fold, str) else None
-            yield experiment.cells[cell].config.data_key._replace(split_seed=int(seed), split=split)
+        of_cells = experiment.runs[["cell", *SPLIT_AXES]].drop_duplicates()
+        for row in of_cells.to_dict("records"):
+            split = row["split"] if isinstance(row["split"], str) else None
+            key = experiment.cells[row["cell"]].config.data_key
+            yield key._replace(split_seed=int(row["split_seed"]), split=split)
 
 
 def _experiments(
     runs: pd.DataFrame, wanted: Collection[str], *, known: bool = False, beside: bool = False
 ) -> Iterator[Experiment]:
     folds = [f"{fold_of(it)[1]} folds" if isinstance(it, str) else "" for it in runs["split"]]
-    for names, rows in runs.groupby(["dataset", "scenario", "strategy", np.array(folds, dtype=object)], sort=True):
+    of_data = [runs["dataset"], runs["scenario"]]
+    for names, rows in runs.groupby([*of_data, runs["strategy"], np.array(folds, dtype=object)], sort=True):
         name = " ".join(map(str, names)).strip() + ", other runs" * beside
         made = _experiment(name, rows, wanted, known=known)
         if made.cells:
@@ -97,8 +99,8 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
     rows, shown, left_aside = _newest(rows, wanted)
     options = [it for it in OPTIONS if it in rows] if known else _options(rows)
     fields = [*RunConfig.model_fields, *options]
-    varied = [it for it in fields if it not in _REPLICATE and len(set(map(str, rows[it]))) > 1]
-    if rows.duplicated([*varied, *_REPLICATE]).any():
+    varied = [it for it in fields if it not in REPLICATES and len(set(map(str, rows[it]))) > 1]
+    if rows.duplicated([*varied, *REPLICATES]).any():
         varied.append("run_id")  # invalid configs cannot be compared, so they are never merged
     places: list[tuple[Any, ...]] = []
     configs: dict[tuple[Any, ...], RunConfig] = {}
@@ -170,7 +172,7 @@ def _gridded(experiment: Experiment, *, shared: bool) -> Experiment:
 def _identity(config: RunConfig, changes: dict[str, Any]) -> str | None:
     """Return the identity of a configuration without its seeds; None if its values are not valid together."""
     try:
-        return config.replace(**changes, seed=0, split_seed=0, split=None).identity
+        return any_replicate(config.replace(**changes)).identity
     except UsageError:
         return None
 
@@ -210,13 +212,16 @@ def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, 
     kept = [rows.iloc[:0]]
     known = editions(rows)
     newest = shared_versions(rows).max()  # for all patient splits: never a mixture of two versions of the method
-    for family, of_family in rows.groupby(list(FAMILY), sort=True, dropna=False):
-        key = family_of(family)
-        newest_first = sorted(known.get(key, []), key=lambda edition: edition[0] not in wanted)
+    members: dict[Family, list[int]] = {}
+    for position, row in enumerate(rows[list(FAMILY)].to_dict("records")):
+        members.setdefault(family_of({str(name): value for name, value in row.items()}), []).append(position)
+    for family in sorted(members, key=lambda it: it.sort_key):
+        of_family = rows.iloc[members[family]]
+        newest_first = sorted(known.get(family, []), key=lambda edition: edition[0] not in wanted)
         for place, (data_hash, version) in enumerate(newest_first):
             of_it = of_family[(of_family["data_hash"] == data_hash) & (shared_versions(of_family) == version)]
             is_shown = place == 0 and (version == newest or data_hash in wanted)
-            (shown if is_shown else left_aside).append(Edition(*key, data_hash, version, len(of_it)))
+            (shown if is_shown else left_aside).append(Edition(*family, data_hash, version, len(of_it)))
             kept += [of_it] if is_shown else []
     return pd.concat(kept[1:] or kept, ignore_index=True), shown, left_aside
 
@@ -227,7 +232,7 @@ def _options(rows: pd.DataFrame) -> list[str]:
     Registered options are known by name.
     """
     added = [str(column) for column in rows if column not in RUNS.names and column not in OPTIONS]
-    by_seed = [rows for _, rows in rows.groupby(_REPLICATE, dropna=False)] if added else []
+    by_seed = [rows for _, rows in rows.groupby(list(REPLICATES), dropna=False)] if added else []
     plain = [it for it in added if len({frozenset(map(str, part[it])) for part in by_seed}) == 1]
     return [*(name for name in OPTIONS if name in rows), *plain]
 

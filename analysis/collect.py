@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError, nearest, shown
-from clops_sweep.experiment.columns import CONFIG, RECORDED
+from clops_sweep.experiment.columns import CONFIG, FIELDS, RECORDED
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.fields import OF_DATA, REPLICATES, SEEDS, SPLIT_AXES, data_key_of_row
 from clops_sweep.experiment.metrics import MEASURES, METRICS, PAPER, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import STRATEGIES, has_metric, headline
@@ -23,32 +26,19 @@ from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
 
 from .statistics import Partitions, Replicate, ordered, partitions, splits_of
 
-REPLICATE_AXES = ("split_seed", "split")
-"""An axis over these fields repeats a cell over patient splits, as seeds do over initialisations."""
-
-_NOT_A_SCALE = {"task_order", "weight_seed", *REPLICATE_AXES}
-_PLACES = {"cell", "seed", "split_seed"}
+_PLACES = {"cell", *REPLICATES}
 
 
 @dataclass(frozen=True)
 class Edition:
     """Runs that may be compared: same prepared data and same semantics version.
 
-    Prepared data differ by patient split, normalisation, leads and encoder, and have a hash of their own for each.
-    `split`, `validation` and `encoder` are those config fields as text, empty for None; `split_within` is "time" or
-    empty. `semantics_version` is without the revision of the strategy, as in `shared_versions`. `runs` counts the
-    requested runs of the edition that are finished or failed.
+    Prepared data have a hash of their own for each `data`. `semantics_version` is without the revision of the strategy,
+    as in `shared_versions`. `runs` counts the requested runs of the edition that are finished or failed.
     """
 
-    dataset: str
     scenario: str
-    normalize: str
-    leads: str
-    split_seed: int
-    split: str
-    validation: str
-    encoder: str
-    split_within: str
+    data: DataKey
     data_hash: str
     semantics_version: int
     runs: int
@@ -58,14 +48,22 @@ class Edition:
 
     def described(self, data_hash: str) -> str:
         """Describe the edition in words, with a data hash of the given length."""
-        normalized = f", normalised by {self.normalize}" if self.normalize != "none" else ""
-        together = ", all leads together" if self.leads == "all" else ""
-        part = f", {self.split}" * bool(self.split) + f", validation {self.validation}" * bool(self.validation)
-        part += f", encoder {self.encoder}" * bool(self.encoder) + ", split by time" * bool(self.split_within)
-        return (
-            f"{self.dataset} ({self.scenario}{normalized}{together}, patient split {self.split_seed}{part}), "
-            f"data {data_hash}, semantics version {self.semantics_version}"
-        )
+        data = self.data
+        parts = [self.scenario]
+        if data.normalize != "none":
+            parts.append(f"normalised by {data.normalize}")
+        if data.leads == "all":
+            parts.append("all leads together")
+        parts.append(f"patient split {data.split_seed}")
+        if data.split:
+            parts.append(data.split)
+        if data.validation:
+            parts.append(f"validation {data.validation:g}")
+        if data.encoder:
+            parts.append(f"{'adapted to ' * data.is_adapted}encoder {data.encoder}")
+        if data.split_within == "time":
+            parts.append("split by time")
+        return f"{data.dataset} ({', '.join(parts)}), data {data_hash}, semantics version {self.semantics_version}"
 
 
 @dataclass(frozen=True)
@@ -162,7 +160,8 @@ class Experiment:
     @property
     def number_axes(self) -> tuple[str, ...]:
         """The numeric axes: at least two labels, all of them numbers."""
-        return tuple(axis for axis, labels in self.axes.items() if axis not in _NOT_A_SCALE and _is_scale(labels))
+        names = {*SEEDS, *SPLIT_AXES}
+        return tuple(axis for axis, labels in self.axes.items() if axis not in names and _is_scale(labels))
 
     @cached_property
     def replicates(self) -> tuple[Replicate, ...]:
@@ -281,7 +280,7 @@ class Experiment:
     @cached_property
     def _run_ids(self) -> dict[tuple[int, str], tuple[str, ...]]:
         ids: dict[tuple[int, str], list[str]] = {}
-        ordered = self.runs.sort_values(["split_seed", "seed"])
+        ordered = self.runs.sort_values(list(REPLICATES))
         for cell, status, run_id in zip(ordered["cell"], ordered["status"], ordered["run_id"], strict=True):
             ids.setdefault((int(cell), str(status)), []).append(str(run_id))
         return {key: tuple(value) for key, value in ids.items()}
@@ -313,9 +312,7 @@ def collect(
     kept = set(keep_axes)
     experiments = []
     for space in spaces:
-        axes = {
-            axis: tuple(values) for axis, values in space.axes.items() if axis not in REPLICATE_AXES or axis in kept
-        }
+        axes = {axis: tuple(values) for axis, values in space.axes.items() if axis not in SPLIT_AXES or axis in kept}
         requests = list(space.requests())
         run_ids, shown, left_aside = _choose_editions(requests, there, known, wanted)
         cells, frame = frame_of_runs(axes, requests, run_ids, rows)
@@ -364,47 +361,44 @@ def frame_of_runs(
         key = json.dumps([repr(label) for label in labels.values()])
         position, _ = cells.setdefault(key, (len(cells), Cell(labels, request.config, request.written)))
         positions.append(position)
-    asked = pd.DataFrame(
-        {
-            "cell": np.array(positions, dtype=np.int64),
-            "split_seed": np.array([request.config.split_seed for request in requests], dtype=np.int64),
-            "split": pd.Series([request.config.split for request in requests], dtype=object),
-            "seed": np.array([request.config.seed for request in requests], dtype=np.int64),
-            "run_id": run_ids,
-        }
-    )
-    results = rows.drop(columns=["split_seed", "split", "seed", "run_id"], errors="ignore")
+    replicates = {
+        name: pd.Series(
+            [getattr(request.config, name) for request in requests], dtype=np.int64 if FIELDS[name] is int else object
+        )
+        for name in REPLICATES
+    }
+    asked = pd.DataFrame({"cell": np.array(positions, dtype=np.int64), **replicates, "run_id": run_ids})
+    results = rows.drop(columns=[*REPLICATES, "run_id"], errors="ignore")
     frame = asked.join(results, on="run_id") if len(rows) else asked.assign(status=None)
     frame["status"] = frame["status"].astype(object).where(frame["status"].notna(), "missing")
     return tuple(cell for _, cell in cells.values()), frame
 
 
-Family = tuple[str, str, str, str, int, str, str, str, str]
-FAMILY = (
-    *("dataset", "scenario", "normalize", "leads", "split_seed", "split", "validation"),
-    *("encoder", "split_within"),
-)
+class Family(NamedTuple):
+    """Runs that share prepared data: those with one semantics version share a data hash."""
+
+    scenario: str
+    data: DataKey
+
+    @property
+    def sort_key(self) -> tuple[Any, ...]:
+        """Return a key to sort families by: data set and scenario first, and None before values."""
+        values = tuple((False, 0) if value is None else (True, value) for value in self.data)
+        return self.data.dataset, self.scenario, values
 
 
-def family_of(values: Iterable[Any]) -> Family:
-    """Return the settings that prepared data depend on; runs that share them and a semantics version share a data hash.
+FAMILY = ("scenario", *OF_DATA)
+"""The columns that `family_of` reads."""
 
-    Args:
-        values: values of the columns `FAMILY`.
-    """
-    dataset, scenario, normalize, leads, split_seed, *rest = values
-    split, validation, encoder, within = ("" if it is None or it != it else label_text(it) for it in rest)
-    by_time = within if within == "time" else ""
-    return (
-        *(str(dataset), str(scenario), str(normalize), str(leads), int(split_seed)),
-        *(split, validation, encoder, by_time),
-    )
+
+def family_of(row: Mapping[str, Any]) -> Family:
+    """Return the family of a row of `runs`."""
+    return Family(str(row["scenario"]), data_key_of_row(row))
 
 
 def family_of_config(config: RunConfig) -> Family:
     """Return the family of the runs of a config."""
-    *names, _ = FAMILY
-    return family_of([*(getattr(config, name) for name in names), config.data_key.split_within])
+    return Family(config.scenario, config.data_key)
 
 
 def _choose_editions(
@@ -425,7 +419,7 @@ def _choose_editions(
     for position, request in enumerate(requests):
         members.setdefault(family_of_config(request.config), []).append(position)
     found: dict[Family, list[tuple[Edition, list[str]]]] = {}
-    for family in sorted(members):
+    for family in sorted(members, key=lambda it: it.sort_key):
         found[family] = []
         for data_hash, version in known.get(family, ()):
             configs = [requests[i].config for i in members[family]]
@@ -434,17 +428,18 @@ def _choose_editions(
             # Skip editions without a run of this space.
             if present:
                 found[family].append((Edition(*family, data_hash, version, present), ids))
-    newest = {
-        scenario: max((e.semantics_version for f in found if f[:2] == scenario for e, _ in found[f]), default=0)
-        for scenario in {family[:2] for family in found}
-    }
+    newest: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for family, present_editions in found.items():
+        study = family.data.dataset, family.scenario
+        newest[study] = max([newest[study], *(edition.semantics_version for edition, _ in present_editions)])
     run_ids = [""] * len(requests)
     shown: list[Edition] = []
     left_aside: list[Edition] = []
     for family, present_editions in found.items():
+        study = family.data.dataset, family.scenario
         asked_for = [item for item in present_editions if item[0].data_hash in wanted]
         # One semantics version for all patient splits: a mean must not mix two versions.
-        eligible = asked_for or [item for item in present_editions if item[0].semantics_version == newest[family[:2]]]
+        eligible = asked_for or [item for item in present_editions if item[0].semantics_version == newest[study]]
         for edition, ids in eligible[:1]:
             shown.append(edition)
             for i, run_id in zip(members[family], ids, strict=True):
@@ -469,8 +464,11 @@ def editions(rows: pd.DataFrame) -> dict[Family, list[tuple[str, int]]]:
     )
     latest = by_family["started_at"].max().reset_index().dropna(subset=["data_hash", "semantics_version"])
     latest = latest.sort_values(["semantics_version", "started_at", "data_hash"], ascending=[False, False, True])
-    for *family, data_hash, version in latest.drop(columns="started_at").itertuples(index=False):
-        found.setdefault(family_of(family), []).append((str(data_hash), int(version)))
+    for row in latest.to_dict("records"):
+        edition = str(row["data_hash"]), int(row["semantics_version"])
+        of_family = found.setdefault(family_of({str(name): value for name, value in row.items()}), [])
+        if edition not in of_family:  # several ranks of adapters share their data
+            of_family.append(edition)
     return found
 
 

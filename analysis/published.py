@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from clops_sweep.experiment.config import RunConfig, names_of
+from clops_sweep.experiment.fields import DRAWS
 from clops_sweep.experiment.plugins.registry import unregistered
 
 from .metrics import PAPER
@@ -180,14 +181,8 @@ DATASET_OF_SCENARIO: Final[Mapping[str, str]] = {
 }
 """The data of the paper's tables of results."""
 
-_SETTLED: Final = {name for row in (*RESULTS, *_GRID_CELLS) for name in row.settings} | {
-    "dataset",
-    "seed",
-    "split_seed",
-    "split",
-    "weight_seed",
-}
-"""Fields that match a run to published rows, and the matching rows by their values."""
+_SETTLED: Final = DRAWS.union({"dataset"}, *(row.settings for row in (*RESULTS, *_GRID_CELLS)))
+"""Fields that match a run to published rows, and those that the paper does not state."""
 
 
 @dataclass(frozen=True)

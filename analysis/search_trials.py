@@ -19,7 +19,7 @@ from clops_sweep.store.run_store import RunStore
 
 from .as_stored import stored_value
 from .axis_names import axis_title
-from .collect import FAMILY, Edition, Experiment, collect, family_of, frame_of_runs, label_text, shared_versions
+from .collect import FAMILY, Edition, Experiment, Family, collect, family_of, frame_of_runs, label_text, shared_versions
 from .formats import TextCell, TextTable, count_cell, plus_minus
 from .metrics import metric_named
 from .statistics import Estimate, estimate
@@ -148,11 +148,15 @@ def _editions(frame: pd.DataFrame) -> tuple[Edition, ...]:
     names = [*FAMILY, "data_hash", "semantics_version"]
     versions = frame.assign(semantics_version=shared_versions(frame))
     present = versions[names].dropna(subset=["data_hash", "semantics_version"])
-    counts = Counter(
-        (*family_of(family), str(data_hash), int(version))
-        for *family, data_hash, version in present.itertuples(index=False, name=None)
+    counts: Counter[tuple[Family, str, int]] = Counter()
+    for row in present.to_dict("records"):
+        family = family_of({str(name): value for name, value in row.items()})
+        counts[family, str(row["data_hash"]), int(row["semantics_version"])] += 1
+    ordered = sorted(counts, key=lambda edition: (edition[0].sort_key, *edition[1:]))
+    return tuple(
+        Edition(family.scenario, family.data, data_hash, version, counts[family, data_hash, version])
+        for family, data_hash, version in ordered
     )
-    return tuple(Edition(*edition, count) for edition, count in sorted(counts.items()))
 
 
 def _label_cell(label: Any) -> TextCell:

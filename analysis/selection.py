@@ -11,14 +11,15 @@ import numpy.typing as npt
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig, names_of
+from clops_sweep.experiment.fields import DRAWS
 
 from .axis_names import axis_symbol
 from .collect import Cell, Experiment, headline_of, label_text
 from .metrics import metric_named
 
 Floats = npt.NDArray[np.float64]
-_NO_SETTING = frozenset({"scenario", "dataset", "strategy", "seed", "split_seed", "split", "weight_seed"})
-"""Fields without a value that is typical of the paper."""
+_NO_SETTING = DRAWS | {"strategy"}
+"""Fields without a value that is typical of the paper, whose scenario and data set are those of the config."""
 
 
 def variants(experiment: Experiment, without: Sequence[str]) -> dict[str, list[int]]:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, has
 from clops_sweep.store.run_store import RunStore
 
@@ -39,8 +40,6 @@ Runs = tuple[RunConfig, Ids]
 
 _OF_PARTITIONS = ("split_within",)
 """Fields besides the patient split that decide which people are evaluated."""
-
-_REPLICATED = ("seed", "split_seed", "split")
 
 
 @dataclass(frozen=True)
@@ -171,7 +170,8 @@ class FinishedRuns:
         alike: dict[str, Any] = {name: self.runs.loc[run_id, name] for name in _OF_PARTITIONS if name in self.runs}
         key = (*data, *map(str, alike.values()))
         if key not in self._partitions:
-            of_data = (self.runs[["dataset", "scenario"]] == list(data)).all(axis=1)
+            dataset, scenario = data
+            of_data = (self.runs["dataset"] == dataset) & (self.runs["scenario"] == scenario)
             for name, value in alike.items():
                 of_data &= self.runs[name].isna() if pd.isna(value) else self.runs[name] == value
             self._partitions[key] = partitions(self.runs[of_data])
@@ -201,7 +201,7 @@ def _pairs(ours: list[Runs] | None, theirs: list[Runs] | None, named: set[str]) 
 
 def _fields(config: RunConfig, options: Iterable[str], named: Collection[str] = ()) -> Hashable:
     """Return the config fields and some options, without those that are named and those that replicates differ in."""
-    names = (name for name in (*RunConfig.model_fields, *options) if name not in named and name not in _REPLICATED)
+    names = (name for name in (*RunConfig.model_fields, *options) if name not in named and name not in REPLICATES)
     return tuple((name, repr(config.get(name))) for name in names)
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from clops_sweep.experiment.fields import REPLICATES
+
 from ..collect import Experiment, label_text
 from ..formats import as_csv
 from ..selection import cell_name
@@ -15,8 +17,6 @@ from .overview import ended_at, statuses
 
 PAGE = 50
 """Rows per page."""
-
-_REPLICATE = ("split_seed", "split", "seed")
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def runs_table(experiment: Experiment, running: frozenset[str], *, sort: str = "
     for axis, labels in experiment.axes.items():
         texts = np.array([cell.label(axis) for cell in experiment.cells], dtype=object)
         columns[axis] = pd.Categorical(texts[cells], list(dict.fromkeys(map(label_text, labels))), ordered=True)
-    replicate = [name for name in _REPLICATE if name != "split" or runs["split"].notna().any()]
+    replicate = [name for name in REPLICATES if name != "split" or runs["split"].notna().any()]
     columns |= {name: runs[name].to_numpy() for name in replicate}
     labels = tuple(columns)
     measured = tuple(name for name in experiment.measured if name not in columns)

@@ -10,6 +10,7 @@ import pandas as pd
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.fields import any_replicate
 from clops_sweep.experiment.tasks import scenario_of
 
 from ..collect import Experiment
@@ -37,7 +38,7 @@ class TaskTitles:
         config = experiment.cells[cell].config
         for data_hash in map(str, hashes):
             if data_hash in self._frames:
-                key = data_hash, repr(config.model_copy(update={"seed": 0, "split_seed": 0}))
+                key = data_hash, repr(any_replicate(config))
                 if key not in self._found:
                     self._found[key] = task_titles(self._frames[data_hash], config)
                 return self._found[key]

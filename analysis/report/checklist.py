@@ -18,6 +18,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import UNKNOWN_PERSON
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.errors import several
+from clops_sweep.experiment.config import FACTS
 from clops_sweep.experiment.metrics import Metric, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import headline
@@ -25,7 +26,6 @@ from clops_sweep.experiment.provenance import described
 from clops_sweep.search.records import StudyRecord
 
 _MOST_VALUES = 12
-_TUNED = ("network", "norm", "optimizer", "learning_rate", "weight_decay", "batch_size", "epochs_per_task")
 
 
 @dataclass(frozen=True)
@@ -99,9 +99,10 @@ def checklist(study: Study) -> str:
     """Return the checklist as Markdown: each item with its number, what is known, and what is open."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = Path(__file__).with_suffix(".md.jinja").read_text("utf-8")
+    of_training = [name for name, of_field in FACTS.items() if of_field.decides == "training"]
     facts = {"classes": _classes, "samples": _samples, "left_out": _left_out, "shape": _shape}
     return (
-        environment.from_string(template).render(study=study, several=several, tuned=(*_TUNED, *OPTIONS), **facts)
+        environment.from_string(template).render(study=study, several=several, tuned=(*of_training, *OPTIONS), **facts)
         + "\n"
     )
 

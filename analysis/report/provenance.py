@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.fields import any_replicate
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, described, plugin_files
 
 from ..collect import Experiment
@@ -25,9 +26,6 @@ _COLUMNS = {
     "backend": "Backend",
     "host": "Host",
 }
-
-
-_ANY_REPLICATE = {"seed": 0, "split_seed": 0, "split": None}
 
 
 def _key(config: RunConfig) -> str:
@@ -47,7 +45,7 @@ def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
     """
     found: dict[tuple[str, Replicate], dict[str, str]] = {}
     for experiment in experiments:
-        configs = [_key(cell.config.model_copy(update=_ANY_REPLICATE)) for cell in experiment.cells]
+        configs = [_key(any_replicate(cell.config)) for cell in experiment.cells]
         columns = (experiment.runs[name] for name in ("cell", "run_id", "status"))
         replicates = experiment.replicates_of(experiment.runs)
         for cell, run_id, status, replicate in zip(*columns, replicates, strict=True):

@@ -12,6 +12,7 @@ from scipy.special import stdtr, stdtrit
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RESULTS
+from clops_sweep.experiment.fields import OF_TASKS
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.tuning import METHOD
 from clops_sweep.planning.request import Request
@@ -145,7 +146,7 @@ def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test
     then, now, scores = (_by_replicate(*it) for it in ((tuning, measure), (reported, test), (reported, measure)))
     replicates = ordered(now)
     units = units_of(replicates, partitions(reported), test)
-    alike = {name: str(tuning[name].iloc[0]) == str(reported[name].iloc[0]) for name in _TASKS if name in tuning}
+    alike = {name: str(tuning[name].iloc[0]) == str(reported[name].iloc[0]) for name in OF_TASKS if name in tuning}
     same_tasks = all(alike.values())
     if same_tasks:
         units = replace(units, overlap=0.0)
@@ -168,9 +169,6 @@ def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test
         half = float(stdtrit(freedom, 0.975)) * variance**0.5
         low, high, p = mean - half, mean + half, float(2 * stdtr(freedom, -abs(mean) / variance**0.5))
     return PairedDifference(mean, low, high, p, n, replace(units, obstacle=obstacle), tuple(each.tolist()))
-
-
-_TASKS = ("dataset", "first_tasks")
 
 
 def _of_units(values: NDArray[np.float64], units: Units) -> NDArray[np.float64]:

@@ -20,11 +20,11 @@ from clops_sweep.experiment.columns import (
     RESULTS,
     config_from_row,
 )
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import FACTS, RunConfig
 from clops_sweep.experiment.identity import unused_by_stream, without_effect
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS
-from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, headline, unregistered
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import OF_SCENARIOS, REGISTRIES, SCENARIOS, headline, unregistered
 from clops_sweep.experiment.provenance import changed_code, described, plugin_files
 from clops_sweep.store.reading import rerun_command
 from clops_sweep.store.rows import printable
@@ -172,7 +172,9 @@ def _that_matter(row: Mapping[str, Any]) -> set[str] | None:
         return None
     of_scenario = set(SCENARIOS.declaration(row["scenario"]).fields) if row["scenario"] in SCENARIOS else OF_SCENARIOS
     seen = json.loads(config.identity)
-    unused = OF_SCENARIOS.difference(of_scenario).union(unused_by_stream(row["stream"]), without_effect(vars(config)))
+    unused = OF_SCENARIOS.difference(of_scenario).union(
+        unused_by_stream(row["stream"]), without_effect(vars(config), FACTS)
+    )
     return FIELDS.keys() - unused | {name for name, it in seen.items() if config.get(name) == it}
 
 

@@ -44,6 +44,12 @@ class DataKey(NamedTuple):
         return {name: value for name, value in self._asdict().items() if name not in others}
 
     @property
+    def given(self) -> dict[str, Any]:
+        """The attributes that are None by default and are given: fold, share of validation and encoder."""
+        optional = [name for name, value in self._field_defaults.items() if value is None]
+        return {name: getattr(self, name) for name in optional if getattr(self, name) is not None}
+
+    @property
     def words(self) -> str:
         """Name of the data set and the encoder, for messages."""
         done = "adapted to" if self.is_adapted else "encoded by"

@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from clops_sweep.data.catalog import DATASETS, LEAD
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import DamagedStore
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.identity import LEFT_OUT
+from clops_sweep.experiment.fields import BEFORE, RENAMED_VALUES, is_missing
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.options import OPTIONS, scalar
-from clops_sweep.experiment.plugins.registry import BUILT_IN, PAPER_NETWORK, used_options
+from clops_sweep.experiment.plugins.registry import BUILT_IN, used_options
 
 COUNTS = ("left_out", "replayed", "projections", "projection_failures")
 """Counters: classes left out of an AUC, instances replayed, GEM's projections and failed projections."""
@@ -54,9 +54,6 @@ RECORDED = (
 RENAMED: Mapping[str, str] = {"stack": "lockstep"}
 """Earlier name to today's name of renamed columns of `runs`."""
 
-RENAMED_VALUES: Mapping[str, Mapping[str, str]] = {"leads": {"one": "single"}}
-"""Renamed values, by column and earlier value."""
-
 OPTIONS.reserve((*RESULTS, *RECORDED, *RENAMED), "that of a column of runs")
 
 
@@ -71,11 +68,7 @@ Options of other plug-ins have additional columns.
 
 
 DEFAULTS: Mapping[str, Any] = {
-    **{"task_classes": None, "domain": LEAD, "leads": "single", "network": PAPER_NETWORK, "weight_seed": None},
-    **dict.fromkeys(("class_weights", "augment", "split", "validation", "curves", "encoder", "early_stopping")),
-    "first_tasks": None,
-    **{"split_within": "people", "people_per_task": None, "people_order": None},
-    **LEFT_OUT,
+    **BEFORE,
     **dict.fromkeys(BUILT_IN),
 }
 """Values of columns in files written before the columns were added."""
@@ -121,16 +114,13 @@ def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
         elif values[name] != "sequential":
             values[name] = json.loads(values[name])
     values |= {name: renamed.get(values[name], values[name]) for name, renamed in RENAMED_VALUES.items()}
-    values |= {name: None for name in values if name in DEFAULTS and DEFAULTS[name] is None and _missing(values[name])}
+    values |= {
+        name: None for name in values if name in DEFAULTS and DEFAULTS[name] is None and is_missing(values[name])
+    }
     for name in _NUMBERS:
-        if _missing(values[name]) or not math.isfinite(values[name]):
+        if is_missing(values[name]) or not math.isfinite(values[name]):
             raise DamagedStore(f"run {row['run_id']}: {name} = {values[name]}: expected a finite number")
-    return values | {name: row[name] for name in OPTIONS if name in row and not _missing(row[name])}
-
-
-def _missing(value: Any) -> bool:
-    """Return whether a value is None, or nan as pandas reads null."""
-    return value is None or value != value or type(value).__name__ == "NAType"
+    return values | {name: row[name] for name in OPTIONS if name in row and not is_missing(row[name])}
 
 
 def config_from_row(row: Mapping[str, Any]) -> RunConfig:

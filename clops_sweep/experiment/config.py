@@ -36,7 +36,7 @@ from clops_sweep.data.catalog import (
 )
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
-from clops_sweep.experiment.facts import facts_in, stating
+from clops_sweep.experiment.facts import FieldFacts, facts_in, stating
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.identity import effective, identity_of, in_effect, without_effect
 from clops_sweep.experiment.plugins.options import (
@@ -124,6 +124,9 @@ REPLACED = frozenset({"norm", "head", "projection", "uniform", "scales", "encode
 """Entries of `network_options` besides the network's options: replaced layers, and the encoder that is trained too."""
 
 
+_OTHER_TASKS = "results on different tasks cannot be compared"
+
+
 class RunConfig(BaseModel):
     """One continual-learning run, fully determined: same config, same data, same numbers.
 
@@ -145,43 +148,47 @@ class RunConfig(BaseModel):
     scenario: ScenarioName = Field(
         "class_il",
         description="rule that divides the data into tasks",
-        json_schema_extra=stating("tasks"),
+        json_schema_extra=stating(
+            FieldFacts("tasks", not_searched="results of different scenarios cannot be compared")
+        ),
     )
     dataset: Annotated[str, AfterValidator(_known_dataset)] = Field(
         "synthetic",
         description="built-in or declared data set",
-        json_schema_extra=stating("data"),
+        json_schema_extra=stating(
+            FieldFacts("data", prepared=True, not_searched="results on different data cannot be compared")
+        ),
     )
     strategy: str = Field(
         "clops",
         description="method",
-        json_schema_extra=stating("method"),
+        json_schema_extra=stating(FieldFacts("method")),
     )
 
     task_classes: Annotated[tuple[tuple[int | str, ...], ...], BeforeValidator(groups_of_classes)] | None = Field(
         None,
         description="class_il, class_il_union: the classes of each task, by number or name; by default pairs",
-        json_schema_extra=stating("tasks"),
+        json_schema_extra=stating(FieldFacts("tasks", before=None, not_searched=_OTHER_TASKS)),
     )
     domain: str = Field(
         LEAD,
         description="domain_il: lead, or the column of the data set that defines the tasks",
-        json_schema_extra=stating("tasks"),
+        json_schema_extra=stating(FieldFacts("tasks", before=LEAD, not_searched=_OTHER_TASKS)),
     )
     split_within: Literal["people", "time"] = Field(
         "people",
         description="subject_il: hold out other people, or the end of each person's recording",
-        json_schema_extra=stating("data"),
+        json_schema_extra=stating(FieldFacts("data", prepared=True, before="people", not_searched=_OTHER_TASKS)),
     )
     people_per_task: PositiveInt | None = Field(
         None,
         description="subject_il: by default a tenth of all people",
-        json_schema_extra=stating("tasks"),
+        json_schema_extra=stating(FieldFacts("tasks", before=None, not_searched=_OTHER_TASKS)),
     )
     people_order: Seed | None = Field(
         None,
         description="subject_il: seed of a shuffle; by default in order of enrolment",
-        json_schema_extra=stating("tasks"),
+        json_schema_extra=stating(FieldFacts("tasks", is_seed=True, before=None, not_searched=_OTHER_TASKS)),
     )
 
     task_order: Annotated[
@@ -189,33 +196,33 @@ class RunConfig(BaseModel):
     ] = Field(
         "sequential",
         description="default order, seed of a shuffle, permutation counted from 0, or by difficulty",
-        json_schema_extra=stating("tasks", equal_cost=True),
+        json_schema_extra=stating(FieldFacts("tasks", equal_cost=True, is_seed=True)),
     )
     blurry: ShareOrNone = Field(
         0.0,
         description="share of each task's training instances that are moved to the tasks before and after it",
-        json_schema_extra=stating("tasks"),
+        json_schema_extra=stating(FieldFacts("tasks", before=0.0, left_out=True)),
     )
     stream: Literal["epochs", "online"] = Field(
         "epochs",
         description="online: one pass without task boundaries; each batch is predicted, then trained on",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training", before="epochs", left_out=True)),
     )
     steps_per_batch: PositiveInt = Field(
         1,
         description="online: gradient steps on each batch",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training", of_steps=True, before=1, left_out=True)),
     )
     prequential_window: PositiveInt = Field(
         500,
         description="online: number of latest instances behind each point of the curves",
-        json_schema_extra=stating("evaluation", equal_cost=True),
+        json_schema_extra=stating(FieldFacts("evaluation", equal_cost=True, before=500, left_out=True)),
     )
 
     first_tasks: PositiveInt | None = Field(
         None,
         description="number of tasks to train on, the first ones in the order; by default all",
-        json_schema_extra=stating("tasks"),
+        json_schema_extra=stating(FieldFacts("tasks", before=None, not_searched=_OTHER_TASKS)),
     )
 
     epochs_per_task: PositiveInt = Field(
@@ -223,121 +230,165 @@ class RunConfig(BaseModel):
             _epochs_per_task(data["dataset"], data["scenario"]) if data.keys() >= {"dataset", "scenario"} else 1
         ),
         description="tau: epochs on each task",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training")),
     )
     batch_size: PositiveInt = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].batch_size if "dataset" in data else 1,
         description="instances of a batch",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training", of_steps=True)),
     )
     learning_rate: PositiveFloat = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].learning_rate if "dataset" in data else 1.0,
         description="learning rate of the network",
-        json_schema_extra=stating("training", equal_cost=True),
+        json_schema_extra=stating(FieldFacts("training", equal_cost=True, of_steps=True)),
     )
     optimizer: Literal["adam", "adamw", "sgd"] = Field(
         "adam",
         description="sgd has no momentum; the state of adam and adamw is kept across tasks",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training", of_steps=True, before="adam", left_out=True)),
     )
     weight_decay: NonNegativeFloat = Field(
         0.0,
         description="adds weight_decay * x to the gradient by x; adamw subtracts learning_rate * weight_decay * x",
-        json_schema_extra=stating("training", equal_cost=True),
+        json_schema_extra=stating(FieldFacts("training", equal_cost=True, of_steps=True, before=0.0, left_out=True)),
     )
     schedule: Literal["constant", "cosine", "step"] = Field(
         "constant",
         description="factor of the learning rate in epoch e of tau: cosine (1 + cos(pi e / tau)) / 2; step 0.1 from "
         "tau / 2 on, 0.01 from 3 tau / 4 on",
-        json_schema_extra=stating("training", equal_cost=True),
+        json_schema_extra=stating(
+            FieldFacts("training", equal_cost=True, of_steps=True, before="constant", left_out=True)
+        ),
     )
     precision: Literal["float32", "bfloat16"] = Field(
         "float32",
         description="precision of training; bfloat16 computes matrix products and convolutions in 16 bits",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training", of_steps=True, before="float32", left_out=True)),
     )
     early_stopping: PositiveInt | None = Field(
         None,
         description="patience: epochs without a lower validation loss, after which a task ends with its best epoch",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training", before=None)),
     )
     normalize: Normalization = Field(
         default_factory=lambda data: DATASETS[data["dataset"]].normalize if "dataset" in data else "none",
         description="scaling of each frame",
-        json_schema_extra=stating("data", equal_cost=True),
+        json_schema_extra=stating(FieldFacts("data", equal_cost=True, prepared=True)),
     )
     leads: Leads = Field(
         default_factory=lambda data: _leads(
             data.get("dataset", ""), data.get("scenario", ""), data.get("domain", LEAD)
         ),
         description="whether an instance is one lead of a recording or all of them at once",
-        json_schema_extra=stating("data"),
+        json_schema_extra=stating(FieldFacts("data", prepared=True, before="single")),
     )
     encoder: str | RunConfig | None = Field(
         None,
         description="frozen encoder, run:RUN_ID, or a RunConfig that is run first; its features replace the signals",
-        json_schema_extra=stating("data"),
+        json_schema_extra=stating(FieldFacts("data", prepared=True, before=None)),
     )
     lora_rank: Rank = Field(
         0,
         description="rank of trainable adapters on the encoder, which then runs in every step; 0 for none",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training", prepared=True, before=0, left_out=True)),
     )
     network: str = Field(
         PAPER_NETWORK,
         description="network that is trained",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training", before=PAPER_NETWORK)),
     )
     norm: Literal["batch", "layer", "group", "none"] = Field(
         "batch",
         description="replacement of the network's batch norm layers: layer norm over channels and samples, group norm "
         "over at most 8 groups, or nothing; batch keeps them",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training", before="batch", left_out=True)),
     )
     head: Literal["linear", "cosine", "per_class"] = Field(
         "linear",
         description="cosine: cosines to class vectors with a learned scale; per_class: one sigmoid for each class",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training", before="linear", left_out=True)),
     )
     split_seed: Seed = Field(
         0,
         description="seed of the split into training, validation and test people",
-        json_schema_extra=stating("draw", equal_cost=True),
+        json_schema_extra=stating(
+            FieldFacts(
+                "draw",
+                equal_cost=True,
+                replicate=True,
+                prepared=True,
+                is_seed=True,
+                not_searched="a search over it would find the luckiest split of the patients",
+            )
+        ),
     )
     seed: Seed = Field(
         0,
         description="seed of everything else: weights, batch order, dropout, storage, replay",
-        json_schema_extra=stating("draw", equal_cost=True),
+        json_schema_extra=stating(
+            FieldFacts(
+                "draw",
+                equal_cost=True,
+                replicate=True,
+                is_seed=True,
+                not_searched="give seeds as seeds=...; a trial is their mean",
+            )
+        ),
     )
     class_weights: Literal["balanced"] | None = Field(
         None,
         description="balanced: a loss is weighted by n / (C n_c), n_c training instances of its class in its task",
-        json_schema_extra=stating("training", equal_cost=True),
+        json_schema_extra=stating(FieldFacts("training", equal_cost=True, of_steps=True, before=None)),
     )
     augment: str | None = Field(
         None,
         description="random augmentation of training frames in each pass",
-        json_schema_extra=stating("training"),
+        json_schema_extra=stating(FieldFacts("training", of_steps=True, before=None)),
     )
     weight_seed: Seed | None = Field(
         None,
         description="seed of the initial weights only; by default the run's seed",
-        json_schema_extra=stating("draw", equal_cost=True),
+        json_schema_extra=stating(
+            FieldFacts(
+                "draw",
+                equal_cost=True,
+                is_seed=True,
+                of_steps=True,
+                before=None,
+                not_searched="a search over it would find the luckiest initial weights",
+            )
+        ),
     )
     split: str | None = Field(
         None,
         description="fold:i/k: part i of the people is the test set, part i + 1 validation, the rest training",
-        json_schema_extra=stating("draw", equal_cost=True),
+        json_schema_extra=stating(
+            FieldFacts(
+                "draw",
+                equal_cost=True,
+                replicate=True,
+                prepared=True,
+                before=None,
+                not_searched="a search over it would find the luckiest fold of the patients",
+            )
+        ),
     )
     validation: Share | None = Field(
         None,
         description="share of the training people used for validation, if the publisher provides no validation set",
-        json_schema_extra=stating("data"),
+        json_schema_extra=stating(
+            FieldFacts(
+                "data",
+                prepared=True,
+                before=None,
+                not_searched="a search over it would find the luckiest validation set",
+            )
+        ),
     )
     curves: Literal["test"] | None = Field(
         None,
         description="test: learning curves on the test set, for a data set without a validation set",
-        json_schema_extra=stating("evaluation"),
+        json_schema_extra=stating(FieldFacts("evaluation", before=None)),
     )
 
     _aside: dict[str, Any] = PrivateAttr(default_factory=dict)
@@ -613,14 +664,14 @@ class RunConfig(BaseModel):
     @cached_property
     def identity(self) -> str:
         """Everything that the run's numbers depend on, as canonical JSON (see `identity`)."""
-        idle = self.model_fields_set & without_effect(self.__dict__)
+        idle = self.model_fields_set & without_effect(self.__dict__, FACTS)
         if idle:  # as if they had not been given
             return self.of({name: value for name, value in self.explicit.items() if name not in idle}).identity
         if instead := in_effect(self.__dict__, self.options):
             return self.replace(**instead).identity
         text = {"encoder": self.encoder.identity} if isinstance(self.encoder, RunConfig) else {}
         fields = self.model_dump(mode="json", exclude={*self.options, *text}) | text
-        return identity_of(fields, self.options)
+        return identity_of(fields, self.options, FACTS)
 
     def with_seed(self, seed: int) -> Self:
         """Return the config with another seed, without validation.

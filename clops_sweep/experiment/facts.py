@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from enum import Enum
+from typing import Any, Final, Literal
 
 from pydantic.fields import FieldInfo
 
@@ -19,6 +20,14 @@ draw, which repetitions of a run differ in. evaluation: only what is measured.
 _TRAINED_ALIKE = frozenset({"method", "draw", "evaluation"})
 
 
+class _FirstVersion(Enum):
+    FIELD = "a field of the first version"
+
+
+FIRST: Final = _FirstVersion.FIELD
+"""`FieldFacts.before` of a field that every stored run has."""
+
+
 @dataclass(frozen=True)
 class FieldFacts:
     """Facts about a config field or an option. By default, runs that differ in it are neither comparable nor alike.
@@ -26,10 +35,24 @@ class FieldFacts:
     Attributes:
         decides: what it decides; see `Decides`.
         equal_cost: whether runs that differ in it alone take about the same time.
+        replicate: whether runs that differ in it alone repeat one configuration.
+        prepared: whether the prepared frames that a run opens depend on it.
+        is_seed: whether its numbers are seeds: names, which no axis of a figure orders.
+        of_steps: whether it changes gradient steps alone, so that it has no effect on a run without any.
+        before: value in runs that were stored before the field existed; `FIRST` if every stored run has it.
+        left_out: whether `before` is left out of the identity, as None always is.
+        not_searched: the reason why a search must not vary it; empty if it may.
     """
 
     decides: Decides = "training"
     equal_cost: bool = False
+    replicate: bool = False
+    prepared: bool = False
+    is_seed: bool = False
+    of_steps: bool = False
+    before: Any = FIRST
+    left_out: bool = False
+    not_searched: str = ""
 
     @property
     def equal_training(self) -> bool:
@@ -40,9 +63,9 @@ class FieldFacts:
 _KEY = "facts"
 
 
-def stating(decides: Decides, *, equal_cost: bool = False) -> dict[str, Any]:
-    """Return facts as `json_schema_extra` of a pydantic field; arguments as in `FieldFacts`."""
-    return {_KEY: FieldFacts(decides, equal_cost)}
+def stating(facts: FieldFacts) -> dict[str, Any]:
+    """Return facts as `json_schema_extra` of a pydantic field."""
+    return {_KEY: facts}
 
 
 def stated_by(field: FieldInfo) -> FieldFacts:

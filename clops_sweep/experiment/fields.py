@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.experiment.config import FACTS, RunConfig
-from clops_sweep.experiment.facts import FieldFacts, stated_by
+from clops_sweep.experiment.facts import FIRST, FieldFacts, stated_by
 from clops_sweep.experiment.plugins.options import OPTIONS
-from clops_sweep.experiment.plugins.registry import USERS
+from clops_sweep.experiment.plugins.registry import SCENARIOS, USERS
+
+SPLIT_AXES = tuple(name for name, facts in FACTS.items() if facts.replicate and facts.prepared)
+"""Fields whose values are patient splits: an axis over them repeats a configuration, as seeds do."""
+
+REPLICATES = (*SPLIT_AXES, *(name for name, facts in FACTS.items() if facts.replicate and not facts.prepared))
+"""Fields that only repeat a configuration: patient splits, then the seed."""
+
+DRAWS = frozenset(name for name, facts in FACTS.items() if facts.decides == "draw")
+"""Fields that decide a random draw: those that repeat a configuration, and the seed of the weights alone."""
+
+SEEDS = frozenset(name for name, facts in FACTS.items() if facts.is_seed)
+"""Fields whose numbers are seeds."""
+
+OF_DATA = tuple(name for name, facts in FACTS.items() if facts.prepared)
+"""Fields that the prepared frames depend on, as `RunConfig.data_key` has them."""
+
+OF_TASKS = tuple(name for name, facts in FACTS.items() if facts.decides in ("data", "tasks"))
+"""Fields that decide what is learnt: the frames and the tasks."""
+
+NOT_SEARCHED = {name: facts.not_searched for name, facts in FACTS.items() if facts.not_searched}
+"""Fields that a search must not vary, with the reason."""
+
+BEFORE = {name: facts.before for name, facts in FACTS.items() if facts.before is not FIRST}
+"""Values of fields in runs that were stored before the fields existed."""
 
 OF_TRAINING = tuple(name for name, facts in FACTS.items() if not facts.equal_training)
 """Fields that must be equal in runs that are trained equally: all that do not state the contrary."""
@@ -17,11 +42,46 @@ OF_COST = tuple(name for name, facts in FACTS.items() if not facts.equal_cost)
 """Fields that must be equal in runs that take about the same time: all that do not state the contrary."""
 
 
+_FIRST_REPLICATE = {name: RunConfig.model_fields[name].default for name in REPLICATES}
+
+
+def data_key_of_row(row: Mapping[str, Any]) -> DataKey:
+    """Return the key of the frames that a stored run was computed on, as `RunConfig.data_key` is that of a config.
+
+    Args:
+        row: a row of `runs`, with the columns `OF_DATA` and `scenario`.
+    """
+    values: dict[str, Any] = {name: None if is_missing(row[name]) else row[name] for name in OF_DATA}
+    rank = values.pop("lora_rank")
+    scenario = row["scenario"]
+    by_time = values["split_within"] == "time"
+    if scenario in SCENARIOS:
+        by_time = by_time and "split_within" in SCENARIOS.declaration(scenario).fields
+    values["split_within"] = "time" if by_time else "people"
+    values["split_seed"] = int(row["split_seed"])
+    values["leads"] = RENAMED_VALUES["leads"].get(row["leads"], row["leads"])
+    return DataKey(**values, is_adapted=bool(rank))
+
+
+RENAMED_VALUES: Mapping[str, Mapping[str, str]] = {"leads": {"one": "single"}}
+"""Renamed values, by column and earlier value."""
+
+
+def is_missing(value: Any) -> bool:
+    """Return whether a value is None, or nan as pandas reads null."""
+    return value is None or value != value or type(value).__name__ == "NAType"
+
+
 def facts_of(name: str) -> FieldFacts:
     """Return the facts of a field or option; the safe defaults for an option that is not registered."""
     if name in FACTS:
         return FACTS[name]
     return stated_by(OPTIONS[name]) if name in OPTIONS else FieldFacts()
+
+
+def any_replicate(config: RunConfig) -> RunConfig:
+    """Return the configuration that a config repeats: the same one for all seeds and patient splits."""
+    return config.model_copy(update=_FIRST_REPLICATE)
 
 
 def training_of(config: RunConfig, without: Collection[str] = ()) -> tuple[object, ...]:

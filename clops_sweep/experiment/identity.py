@@ -6,38 +6,37 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, registry_of
-from clops_sweep.experiment.plugins.registry import REGISTRIES, SCENARIOS, STORAGE_FUNCTIONS, STRATEGIES, USERS
-
-LEFT_OUT: Mapping[str, Any] = {
-    **{"optimizer": "adam", "weight_decay": 0.0, "schedule": "constant", "norm": "batch", "head": "linear"},
-    **{"precision": "float32", "lora_rank": 0, "blurry": 0.0},
-    **{"stream": "epochs", "steps_per_batch": 1, "prequential_window": 500},
-}
-"""Fields that are left out of the identity at these values, because runs were stored before the fields existed."""
-
-OF_TRAINING = frozenset(
-    {"batch_size", "learning_rate", "optimizer", "weight_decay", "schedule", "precision", "class_weights", "augment"}
-    | {"steps_per_batch", "weight_seed"}
+from clops_sweep.experiment.facts import FieldFacts
+from clops_sweep.experiment.plugins.options import OPTIONS, registry_of
+from clops_sweep.experiment.plugins.registry import (
+    OF_SCENARIOS,
+    REGISTRIES,
+    SCENARIOS,
+    STORAGE_FUNCTIONS,
+    STRATEGIES,
+    USERS,
 )
-"""Fields of the gradient steps of a network."""
 
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
-def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
+def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -> str:
     """Return everything that a config's numbers depend on, as canonical JSON.
 
     These are its fields, except those that its scenario or stream does not use, and the options with an effect. None
-    and the defaults in `LEFT_OUT` are left out, so that new fields do not change stored ids.
+    and values that a field states as left out do not appear, so that new fields do not change stored ids.
 
     Args:
         fields: the config's fields by name, as JSON values.
         options: the options that it uses, by name.
+        facts: the facts of its fields, by name.
     """
     unused = OF_SCENARIOS.difference(SCENARIOS.declaration(fields["scenario"]).fields)
-    seen = {name: value for name, value in fields.items() if value is not None and name not in unused}
-    seen = {name: value for name, value in seen.items() if name not in LEFT_OUT or value != LEFT_OUT[name]}
+    seen: dict[str, Any] = {}
+    for name, value in fields.items():
+        left_out = facts[name].left_out and value == facts[name].before
+        if value is not None and name not in unused and not left_out:
+            seen[name] = value
     for name in unused_by_stream(fields["stream"]):
         seen.pop(name, None)
     order = fields["task_order"]
@@ -48,7 +47,7 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any]) -> str:
     return _canonical(seen | effective(fields["strategy"], options, [fields[kind] for kind in USERS]))
 
 
-def without_effect(fields: Mapping[str, Any]) -> set[str]:
+def without_effect(fields: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -> set[str]:
     """Return the fields that change no number of a run with these values, for built-in strategies.
 
     `adamw` without decay is Adam, and a single epoch has no schedule and no earlier epoch to return to. A head in
@@ -64,7 +63,7 @@ def without_effect(fields: Mapping[str, Any]) -> set[str]:
     if epochs == 1 and strategy != "multitask":  # which trains as many epochs as there are tasks
         found |= {"schedule", "early_stopping"}
     if declared.own_head and fields["network"] == "linear" and not fields["lora_rank"]:
-        found |= OF_TRAINING
+        found |= {name for name, of_field in facts.items() if of_field.of_steps}
         if fields["stream"] == "online":  # it predicts batches, the first before it has a head
             found -= {"batch_size", "weight_seed"}
         if "projection_size" in declared.options:  # which is drawn with the initial weights

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.config import RunConfig
@@ -11,6 +12,7 @@ from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
 from clops_sweep.experiment.plugins.values import count_of
 
 if TYPE_CHECKING:
+    from clops_sweep.data.catalog import DataKey
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.data.scenarios import Scenario
 
@@ -21,9 +23,41 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     Raises:
         UsageError: data and scenario do not fit (see `build_scenario`), `first_tasks` is not below the number of tasks,
             the strategy does not support the scenario's outputs or its `head`, `memory_size` exceeds all training
-            instances, an option of `LIMITED` exceeds what the memory holds, `curves="test"` despite a validation set,
+            instances, an option exceeds what the memory holds, `curves="test"` despite a validation set,
             or `early_stopping` without one.
     """
+    scenario = _built(config, frames)
+    check_tasks(config, scenario)
+    return scenario
+
+
+def with_tasks(
+    configs: Iterable[RunConfig], frames: Mapping[DataKey, FrameSet]
+) -> Iterator[tuple[RunConfig, Scenario]]:
+    """Yield each config with its `scenario_of`; configs that share their tasks come one after another.
+
+    Tasks are built once for all configs that share them, and only one scenario is in memory.
+
+    Args:
+        configs: the configs.
+        frames: the frames of each `data_key`.
+
+    Raises:
+        UsageError: see `scenario_of`.
+    """
+    sharing: dict[tuple[Any, ...], list[RunConfig]] = {}
+    for config in configs:
+        key = config.data_key, config.tasks_key, config.task_order
+        sharing.setdefault(key, []).append(config)
+    for (data_key, *_), alike in sharing.items():
+        scenario = _built(alike[0], frames[data_key])
+        for config in alike:
+            check_tasks(config, scenario)
+            yield config, scenario
+
+
+def _built(config: RunConfig, frames: FrameSet) -> Scenario:
+    """Return the tasks; they depend on `data_key`, `tasks_key` and `task_order` alone."""
     from clops_sweep.data.scenarios import build_scenario
 
     taken = SCENARIOS.declaration(config.scenario).fields
@@ -45,6 +79,15 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
                 f"{several(len(scenario.tasks), 'task')}; expected fewer, or leave it out to train on all"
             )
         scenario = replace(scenario, tasks=scenario.tasks[: config.first_tasks])
+    return scenario
+
+
+def check_tasks(config: RunConfig, scenario: Scenario) -> None:
+    """Check that strategy, head, limits and evaluation of a config fit its tasks.
+
+    Raises:
+        UsageError: see `scenario_of`.
+    """
     declared = STRATEGIES.declaration(config.strategy)
     if config.head not in declared.heads:
         taken_heads = " or ".join(map(repr, declared.heads))
@@ -71,11 +114,6 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
         raise UsageError(
             f"early_stopping = {config.early_stopping}: {of} has no validation set, whose loss it watches; leave it out"
         )
-    return scenario
-
-
-LIMITED = ("memory_size", "memory_fraction", "agem_batch_size", "aser_candidates", "aser_neighbours", "aser_per_class")
-"""Options that are checked against the size of a memory, and those that it depends on."""
 
 
 def _check_limits(config: RunConfig, scenario: Scenario) -> None:

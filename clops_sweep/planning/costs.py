@@ -9,9 +9,8 @@ from math import inf
 from typing import Any, NamedTuple
 
 from clops_sweep.data.splits.fold_names import fold_of
-from clops_sweep.experiment.columns import RENAMED_VALUES
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.fields import OF_COST, facts_of
+from clops_sweep.experiment.fields import OF_COST, RENAMED_VALUES, facts_of
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore

@@ -20,8 +20,8 @@ def source_config(config: RunConfig) -> RunConfig:
     s. All seeds share its order.
     """
     order = "top" if config.storage_order == "random" else config.storage_order
-    changes = {"strategy": "clops", "task_order": "sequential", "storage_order": order, "first_tasks": None}
-    return config.replace(**changes, seed=0, weight_seed=None)
+    whole = config.replace(strategy="clops", task_order="sequential", storage_order=order, first_tasks=None)
+    return whole.replace(seed=0, weight_seed=None)
 
 
 def orders_by_difficulty(

@@ -15,7 +15,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
-from clops_sweep.experiment.tasks import LIMITED, scenario_of
+from clops_sweep.experiment.tasks import with_tasks
 from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.planning.launched import launched_spaces
 from clops_sweep.planning.plan import Plan, make_plan
@@ -113,16 +113,8 @@ class Request:
             UsageError: the data of a config are not prepared or do not fit its scenario and network.
         """
         frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
-        tasks = {
-            (
-                *(c.data_key, c.task_order, c.strategy, c.curves, c.early_stopping),
-                *(c.get(name) for name in LIMITED),
-                *c.tasks_key,
-            ): c
-            for c in configs
-        }
         for config in configs:
             check_frames(config, frames[config.data_key])
-        for config in tasks.values():
-            scenario_of(config, frames[config.data_key])
+        for _ in with_tasks(configs, frames):
+            pass  # each is checked
         return frames

@@ -73,11 +73,7 @@ def data_hashes(request: Request, space: SearchSpace) -> dict[str, str]:
         content = request.data_hash(config)
         if content is not None:
             key = config.data_key
-            more = "".join(
-                f", {name} {it}"
-                for name in ("split", "validation", "encoder")
-                if (it := getattr(key, name)) is not None
-            )
+            more = "".join(f", {name} {value}" for name, value in key.given.items())
             found[f"{key.dataset}, split {key.split_seed}, normalize {key.normalize}{more}"] = content
     return found
 

@@ -16,7 +16,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from clops_sweep.errors import DamagedStore, UsageError, several
 from clops_sweep.experiment.config import SEMANTICS_VERSION
-from clops_sweep.experiment.identity import LEFT_OUT
+from clops_sweep.experiment.fields import BEFORE
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
@@ -261,7 +261,7 @@ def check_definition(space: SearchSpace, study: optuna.Study, data_hashes: Mappi
     for name in dict.fromkeys((*then, *now)):
         if name.startswith("data.") and name not in now:
             continue  # not prepared on this machine
-        default = LEFT_OUT.get(name.removeprefix("base."))  # of a field that was added since
+        default = BEFORE.get(name.removeprefix("base."))  # of a field that was added since
         before, after = (json.dumps(it.get(name, default)) for it in (then, now))
         if before != after:
             raise UsageError(

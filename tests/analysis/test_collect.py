@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace, folds
+from clops_sweep.analysis.as_stored import stored_experiments
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import Fold
@@ -89,12 +90,27 @@ def test_every_patient_split_has_its_own_data_but_all_share_one_semantics_versio
             store, [space], data_hash=f"hash{split}", semantics_version=version, keep=keep, **sizes
         )
     (both,) = collect([space], store.read("runs").query("semantics_version == 1"))
-    assert {(e.split_seed, e.data_hash) for e in both.shown} == {(0, "hash0"), (1, "hash1")}
+    assert {(e.data.split_seed, e.data_hash) for e in both.shown} == {(0, "hash0"), (1, "hash1")}
     assert both.counts("finished").tolist() == [2, 2]
     (newest,) = collect([space], store.read("runs"))
-    assert {(e.split_seed, e.semantics_version) for e in newest.shown} == {(1, 2)}
-    assert {(e.split_seed, e.semantics_version) for e in newest.left_aside} == {(0, 1), (1, 1)}
+    assert {(e.data.split_seed, e.semantics_version) for e in newest.shown} == {(1, 2)}
+    assert {(e.data.split_seed, e.semantics_version) for e in newest.left_aside} == {(0, 1), (1, 1)}
     assert newest.counts("finished").tolist() == [1, 1]
+
+
+def test_runs_with_and_without_adapters_are_shown_together(tmp_path: Path, generated: ModuleType) -> None:
+    """Features and adapted signals of one encoder have hashes of their own."""
+    base = RunConfig(encoder="minirocket", network="linear")
+    space = SearchSpace("adapters", base, {"lora_rank": [0, 4, 8]}, seeds=range(2))
+    store = RunStore(tmp_path)
+    for adapted in (False, True):
+        configs = [it.config for it in space.requests() if (it.config.lora_rank > 0) == adapted]
+        generated.write_given_runs(store, [(it, {"auc": 0.5}) for it in configs], f"hash{adapted}")
+    (experiment,) = collect([space], store.read("runs"))
+    assert experiment.counts("finished").tolist() == [2, 2, 2]
+    assert [(it.data_hash, it.runs) for it in experiment.shown] == [("hashFalse", 2), ("hashTrue", 4)]
+    ((stored,), _) = stored_experiments(store.read("runs"))
+    assert [(it.data_hash, it.runs) for it in stored.shown] == [("hashFalse", 2), ("hashTrue", 4)]
 
 
 def test_folds_have_data_of_their_own_and_all_are_shown(tmp_path: Path, generated: ModuleType) -> None:
@@ -107,9 +123,9 @@ def test_folds_have_data_of_their_own_and_all_are_shown(tmp_path: Path, generate
     (experiment,) = collect([space], store.read("runs"))
     assert experiment.counts("finished").tolist() == [4] * 2, "folds repeat a cell, as split seeds do"
     assert experiment.replicates == ((0, 0), *((Fold(0, part, 3), 0) for part in (1, 2, 3)))
-    assert {(it.split, it.data_hash) for it in experiment.shown} == {
+    assert {(it.data.split, it.data_hash) for it in experiment.shown} == {
         *((name, f"hash{name}") for name in folds(3)),
-        ("", "hashNone"),
+        (None, "hashNone"),
     }
     assert experiment.left_aside == ()
     assert "synthetic (class_il, patient split 0, fold:2/3)" in str(experiment.shown[2])

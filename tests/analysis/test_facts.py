@@ -10,16 +10,20 @@ from typing import Any, get_args
 import pytest
 
 from clops_sweep import FloatOption, RunConfig, SearchSpace, Strategy, strategy
+from clops_sweep.analysis.as_stored import recorded_experiments
+from clops_sweep.analysis.claims.claim_runs import FinishedRuns
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.tables.best import best_configurations
 from clops_sweep.analysis.tables.strategies import compare_strategies
 from clops_sweep.errors import UsageError
+from clops_sweep.execution.display.best_cell import BestCell
 from clops_sweep.execution.display.time_left import TimeLeft
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import FACTS
-from clops_sweep.experiment.fields import equally_trained, facts_of
+from clops_sweep.experiment.fields import any_replicate, equally_trained, facts_of
 from clops_sweep.experiment.plugins.options import OPTIONS, registry_of, scalar
 from clops_sweep.experiment.plugins.registry import BUILT_IN, REGISTRIES, STRATEGIES, USERS
+from clops_sweep.experiment.spaces.claims import Claim, Contrast, Side
 from clops_sweep.planning.costs import estimate, kind_of, kind_of_row
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
@@ -75,7 +79,8 @@ def _users(name: str) -> Iterator[dict[str, Any]]:
     """Yield the settings of configs that use an option."""
     for owner in sorted(OPTIONS.owners(name)):
         kind, plugin = owner.replace("'", "").split(" ")
-        yield {"strategy": "clops", kind: plugin} if kind not in USERS else {kind: plugin}
+        settings = {kind: plugin} if kind in USERS else {"strategy": "clops", kind: plugin}
+        yield settings | ({"ewc_online": True} if name == "ewc_decay" else {})  # without effect otherwise
 
 
 def _values(name: str, config: RunConfig) -> tuple[Any, Any]:
@@ -129,6 +134,11 @@ def test_runs_that_differ_in_one_field_alone(name: str) -> None:
         assert equally_trained(other, one) == facts.equal_training
         assert (kind_of(one) == kind_of(other)) == facts.equal_cost
         assert [kind_of_row(config_row(it)) for it in (one, other)] == [kind_of(one), kind_of(other)]
+        assert (one.data_key == other.data_key) == (not facts.prepared)
+        assert (any_replicate(one) == any_replicate(other)) == facts.replicate
+        best = BestCell()
+        best.add(["a run", "another"], [one, other], {"auc": [0.5, 0.6]})
+        assert f"n = {2 if facts.replicate else 1})" in str(best)
         left = TimeLeft([one, one, other])
         left.ended([one], 10)
         left.ended([other], 30)
@@ -136,16 +146,28 @@ def test_runs_that_differ_in_one_field_alone(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_estimate_is_that_of_runs_of_equal_cost(name: str, tmp_path: Path, generated: ModuleType) -> None:
+def test_estimates_experiments_and_claims_over_stored_runs(name: str, tmp_path: Path, generated: ModuleType) -> None:
     one, other = next(_pairs(name))
+    facts = facts_of(name)
     store = RunStore(tmp_path)
     generated.write_given_runs(store, [(one, {"auc": 0.5, "seconds": 7.0})])
     finished = PlannedRun(next(iter(store.statuses())), one, "finished")
     cost = estimate([PlannedRun("0" * 24, other, "pending")], [finished], store)
-    assert (cost.known, len(cost.unknown)) == ((1, 0) if facts_of(name).equal_cost else (0, 1))
+    assert (cost.known, len(cost.unknown)) == ((1, 0) if facts.equal_cost else (0, 1))
     assert cost.hours == pytest.approx(7 / 3600 if cost.known else 0)
     to_come = estimate([PlannedRun(None, other, "pending")], [finished], store)
-    assert to_come.known == (name not in FACTS or facts_of(name).equal_cost), "a search may ask for any options"
+    assert to_come.known == (name not in FACTS or facts.equal_cost), "a search may ask for any options"
+
+    generated.write_given_runs(store, [(other, {"auc": 0.6})])
+    experiments = recorded_experiments(store.read("runs"))
+    assert sum(len(it.cells) for it in experiments) == (1 if facts.replicate else 2)
+    if name in ("strategy", "scenario", "dataset"):
+        return
+    contrast = Contrast(Side("ours", {"strategy": one.strategy}), None, "auc")
+    claim = Claim("key", "A sentence.", (contrast,), scenario=one.scenario, dataset=one.dataset)
+    ((found,),) = FinishedRuns(experiments, store).about([claim]).values()
+    pairs = found.contrasts[0].pairs
+    assert (len(pairs), max(map(len, pairs.values()))) == ((2, 1) if facts.replicate else (1, 2))
 
 
 @pytest.mark.parametrize("name", [name for name, facts in FACTS.items() if facts.decides not in ("draw", "method")])

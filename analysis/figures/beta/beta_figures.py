@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.fields import any_replicate
 from clops_sweep.store.run_store import RunStore
 
 from ...collect import Experiment
@@ -136,7 +137,7 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Sketc
     for index, cell in enumerate(experiment.cells):
         if cell.config.strategy != "clops" or not experiment.run_ids(index):
             continue
-        same = cell.config.model_copy(update={"acquisition": "random", "seed": 0, "split_seed": 0})
+        same = any_replicate(cell.config.model_copy(update={"acquisition": "random"}))
         groups.setdefault(repr(same), {})[cell.config.acquisition] = index
     compared = [group for group in groups.values() if len(group) > 1]
     # At a = 1 the whole buffer is replayed with any acquisition function.

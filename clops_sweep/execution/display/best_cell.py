@@ -8,9 +8,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from statistics import fmean
 
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.metrics import in_words
-
-_REPEATED = ("seed", "split_seed", "split")
 
 
 class BestCell:
@@ -37,7 +36,7 @@ class BestCell:
             return
         first, *_ = self._columns[next(iter(values))] = tuple(values)
         for name, config, *of_run in zip(names, configs, *values.values(), strict=False):
-            fields = (value for field, value in vars(config).items() if field not in _REPEATED)
+            fields = (value for field, value in vars(config).items() if field not in REPLICATES)
             cell = first, (*fields, *config.options.items())
             parts = re.split(", |: ", name)
             self._names[cell] = [part for part in self._names.get(cell, parts) if part in parts]

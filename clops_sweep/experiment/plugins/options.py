@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError
 
 from clops_sweep.errors import UsageError, listed, shown
-from clops_sweep.experiment.facts import stated_by, stating
+from clops_sweep.experiment.facts import FieldFacts, stated_by, stating
 from clops_sweep.experiment.plugins.values import as_bool, as_number
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def IntOption(  # noqa: N802
 
 def _stating(equal_training: bool, equal_cost: bool) -> dict[str, Any]:
     """Return the facts of an option, as `stating` does those of a field."""
-    return stating("method" if equal_training else "training", equal_cost=equal_cost)
+    return stating(FieldFacts("method" if equal_training else "training", equal_cost=equal_cost))
 
 
 def _number(kind: Any, default: Any, description: str, extra: dict[str, Any], **bounds: float | None) -> Option:
@@ -283,9 +283,6 @@ def _same(one: Option, other: Option) -> bool:
 
 
 Options = Mapping[str, Option]
-
-OF_SCENARIOS = frozenset({"task_classes", "domain", "split_within", "people_per_task", "people_order"})
-"""Config fields that a scenario may list among its options; it receives them as keyword arguments."""
 
 
 class DeclaredOptions(Mapping[str, Option]):

@@ -17,9 +17,13 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.metrics import PAPER, metric_named
 from clops_sweep.experiment.plugins import declarations
 from clops_sweep.experiment.plugins.declarations import NOTHING, Declaration, Plugin
-from clops_sweep.experiment.plugins.options import OF_SCENARIOS, OPTIONS, Option, Options, registry_of
+from clops_sweep.experiment.plugins.options import OPTIONS, Option, Options, registry_of
 
 Member = TypeVar("Member", bound=Callable[..., Any])
+
+
+OF_SCENARIOS = frozenset(name for plugin in declarations.SCENARIOS.values() for name in plugin.declaration.fields)
+"""Config fields that a scenario may list among its options; it receives them as keyword arguments."""
 
 
 class Registry(Mapping[str, Any]):

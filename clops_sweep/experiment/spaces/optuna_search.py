@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from clops_sweep.errors import UsageError, nearest, nearest_or_all, prefixed, shown
 from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, kind_of, known_key
+from clops_sweep.experiment.fields import NOT_SEARCHED
 from clops_sweep.experiment.limits import check_limits
 from clops_sweep.experiment.metrics import MEASURES, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption, distribution_of
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, length
 from clops_sweep.experiment.spaces.tuning import (
-    NOT_COMPARABLE,
     OF_A_PHASE,
     Method,
     TuneOn,
@@ -262,8 +262,8 @@ class OptunaSearch:
                 _check_scale(where, known_key(name), parameter)
             for key in sorted({key for label in self._labels(name) for key in self.settings({name: label})}):
                 known_key(key)
-                if key in NOT_COMPARABLE:
-                    raise UsageError(f"{where}: {key!r} cannot be searched over: {NOT_COMPARABLE[key]}")
+                if key in NOT_SEARCHED:
+                    raise UsageError(f"{where}: {key!r} cannot be searched over: {NOT_SEARCHED[key]}")
                 if key in seen:
                     raise UsageError(f"two parameters set {key!r}: {seen[key]!r} and {name!r}")
                 seen[key] = name

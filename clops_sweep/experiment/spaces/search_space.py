@@ -16,6 +16,7 @@ from typing import Any
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, prefixed, several, shown
 from clops_sweep.experiment.config import SEED, RunConfig, any_combination, known_key, owners
+from clops_sweep.experiment.fields import SPLIT_AXES
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS, checked
@@ -27,7 +28,6 @@ from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.tuning import (
     METHOD,
-    SPLIT_AXES,
     Method,
     TuneOn,
     fields_set,

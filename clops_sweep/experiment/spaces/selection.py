@@ -141,9 +141,7 @@ class Selection:
         if self.where is not None and requests:
             holds = Where(self.where)
             requests = [request for request in requests if holds(request.config)]
-        fields = ("dataset", "scenario", "task_order", "task_classes", "network", "leads")
-        different = {(it.space, *(getattr(it.config, name) for name in fields)): it for it in requests}
-        for request in different.values():
+        for request in requests:
             _check_declared(request.space, request.config)
         if self.given and not (requests or self.searches or self.tuned):
             raise UsageError(f"{' '.join(map(str, self.files)) or 'SPACE'}: no run is left to ask for")

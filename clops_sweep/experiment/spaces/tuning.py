@@ -8,35 +8,17 @@ from typing import Any, Literal
 
 from clops_sweep.errors import UsageError, listed, nearest, nearest_or_all, prefixed, shown
 from clops_sweep.experiment.config import SEED, RunConfig
+from clops_sweep.experiment.fields import NOT_SEARCHED, SPLIT_AXES
 from clops_sweep.experiment.limits import check_limits
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption, checked
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice
-
-SPLIT_AXES = ("split_seed", "split")
-"""Axes over patient splits."""
 
 METHOD = "method"
 """Axis of a tuned space over its methods."""
 
 LIKE = "like"
 """Key in a method's settings. It names an earlier method whose settings and tuned choice are reused."""
-
-NOT_COMPARABLE = {
-    "seed": "give seeds as seeds=...; a trial is their mean",
-    "weight_seed": "a search over it would find the luckiest initial weights",
-    "split_seed": "a search over it would find the luckiest split of the patients",
-    "split": "a search over it would find the luckiest fold of the patients",
-    "validation": "a search over it would find the luckiest validation set",
-    "dataset": "results on different data cannot be compared",
-    "scenario": "results of different scenarios cannot be compared",
-    "task_classes": "results on different tasks cannot be compared",
-    **dict.fromkeys(
-        ("domain", "split_within", "people_per_task", "people_order", "first_tasks"),
-        "results on different tasks cannot be compared",
-    ),
-}
-"""Config fields that a search must not vary, with the reason."""
 
 
 @dataclass(frozen=True)
@@ -129,10 +111,8 @@ def methods_of(methods: Mapping[str, Mapping[str, Any]], parameters: Mapping[str
             raise UsageError(f"OptunaSearch: method {shown(name)}: expected text as its name")
         found[name] = _method(f"OptunaSearch: method {name!r}", name, settings, found)
         for key in fields_set([found[name]]):
-            if key in NOT_COMPARABLE:
-                raise UsageError(
-                    f"OptunaSearch: method {name!r}: {key!r} cannot be searched over: {NOT_COMPARABLE[key]}"
-                )
+            if key in NOT_SEARCHED:
+                raise UsageError(f"OptunaSearch: method {name!r}: {key!r} cannot be searched over: {NOT_SEARCHED[key]}")
     return list(found.values())
 
 

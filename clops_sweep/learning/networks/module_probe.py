@@ -20,7 +20,7 @@ from clops_sweep.errors import UsageError, reason, user_code
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
-from clops_sweep.experiment.tasks import scenario_of
+from clops_sweep.experiment.tasks import with_tasks
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.networks.head import head_of
 from clops_sweep.learning.networks.multitask import joint_scenario
@@ -94,15 +94,11 @@ def check_networks(
         UsageError: a network cannot be trained, or not be stored; the message names the layer or parameter at fault.
     """
     own = [config for config in configs if is_tried(config)]
-    fields = ("network", "data_key", "tasks_key", "task_order", "strategy", "batch_size", "lora_rank")
-    asked = {
-        (*(getattr(config, name) for name in fields), *sorted(config.network_options.items())): config for config in own
-    }
-    for config in asked.values():
+    with_head = set[tuple[Any, ...]]()
+    for config, separate in with_tasks(own, frames):
         of_config = frames[config.data_key]
-        scenario = scenario_of(config, of_config)
-        if STRATEGIES[config.strategy].joint:
-            scenario = joint_scenario(scenario)
+        strategy = STRATEGIES[config.strategy]
+        scenario = joint_scenario(separate) if strategy.joint else separate
         name, make, shape = config.network, NETWORKS[config.network], (of_config.channels, of_config.samples)
         options = network_options(config, of_config)
         if name in NETWORKS.added or config.lora_rank:
@@ -110,10 +106,12 @@ def check_networks(
             found.check_batch(name, config.batch_size)
         if keep_models:
             check_stored(name, make, shape, scenario.outputs, options)
-        strategy = STRATEGIES[config.strategy]
-        module = made(name, make, 0, shape, scenario.outputs, options)
-        if strategy.needs_head is not None:
-            head_of(name, module, scenario.outputs, bias=strategy.needs_head == "write")
+        key = name, shape, scenario.outputs, strategy.needs_head, *sorted(options.items())
+        if key not in with_head:  # made once for all configs with such a network
+            with_head.add(key)
+            module = made(name, make, 0, shape, scenario.outputs, options)
+            if strategy.needs_head is not None:
+                head_of(name, module, scenario.outputs, bias=strategy.needs_head == "write")
 
 
 def probed(

@@ -14,8 +14,14 @@ from pydantic import AfterValidator
 
 from clops_sweep import IntOption, RunConfig, SearchSpace, acquisition_function, network, strategy
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.plugins.options import OF_SCENARIOS, FloatOption
-from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, REGISTRIES, SCENARIOS, STRATEGIES
+from clops_sweep.experiment.plugins.options import FloatOption
+from clops_sweep.experiment.plugins.registry import (
+    ACQUISITION_FUNCTIONS,
+    OF_SCENARIOS,
+    REGISTRIES,
+    SCENARIOS,
+    STRATEGIES,
+)
 from clops_sweep.learning.strategies.base import LockstepStrategy
 
 
