@@ -14,7 +14,7 @@ from clops_sweep import native
 LEAST_FLAT: Final = 10
 """Least number of samples of a flat end; a plateau of fewer samples is common."""
 LEAST_SHARE: Final = 0.01
-"""Least share of a recording that a flat end has."""
+"""Share of a recording from which an end is flat, also if it is shorter than a second."""
 MOST_LEVELS: Final = 16
 """Most values of a channel of markers."""
 _MOST_CHANGES: Final = 0.05
@@ -57,15 +57,16 @@ class Samples:
     missing: NDArray[np.bool_] | None = None
 
 
-def flat_ends(stored: NDArray[Any]) -> NDArray[np.int64]:
+def flat_ends(stored: NDArray[Any], rate: float) -> NDArray[np.int64]:
     """Return how many samples at the begin and the end [b, 2] are equal in each channel; 0 for a few, or for all.
 
     Args:
         stored: [b, channels, samples].
+        rate: samples per second.
     """
     many, _, samples = stored.shape
     ends = np.zeros((many, 2), np.int64)
-    least = max(LEAST_FLAT, int(LEAST_SHARE * samples))
+    least = max(LEAST_FLAT, int(min(LEAST_SHARE * samples, rate)))
     if samples <= least:
         return ends
     for side, values in enumerate((stored, stored[:, :, ::-1])):
@@ -128,7 +129,7 @@ def _absent(samples: Samples) -> NDArray[np.bool_] | None:
     if samples.stored.dtype.kind == "f":
         finite = np.isfinite(samples.stored)
         absent = None if finite.all() else ~finite
-    return None if absent is None else absent.any(1)
+    return None if absent is None else np.asarray(absent.any(1))
 
 
 def _scales(samples: Samples, parts: Sequence[tuple[int, int, int]], whole: bool) -> NDArray[np.float64]:

@@ -122,7 +122,7 @@ class Portion(Source):
         if self.intervals is not None:
             stretches, said = self.intervals.stretches(signal.rate, samples)
             notes += said
-        ends = flat_ends(published.stored)
+        ends = flat_ends(published.stored, published.rate)
         pieces = _pieces(signal) if common.gaps == "split" else None
         if common.trim == "flat":
             pieces = _between([(0, samples)] if pieces is None else pieces, int(ends[0, 0]), samples - int(ends[0, 1]))

@@ -16,6 +16,7 @@ from clops_sweep.regular_files import open_regular
 
 _AGAIN = "download it again"
 _FORM_BYTES: Final = 2**14
+_MOST_FORM_BYTES: Final = 2**23
 _FORM_LINES: Final = 20
 _MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 _ZEROS: Final = 0.25
@@ -49,13 +50,26 @@ def text_form(path: Path, skip_lines: int = 0, separator: str | None = None, dec
     Numbers between spaces have no other mark. Without a byte order mark, the encoding is UTF-8, or UTF-16 if every
     other byte is zero.
     """
+    size = _FORM_BYTES
+    form, is_whole = _form_of(path, size, skip_lines, separator, decimal)
+    while not is_whole and size < _MOST_FORM_BYTES and comment_lines(form.lines) == len(form.lines):
+        size *= 8  # a long header
+        form, is_whole = _form_of(path, size, skip_lines, separator, decimal)
+    return form
+
+
+def _form_of(
+    path: Path, size: int, skip_lines: int, separator: str | None, decimal: str | None
+) -> tuple[TextForm, bool]:
+    """Return the form of a text table from its first bytes, and whether they are all."""
     with open_regular(path) as binary:
-        start = binary.read(_FORM_BYTES)
+        start = binary.read(size)
     encoding = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "utf-8-sig")
     if encoding == "utf-8-sig" and (at_odd := start[1::2].count(0)) + start[::2].count(0) > _ZEROS * len(start):
         encoding = "utf-16-le" if at_odd else "utf-16-be"
     whole = start.decode(encoding, errors="replace").splitlines()
-    lines = (whole if len(start) < _FORM_BYTES else whole[:-1] or whole)[skip_lines:]
+    is_whole = len(start) < size
+    lines = (whole if is_whole else whole[:-1] or whole)[skip_lines:]
     comments = comment_lines(lines)
     table = lines[comments:] if comments < len(lines) else lines
     first = lines[: max(comments, 0) + _FORM_LINES]
@@ -63,7 +77,7 @@ def text_form(path: Path, skip_lines: int = 0, separator: str | None = None, dec
         separator, decimal = _guessed(table, decimal)
     elif decimal is None:
         decimal = "," if separator != "," and _has_decimal_commas(table, separator) else "."
-    return TextForm(encoding, separator, decimal, first)
+    return TextForm(encoding, separator, decimal, first), is_whole
 
 
 def comment_lines(lines: Sequence[str]) -> int:

@@ -415,3 +415,11 @@ def test_binary_files_are_no_text(tmp_path: Path) -> None:
 def test_names_of_one_column_in_a_comment(comment: str, name: str, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text(comment + "\n1.5\n2.5\n3.5\n")
     assert text_layout(tmp_path / "x.txt", TextOptions()).titles == [name]
+
+
+@pytest.mark.parametrize("skipped", [0, 2000])
+def test_a_header_of_many_lines(skipped: int, tmp_path: Path) -> None:
+    line = "# a line of a long header, of a recorder\n" if not skipped else "a line of a long header, of a recorder\n"
+    (tmp_path / "x.txt").write_text(line * 2000 + "ecg\tppg\n1\t2.5\n3\t4.5\n")
+    options = TextOptions(skip_lines=skipped or None)
+    np.testing.assert_array_equal(read_signal(tmp_path / "x.txt", ["ppg"], options), [[2.5, 4.5]])
