@@ -21,12 +21,16 @@ from clops_sweep.errors import UsageError, shown
 
 
 class _Row(NamedTuple):
-    """One recording: row `place` of a dataset, or a whole dataset if that is None."""
+    """One recording: row `place` of a dataset, or a whole dataset if that is None.
+
+    `is_reversed`: the axes of the dataset are in the order of MATLAB, the recordings last.
+    """
 
     name: str
     file: Path
     dataset: str
     place: int | None
+    is_reversed: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -44,9 +48,10 @@ class Hdf5Rows(Portion):
         def read(h5py: Any) -> Any:
             with h5py.File(first.file) as file:
                 data = file[first.dataset]
-                if first.place is not None:
-                    return data[first.place : first.place + len(self.rows)]
-                return np.atleast_2d(data[()])[None]
+                if first.place is None:
+                    return np.atleast_2d(data[()])[None]
+                part = slice(first.place, first.place + len(self.rows))
+                return data[..., part].transpose() if first.is_reversed else data[part]
 
         stored = opened(first.file, "HDF5 file", "h5py", "hdf5", read)
         if stored.shape[1] != len(self.gain):
@@ -78,8 +83,19 @@ class _Layout(NamedTuple):
     is_alone: bool
 
 
-def _layout_of(file: Path, signals: str, ids: str | None, channels: int) -> _Layout:
-    """Return the recordings of a file."""
+def _layout_of(file: Path, signals: str, ids: str | None, channels: int, numbered: int | None) -> _Layout:
+    """Return the recordings of a file.
+
+    Args:
+        file: the file.
+        signals: the dataset, or a pattern of datasets.
+        ids: the dataset of names; None to number the recordings.
+        channels: number of channels.
+        numbered: rows of the table, if their names are all numbers from 0; None otherwise.
+
+    Raises:
+        UsageError: the file is invalid, or has no such datasets.
+    """
 
     def read(h5py: Any) -> _Layout:
         with h5py.File(file) as opened_file:
@@ -90,7 +106,7 @@ def _layout_of(file: Path, signals: str, ids: str | None, channels: int) -> _Lay
             data = _dataset(file, opened_file, signals)
             if data.ndim < 3:
                 return _of_one(file, opened_file, data, signals, ids, channels)
-            return _of_rows(file, opened_file, data, signals, ids, channels)
+            return _of_rows(file, opened_file, data, signals, ids, channels, numbered)
 
     return cast("_Layout", opened(file, "HDF5 file", "h5py", "hdf5", read))
 
@@ -116,21 +132,28 @@ def _of_groups(file: Path, opened_file: Any, rows: list[_Row], channels: int) ->
                 f"{shorten(file)}: {row.dataset} has the shape {list(data.shape)}; expected {channels} channels and "
                 "samples"
             )
-        kinds.add(data.dtype)
+        kinds.add(_real(file, row.dataset, data.dtype))
         size = int(data.dtype.itemsize * np.prod(data.shape))
     return _Layout(rows, kinds, size, is_alone=False)
 
 
-def _of_rows(file: Path, opened_file: Any, data: Any, signals: str, ids: str | None, channels: int) -> _Layout:
-    """Return the recordings of a dataset [n, channels, samples] or [n, samples, channels]."""
-    names = range(len(data)) if ids is None else _dataset(file, opened_file, ids)[()]
-    if data.ndim != 3 or channels not in data.shape[1:] or len(data) != len(names):
+def _of_rows(
+    file: Path, opened_file: Any, data: Any, signals: str, ids: str | None, channels: int, numbered: int | None
+) -> _Layout:
+    """Return the recordings of a dataset [n, channels, samples] or [n, samples, channels], or of its reverse."""
+    names = None if ids is None else _names(file, opened_file, ids)
+    is_reversed = _is_reversed(data, channels, numbered if names is None else len(names))
+    shape = tuple(data.shape)[:: -1 if is_reversed else 1]
+    if names is None:
+        names = [str(number) for number in range(shape[0])]
+    if data.ndim != 3 or channels not in shape[1:] or shape[0] != len(names):
         raise UsageError(
             f"{shorten(file)}: {signals} has the shape {list(data.shape)}; expected {len(names):,} recordings of "
             f"{channels} channels and samples"
         )
-    rows = [_Row(checks.identifier("ids", name), file, signals, n) for n, name in enumerate(names)]
-    return _Layout(rows, {data.dtype}, int(data.dtype.itemsize * np.prod(data.shape[1:])), is_alone=False)
+    kind = _real(file, signals, data.dtype)
+    rows = [_Row(name, file, signals, place, is_reversed) for place, name in enumerate(names)]
+    return _Layout(rows, {kind}, int(kind.itemsize * np.prod(shape[1:])), is_alone=False)
 
 
 def _of_one(file: Path, opened_file: Any, data: Any, signals: str, ids: str | None, channels: int) -> _Layout:
@@ -143,15 +166,66 @@ def _of_one(file: Path, opened_file: Any, data: Any, signals: str, ids: str | No
         )
     name = file.stem
     if ids is not None:
-        given = np.ravel(_dataset(file, opened_file, ids)[()])
+        given = _names(file, opened_file, ids)
         if len(given) != 1:
             raise UsageError(
                 f"{shorten(file)}: {ids} has {len(given):,} names; expected one, as {signals} is one recording"
             )
         name = given[0]
     row = _Row(checks.identifier("ids", name), file, signals, None)
-    size = int(data.dtype.itemsize * data.size)
-    return _Layout([row], {data.dtype}, size, is_alone=ids is None)
+    kind = _real(file, signals, data.dtype)
+    return _Layout([row], {kind}, int(kind.itemsize * data.size), is_alone=ids is None)
+
+
+def _is_reversed(data: Any, channels: int, count: int | None) -> bool:
+    """Return whether the axes of a dataset are in the order of MATLAB: recordings last.
+
+    `save` of MATLAB marks what it writes. `h5write` does not: then the number of recordings tells, if it is known.
+    """
+    if data.ndim != 3:
+        return False
+    if "MATLAB_class" in data.attrs:
+        return True
+    *others, last = data.shape
+    return count is not None and last == count != others[0] and channels in others
+
+
+def _real(file: Path, name: str, kind: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type of samples; a UsageError if they are no real numbers of at most 64 bits."""
+    if kind.kind == "c" or (kind.names is not None and len(kind.names) == 2):
+        raise UsageError(f"{shorten(file)}: {name} holds complex numbers; expected real ones: save its real part")
+    if kind.kind not in "iuf" or kind.itemsize > 8:
+        raise UsageError(f"{shorten(file)}: {name} is of {kind}; expected numbers of 64 bits or less")
+    return kind
+
+
+def _names(file: Path, opened_file: Any, ids: str) -> list[str]:
+    """Return the names of recordings: numbers or text, also character arrays and cells that MATLAB wrote."""
+    data = _dataset(file, opened_file, ids)
+    written_by = data.attrs.get("MATLAB_class", b"")
+    values = data[()]
+    if written_by == b"char":
+        return [checks.identifier("ids", _text(codes)) for codes in np.atleast_2d(values).transpose()]
+    if written_by == b"cell":
+        cells = [opened_file[reference] for reference in np.ravel(values)]
+        if any(cell.attrs.get("MATLAB_class") not in (b"char", b"double") for cell in cells):
+            raise UsageError(f"{shorten(file)}: {ids} has cells of another kind than char; expected names or numbers")
+        return [
+            checks.identifier("ids", _text(cell[()]) if cell.attrs["MATLAB_class"] == b"char" else np.ravel(cell)[0])
+            for cell in cells
+        ]
+    if written_by == b"string":
+        raise UsageError(f"{shorten(file)}: {ids} is a string array of MATLAB; save it as cellstr({ids})")
+    if np.ndim(values) != 1 and max(np.shape(values), default=1) != np.size(values):
+        raise UsageError(
+            f"{shorten(file)}: {ids} has the shape {list(np.shape(values))}; expected a name for each recording"
+        )
+    return [checks.identifier("ids", name) for name in np.ravel(values)]
+
+
+def _text(codes: Any) -> str:
+    """Return the text of a character array of MATLAB."""
+    return "".join(map(chr, np.ravel(codes)))
 
 
 def _known_rows(
@@ -199,13 +273,20 @@ def hdf5_rows(
 ) -> tuple[Common, list[Hdf5Rows], Columns]:
     """Return values common to the recordings, and the recordings; see `Recordings.from_hdf5`."""
     place = Path(folder)
+    if place.is_file():
+        raise UsageError(
+            f"{shorten(place)}: is a file where a folder is expected; give from_hdf5(folder, {shown(place.name)}, ...) "
+            'for this file, or from_hdf5(folder, "*.hdf5", ...) for all files of its folder'
+        )
     _, listed = read_rows(place, table, fields, separator)
     files = sorted(visible(place.glob(pattern), place), key=lambda file: natural(str(file)))
     if not files:
         raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
     names, labels = checks.names("channels", channels), Labels(classes, separator, [row["label"] for row in listed])
     gains = checks.gains(gain, len(names))
-    layouts = [_layout_of(file, signals, ids, len(names)) for file in files]
+    given = {row["name"] for row in listed}
+    numbered = len(given) if given == {str(number) for number in range(len(given))} else None
+    layouts = [_layout_of(file, signals, ids, len(names), numbered) for file in files]
     known = _known_rows(listed, layouts, place)
     there = [row for layout in layouts for row in layout.rows]
     used = [
