@@ -36,6 +36,44 @@ SPACE = SearchSpace(
 '''
 """A search-space file that needs no data."""
 
+FIRST_METHOD = '''"""A custom method beside fine-tuning, on synthetic ECG. Takes a minute."""
+
+from clops_sweep import FloatOption, RunConfig, SearchSpace, Strategy, strategy
+
+OPTIONS = {
+    "my_strength": FloatOption(
+        0.1,
+        ge=0,
+        # Two facts. Without the first, reports do not compare methods that share the option and differ in its value.
+        # Without the second, `clops-sweep plan` does not estimate runs from those with another value.
+        equal_training=True,  # it belongs to the method, as the strength of a penalty does
+        equal_cost=True,  # a run takes as long with any value
+        description="weight of the squared distance to the parameters before the task",
+    ),
+}
+
+
+@strategy("my_method", options=OPTIONS)
+class MyMethod(Strategy):
+    def begin_task(self, task):
+        self.before = self.parameters.detach().clone() if task else None
+
+    def loss(self, batch):
+        loss = self.criterion(self.model(batch.x), batch.y)
+        if self.before is not None:
+            loss = loss + self.options.my_strength * (self.parameters - self.before).square().sum()
+        return loss
+
+
+SPACE = SearchSpace(
+    name="my_method",
+    base=RunConfig(scenario="class_il", dataset="synthetic", epochs_per_task=4),
+    axes={"strategy": ["my_method", "finetune"]},
+    seeds=range(2),
+)
+'''
+"""A search-space file with a custom method and its option."""
+
 
 _RECIPES = {
     "slurm": ("slurm.sh", "sbatch"),
@@ -50,6 +88,7 @@ _RECIPES = {
 @click.option(
     "--from", "source", metavar="NAME", help="Copy a search space of the package, such as class_il_grid or paper."
 )
+@click.option("--method", is_flag=True, help="Write a search space with a custom method instead.")
 @click.option("--slurm", is_flag=True, help="Write a Slurm job instead: a Ray cluster on several nodes.")
 @click.option("--slurm-array", is_flag=True, help="Write a Slurm job array instead: one shard per task, without Ray.")
 @click.option("--kuberay", is_flag=True, help="Write a RayJob for Kubernetes with the KubeRay operator instead.")
@@ -60,6 +99,7 @@ _RECIPES = {
 def new(
     name: Path,
     source: str | None,
+    method: bool,
     slurm: bool,
     slurm_array: bool,
     kuberay: bool,
@@ -70,16 +110,21 @@ def new(
 ) -> None:
     """Write a first search-space file, or a job script for a cluster.
 
-    The search space is a small example with comments or, with --from, a copy of one of the package.
+    The search space is a small example with comments, one with a custom method (--method) or, with --from, a copy of
+    one of the package.
     """
     flags = {"slurm": slurm, "slurm_array": slurm_array, "kuberay": kuberay}
     recipe = _recipe([flag for flag, given in flags.items() if given], source, space, limit, shards)
+    if method and (recipe is not None or source is not None):
+        raise click.UsageError("--method goes with neither --from nor a job; expected it alone")
     with one_sentence(name):
         _check(name, recipe)
         if recipe is not None:
             content = _filled_in(recipe, space, limit, shards)
+        elif source is not None:
+            content = _shipped(source)
         else:
-            content = FIRST_SPACE.encode() if source is None else _shipped(source)
+            content = (FIRST_METHOD if method else FIRST_SPACE).encode()
         _write(name, content)
     command = shlex.join([*(_RECIPES[recipe][1].split() if recipe else ["clops-sweep"]), str(name)])
     if as_json:

@@ -14,6 +14,7 @@ from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from clops_sweep import RunConfig
+from clops_sweep.experiment.fields import facts_of
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
     OPTIONS,
@@ -84,6 +85,16 @@ A field or option is a keyword of `RunConfig`, an axis of a search space, a valu
 `--where`, and a column of `runs`. A field without a default here takes the value of the CLOPS paper
 for the data set and scenario. [Training](../training.md) and [Options](../own_method.md#options)
 have examples.
+
+Each states what it decides, and whether it changes the cost:
+
+| decides | of two runs that differ in it |
+| --- | --- |
+| data, tasks, training | reports do not compare their methods |
+| method | it is a part of the methods that reports compare |
+| draw | `seed`, `split_seed` and `split` repeat a configuration; `weight_seed` draws other weights |
+| evaluation | only what is measured differs |
+| cost: yes | `plan` does not estimate the time of one from that of the other |
 """
 
 NUMBERS = {int: "whole number", float: "number"}
@@ -114,6 +125,12 @@ def default_of(value: Any) -> str:
     if value is None or callable(value) or repr(value).startswith("PydanticUndefined"):
         return ""
     return f"`{str(value).lower() if isinstance(value, bool) else f'{value:g}' if isinstance(value, float) else value}`"
+
+
+def facts_in_words(name: str) -> tuple[str, str]:
+    """Describe what a field or option decides, and whether it changes the cost."""
+    facts = facts_of(name)
+    return facts.decides, "" if facts.equal_cost else "yes"
 
 
 def users_of(name: str) -> str:
@@ -157,6 +174,7 @@ def page() -> str:
             f"`{name}`",
             default_of(field.default),
             values_of(field.annotation, field.metadata),
+            *facts_in_words(name),
             in_page(field.description or ""),
         )
         for name, field in RunConfig.model_fields.items()
@@ -167,13 +185,14 @@ def page() -> str:
             default_of(it.default),
             values_of(it.annotation, it.metadata),
             users_of(name),
+            *facts_in_words(name),
             in_page(it.description),
         )
         for name, it in sorted(OPTIONS.items())
         if name in BUILT_IN
     )
-    parts = [TEXT, "## Fields\n", table("field, default, values, meaning", fields)]
-    parts += ["## Built-in options\n", table("option, default, values, used by, meaning", options)]
+    parts = [TEXT, "## Fields\n", table("field, default, values, decides, cost, meaning", fields)]
+    parts += ["## Built-in options\n", table("option, default, values, used by, decides, cost, meaning", options)]
     for kind, title in KINDS.items():
         registry = REGISTRIES[kind]
         members = [

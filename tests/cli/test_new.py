@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from clops_sweep import ContinualRun
+from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.experiment.fields import facts_of
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces, shipped_spaces
+from clops_sweep.testing.watch import result_difference
 from tests.conftest import Command
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +44,31 @@ def test_the_first_space_is_planned_by_the_command_that_it_is_said_to_be_run_wit
     planned = clops_sweep(*shlex.split(command)[1:], "--dry-run")
     assert (planned.returncode, planned.stderr) == (0, "")
     assert planned.stdout.startswith("8 runs asked for, 0 finished, 8 pending, 0 failed\n")
+
+
+def test_a_file_with_a_method_states_the_facts_of_its_option_and_trains(
+    new: Command, tmp_path: Path, prepared_root: Path
+) -> None:
+    assert new("method.py", "--method").returncode == 0
+    try:
+        (space,) = load_spaces(tmp_path / "method.py")
+        facts = facts_of("my_strength")
+        assert (facts.equal_training, facts.equal_cost) == (True, True)
+        config, *_ = (it.config for it in space.requests())
+        short = config.replace(epochs_per_task=1, first_tasks=2)
+        frames = open_frames("synthetic", prepared_root=prepared_root)
+        plain = short.replace(my_strength=0.0)
+        trained, without = (ContinualRun(it, frames).run() for it in (short, plain))
+        assert result_difference(trained, without, ignore=["run_id", "my_strength"]) is not None
+    finally:
+        STRATEGIES.forget("my_method")
+
+
+@pytest.mark.parametrize("others", [["--from", "class_il_grid"], ["--slurm"]])
+def test_a_method_goes_with_nothing_else(new: Command, others: list[str]) -> None:
+    done = new("method.py", "--method", *others)
+    assert done.returncode == 2
+    assert "--method goes with neither --from nor a job; expected it alone" in done.stderr
 
 
 @pytest.mark.parametrize(
