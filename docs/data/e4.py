@@ -8,12 +8,16 @@ from clops_sweep import Recording, Recordings, RunConfig, SearchSpace, dataset
 
 
 def session(path):
-    signal, rates = [], []
+    signal, starts, rates = [], [], []
     with zipfile.ZipFile(path) as file:
         for sensor in ("BVP", "EDA", "TEMP", "ACC"):
-            _, rate, *samples = np.loadtxt(file.open(f"{sensor}.csv"), delimiter=",", ndmin=2)  # start, rate, samples
+            start, rate, *samples = np.loadtxt(file.open(f"{sensor}.csv"), delimiter=",", ndmin=2)
             signal += list(np.transpose(samples))
+            starts += list(start)
             rates += list(rate)
+    begin = max(starts)  # of the sensor that starts last
+    channels = zip(signal, starts, rates, strict=True)
+    signal = [samples[round((begin - start) * rate) :] for samples, start, rate in channels]
     return Recording(signal, sampling_rate=rates, channels=("BVP", "EDA", "TEMP", "x", "y", "z"),
                      units=("nW", "uS", "degC", "g", "g", "g"), gain=(1, 1, 1, 1 / 64, 1 / 64, 1 / 64))  # fmt: skip
 

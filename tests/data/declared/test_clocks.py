@@ -235,6 +235,47 @@ def test_dates_of_a_table_count_from_the_header_of_the_recording(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
+    ("time", "sentence"),
+    [
+        ("2020-01-01 22:00:00", None),
+        ("2020-01-01", None),
+        ("2020-01-01 21:00:00", "time: the recording starts 3,600 s after the time that the table says"),
+        ("2020-01-02", "time: the recording starts 7,200 s before the time that the table says"),
+    ],
+)
+def test_the_time_of_a_table_and_the_header_of_the_recording_agree(
+    time: str, sentence: str | None, tmp_path: Path
+) -> None:
+    _arrays(tmp_path, "night,onset,off,stage,begin", [
+        f"2020-01-01 22:00:30,2020-01-01 22:01:30,W,{time}", f"2020-01-01 22:01:30,2020-01-01 22:03:00,N2,{time}",
+    ])  # fmt: skip
+    for number in range(6):
+        _edf(tmp_path / f"nights/n{number}.edf", TEN)
+    body = TABLE.format(kind="edf", more="read=from_edf, classes=('W', 'N2'), end='off', time='begin'")
+    if sentence is None:
+        assert frames_of(tmp_path, body).labels.tolist() == [0, 0, 1, 1, 1] * 6
+    else:
+        with pytest.raises(UsageError, match=sentence):
+            frames_of(tmp_path, body)
+
+
+def test_dates_of_intervals_count_from_the_first_timestamp(tmp_path: Path) -> None:
+    body = """
+@dataset("own", classes=("W", "N2"), channels=("c",), units="mV", sampling_rate=10, window_seconds=3)
+def own(data_root):
+    for number in range(6):
+        signal = np.r_[np.zeros(90), np.ones(120)] + np.random.default_rng(number).normal(0, 0.1, 210)
+        start = np.datetime64("2020-01-01T22:00:00.500", "ms")
+        at = start + np.arange(210) * np.timedelta64(100, "ms")
+        stages = [(start, start + np.timedelta64(9, "s"), "W"), (start + np.timedelta64(9, "s"), at[-1], "N2")]
+        yield Recording(signal, patient=number, timestamps=at, intervals=stages)
+"""
+    frames = frames_of(tmp_path, body)
+    assert frames.labels.tolist() == [0, 0, 0, 1, 1, 1] * 6
+    np.testing.assert_allclose(frames.signal(slice(None)).mean(-1).ravel(), frames.labels, atol=0.2)
+
+
+@pytest.mark.parametrize(
     ("classes", "labels", "sentence"),
     [
         ("('W', 'N2')", "01", "label: the table has the whole numbers 0, 1 and classes has names; give the name of"),

@@ -8,13 +8,13 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import cloudpickle
 import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.clocks import Moment
+from clops_sweep.data.declared.clocks import DAY, Moment, side
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.label_table import Labels, first_readable, positions
 from clops_sweep.data.declared.markers import left_out_note
@@ -24,6 +24,9 @@ from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.records import Common, Frames, Source
 from clops_sweep.errors import UsageError, one_line, prefixed, shown, user_code
+
+_SAME_START: Final = 1.0
+"""Seconds by which a table, which may have whole seconds, and a recording may differ in its start."""
 
 
 class Shipped:
@@ -139,6 +142,14 @@ def _from_start(intervals: Intervals, begin: Moment | None) -> Intervals:
         return intervals
     if begin.zoned:
         raise UsageError("start: has no time zone, and the start of the recording has one; expected both alike")
+    if intervals.begin is not None:
+        apart = begin.seconds - intervals.begin
+        is_its_day = intervals.begin % DAY == 0 and 0 <= apart < DAY  # a date without a time of day
+        if abs(apart) > _SAME_START and not is_its_day:
+            raise UsageError(
+                f"time: the recording starts {abs(apart):,.10g} s {side(apart)} the time that the table says; correct "
+                "one of them, or leave time out"
+            )
     return replace(intervals, begin=begin.seconds)
 
 
