@@ -95,6 +95,7 @@ class Experiment:
         shown: the editions that the runs were taken from, one per data set and scenario.
         left_aside: editions with runs of this space that are not shown.
         chosen: metrics to use instead of the headline metrics of its scenarios.
+        is_tuning: whether its runs only chose configurations, which other runs report; it competes with no other.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Experiment:
     shown: tuple[Edition, ...] = ()
     left_aside: tuple[Edition, ...] = ()
     chosen: tuple[str, ...] = ()
+    is_tuning: bool = False
 
     @cached_property
     def headline(self) -> tuple[str, ...]:

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from clops_sweep.experiment.columns import CONFIG
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
-from clops_sweep.search.records import StudyRecord, TrialRecord
+from clops_sweep.search.records import StudyRecord, TrialRecord, studies_of
 from clops_sweep.store.run_store import RunStore
 
 from .as_stored import stored_value
@@ -62,8 +63,28 @@ def collect_with_searches(
         from clops_sweep.search.study import read_study  # importing Optuna is slow
 
         study = read_study(space, store)
-        found.append((search_experiment(study or StudyRecord(space.name, space.search.objectives, ()), rows), study))
+        record = study or StudyRecord(space.name, space.search.objectives, (), is_phase=space.is_phase)
+        found.append((search_experiment(record, rows), study))
     return found
+
+
+def tuning_experiments(store: RunStore, runs: pd.DataFrame) -> list[Experiment]:
+    """Return the trials of every search of a store that only chooses configurations, without its search space.
+
+    Args:
+        store: the store.
+        runs: its table `runs`.
+
+    Raises:
+        UsageError: the file of the studies is damaged.
+    """
+    if studies_of(store) is None:
+        return []
+    from clops_sweep.search.study import recorded_studies  # importing Optuna is slow
+
+    rows = runs.set_index("run_id", drop=False)
+    found = [search_experiment(record, rows) for record in recorded_studies(store) if record.is_phase]
+    return [experiment for experiment in found if experiment.cells]
 
 
 def search_experiment(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
@@ -82,7 +103,7 @@ def search_experiment(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
         for run_id in trial.run_ids:
             if run_id in rows.index:
                 row = rows.loc[run_id]
-                fields = {name: stored_value(row[name]) for name in RunConfig.model_fields}
+                fields = {name: _of_field(name, row[name]) for name in RunConfig.model_fields}
                 options = {name: stored_value(row[name]) for name in OPTIONS if name in row}
                 fields |= {name: value for name, value in options.items() if value is not None}
                 config = RunConfig.model_construct(None, **fields)  # as stored
@@ -93,7 +114,12 @@ def search_experiment(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
         numbers = all(isinstance(label, int | float) for label in labels.values())
         axes[name] = tuple(sorted(labels.values(), key=None if numbers else str))
     cells, frame = frame_of_runs(axes, list(requests.values()), list(requests), rows)
-    return Experiment(record.name, axes, cells, frame, _editions(frame))
+    return Experiment(record.name, axes, cells, frame, _editions(frame), is_tuning=record.is_phase)
+
+
+def _of_field(name: str, stored: Any) -> Any:
+    value = stored_value(stored)
+    return int(value) if CONFIG.get(name) is int and value is not None else value  # pandas has whole numbers as floats
 
 
 def best_trials(record: StudyRecord, experiment: Experiment) -> BestTrials:

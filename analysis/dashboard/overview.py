@@ -23,7 +23,8 @@ from .snapshot import Snapshot
 class Progress:
     """Progress of one experiment. `ended` is the end of its last run in seconds since 1970, NaN before.
 
-    `running` runs are not finished yet and not `missing`.
+    `running` runs are not finished yet and not `missing`. An experiment that only chooses configurations
+    (`is_tuning`) has no best one: its scores are no results.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Progress:
     missing: int
     ended: float
     best: Best | None
+    is_tuning: bool = False
 
     @property
     def total(self) -> int:
@@ -136,4 +138,5 @@ def _progress(experiment: Experiment, running: frozenset[str]) -> Progress:
     ended = ended[np.isfinite(ended)]
     finished, failed, now, missing = (int(found.get(it, 0)) for it in ("finished", "failed", "running", "missing"))
     last = float(ended.max()) if ended.size else np.nan
-    return Progress(experiment.name, finished, failed, now, missing, last, best(experiment))
+    shown = None if experiment.is_tuning else best(experiment)
+    return Progress(experiment.name, finished, failed, now, missing, last, shown, experiment.is_tuning)

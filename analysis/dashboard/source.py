@@ -15,7 +15,7 @@ from ..as_stored import data_keys, recorded_experiments
 from ..collect import Experiment, requested_ids
 from ..figures.frames import Frames
 from ..report.planned import Found
-from ..search_trials import collect_with_searches
+from ..search_trials import collect_with_searches, tuning_experiments
 
 
 class StoreSource:
@@ -48,8 +48,11 @@ class StoreSource:
         collected = collect_with_searches(spaces, self._store, runs=runs)
         found: list[Found] = [(it, space, study) for space, (it, study) in zip(spaces, collected, strict=True)]
         if self._whole:
-            rest = runs[~runs["run_id"].isin(requested_ids(spaces, runs))]
-            found += [(it, None, None) for it in recorded_experiments(rest, beside=bool(spaces))]
+            tuning = tuning_experiments(self._store, runs)
+            of_tuning = {run_id for it in tuning for run_id in it.runs["run_id"]}
+            rest = runs[~runs["run_id"].isin(of_tuning | requested_ids(spaces, runs))]
+            others = [*recorded_experiments(rest, beside=bool(spaces)), *tuning]
+            found += [(it, None, None) for it in others]
         return found
 
     def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:

@@ -52,9 +52,17 @@ class PlannedSection:
 def planned_sections(
     found: Sequence[Found], store: RunStore, axes: tuple[str, str] | None = None, frames: Sequence[Frames] = ()
 ) -> list[PlannedSection]:
-    """Return a section for each experiment; nothing is drawn and, apart from `found`, nothing is read."""
+    """Return a section for each experiment; nothing is drawn and, apart from `found`, nothing is read.
+
+    Experiments that only chose configurations follow the others.
+    """
     titles = TaskTitles(frames)
-    grids = [experiment for experiment, space, _ in found if space is None or space.search is None]
+    found = sorted(found, key=lambda it: it[0].is_tuning)  # results first, in the order of the file
+    grids = [
+        experiment
+        for experiment, space, _ in found
+        if not experiment.is_tuning and (space is None or space.search is None)
+    ]
     referenced = {id(it): tuple(_references(it, grids)) for it in grids}
     shown_elsewhere = {id(r.experiment) for references in referenced.values() for r in references}
     sections = []

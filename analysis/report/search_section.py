@@ -28,7 +28,7 @@ from ..formats import plural
 from ..metrics import metric_named, words
 from ..search_trials import BestTrials, best_trials, best_trials_text
 from .page import LinkedTable, RunEntry, RunList, Section
-from .sections import SectionFiles
+from .sections import SectionFiles, tuning_notice
 
 MOST_CURVES = 4
 
@@ -65,7 +65,7 @@ def build_search_section(
         prefix,
         space.name,
         _progress(space, record),
-        (*_notices(record), *failure_notices(experiment.runs)),
+        (*tuning_notice(experiment), *_notices(record), *failure_notices(experiment.runs)),
         tuple(pictures),
         tuple(tables),
         tuple(more_pictures),

@@ -247,7 +247,14 @@ def _published_notes(published: ResultTable) -> Iterator[str]:
         yield f"These settings differ from the paper's, so the values may differ: {'; '.join(settings)}."
 
 
+def tuning_notice(experiment: Experiment) -> Iterator[str]:
+    """Yield a sentence on runs that are no results, if the experiment has only such runs."""
+    if experiment.is_tuning:
+        yield "Tuning trials: they choose a configuration and are no results. Other sections rank the reported runs."
+
+
 def _notices(experiment: Experiment) -> Iterator[str]:
+    yield from tuning_notice(experiment)
     if not experiment.counts("finished").any():
         yield "No run of this search space is finished yet."
     for edition in experiment.left_aside:

@@ -119,7 +119,7 @@ def write_report(
     planned = planned_sections([*found, *((it, None, None) for it in stored)], store, axes, frames)
     shown = [it.experiment for it in planned]
     written = [it for it, space, _ in found if space is not None and space.search is None]
-    grids = [*written, *stored]
+    grids = [*written, *(it for it in stored if not it.is_tuning)]
     files = SectionFiles(journal)
     sections = [it.draw(files) for it in planned if not it.alone]
     compared = strategies_section(grids, [section.anchor for section in sections], files)
@@ -128,11 +128,15 @@ def write_report(
         sections.append(compared)
     if tuned:
         sections.append(_tuning_section(tuned, [section.anchor for section in sections], files))
-    decided = verdicts(written if claims else [*written, *experiments], store, frames, claims)
+    results = [it for it in experiments if not it.is_tuning]
+    decided = verdicts(written if claims else [*written, *results], store, frames, claims)
     decided = [it for it in decided if claims or it.dataset not in DATASETS.added]
     claimed = claims_section(decided, sections, files, seal if claims else "")
     others = [*grids, *_fine_tuning(runs, shown)]
-    best, lead = _best([it for it in planned if not it.alone], others, files, more_seeds)
+    competing = [it for it in planned if not it.alone and not it.experiment.is_tuning]
+    best, lead = _best(competing, others, files, more_seeds)
+    if not competing:
+        lead = "No result yet: the reported runs wait for the choices of the tuning."
     methods = [*_metrics(shown), *provenance(shown)]
     page = render_page(
         *(title, f"{lead} {_lead(shown)}".strip(), best, sections, methods, claimed),
@@ -211,11 +215,14 @@ def _best(
 
 
 def _fine_tuning(runs: pd.DataFrame, experiments: Sequence[Experiment]) -> list[Experiment]:
-    """Return the fine-tuning runs of the store on the data shown, from any search space."""
+    """Return the fine-tuning runs of the store on the data shown, from any search space but not from tuning alone."""
     if runs.empty:
         return []
     hashes = {edition.data_hash for it in experiments for edition in it.shown}
-    return stored_experiments(runs[(runs["strategy"] == "finetune") & runs["data_hash"].isin(hashes)])[0]
+    tuning = {run_id for it in experiments if it.is_tuning for run_id in it.runs["run_id"]}
+    reported = {run_id for it in experiments if not it.is_tuning for run_id in it.runs["run_id"]}
+    of_data = (runs["strategy"] == "finetune") & runs["data_hash"].isin(hashes)
+    return stored_experiments(runs[of_data & ~runs["run_id"].isin(tuning - reported)])[0]
 
 
 def _lead(experiments: Sequence[Experiment]) -> str:

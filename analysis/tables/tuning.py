@@ -13,8 +13,9 @@ from scipy.special import stdtr, stdtrit
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.fields import OF_TASKS
+from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.spaces.search_space import SearchSpace
-from clops_sweep.experiment.spaces.tuning import METHOD
+from clops_sweep.experiment.spaces.tuning import METHOD, TuneOn
 from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import Tuned, configs_of, tasks_of
 
@@ -63,9 +64,12 @@ class TunedMethod:
         test: the reported column, computed on the test set.
         while_tuning: mean and standard deviation of `measure` over the tuning runs of the chosen configuration.
         reported: mean and standard deviation of `test` over the reported runs.
-        optimism: score while tuning minus reported score, over patient splits (positive: tuning was too optimistic).
+        same_tasks: mean and standard deviation of `test` over the reported runs on the tasks that tuning had, after
+            training on these alone; without values if they cannot be compared (see `on_tasks_of_tuning`).
+        optimism: score while tuning minus `same_tasks`, over patient splits (positive: tuning was too optimistic).
             Paired if every reported split was also tuned on. Otherwise the variance of the score while tuning is the
             variance over splits of the reported runs' validation scores, divided by the number of tuning splits.
+        first_tasks: number of tasks while tuning; None for all.
         seen: share of the reported test people who were validation people while tuning, averaged over the reported
             splits; NaN if the data are not prepared.
     """
@@ -81,7 +85,9 @@ class TunedMethod:
     test: str
     while_tuning: Estimate
     reported: Estimate
+    same_tasks: Estimate
     optimism: PairedDifference
+    first_tasks: int | None = None
     seen: float = np.nan
 
 
@@ -111,32 +117,69 @@ def _rows(it: Tuned, asked: Request) -> Iterator[TunedMethod]:
         reported, tuning, cost = (
             runs[runs["run_id"].isin(of)] for of in (ids[choice.method], choice.best, choice.run_ids)
         )
+        tune_on = getattr(it.space.search, "tune_on", "same")
+        first_tasks = tune_on.tasks if isinstance(tune_on, TuneOn) else None
+        r_matrix = asked.store.read("r_matrix", list(reported["run_id"])) if first_tasks else pd.DataFrame()
+        compared = on_tasks_of_tuning(tuning, reported, r_matrix, measure)
         yield TunedMethod(
-            it.space.name,
-            str(getattr(it.space.search, "tune_on", "same")),
-            choice.method,
-            None if choice.chosen is None else choice.words,
-            choice.trials,
-            len(cost),
-            float(cost["seconds"].sum()),
-            measure,
-            test,
-            estimate(tuning[measure]),
-            estimate(reported[test]),
-            optimism_of(tuning, reported, measure, test, 1 if direction == "maximize" else -1),
-            seen if choice.words else 0.0,
+            space=it.space.name,
+            tune_on=str(tune_on),
+            method=choice.method,
+            chosen=None if choice.chosen is None else choice.words,
+            trials=choice.trials,
+            runs=len(cost),
+            seconds=float(cost["seconds"].sum()),
+            measure=measure,
+            test=test,
+            while_tuning=estimate(tuning[measure]),
+            reported=estimate(reported[test]),
+            same_tasks=estimate(compared[test]),
+            optimism=optimism_of(tuning, compared, measure, test, 1 if direction == "maximize" else -1),
+            first_tasks=first_tasks,
+            seen=seen if choice.words else 0.0,
         )
 
 
-def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test: str, sign: int) -> PairedDifference:
-    """Return the score while tuning minus the reported score, with the variance of both.
+def on_tasks_of_tuning(
+    tuning: pd.DataFrame, reported: pd.DataFrame, r_matrix: pd.DataFrame, measure: str
+) -> pd.DataFrame:
+    """Return the reported runs with their scores on the tasks of tuning, after training on these tasks alone.
 
-    Validation and test people of a split are drawn alike. So what people add cancels on average over splits, and the
-    splits are independent: rho = 0, unless tuning had other tasks.
+    A run on the first k tasks is the beginning of a run on all tasks: its score is the mean over j <= k of R[k][j].
+    There are no rows if the data differ, if the measure is no mean over R, or if a run has no R[k] (joint training).
 
     Args:
         tuning: rows of `runs` of the chosen configuration while tuning.
         reported: rows of the reported runs.
+        r_matrix: their rows of `r_matrix`; needed if tuning had fewer tasks.
+        measure: the column that tuning optimises.
+    """
+    none = reported.iloc[:0]
+    if not len(tuning) or not len(reported):
+        return none
+    other = [name for name in OF_TASKS if name in tuning and str(tuning[name].iloc[0]) != str(reported[name].iloc[0])]
+    if not other:
+        return reported
+    if other != ["first_tasks"] or measure not in MEASURES:
+        return none
+    tasks = tuning["first_tasks"].iloc[0]
+    stage = r_matrix[(r_matrix["trained_on"] == tasks) & r_matrix["evaluated_on"].between(1, tasks)]
+    compared = reported.copy()
+    for split, column in (("validation", measure), ("test", f"test_{measure}")):
+        of_run = stage[stage["split"] == split].groupby("run_id")[measure].mean()
+        compared[column] = compared["run_id"].map(of_run)
+    return compared if compared[f"test_{measure}"].notna().all() else none
+
+
+def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test: str, sign: int) -> PairedDifference:
+    """Return the score while tuning minus the reported score on the same tasks, with the variance of both.
+
+    Validation and test people of a split are drawn alike. So what people add cancels on average over splits, and the
+    splits are independent: rho = 0.
+
+    Args:
+        tuning: rows of `runs` of the chosen configuration while tuning.
+        reported: rows of the reported runs, as `on_tasks_of_tuning` returns them.
         measure: the column that tuning optimises.
         test: the reported column.
         sign: 1 if larger is better, else -1.
@@ -145,20 +188,16 @@ def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test
         return PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)
     then, now, scores = (_by_replicate(*it) for it in ((tuning, measure), (reported, test), (reported, measure)))
     replicates = ordered(now)
-    units = units_of(replicates, partitions(reported), test)
-    alike = {name: str(tuning[name].iloc[0]) == str(reported[name].iloc[0]) for name in OF_TASKS if name in tuning}
-    same_tasks = all(alike.values())
-    if same_tasks:
-        units = replace(units, overlap=0.0)
+    units = replace(units_of(replicates, partitions(reported), test), overlap=0.0)
     of_splits = {split: float(np.mean([it for (of, _), it in then.items() if of == split])) for split, _ in then}
-    paired = alike.get("dataset", True) and all(split in of_splits for split, _ in replicates)
+    paired = all(split in of_splits for split, _ in replicates)
     constant = float(np.mean(list(of_splits.values())))
     ours = np.array([then.get(it, of_splits[it[0]]) if paired else constant for it in replicates])
     each = _of_units(sign * (ours - np.array([now[it] for it in replicates])), units)
     n, obstacle = len(each), units.obstacle
     variances = [float(standard_error(each, units.overlap)) ** 2]
     if not paired and not obstacle:
-        if same_tasks and units.kind != "seeds":  # as variable as the scores of the reported runs on validation people
+        if units.kind != "seeds":  # as variable as the scores of the reported runs on validation people
             of_scores = _of_units(np.array([scores[it] for it in replicates]), units)
             variances.append(float(np.var(of_scores, ddof=1)) / len(of_splits))
         else:
@@ -204,16 +243,26 @@ def tuning_in_words(row: TunedMethod) -> str:
     if row.reported.n:
         parts.append(f"{row.test} {number(row.reported.mean)} reported (n = {row.reported.n})")
     if row.optimism.n:
-        parts.append(f"optimism {with_interval(row.optimism.mean, row.optimism.low, row.optimism.high)}")
+        optimism = with_interval(row.optimism.mean, row.optimism.low, row.optimism.high)
+        tasks = " on the tasks of tuning" if row.first_tasks else ""
+        parts.append(f"optimism {optimism}{tasks}")
     return name + ", ".join(parts)
 
 
 def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
     """Return the methods of one tuned space as a table."""
     measure, test = (metric_named(column).plain for column in (rows[0].measure, rows[0].test))
+    tasks = rows[0].first_tasks
+    other_tasks = [f"{test}, tasks of tuning"] if tasks else []
+    notes_on_tasks = [
+        f"{name}: of the reported runs after their first {plural(tasks, 'task')}, on which tuning took place. The "
+        "reported score is about all tasks and includes their difficulty and forgetting."
+        for name in other_tasks
+        if tasks
+    ]
     header = (
         *("method", "chosen", "trials", "runs", "compute"),
-        *(f"{measure} while tuning", f"{test} reported", "n", "optimism", "test people seen"),
+        *(f"{measure} while tuning", f"{test} reported", "n", *other_tasks, "optimism", "test people seen"),
     )
     cells = tuple(
         (
@@ -223,6 +272,7 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
             TextCell(duration(row.seconds) if row.runs else DASH, row.seconds),
             *(TextCell(plus_minus(it.mean, it.sd), it.mean) for it in (row.while_tuning, row.reported)),
             count_cell(row.reported.n),
+            *(TextCell(plus_minus(it.mean, it.sd), it.mean) for it in [row.same_tasks] * len(other_tasks)),
             TextCell(with_interval(row.optimism.mean, row.optimism.low, row.optimism.high), row.optimism.mean),
             TextCell(f"{row.seen:.0%}" if np.isfinite(row.seen) else DASH, row.seen),
         )
@@ -230,8 +280,10 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
     )
     notes = (
         f"Tuned on {rows[0].tune_on}: chosen is the configuration with the best mean {measure} on validation people. "
-        "Optimism: how much better the score while tuning is than the reported one [95 % interval], paired if every "
-        "reported patient split was also tuned on; else the interval includes the variance of the score while tuning.",
+        "Optimism: how much better the score while tuning is than the test score of the reported runs on the tasks of "
+        "tuning [95 % interval], paired if every reported patient split was also tuned on; else the interval includes "
+        "the variance of the score while tuning. Without a value, the two cannot be compared.",
+        *notes_on_tasks,
         "Test people seen: share of the reported test people who were validation people while tuning, in another "
         "patient split.",
         "Compute: total time of the finished tuning runs, without pruned runs.",
@@ -247,6 +299,7 @@ def tuning_as_data(row: TunedMethod) -> dict[str, object]:
         "seconds": row.seconds,
         "while_tuning": row.while_tuning.mean,
         "reported": row.reported.mean,
+        "same_tasks": row.same_tasks.mean,
         "optimism": row.optimism.mean,
         "low": row.optimism.low,
         "high": row.optimism.high,

@@ -210,13 +210,17 @@ def everything(
     """
     from clops_sweep.analysis.as_stored import stored_experiments
     from clops_sweep.analysis.collect import requested_ids
+    from clops_sweep.analysis.search_trials import tuning_experiments
     from clops_sweep.data.prepared.prepared_folder import know
 
     runs = request.store.read("runs")
     for name in map(str, runs["dataset"].unique()):
         know(name, request.data.root)
-    runs = runs[~runs["run_id"].isin(requested_ids(spaces, runs))]
+    tuning = tuning_experiments(request.store, runs)
+    of_tuning = {run_id for it in tuning for run_id in it.runs["run_id"]}
+    runs = runs[~runs["run_id"].isin(of_tuning | requested_ids(spaces, runs))]
     experiments, as_stored = stored_experiments(runs, data_hashes, beside=bool(spaces))
+    experiments += tuning
     for it in as_stored:
         missing = dict.fromkeys(what for cell in it.cells for what in unregistered(dict(cell.config)))
         said = " and ".join(missing) or f"scenario {it.cells[0].config.scenario!r} of {it.cells[0].config.dataset!r}"

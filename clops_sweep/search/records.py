@@ -56,13 +56,15 @@ class TrialRecord:
 class StudyRecord:
     """A study: its objectives, its trials by number, and the numbers of its best ones (Optuna's `best_trials`).
 
-    Failed trials that were retried under another number are left out.
+    Failed trials that were retried under another number are left out. `is_phase` says whether its trials only choose a
+    configuration, which another search space reports.
     """
 
     name: str
     objectives: Mapping[str, Direction] = field(hash=False)
     trials: tuple[TrialRecord, ...]
     best_numbers: tuple[int, ...] = ()
+    is_phase: bool = False
 
     def __post_init__(self) -> None:
         for trial in self.of("complete"):

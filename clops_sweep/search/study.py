@@ -27,6 +27,7 @@ from clops_sweep.search.storage import existing_journal, open_journal, place, qu
 from clops_sweep.store.run_store import RunStore
 
 DEFINITION, RUN_IDS, ERROR, REPEATS = "definition", "run_ids", "error", "repeats"
+IS_PHASE = "is_phase"
 """Attributes of studies and trials; optuna-dashboard also shows them."""
 
 _STATES: Mapping[TrialState, State] = {
@@ -122,6 +123,8 @@ class SearchStudy:
             if DEFINITION not in self._study.user_attrs:
                 self._study.set_metric_names(list(space.objectives))
                 self._study.set_user_attr(DEFINITION, definition(space, data_hashes))
+            if space.is_phase and IS_PHASE not in self._study.user_attrs:
+                self._study.set_user_attr(IS_PHASE, True)
             there = len(self._study.get_trials(deepcopy=False))
             for point in search.points() if there < search.n_trials else ():
                 labels = {name: _encoded(label) for name, label in point.items()}
@@ -213,7 +216,7 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
         if len(record.run_ids) not in (0, replicates):
             runs = several(len(record.run_ids), "run")
             raise DamagedStore(f"study {space.name!r}, trial {record.number}: has {runs}; expected {replicates}")
-    return StudyRecord(space.name, space.objectives, tuple(records), best)
+    return StudyRecord(space.name, space.objectives, tuple(records), best, space.is_phase)
 
 
 def current_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
@@ -361,4 +364,5 @@ def _as_recorded(study: optuna.Study) -> StudyRecord:
         dict(zip(names, directions, strict=True)),
         tuple(_record(trial, dict(trial.params)) for trial in trials),
         tuple(trial.number for trial in study.best_trials),
+        bool(study.user_attrs.get(IS_PHASE)),
     )

@@ -130,3 +130,25 @@ def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
     assert space.name in tuning_in_words(row)
     assert tuning_text([row], "t").rows[0][1].text == row.chosen
     assert tuning_as_data(row)["chosen"] == row.chosen
+
+
+def test_optimism_of_tuning_on_the_first_task_is_about_that_task(world: Any, prepared_root: Path) -> None:
+    row, choice = rows(world, grid(tune_on=TuneOn(tasks=1), objectives={"auc": "maximize"}), prepared_root)
+    configs = [
+        RunConfig(strategy="er", split_seed=s, seed=i, **(choice.chosen or {})) for s in range(3) for i in (0, 1)
+    ]
+    r_matrix = world.store.read("r_matrix", world.run_ids(configs))
+    first = r_matrix[(r_matrix["split"] == "test") & (r_matrix["trained_on"] == 1) & (r_matrix["evaluated_on"] == 1)]
+    assert len(first) == 6
+    assert row.same_tasks.mean == pytest.approx(first["auc"].mean())
+    assert row.optimism.mean == pytest.approx(row.while_tuning.mean - first["auc"].mean())
+    assert row.reported.mean != pytest.approx(row.same_tasks.mean)
+    assert "optimism" in tuning_in_words(row)
+    assert "on the tasks of tuning" in tuning_in_words(row)
+    assert "Average AUC, test, tasks of tuning" in tuning_text([row], "t").header
+
+
+def test_optimism_is_left_out_where_nothing_is_comparable(world: Any, prepared_root: Path) -> None:
+    row, _ = rows(world, grid(tune_on=TuneOn(tasks=1), objectives={"seconds": "minimize"}), prepared_root)
+    assert row.optimism.n == 0
+    assert "optimism" not in tuning_in_words(row)

@@ -28,6 +28,7 @@ from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.tuning import (
     METHOD,
+    OF_A_PHASE,
     Method,
     TuneOn,
     fields_set,
@@ -305,6 +306,11 @@ class SearchSpace:
         """Whether the search chooses a configuration, which is then reported."""
         it = self.search
         return it is not None and (bool(it.methods) or isinstance(it.tune_on, TuneOn))
+
+    @property
+    def is_phase(self) -> bool:
+        """Whether its trials only choose a configuration, which another space reports."""
+        return self.search is not None and self.search.tune_on == OF_A_PHASE
 
     @cached_property
     def methods(self) -> list[Method]:

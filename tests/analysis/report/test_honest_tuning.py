@@ -1,0 +1,107 @@
+"""Reports and dashboards of a study that tunes on its first task, from a launch of a user's file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from clops_sweep.analysis.dashboard.overview import Progress, progress
+from clops_sweep.analysis.dashboard.snapshot import FollowedStore
+from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.analysis.report.write import write_report
+from clops_sweep.analysis.search_trials import tuning_experiments
+from clops_sweep.cli.commands import command
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.planning.request import Request
+from clops_sweep.search.choosing import with_reported
+from clops_sweep.store.run_store import RunStore
+from tests.data.declared_files import forget
+
+STUDY = """
+import numpy as np
+from clops_sweep import OptunaSearch, Recordings, RunConfig, SearchSpace, TuneOn, dataset
+from tests.data.declared_files import waves
+
+N = 96
+
+
+@dataset("ward", scenarios=("class_il",))
+def ward(data_root):
+    return Recordings(
+        waves(N, 1, 100), 50, ("II",), "mV", np.arange(N) % 4, ("rest", "walk", "run", "stairs"), np.arange(N) // 4
+    )
+
+
+METHODS = {"er": {"learning_rate": [1e-4, 1e-2]}, "finetune": {"learning_rate": [1e-4, 1e-2]}}
+SPACE = SearchSpace(
+    "first ward",
+    RunConfig(dataset="ward", network="linear", epochs_per_task=2),
+    search=OptunaSearch(sampler="grid", methods=METHODS, tune_on=TuneOn(tasks=1)),
+    seeds=2,
+)
+"""
+
+
+def said(*words: object) -> str:
+    done = CliRunner().invoke(command, [*map(str, words)], standalone_mode=False)
+    assert done.exit_code == 0, done.output
+    assert done.exception is None
+    return str(done.output)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with the file of the study, its store and its report."""
+    folder = tmp_path_factory.mktemp("study")
+    (folder / "study.py").write_text(STUDY)
+    prepared = ("--prepared-root", folder / "prepared")
+    said("launch", folder / "study.py", "--no-ray", "--no-report", "--results", folder / "results", *prepared)
+    yield folder
+    forget()
+
+
+def best(report: Path) -> list[dict[str, str]]:
+    (path,) = (report / "tables").glob("best*.csv")
+    return list(csv.DictReader(path.read_text().splitlines()))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_report_ranks_reported_runs_alone(study: Path, tmp_path: Path, known: bool) -> None:
+    file = [study / "study.py"] if known else ["--plugins", study / "study.py"]
+    said("report", *file, "--results", study / "results", "--output", tmp_path, "--prepared-root", study / "prepared")
+    rows = best(tmp_path)
+    assert {row["search_space"] for row in rows} == {"first ward"}
+    runs = RunStore(study / "results").read("runs")
+    reported = runs[runs["first_tasks"].isna()].groupby("strategy")["auc"].mean()
+    means = {row["configuration"]: float(row["mean"]) for row in rows if row["metric"] == "auc"}
+    assert means == pytest.approx(reported.to_dict())
+    page = (tmp_path / "index.html").read_text()
+    assert "Best: " in page
+    assert page.count("Tuning trials: they choose a configuration and are no results.") == 2
+    assert page.index('<section id="first-ward"') < page.index('<section id="first-ward_selection_er"')
+
+
+def test_a_report_of_tuning_alone_names_no_best(study: Path, tmp_path: Path) -> None:
+    store = RunStore(study / "results")
+    spaces = tuning_experiments(store, store.read("runs"))
+    page = write_report([], store, tmp_path, experiments=spaces).index.read_text()
+    assert "No result yet: the reported runs wait for the choices of the tuning." in page
+    assert not list((tmp_path / "tables").glob("best*"))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_overview_of_a_dashboard_has_no_best_tuning_trial(study: Path, known: bool) -> None:
+    store = RunStore(study / "results")
+    asked = with_reported(Request(Selection.of(study / "study.py"), PreparedData.found(study / "prepared"), store))
+    spaces = asked.selection.spaces if known else ()
+    snapshot = FollowedStore(store, StoreSource(store, lambda key: None, lambda: spaces), 0).snapshot
+    found: list[Progress] = progress(snapshot)
+    assert [it.name for it in found if it.is_tuning] == ["first ward_selection_er", "first ward_selection_finetune"]
+    assert not any(it.is_tuning for it in found[:-2])  # results come first
+    assert [it.best is None for it in found] == [it.is_tuning for it in found]
+    assert sum(it.finished for it in found if not it.is_tuning) == 4
