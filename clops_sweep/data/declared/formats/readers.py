@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.data.declared.clocks import Start, shift
+from clops_sweep.data.declared.formats.edf_pieces import laid_out, pieces_of
 from clops_sweep.data.declared.formats.events import Events, event_table
 from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
 from clops_sweep.data.declared.label_table import positions
@@ -92,6 +93,9 @@ def from_edf(
     Onsets of another EDF+ file count from its own start. They are shifted by the difference of both start times (date,
     time and fraction of a second), which a note says; annotations outside the recording are left out and counted.
 
+    Pieces of an interrupted file (EDF+D) are at their times, with missing samples between them: `gaps="split"` of the
+    data set cuts each on its own.
+
     Args:
         path: the file.
         channels: names or positions (from 0) of the signals to read; by default all but those of triggers and markers,
@@ -105,7 +109,7 @@ def from_edf(
         until_next: whether an annotation without a duration lasts until the next one without a duration, or the end.
 
     Raises:
-        UsageError: the file is invalid, truncated or has interruptions, or lacks a channel; the file with its
+        UsageError: the file is invalid or truncated, or lacks a channel; the file with its
             annotations starts more than a day before or after it; or no annotation lies within it.
     """
     path = Path(path)
@@ -125,21 +129,31 @@ def from_edf(
             "give from_edf the channels to read"
         )
     start = _start(path, file)
+    rates = [each.sampling_frequency for each in chosen]
+    signal = opened(path, "EDF file", "edfio", "edf", lambda _: [each.data for each in chosen])
+    seconds = float(opened(path, "EDF file", "edfio", "edf", lambda _: file.duration))
+    notes: tuple[str, ...] = ()
+    if not opened(path, "EDF file", "edfio", "edf", lambda _: file.is_continuous):
+        duration = float(file.data_record_duration)
+        pieces = pieces_of(path, file.num_data_records, duration, max(rates))
+        signal = laid_out(path, signal, rates, duration, pieces)
+        seconds = pieces[-1].start + (pieces[-1].last - pieces[-1].first) * duration
+        if len(pieces) > 1:
+            notes = ("is interrupted: its pieces are at their times, with missing samples between them",)
     events = Events([])
     if annotations is not False:
-        seconds = float(opened(path, "EDF file", "edfio", "edf", lambda _: file.duration))
         source = path if annotations is True else Path(annotations)
         events = _events(path, file, start, source, annotations_offset, event_column)
         events = events.placed(seconds, shorten(source), until_next)
     recording = Recording(
-        signal=opened(path, "EDF file", "edfio", "edf", lambda _: [each.data for each in chosen]),
-        sampling_rate=[each.sampling_frequency for each in chosen],
+        signal=signal,
+        sampling_rate=rates,
         channels=[names[place] for place in places],
         units=[each.physical_dimension.replace("\u00c2", "") for each in chosen],  # the first of two bytes in UTF-8
         markers="keep" if channels else marker_names(names, [signal.physical_dimension for signal in chosen]),
         intervals=None if annotations is False else events.intervals,
         start=None if start is None else start.date,
-        notes=events.notes,
+        notes=(*notes, *events.notes),
     )
     return with_limb_leads(recording, f"{shorten(path)}: ") if derive_leads else recording
 
@@ -154,14 +168,20 @@ def _edf(path: Path) -> Any:
         path, "EDF file", "edfio", "edf",
         lambda edfio: (edfio.read_bdf if is_bdf else edfio.read_edf)(path, header_encoding="latin-1"), _EDF_WARNINGS,
     )  # fmt: skip
-    if not opened(path, "EDF file", "edfio", "edf", lambda _: file.is_continuous):
-        raise UsageError(f"{shorten(path)}: is interrupted (EDF+D); write each piece as an EDF file")
-    if promised not in (b"-1", str(file.num_data_records).encode()):  # -1 while the file was written
+    there = file.num_data_records
+    if promised in (b"-1", str(there).encode()):  # -1 while the file was written
+        return file
+    written = promised.decode("ascii", "replace")
+    if promised.isdigit() and int(promised) < there:
         raise UsageError(
-            f"{shorten(path)}: truncated, {file.num_data_records} records of data ({size:,} bytes) where its header "
-            f"promises {promised.decode('ascii', 'replace')}; copy or download it again"
+            f"{shorten(path)}: holds {there} records of data ({size:,} bytes) where its header counts {written}: "
+            f"records were appended without a new header, or it is of another file; write {there} into bytes 237 to "
+            "244 if all belong to it"
         )
-    return file
+    raise UsageError(
+        f"{shorten(path)}: truncated, {there} records of data ({size:,} bytes) where its header promises {written}; "
+        "copy or download it again"
+    )
 
 
 def _start(path: Path, file: Any) -> Start | None:

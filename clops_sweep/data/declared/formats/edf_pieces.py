@@ -1,0 +1,126 @@
+"""Interrupted EDF+ and BDF+ files: the times of their records, and signals with missing samples between the pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.files.folder import shorten
+from clops_sweep.errors import UsageError
+from clops_sweep.regular_files import open_regular
+
+_ENDS_ONSET: Final = b"\x14"
+"""The byte that ends the onset of an annotation."""
+_MOST_SAMPLES: Final = 2**29
+"""Most samples of a recording with its gaps."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Records `first` to `last` (excluded) without interruption; `start` is in seconds since the first record."""
+
+    first: int
+    last: int
+    start: float
+
+
+def pieces_of(path: Path, count: int, duration: float, fastest: float) -> list[Piece]:
+    """Return the pieces of an interrupted file.
+
+    A record that begins within half a sample of the end of the one before goes on with its piece.
+
+    Args:
+        path: the file.
+        count: number of records.
+        duration: seconds of a record.
+        fastest: the highest sampling rate in Hz of the signals in use.
+
+    Raises:
+        UsageError: a record has no time, or begins before the one before ends.
+    """
+    onsets = _onsets(path, count)
+    tolerance = 0.5 / fastest
+    begins = [0]
+    for record in range(1, count):
+        expected = onsets[begins[-1]] + (record - begins[-1]) * duration
+        late = onsets[record] - expected
+        if late < -2 * tolerance:
+            raise UsageError(
+                f"{shorten(path)}: record {record + 1} starts at {onsets[record]:.10g} s, before the one before ends "
+                f"at {expected:.10g} s; expected records in the order of time"
+            )
+        if abs(late) > tolerance:
+            begins.append(record)
+    ends = [*begins[1:], count]
+    return [Piece(first, last, onsets[first] - onsets[0]) for first, last in zip(begins, ends, strict=True)]
+
+
+def _onsets(path: Path, count: int) -> list[float]:
+    """Return the start of each record in seconds, from the first annotation of its first channel of annotations."""
+    with open_regular(path) as file:
+        fixed = file.read(256)
+        is_bdf = fixed[:1] == b"\xff"
+        signals = int(fixed[252:256])
+        fields = file.read(256 * signals)
+        labels = [fields[16 * place : 16 * place + 16].strip() for place in range(signals)]
+        lengths = fields[216 * signals : 224 * signals]
+        width = 3 if is_bdf else 2
+        sizes = [width * int(lengths[8 * place : 8 * place + 8]) for place in range(signals)]
+        place = labels.index(b"BDF Annotations" if is_bdf else b"EDF Annotations")
+        before = sum(sizes[:place])
+        header = int(fixed[184:192])
+        onsets = []
+        for record in range(count):
+            file.seek(header + record * sum(sizes) + before)
+            onset, _, _ = file.read(sizes[place]).partition(_ENDS_ONSET)
+            try:
+                onsets.append(float(onset))
+            except ValueError:
+                raise UsageError(
+                    f"{shorten(path)}: record {record + 1} has no time; expected one in each record"
+                ) from None
+    return onsets
+
+
+def laid_out(
+    path: Path, signals: Sequence[NDArray[Any]], rates: Sequence[float], duration: float, pieces: Sequence[Piece]
+) -> list[NDArray[np.float64]]:
+    """Return signals at their times, with NaN between pieces.
+
+    Args:
+        path: the file.
+        signals: samples of each channel, piece after piece.
+        rates: sampling rate of each channel in Hz.
+        duration: seconds of a record.
+        pieces: the pieces.
+
+    Raises:
+        UsageError: the gaps are so long that the recording does not fit into memory.
+    """
+    end = pieces[-1].start + (pieces[-1].last - pieces[-1].first) * duration
+    if end * sum(rates) > _MOST_SAMPLES:
+        recorded = pieces[-1].last * duration
+        raise UsageError(
+            f"{shorten(path)}: has {recorded:,.10g} s of samples within {end:,.10g} s, too long with its gaps; write "
+            "its pieces as EDF files"
+        )
+    found = []
+    for samples, rate in zip(signals, rates, strict=True):
+        per_record = round(rate * duration)
+        places = [0]
+        for before, piece in pairwise(pieces):
+            stop = places[-1] + (before.last - before.first) * per_record
+            places.append(max(stop, round(piece.start * rate)))
+        length = places[-1] + (pieces[-1].last - pieces[-1].first) * per_record
+        whole = np.full(length, np.nan)
+        for piece, place in zip(pieces, places, strict=True):
+            part = samples[piece.first * per_record : piece.last * per_record]
+            whole[place : place + len(part)] = part
+        found.append(whole)
+    return found
