@@ -16,6 +16,7 @@ from .statistics import (
     PairedDifference,
     Partitions,
     Replicate,
+    clipped,
     estimates,
     ordered,
     paired_difference,
@@ -101,11 +102,14 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
 def mean_of(experiment: Experiment, cell: int, metric: str) -> PairedDifference:
     """Return the mean of a configuration's metric over units, with its corrected 95 % interval (`paired_difference`).
 
+    The interval ends at the limits of the metric, such as 0 and 1.
+
     Raises:
         UsageError: folds and random splits are mixed.
     """
     values, replicates = experiment.by_replicate(metric)[cell], experiment.replicates
-    return paired_difference(values, np.zeros_like(values), replicates, experiment.partitions(cell), metric)
+    mean = paired_difference(values, np.zeros_like(values), replicates, experiment.partitions(cell), metric)
+    return clipped(mean, metric_named(metric).limits)
 
 
 def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Floats, list[Replicate], Partitions]:

@@ -345,6 +345,14 @@ def bound(mean: float, error: float, n: int, tail: float) -> float:
     return mean + float(special.stdtrit(max(n - 1, 1), 1 - tail)) * error
 
 
+def at_level(found: PairedDifference, level: float) -> PairedDifference:
+    """Return a tested difference, from `paired_differences`, with an interval of another level than 95 %."""
+    assert found.units is not None
+    error = float(standard_error(np.asarray(found.each), found.units.overlap))
+    half = float(special.stdtrit(max(found.n - 1, 1), (1 + level) / 2)) * error
+    return replace(found, low=found.mean - half, high=found.mean + half)
+
+
 def clipped(found: PairedDifference, limits: tuple[float, float]) -> PairedDifference:
     """Return a difference whose interval ends at the least and largest possible value.
 

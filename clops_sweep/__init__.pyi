@@ -15,6 +15,7 @@ from .data.declared.combining import combine as combine
 from .data.declared.dataset import dataset as dataset
 from .data.declared.formats.ecg_files import from_ecg as from_ecg
 from .data.declared.formats.limb_leads import with_limb_leads as with_limb_leads
+from .data.declared.formats.mne_reader import from_mne as from_mne
 from .data.declared.formats.readers import from_edf as from_edf
 from .data.declared.formats.variable_files import from_mat as from_mat
 from .data.declared.formats.variable_files import from_npz as from_npz

@@ -58,6 +58,11 @@ def _in_python(function: Callable[_P, _R]) -> Callable[_P, _R]:
     return called
 
 
+def _warn(text: str) -> None:
+    """Warn each time, also if an earlier sweep of this process gave the same warning."""
+    warnings.warn_explicit(text, UserWarning, "clops_sweep.sweep", 1, registry={})
+
+
 @_in_python
 def sweep(
     space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
@@ -146,7 +151,7 @@ def sweep(
     store = RunStore.named(str(results), keep=kept)
     request = Request(selection, _data(store, data_root, prepared_root), store, part)
     display = partial(SweepDisplay, store.command("status"), stop_at)
-    return launch(request, resources, display, retry_failed=retry_failed, warn=warnings.warn)
+    return launch(request, resources, display, retry_failed=retry_failed, warn=_warn)
 
 
 @_in_python

@@ -134,7 +134,7 @@ class Drawings:
         began, mark = time.thread_time(), drawing.mark
         drawing.files = ScreenFiles(stop=self._stop)
         try:
-            section = drawing.planned.draw(drawing.files)
+            section = drawing.planned.draw(drawing.files, None)
             tables = (replace(it, links=("",) * len(it.links)) for it in section.tables)
             section = replace(section, runs=(), tables=tuple(tables))
             drawing.html, drawing.section, drawing.problem = part("section_of", section, False), section, ""

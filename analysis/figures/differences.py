@@ -24,7 +24,7 @@ def difference_heatmap(
 ) -> Heatmap:
     """Return mean paired differences of one metric, one panel per variant except the first.
 
-    `marked` cells have p < 0.05, corrected over all cells and variants. `n` is the number of pairs and `asked` the
+    `marked` cells have p < 0.05, corrected over all comparisons of the page. `n` is the number of pairs and `asked` the
     number requested; with several patient splits, a split with all its seeds is one pair.
 
     Args:

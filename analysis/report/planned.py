@@ -18,6 +18,7 @@ from ..figures.frames import Frames
 from ..figures.task_titles import TaskTitles
 from ..results import Reference
 from ..selection import cell_name, fields_unlike_paper
+from ..tables.comparisons import Comparisons, comparisons
 from .page import Section
 from .search_section import build_search_section
 from .sections import SectionFiles, build_section
@@ -36,7 +37,7 @@ class PlannedSection:
         study: the study of a search that has begun.
         is_search: whether its cells are the trials of a search.
         alone: whether it is a single configuration, which appears in the tables and captions of the others.
-        draw: computes and draws the section.
+        draw: computes and draws the section, with the comparisons of `compared` or, without them, its own.
         titles: titles of its tasks.
     """
 
@@ -45,8 +46,14 @@ class PlannedSection:
     study: StudyRecord | None
     is_search: bool
     alone: bool
-    draw: Callable[[SectionFiles], Section]
+    draw: Callable[[SectionFiles, Comparisons | None], Section]
     titles: TaskTitles
+
+    def compared(self) -> Comparisons:
+        """Return the comparisons that the section shows; none for a search."""
+        if self.is_search or self.alone:
+            return Comparisons(self.experiment.name, ())
+        return comparisons(self.experiment, self.references)
 
 
 def planned_sections(
@@ -69,13 +76,18 @@ def planned_sections(
     for experiment, space, study in found:
         name, references = file_name(experiment.name), referenced.get(id(experiment), ())
         alone = len(experiment.cells) == 1 and id(experiment) in shown_elsewhere
-        draw: Callable[[SectionFiles], Section]
-        draw = partial(build_section, experiment, references, store, name, axes, frames=frames, titles=titles)
+        draw: Callable[[SectionFiles, Comparisons | None], Section]
+        draw = partial(build_section, experiment, references, store, name, axes, frames, titles)
         is_search = space is not None and space.search is not None
         if space is not None and is_search:
-            draw = partial(build_search_section, space, study, experiment, store, name, titles=titles)
+            draw = _search_section(partial(build_search_section, space, study, experiment, store, name, titles=titles))
         sections.append(PlannedSection(experiment, references, study, is_search, alone, draw, titles))
     return sections
+
+
+def _search_section(draw: Callable[[SectionFiles], Section]) -> Callable[[SectionFiles, Comparisons | None], Section]:
+    """Return a function that draws the section of a search, which compares nothing."""
+    return lambda files, _: draw(files)
 
 
 def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> list[Reference]:

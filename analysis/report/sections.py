@@ -75,19 +75,32 @@ def build_section(
     store: RunStore,
     prefix: str,
     axes: tuple[str, str] | None,
-    files: SectionFiles,
     frames: Sequence[Frames],
     titles: TaskTitles,
+    files: SectionFiles,
+    compared: Comparisons | None = None,
 ) -> Section:
     """Compute and draw the section of one search space; figures that cannot be shown are named with the reason.
 
     Each figure is drawn as soon as it is computed, the first ones before anything slow.
+
+    Args:
+        experiment: the experiment.
+        references: cells of other experiments to compare with.
+        store: the store with the runs' tables.
+        prefix: beginning of the names of figures and tables.
+        axes: the axes of heatmaps; by default the first two numeric axes.
+        frames: prepared frames, for tracings.
+        titles: titles of the tasks.
+        files: receives figures and tables.
+        compared: the comparisons, corrected with those of the rest of the page; by default only among themselves.
     """
     grid = _grid_axes(experiment, axes)
     notices = list(_notices(experiment))
     metrics = shown_metrics([experiment, *(reference.experiment for reference in references)])
     pictures = [files.add_picture(item) for item in _heatmaps(experiment, references, metrics, grid, prefix)]
-    compared = comparisons(experiment, references)
+    if compared is None:
+        compared = comparisons(experiment, references)
     differences = _difference_pictures(experiment, grid, compared, prefix) if grid is not None else ()
     pictures += [files.add_picture(item) for item in differences]
     asked = Asked(experiment, store, prefix, titles, grid, references, frames)
@@ -192,7 +205,7 @@ def _difference_pictures(
         record = difference_heatmap(experiment, compared, metric, axes)
         caption = (
             f"Mean paired differences over {_replicate_words(experiment)}. Asterisk: p < 0.05, corrected by Holm over "
-            "all cells and variants."
+            "all comparisons of the page in this metric."
         )
         if record.is_large:
             caption = caption.replace("Asterisk", "Dot") + _WHERE_VALUES_ARE

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 
 from clops_sweep.experiment.spaces.selection import file_name
 
-from ..collect import Experiment
 from ..drawing.pictures import sketch
 from ..formats import plural
 from ..tables.comparisons import comparison_text
-from ..tables.strategies import compare_strategies, draw_strategies
+from ..tables.strategies import StrategyComparison, draw_strategies
 from .page import Section, free_name, no_links
 from .sections import SectionFiles, same_words
 
 NAME = "strategies"
 
 
-def strategies_section(experiments: Sequence[Experiment], taken: Sequence[str], files: SectionFiles) -> Section | None:
+def strategies_section(
+    compared: Sequence[StrategyComparison], taken: Sequence[str], files: SectionFiles
+) -> Section | None:
     """Return the comparison of strategies over all search spaces; None if no two share data, scenario and training.
 
     Args:
-        experiments: search spaces without searches.
+        compared: the comparisons.
         taken: anchors of the other sections.
         files: receives figures and tables.
     """
-    compared = compare_strategies(experiments)
     if not compared:
         return None
     anchor = free_name(NAME, taken, "-compared")

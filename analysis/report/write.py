@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -27,7 +27,9 @@ from ..figures.frames import Frames
 from ..formats import plural
 from ..metrics import metric_named
 from ..search_trials import collect_with_searches
-from ..tables.best import best_configurations, best_sentence, best_text
+from ..tables.best import Best, best_configurations, best_sentence, best_text, corrected_with
+from ..tables.comparisons import Comparisons
+from ..tables.strategies import StrategyComparison, compare_strategies
 from ..tables.tuning import TunedMethod, tuning_text
 from .claims_section import claims_section
 from .page import MOST_OPEN, LinkedTable, Section, free_name, no_links, render_page
@@ -121,8 +123,11 @@ def write_report(
     written = [it for it, space, _ in found if space is not None and space.search is None]
     grids = [*written, *(it for it in stored if not it.is_tuning)]
     files = SectionFiles(journal)
-    sections = [it.draw(files) for it in planned if not it.alone]
-    compared = strategies_section(grids, [section.anchor for section in sections], files)
+    drawn = [it for it in planned if not it.alone]
+    others = [*grids, *_fine_tuning(runs, shown)]
+    page_of = _compared(drawn, compare_strategies(grids), others)
+    sections = [it.draw(files, of_section) for it, of_section in zip(drawn, page_of.sections, strict=True)]
+    compared = strategies_section(page_of.strategies, [section.anchor for section in sections], files)
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
     if compared is not None:
         sections.append(compared)
@@ -132,10 +137,8 @@ def write_report(
     decided = verdicts(written if claims else [*written, *results], store, frames, claims)
     decided = [it for it in decided if claims or it.dataset not in DATASETS.added]
     claimed = claims_section(decided, sections, files, seal if claims else "")
-    others = [*grids, *_fine_tuning(runs, shown)]
-    competing = [it for it in planned if not it.alone and not it.experiment.is_tuning]
-    best, lead = _best(competing, others, files, more_seeds)
-    if not competing:
+    best, lead = _best(drawn, page_of.best, files, more_seeds)
+    if all(it.experiment.is_tuning for it in drawn):
         lead = "No result yet: the reported runs wait for the choices of the tuning."
     methods = [*_metrics(shown), *provenance(shown)]
     page = render_page(
@@ -196,19 +199,50 @@ def _is_of_a_report(folder: Path) -> bool:
     return index.is_file() and b'<section id="provenance">' in index.read_bytes()
 
 
+@dataclass(frozen=True)
+class _Compared:
+    """The comparisons of a page, with p-values corrected together: by section, of strategies, of the best."""
+
+    sections: tuple[Comparisons, ...]
+    strategies: tuple[StrategyComparison, ...]
+    best: tuple[Best, ...]
+
+
+def _compared(
+    drawn: Sequence[PlannedSection], strategies: Sequence[StrategyComparison], others: Sequence[Experiment]
+) -> _Compared:
+    """Compare configurations of each section, strategies of several, and the best of reported runs with fine-tuning.
+
+    Args:
+        drawn: the sections of the page.
+        strategies: the comparisons of strategies.
+        others: experiments that may contain fine-tuning.
+    """
+    few = {} if len(drawn) <= MOST_OPEN else {"most": 1}
+    best: list[Best] = []
+    for it in drawn:
+        if it.experiment.is_tuning:
+            continue
+        searched = tuple(it.experiment.axes) if it.is_search else ()
+        best += best_configurations(it.experiment, others, searched, **few)
+    tables = [*(it.compared() for it in drawn), *(it.differences for it in strategies)]
+    best, together = corrected_with(best, tables)
+    of_strategies = zip(strategies, together[len(drawn) :], strict=True)
+    return _Compared(
+        tuple(together[: len(drawn)]),
+        tuple(replace(it, differences=differences) for it, differences in of_strategies),
+        tuple(best),
+    )
+
+
 def _best(
-    planned: Sequence[PlannedSection], others: Sequence[Experiment], files: SectionFiles, more_seeds: str
+    drawn: Sequence[PlannedSection], found: Sequence[Best], files: SectionFiles, more_seeds: str
 ) -> tuple[LinkedTable | None, str]:
     """Return the best configurations of all search spaces, as a table and in a sentence, if any run is finished."""
-    few = len(planned) <= MOST_OPEN
-    searches = {id(it.experiment) for it in planned if it.is_search}
-    found = []
-    for it in planned:
-        searched = tuple(it.experiment.axes) if it.is_search else ()
-        found += best_configurations(it.experiment, others, searched, *(() if few else (1,)))
     if not found:
         return None, ""
-    text = best_text(found, free_name("best", [file_name(it.experiment.name) for it in planned], "-of-all"))
+    searches = {id(it.experiment) for it in drawn if it.is_search}
+    text = best_text(found, free_name("best", [file_name(it.experiment.name) for it in drawn], "-of-all"))
     links = (file_name(it.experiment.name) + f"-runs-{it.cell}" * (id(it.experiment) not in searches) for it in found)
     table = LinkedTable(text, tuple(links), files.add_table(text))
     return table, best_sentence(found, more_seeds)

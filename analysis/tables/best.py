@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ from ..metrics import metric_named
 from ..results import mean_of
 from ..selection import cell_name, variants
 from ..statistics import ALPHA, PairedDifference, units_in_words
-from .comparisons import Comparison, Kind, paired
+from .comparisons import OF_P, Comparison, Comparisons, Kind, corrected_together, levels_in_words, paired
 from .strategies import editions_of
 
 MOST_ROWS, MOST_METRICS = 6, 2
@@ -42,7 +42,7 @@ class Best:
     """The best configuration of a variant, with the mean of each metric and its interval.
 
     `of` is the number of configurations that competed. `above` is the difference from fine-tuning; None for fine-tuning
-    itself, or without a fine-tuning run with equal training.
+    itself, or without a fine-tuning run with equal training. `rivals` has the differences of all that competed.
     """
 
     experiment: Experiment
@@ -50,6 +50,7 @@ class Best:
     of: int
     means: Mapping[str, PairedDifference] = field(hash=False)
     above: Comparison | None
+    rivals: Comparisons | None = None
 
     @property
     def name(self) -> str:
@@ -84,17 +85,32 @@ def best_configurations(
     groups = variants(experiment, tuple(searched) or experiment.number_axes).values()
     best = [max(of, key=score.__getitem__) for cells in groups if (of := [it for it in cells if it in score])]
     best = sorted(best, key=score.__getitem__, reverse=True)[:most]
-    above = dict(_above_fine_tuning(experiment, competing, best, others, searched))
-    return [
-        Best(
-            experiment,
-            cell,
-            len(competing),
-            {metric: mean_of(experiment, cell, metric) for metric in metrics},
-            above.get(cell),
-        )
-        for cell in best
-    ]
+    above = {}
+    for rivals in _above_fine_tuning(experiment, competing, best, others, searched):
+        above.update({row.cell: (row, rivals) for row in rivals.rows})
+    found = []
+    for cell in best:
+        means = {metric: mean_of(experiment, cell, metric) for metric in metrics}
+        found.append(Best(experiment, cell, len(competing), means, *above.get(cell, (None, None))))
+    return found
+
+
+def corrected_with(found: Sequence[Best], tables: Sequence[Comparisons]) -> tuple[list[Best], list[Comparisons]]:
+    """Return the best configurations and other tables of a page, with p-values corrected together.
+
+    The comparisons of all configurations that competed count, since the best were chosen among them.
+    """
+    rivals = list({id(it.rivals): it.rivals for it in found if it.rivals is not None}.values())
+    together = corrected_together([*tables, *rivals])
+    of_page = {id(old): new for old, new in zip(rivals, together[len(tables) :], strict=True)}
+    best = []
+    for it in found:
+        if it.above is not None:
+            rows = of_page[id(it.rivals)].rows
+            above = next(row for row in rows if row.cell == it.above.cell)
+            it = replace(it, above=above, rivals=of_page[id(it.rivals)])
+        best.append(it)
+    return best, together[: len(tables)]
 
 
 def _above_fine_tuning(
@@ -103,8 +119,8 @@ def _above_fine_tuning(
     best: Sequence[int],
     others: Sequence[Experiment],
     searched: Collection[str],
-) -> Iterator[tuple[int, Comparison]]:
-    """Subtract fine-tuning from the best cells; p-values are corrected over all cells that compete with them."""
+) -> Iterator[Comparisons]:
+    """Subtract fine-tuning from the cells that compete with the best, in a table for each way of training."""
     tuned: dict[tuple[object, ...], tuple[Experiment, int]] = {}
     for source in (experiment, *others):
         for index, it in enumerate(source.cells):
@@ -123,9 +139,8 @@ def _above_fine_tuning(
         rivals = [cell for cell in cells if experiment is not baseline[0] or cell != baseline[1]]
         sources = [*((experiment, cell) for cell in rivals), baseline]
         pairs: list[tuple[int, int, Kind]] = [(place, len(rivals), "reference") for place in range(len(rivals))]
-        for row in paired(experiment.name, sources, [""] * len(sources), pairs).rows:
-            if rivals[row.cell] in shown:
-                yield rivals[row.cell], row
+        found = paired(experiment.name, sources, [""] * len(sources), pairs)
+        yield replace(found, rows=tuple(replace(row, cell=rivals[row.cell]) for row in found.rows))
 
 
 def best_sentence(found: Sequence[Best], more_seeds: str = "") -> str:
@@ -195,7 +210,9 @@ def _cells(it: Best, metric: str) -> list[TextCell]:
 def _notes(found: Sequence[Best]) -> Iterator[str]:
     yield "Mean [95 % interval, from three units on]."
     if _tested(found):
-        yield "p: two-sided, corrected by Holm over all configurations; bold: p < 0.05."
+        rows = [it.above for it in found if it.above]
+        yield f"Minus fine-tuning: mean of paired differences [interval of the t-test{levels_in_words(rows)}]."
+        yield OF_P
     if (of := max(it.of for it in found)) > 1:
         yield f"The best of {of:,} configurations has also been lucky: expect lower scores on other people."
     of_means = [d.units for it in found for d in it.means.values()]
@@ -210,13 +227,13 @@ def _notes(found: Sequence[Best]) -> Iterator[str]:
 def _data(found: Sequence[Best]) -> pd.DataFrame:
     """Return the best configurations as data: a row per configuration and metric."""
     names = ("search_space", "configuration", "metric", "mean", "low", "high", "n")
-    of_differences = ("minus_fine_tuning", "difference_low", "difference_high", "pairs", "p_holm")
+    of_differences = ("minus_fine_tuning", "difference_low", "difference_high", "difference_level", "pairs", "p_holm")
     rows: list[tuple[object, ...]] = []
     for it in found:
         for metric, mean in it.means.items():
-            above: tuple[object, ...] = (None,) * 5
+            above: tuple[object, ...] = (None,) * len(of_differences)
             if it.above is not None:
-                of_metric = it.above.differences[metric]
-                above = of_metric.mean, of_metric.low, of_metric.high, of_metric.n, it.above.corrected[metric]
+                of_metric, level = it.above.differences[metric], it.above.levels[metric]
+                above = of_metric.mean, of_metric.low, of_metric.high, level, of_metric.n, it.above.corrected[metric]
             rows.append((it.experiment.name, it.name, metric, mean.mean, mean.low, mean.high, mean.n, *above))
     return pd.DataFrame(rows, columns=[*names, *of_differences], dtype=object)

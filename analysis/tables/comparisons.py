@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import numpy as np
 import pandas as pd
+
+from clops_sweep.experiment.metrics import limits_of_difference
 
 from ..collect import Experiment, headline_of
 from ..formats import TextCell, TextTable, count_cell, label_cell, p_cell, with_interval
 from ..metrics import metric_named
 from ..results import Reference, aligned
 from ..selection import cell_name
-from ..statistics import ALPHA, PairedDifference, Partitions, holm, paired_differences, units_in_words
+from ..statistics import (
+    ALPHA,
+    Floats,
+    PairedDifference,
+    Partitions,
+    at_level,
+    clipped,
+    holm,
+    holm_levels,
+    paired_differences,
+    units_in_words,
+)
 
 Kind = Literal["variant", "reference"]
 
-_PARTS = ("difference", "low", "high", "pairs", "p", "p_holm")
+Runs = frozenset[tuple[str, ...]]
+"""The run ids of both sides of a comparison."""
+
+_PARTS = ("difference", "low", "high", "level", "pairs", "p", "p_holm")
 
 FEW = 6
 """Most configurations that are all compared with each other."""
@@ -28,8 +45,9 @@ FEW = 6
 class Comparison:
     """One configuration minus another variant with equal settings, or minus a reference such as fine-tuning.
 
-    `cell` and `baseline_cell` are indices of the experiment's cells; references follow after the last. `differences`
-    and `corrected`, Holm's p-values, are by metric.
+    `cell` and `baseline_cell` are indices of the experiment's cells; references follow after the last, and `runs` are
+    the run ids of both. By metric, `differences` have the interval at `levels` (coverage), at which Holm tests them,
+    and `corrected` are Holm's p-values: the interval excludes 0 if the corrected p is below 0.05.
     """
 
     name: str
@@ -37,13 +55,15 @@ class Comparison:
     kind: Kind
     cell: int
     baseline_cell: int
+    runs: Runs
     differences: Mapping[str, PairedDifference] = field(hash=False)
-    corrected: Mapping[str, float] = field(hash=False)
+    corrected: Mapping[str, float] = field(default_factory=dict, hash=False)
+    levels: Mapping[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
 class Comparisons:
-    """All comparisons of an experiment. p-values are corrected over those of one metric and one kind of baseline."""
+    """All comparisons of an experiment. p-values are corrected over all comparisons of one metric on a page."""
 
     name: str
     rows: tuple[Comparison, ...]
@@ -87,7 +107,6 @@ def paired(
         pairs: indices of a cell and its baseline, and the kind of baseline.
     """
     found: list[dict[str, PairedDifference]] = [{} for _ in pairs]
-    corrected: list[dict[str, float]] = [{} for _ in pairs]
     by_data = _by_data(sources, pairs)
     for metric in headline_of(experiment for experiment, _ in sources):
         values, replicates, _ = aligned(sources, metric)
@@ -96,16 +115,42 @@ def paired(
             differences = paired_differences(values[cells], values[baselines], replicates, known, metric)
             for i, difference in zip(rows, differences, strict=True):
                 found[i][metric] = difference
-        for kind in ("variant", "reference"):
-            family = [i for i, pair in enumerate(pairs) if pair[2] == kind]
-            for i, p in zip(family, holm([found[i][metric].p for i in family]), strict=True):
-                corrected[i][metric] = float(p)
-    compared = [
-        Comparison(names[cell], names[baseline], kind, cell, baseline, found[i], corrected[i])
-        for i, (cell, baseline, kind) in enumerate(pairs)
-        if any(difference.n for difference in found[i].values())
-    ]
-    return Comparisons(name, tuple(compared))
+    runs = [tuple(sorted(experiment.run_ids(cell))) for experiment, cell in sources]
+    compared = []
+    for (cell, baseline, kind), differences_of in zip(pairs, found, strict=True):
+        if any(difference.n for difference in differences_of.values()):
+            both = frozenset({runs[cell], runs[baseline]})
+            compared.append(Comparison(names[cell], names[baseline], kind, cell, baseline, both, differences_of))
+    return corrected_together([Comparisons(name, tuple(compared))])[0]
+
+
+def corrected_together(tables: Sequence[Comparisons]) -> list[Comparisons]:
+    """Return tables with p-values corrected by Holm over all comparisons in them, for each metric.
+
+    Two configurations that several tables compare are one comparison: it counts once and has one p-value and interval.
+    """
+    p_values: dict[str, dict[Runs, float]] = {}
+    for row in (row for table in tables for row in table.rows):
+        for metric, difference in row.differences.items():
+            p_values.setdefault(metric, {}).setdefault(row.runs, difference.p)
+    corrected = {metric: _by_runs(known, holm) for metric, known in p_values.items()}
+    levels = {metric: _by_runs(known, holm_levels) for metric, known in p_values.items()}
+
+    def of_page(row: Comparison) -> Comparison:
+        differences, of_metrics = {}, {}
+        for metric, difference in row.differences.items():
+            tested = np.isfinite(difference.p)
+            of_metrics[metric] = 1 - levels[metric][row.runs] if tested else np.nan
+            limits = limits_of_difference(metric, metric)
+            differences[metric] = clipped(at_level(difference, of_metrics[metric]), limits) if tested else difference
+        p_holm = {metric: corrected[metric][row.runs] for metric in row.differences}
+        return replace(row, differences=differences, corrected=p_holm, levels=of_metrics)
+
+    return [replace(table, rows=tuple(map(of_page, table.rows))) for table in tables]
+
+
+def _by_runs(p_values: Mapping[Runs, float], function: Callable[[list[float]], Floats]) -> dict[Runs, float]:
+    return dict(zip(p_values, function([*p_values.values()]).tolist(), strict=True))
 
 
 def _by_data(
@@ -136,15 +181,37 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
         rows.append(tuple(cells))
         of_row: dict[str, object] = {"configuration": row.name, "baseline": row.baseline}
         for column, it in row.differences.items():
-            numbers = it.mean, it.low, it.high, it.n, it.p, row.corrected[column]
+            numbers = it.mean, it.low, it.high, row.levels[column], it.n, it.p, row.corrected[column]
             of_row |= zip((f"{column}_{part}" for part in _PARTS), numbers, strict=True)
         exact.append(of_row)
     notes = (
-        "Mean of paired differences [95 % interval of the t-test]; without interval below three pairs.",
+        f"Mean of paired differences [interval of the t-test{levels_in_words(record.rows, metrics)}]; without interval "
+        "below three pairs.",
         *record.notes,
-        "p: two-sided, corrected by Holm over all rows of the column with the same kind of baseline; bold: p < 0.05.",
+        OF_P,
     )
     return TextTable(name, title, tuple(header), tuple(rows), 2, (), notes, pd.DataFrame(exact, dtype=object))
+
+
+OF_P = (
+    "p: two-sided, corrected by Holm over all comparisons of the page in this metric; bold: p < 0.05. An interval has "
+    "the level of its test, so it excludes 0 exactly then."
+)
+"""A note on p-values and intervals of paired differences."""
+
+
+def levels_in_words(rows: Iterable[Comparison], metrics: Collection[str] = ()) -> str:
+    """Return ", 95 %" or ", 95 % to 99.2 %" with the least and greatest level of the intervals; empty without one."""
+    levels = [
+        level
+        for row in rows
+        for metric, level in row.levels.items()
+        if np.isfinite(level) and (not metrics or metric in metrics)
+    ]
+    if not levels:
+        return ""
+    least, most = (f"{100 * level:.4g} %" for level in (min(levels), max(levels)))
+    return f", {least}" if least == most else f", {least} to {most}"
 
 
 def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, int, Kind]]:

@@ -126,7 +126,7 @@ def draw_strategies(record: StrategyComparison) -> Figure:
         axes.locator_params(axis="x", nbins=4)
     name_rows(grid[0], [f"{row.name} minus {row.baseline}" for row in rows], range(len(rows)), 0.3)
     grid[0].set_ylim(len(rows) - 0.5, -0.5)
-    figure.supxlabel("mean paired difference, with its 95 % interval", fontsize=9)
+    figure.supxlabel("mean paired difference, with the interval of its test", fontsize=9)
     return figure
 
 

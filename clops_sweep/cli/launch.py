@@ -197,6 +197,7 @@ def _as_data(request: Request, outcome: Outcome) -> dict[str, Any]:
         "failures": {} if outcome.stopped else outcome.failures,
         "searches": [search_as_data(it) for it in outcome.searches],
         "tuned": tuned_as_data(tuned_rows(request)),
+        "changed_code": list(outcome.changed_code),
     }
 
 

@@ -11,11 +11,10 @@ import click
 
 from clops_sweep.cli.options import print_json
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
-from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import DamagedStore, several
-from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, plugins_of
 from clops_sweep.machine import available_cores, usable_gpus
 from clops_sweep.planning.memories import memories
+from clops_sweep.search.changes import changes
 from clops_sweep.search.fit import check_fit
 from clops_sweep.search.standing import Standing, check_samplers, finished_runs, runs_to_come, standings, unprepared
 
@@ -95,7 +94,7 @@ class Facts:
         def estimated() -> CostEstimate | None:
             return _estimated(request, plan, pending, taken) if pending else None
 
-        changed = [*changed_since(request, plan), *_changed_encoders(request)]
+        changed = changes(request, plan, searches)
         return cls(searches, tuned_rows(request), changed, not_here, pending, taken, device, estimated)
 
 
@@ -194,26 +193,6 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
         "runs_estimated": cost.known if cost else 0,
         "runs_without_estimate": len(cost.unknown) if cost else 0,
     }
-
-
-def changed_since(request: Request, plan: Plan) -> list[str]:
-    """Return a sentence for each plug-in whose code changed since it computed requested runs."""
-    if not ORIGINS or not any(plugins_of(config) for config in request.selection.configs):
-        return []
-    finished = [str(run.run_id) for run in plan.of("finished")]
-    records = [it.record for it in standings(request) if it.record is not None]
-    finished += [run_id for record in records for trial in record.trials for run_id in trial.run_ids]
-    return changed_code(request.store.rows("runs", PROVENANCE, finished)) if finished else []
-
-
-def _changed_encoders(request: Request) -> list[str]:
-    """Return a sentence for each requested encoder that changed since stored runs used it."""
-    encoders = request.data.encoders
-    names = {config.encoder for config in request.selection.configs}
-    now = {name: encoders.identity(name) for name in names if isinstance(name, str)} if encoders is not None else {}
-    if not now:
-        return []
-    return changed_encoders(request.store.rows("runs", ["encoder", "encoder_hash"]), now)
 
 
 def say_first(plan: Plan) -> None:

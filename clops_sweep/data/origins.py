@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.data.source_code import code_hash
+from clops_sweep.data.source_code import CodeHashes, code_hashes
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -22,16 +22,18 @@ class Origin:
         sha256: hex SHA-256 of the whole file.
         code: SHA-256 of the plug-in's code and of the code that it uses (see `code_hash`), which does not change with
             the search space in the same file; None if it is not a function or class of a module.
+        beside: the hash as earlier versions recorded it, only with modules beside the file; not stored.
     """
 
     file: str | None = None
     sha256: str | None = None
     code: str | None = None
+    beside: str | None = None
 
     def differs(self, other: Origin) -> bool:
-        """Return whether the code differs; without code hashes, whether the file does."""
+        """Return whether the code differs from that of a stored run; without code hashes, whether the file does."""
         if self.code is not None and other.code is not None:
-            return self.code != other.code
+            return other.code not in (self.code, self.beside)
         return None not in (self.sha256, other.sha256) and self.sha256 != other.sha256
 
 
@@ -45,7 +47,8 @@ def remember_origin(field: str, name: str, member: Any) -> None:
     try:
         shown = None if path is None else _relative(path)
         sha256 = None if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
-        ORIGINS[field, name] = Origin(shown, sha256, _code(member))
+        hashes = _code(member)
+        ORIGINS[field, name] = Origin(shown, sha256, *(hashes or ()))
     except (OSError, ValueError, SyntaxError):  # the file is gone or being written, which is not an error here
         ORIGINS[field, name] = Origin()
 
@@ -63,7 +66,7 @@ def _relative(path: Path) -> str:
     return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
 
 
-def _code(member: Any) -> str | None:
+def _code(member: Any) -> CodeHashes | None:
     named = inspect.isfunction(member) or isinstance(member, type)
     in_module = named and all(part.isidentifier() for part in member.__qualname__.split("."))
-    return code_hash(member) if in_module else None
+    return code_hashes(member) if in_module else None

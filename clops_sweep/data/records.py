@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.files.resampling import at_rate
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.errors import UsageError
 
@@ -46,8 +47,9 @@ _STEPS = 19
 def resampled(signal: NDArray[Any], length: int, grid: float) -> NDArray[np.float32]:
     """Apply `scipy.signal.resample` (Fourier method) along the last axis, rounded to multiples of `grid`, float32.
 
-    The grid is far finer than the source's resolution. It makes frames, and therefore the data hash, equal on machines
-    whose Fourier transforms differ in the last bit. NaN anywhere in a row makes the whole row NaN.
+    Published data sets are resampled like this, as by the paper; own data by `at_rate`. The Fourier method takes each
+    frame as periodic: a constant stays constant, but a jump from the frame's end to its start rings at both ends. NaN
+    anywhere in a row makes the whole row NaN.
 
     Args:
         signal: [..., samples].
@@ -56,9 +58,17 @@ def resampled(signal: NDArray[Any], length: int, grid: float) -> NDArray[np.floa
     """
     from scipy.signal import resample
 
-    result = resample(np.asarray(signal, np.float64), length, axis=-1)
+    return on_multiples(resample(np.asarray(signal, np.float64), length, axis=-1), grid)
+
+
+def on_multiples(signal: NDArray[np.float64], grid: float) -> NDArray[np.float32]:
+    """Round resampled samples to multiples of a power of two, float32.
+
+    The grid is far finer than the source's resolution. It makes frames, and therefore the data hash, equal on machines
+    whose transforms and filters differ in the last bit.
+    """
     with np.errstate(over="ignore"):  # overflow becomes infinite: such a frame is dropped like one with missing samples
-        return np.asarray(np.rint(result / grid) * grid, np.float32)
+        return np.asarray(np.rint(signal / grid) * grid, np.float32)
 
 
 class Stretch(NamedTuple):
@@ -205,7 +215,8 @@ class Common:
             sizes = np.abs(np.asarray(cut, np.float64))
             peak = float(sizes.max(initial=0, where=np.isfinite(sizes))) or 1.0
             target = self.frame_samples(cut.shape[1], rate)
-            frames = resampled(cut, target, 2.0 ** (np.floor(np.log2(peak)) - _STEPS))
+            step = 2.0 ** (np.floor(np.log2(peak)) - _STEPS)
+            frames = on_multiples(at_rate(cut, rate, self.rate or rate, target), step)
         return frames
 
 

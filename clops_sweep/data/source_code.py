@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import ast
+import dis
 import hashlib
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+from clops_sweep.data.local_code import Import, imports_of, is_installed, texts_of
+
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+"""Types whose values are the same text in every process."""
+_GLOBALS = ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS")
+"""Instructions that read a global."""
 _CHANGES = (ast.Expr, ast.AugAssign, ast.Delete)
 """Statements that bind no name but may change the value of a name."""
 
@@ -24,21 +32,50 @@ def source_file(member: Any) -> Path | None:
     return path.resolve() if path is not None and path.is_file() else None
 
 
+class CodeHashes(NamedTuple):
+    """SHA-256 in hexadecimal digits of a function or class and of what it uses.
+
+    Attributes:
+        whole: with all modules that are not installed.
+        beside: only with modules beside its file, as earlier versions recorded it. Both are equal if there are no
+            others.
+    """
+
+    whole: str
+    beside: str
+
+
 def code_hash(member: Any) -> str:
     """Return the hex SHA-256 of the source text of a function or class and of everything that it uses.
 
     This is its own text without decorators, the statements of its file that bind the names it mentions, and so on
-    recursively; and the whole text of the modules beside the file that any of them imports. Other statements of the
-    file, such as a search space, and installed packages do not count. Without a file, as in a notebook, the hash is of
-    the function's own text, or else of its byte code.
+    recursively; and the whole text of the modules that any of them imports, wherever they are. Other statements of the
+    file, such as a search space, and installed packages do not count.
+
+    Without a file, as in a notebook, the hash is of the function's own text, or else of its byte code, and of the
+    functions, classes, numbers and texts of the notebook that it uses.
     """
+    return code_hashes(member).whole
+
+
+def code_hashes(member: Any) -> CodeHashes:
+    """Return the hashes of a function or class; see `code_hash`."""
     path = source_file(member)
     if path is None:
-        return hashlib.sha256(_without_file(member)).hexdigest()
-    digest = hashlib.sha256()
-    for text in _texts(path, member.__name__):
+        digest = hashlib.sha256(_without_file(member))
+        beside = digest.hexdigest()
+        further = _used_in_notebook(member)
+    else:
+        statements = _needed(path, member.__name__)
+        digest = hashlib.sha256()
+        seen = {path}
+        for text in _texts(path, statements, seen):
+            digest.update(text.encode() + b"\0")
+        beside = digest.hexdigest()
+        further = _elsewhere(path, statements, seen)
+    for text in further:
         digest.update(text.encode() + b"\0")
-    return digest.hexdigest()
+    return CodeHashes(digest.hexdigest(), beside)
 
 
 def _without_file(member: Any) -> bytes:
@@ -49,8 +86,86 @@ def _without_file(member: Any) -> bytes:
         return repr(member).encode() if code is None else code.co_code + repr(code.co_consts).encode()
 
 
-def _texts(path: Path, name: str) -> Iterator[str]:
-    """Yield the statements behind a name, in the order of the file, then the text of the modules beside it."""
+def _used_in_notebook(member: Any, seen: set[int] | None = None, files: set[Path] | None = None) -> Iterator[str]:
+    """Yield the text of what a function or class without a file uses of its notebook, in the order of names."""
+    seen = set() if seen is None else seen
+    files = set() if files is None else files
+    seen.add(id(member))
+    if isinstance(member, type) and not _has_source(member):
+        yield from _of_class(member)
+    for function in _functions_of(member):
+        known = function.__globals__
+        for name in sorted(_global_names(function.__code__)):
+            value = known.get(name)
+            if isinstance(value, ModuleType):
+                yield from texts_of([Import(value.__name__, 0)], None, files)
+            elif _is_plain(value):
+                yield f"{name} = {value!r}"
+            elif isinstance(value, FunctionType | type) and id(value) not in seen:
+                yield from _of_notebook(value, seen, files)
+    for base in member.__mro__[1:] if isinstance(member, type) else ():
+        if id(base) not in seen:
+            yield from _of_notebook(base, seen, files)
+
+
+def _of_notebook(value: FunctionType | type, seen: set[int], files: set[Path]) -> Iterator[str]:
+    """Yield the text of a function or class that a notebook defines or imports."""
+    seen.add(id(value))
+    is_defined_there = value.__module__ == "__main__" and source_file(value) is None
+    if is_defined_there:
+        yield _without_file(value).decode(errors="replace")
+        yield from _used_in_notebook(value, seen, files)
+    else:
+        yield from texts_of([Import(value.__module__, 0)], None, files)
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is a number, a text, or a list, tuple or dictionary of such."""
+    if isinstance(value, dict):
+        return all(_is_plain(key) and _is_plain(each) for key, each in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, _PLAIN)
+
+
+def _has_source(member: type) -> bool:
+    """Return whether Python knows the text of a class, which it does not of every class of a notebook."""
+    try:
+        inspect.getsource(member)
+    except (OSError, TypeError):
+        return False
+    return True
+
+
+def _of_class(member: type) -> Iterator[str]:
+    """Yield the bases, plain attributes and methods of a class whose text is not known."""
+    yield " ".join(base.__qualname__ for base in member.__bases__)
+    for name, value in vars(member).items():
+        if not name.startswith("__") and _is_plain(value):
+            yield f"{name} = {value!r}"
+    for function in _functions_of(member):
+        yield _without_file(function).decode(errors="replace")
+
+
+def _functions_of(member: Any) -> list[FunctionType]:
+    """Return a function, or the methods of a class."""
+    plain = inspect.unwrap(member)
+    values = vars(plain).values() if isinstance(plain, type) else [plain]
+    inner = (getattr(value, "__func__", getattr(value, "fget", value)) for value in values)
+    return [value for value in inner if isinstance(value, FunctionType)]
+
+
+def _global_names(code: CodeType) -> set[str]:
+    """Return the names of globals that a function reads, also within functions that it defines."""
+    names = {step.argval for step in dis.get_instructions(code) if step.opname in _GLOBALS}
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            names |= _global_names(inner)
+    return names
+
+
+def _needed(path: Path, name: str) -> list[_Statement]:
+    """Return the statements of a file behind a name, in its order."""
     body = _statements(path.read_text(encoding="utf-8", errors="replace"))
     needed, taken = {name}, set[int]()
     while True:
@@ -59,11 +174,27 @@ def _texts(path: Path, name: str) -> Iterator[str]:
             break
         taken |= found
         needed |= {mentioned for place in found for mentioned in body[place].mentioned}
-    for place in sorted(taken):
-        yield body[place].text
-    seen = {path}
-    for place in sorted(taken):
-        yield from _beside(path.parent, body[place].node, seen)
+    return [body[place] for place in sorted(taken)]
+
+
+def _texts(path: Path, statements: Sequence[_Statement], seen: set[Path]) -> Iterator[str]:
+    """Yield the text of statements, then that of the modules beside their file."""
+    for statement in statements:
+        yield statement.text
+    for statement in statements:
+        yield from _beside(path.parent, statement.node, seen)
+
+
+def _elsewhere(path: Path, statements: Sequence[_Statement], seen: set[Path]) -> Iterator[str]:
+    """Yield the text of the local modules that are imported, but for those of `_beside`."""
+    if is_installed(path.parent):
+        return
+    known = [path, *sorted(seen - {path})]
+    seen |= {file.resolve() for file in known}
+    for statement in statements:
+        yield from texts_of(imports_of(statement.node), path, seen)
+    for file in known[1:]:
+        yield from texts_of(imports_of(ast.parse(file.read_text(encoding="utf-8", errors="replace"))), file, seen)
 
 
 class _Statement(NamedTuple):

@@ -37,6 +37,7 @@ from clops_sweep.execution.feeding.relay import Relay
 from clops_sweep.execution.jobs import Job, Resources, Workplace
 from clops_sweep.execution.reports import WorkerDied, bounded
 from clops_sweep.execution.worker.scratch import private_folder
+from clops_sweep.store.rows import KILLED, OUT_OF_MEMORY
 
 
 class FirstWithoutWorker(FIFOScheduler):
@@ -99,7 +100,14 @@ class ContinualRunTrainable(tune.Trainable):
         self._runner.stop()
 
 
-_NO_MEMORY = "the machine ran out of memory and Ray ended the worker; fewer run at a time with more --cpus-per-trial"
+_NO_MEMORY = (
+    f"{OUT_OF_MEMORY}the machine ran out of memory and Ray ended the worker; fewer run at a time with more "
+    "--cpus-per-trial"
+)
+_KILLED = (
+    f"{KILLED}the worker's process ended without an error, as when the system kills it for want of memory; fewer run "
+    "at a time with more --cpus-per-trial"
+)
 _TIMED_OUT = (
     "TimedOut: an epoch took longer than --epoch-timeout {:g} s, and the worker was ended; the run's log shows where "
     "it was"
@@ -156,7 +164,7 @@ def run_fed(
             if not _is_of_a_worker(error):
                 raise
             # Such as one that Ray ended because memory ran out; Tune then ends all workers.
-            watcher.all_lost(searcher.suggested, bounded(str(error)))
+            watcher.all_lost(searcher.suggested, str(error))
             return
     relay.check()
     if not searcher.ended:  # stopped, or SIGUSR1 arrived while Tune handled it itself
@@ -168,6 +176,16 @@ def _is_of_a_worker(error: BaseException | None) -> bool:
     while error is not None and not isinstance(error, RayError):
         error = error.__cause__
     return error is not None
+
+
+def _why_it_ended(error: str) -> str | None:
+    """Return why Ray says that a worker ended, and what helps; None for any other error.
+
+    Ray says it behind its first line and before pages of advice, of which `status` shows one line.
+    """
+    if "low on memory" in error:
+        return _NO_MEMORY
+    return _KILLED if "SIGKILL" in error else None
 
 
 @contextmanager
@@ -309,12 +327,14 @@ class Watcher(tune.Callback, tune.Stopper):
             error = Path(trial.error_file).read_text(errors="replace")
         except (OSError, TypeError):  # the file does not exist or could not be written
             error = "the worker died"
-        self.lost(trial.trial_id, _job(trial), bounded(error))
+        self.lost(trial.trial_id, _job(trial), error)
 
     def lost(self, trial_id: str, job: Job, error: str) -> None:
         """Handle the death of the worker of a job."""
-        if "low on memory" in error:  # Ray's message, before pages of advice; `status` shows the last line
-            error = f"{error.rstrip()}\n{_NO_MEMORY}"
+        why = _why_it_ended(error)
+        error = bounded(error)
+        if why is not None:
+            error = f"{error.rstrip()}\n{why}"
         death = WorkerDied(error)
         limit, silent = self._workplace.epoch_timeout, time.monotonic() - self._heard.get(trial_id, math.inf)
         if limit is not None and silent > limit and _NO_MEMORY not in error and self._relay.left_stacks(job):

@@ -19,6 +19,7 @@ from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.planning.launched import remember
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
+from clops_sweep.search.changes import changes
 from clops_sweep.search.choosing import Tuned, tuned, with_reported
 from clops_sweep.search.fit import check_fit
 from clops_sweep.search.standing import (
@@ -66,6 +67,7 @@ class Outcome:
         under_way: number of runs that were running when the user stopped it.
         checkpointed: number of these that continue from a checkpoint.
         tuned: the tuned spaces, with their choices.
+        changed_code: a sentence for each plug-in and encoder that changed since requested runs were computed.
     """
 
     plan: Plan
@@ -77,6 +79,7 @@ class Outcome:
     under_way: int = 0
     checkpointed: int = 0
     tuned: tuple[Tuned, ...] = ()
+    changed_code: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -120,7 +123,7 @@ class Outcome:
         trials = [f"search {name!r}: {count} complete" for name, count in complete]
         ended = "interrupted; " if self.interrupted else f"stopped: {self.stopped}; " if self.stopped else ""
         runs = [f"{several(len(self.plan.asked), 'run')} asked for, {counts}"]
-        return ended + "; ".join([*(runs if self.plan.asked or not trials else []), *trials])
+        return ended + "; ".join([*(runs if self.plan.asked or not trials else []), *trials, *self.changed_code])
 
 
 def launch(
@@ -142,7 +145,8 @@ def launch(
         make_display: creates the display.
         retry_failed: whether to retry failed runs and trials.
         starting: called before Ray starts, if any run is pending.
-        warn: called with a sentence about each damaged part of the store that was set aside.
+        warn: called with a sentence about each damaged part of the store that was set aside, and about code that
+            changed since requested runs were computed.
 
     Raises:
         UsageError: the request, the data, a study's journal or the cluster is invalid, or another sweep runs in this
@@ -186,9 +190,12 @@ def _launch(
     plan = _plan_without_damage(request, warn)
     pending = _to_do(plan, retry_failed)
     frames = check_fit(request, plan, there)
+    changed = changes(request, plan, there)
+    for said in changed:
+        warn(said)
     remember(request.selection, request.store)
     if not pending and all(it.complete or not (it.left or retry_failed) for it in there):
-        return _outcome(request, plan, there, ran=False)
+        return _outcome(request, plan, there, ran=False, changed=changed)
     from clops_sweep.execution.devices import choose
 
     count = len(pending) + sum(1 for _ in runs_to_come(request, there))
@@ -216,7 +223,7 @@ def _launch(
             except KeyboardInterrupt:
                 at_once = True
             except (StoreError, OSError) as error:
-                return _outcome(request, plan, (), ran=True, stopped=str(error))
+                return _outcome(request, plan, (), ran=True, stopped=str(error), changed=changed)
     if at_once:
         with suppress(StoreError):  # else the earlier plan stays
             plan = _plan(sweep.request)
@@ -224,7 +231,7 @@ def _launch(
     unfinished = plan.of("pending", "waiting") or any(it.left for it in there)
     unfinished = unfinished or len(request.selection.reported) < len(request.selection.tuned)
     left = display.unfinished() if at_once or (display.interrupted and unfinished) else None
-    return _outcome(request, plan, there, ran=True, left=left)
+    return _outcome(request, plan, there, ran=True, left=left, changed=changed)
 
 
 class _Sweep:
@@ -353,14 +360,26 @@ def _outcome(
     ran: bool,
     left: Sequence[Job] | None = None,
     stopped: str | None = None,
+    changed: Sequence[str] = (),
 ) -> Outcome:
-    """Return the outcome; `left` are the jobs that an interrupt ended."""
+    """Return the outcome; `left` are the jobs that an interrupt ended, `changed` says which code changed before."""
     choices = () if stopped or request.shard else tuple(tuned(request, there))
     jobs = list(left or ())
     kept = [request.store.has_checkpoint(job.run_ids) for job in jobs]
     runs = [len(job.run_ids) for job in jobs]
     checkpointed = sum(count for count, has in zip(runs, kept, strict=True) if has)
-    return Outcome(plan, tuple(there), request.store, ran, left is not None, stopped, sum(runs), checkpointed, choices)
+    return Outcome(
+        plan,
+        tuple(there),
+        request.store,
+        ran,
+        interrupted=left is not None,
+        stopped=stopped,
+        under_way=sum(runs),
+        checkpointed=checkpointed,
+        tuned=choices,
+        changed_code=tuple(changed),
+    )
 
 
 def _plan(request: Request) -> Plan:

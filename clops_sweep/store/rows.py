@@ -26,6 +26,9 @@ _TRACEBACK = "Traceback (most recent call last):"
 _EXCEPTION_GROUP = re.compile(r"^  \| ([\w.]*Group: .*)")
 _LONGEST_REASON = 200
 
+OUT_OF_MEMORY, KILLED = "OutOfMemory: ", "WorkerKilled: "
+"""Begin of the line behind the text of an error of Ray that says why a worker ended, and what helps."""
+
 
 DataHash = Callable[[RunConfig], str | None]
 Facts = Mapping[str, Any]
@@ -112,7 +115,7 @@ def _runs_row(
 
 
 def failure_reason(error: object) -> str:
-    """Summarise a traceback in one line: the exception and the first line of its message.
+    """Summarise a traceback in one line: the exception and the first line of its message, or why the worker ended.
 
     Args:
         error: the column `error` of a failed run; may be empty.
@@ -122,7 +125,10 @@ def failure_reason(error: object) -> str:
     behind = lines[heads[-1] + 1 :] if heads else []
     groups = (found[1] for line in lines if (found := _EXCEPTION_GROUP.match(line)))
     exceptions = (line for line in behind if not line.startswith(" "))
-    said = next(groups, None) or next(exceptions, None) or (lines[-1] if lines else "unknown error")
+    ended = (line for line in reversed(lines) if line.startswith((OUT_OF_MEMORY, KILLED)))
+    said = (
+        next(ended, None) or next(groups, None) or next(exceptions, None) or (lines[-1] if lines else "unknown error")
+    )
     said = printable(said.strip())
     return said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]}…"
 

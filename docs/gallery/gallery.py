@@ -120,7 +120,7 @@ HEADINGS = {
     "beta_penalty": "Penalty on beta",
 }
 SCENARIOS = {"class_il": "Class-IL", "time_il": "Time-IL", "domain_il": "Domain-IL"}
-_COLUMNS = ("verdict", "difference", "n", "matters", "paper")
+_COLUMNS = ("verdict", "difference", "level", "n", "matters", "paper")
 OF_FRAMES = "signal_to_noise_by_s"
 _TABLES: dict[str, TableName] = {name: table for name, (table, _) in (MEASURES | OF_TWO).items()}
 MOST_BYTES = 200_000
@@ -273,7 +273,7 @@ def pictures(gallery: Gallery) -> Iterator[Picture]:
     for name, parts in {**wanted, "variance": ("variance",)}.items():
         if set(parts) - {"results"}:
             experiment = gallery.compared(name)
-            section = build_section(experiment, [], gallery.store, name, None, SectionFiles(), [], TaskTitles([]))
+            section = build_section(experiment, [], gallery.store, name, None, [], TaskTitles([]), SectionFiles())
             drawn = {it.name.removeprefix(f"{name}-"): it for it in (*section.pictures, *section.more_pictures)}
             yield from (drawn[part] for part in parts if part in drawn)
 

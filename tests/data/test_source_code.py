@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import linecache
 import runpy
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from clops_sweep.data.source_code import code_hash
+from clops_sweep.data.source_code import code_hash, code_hashes
 from clops_sweep.experiment.spaces.local_modules import importable
 
 TEXT = """
@@ -103,3 +107,133 @@ def test_a_function_without_a_file_has_one_too() -> None:
     names: dict[str, object] = {}
     exec("def f(x):\n    return x + 1\ndef g(x):\n    return x + 2", names)
     assert code_hash(names["f"]) != code_hash(names["g"])
+
+
+SOMEWHERE = """
+import sys
+sys.path.insert(0, {folder!r})
+import importlib
+from layers_elsewhere import body
+from package_elsewhere.blocks import block
+
+def declared(x):
+    from lazy_elsewhere import late
+    other = importlib.import_module("named_elsewhere")
+    return body(x), block(x), late(x), other.Z
+
+def alone(x):
+    return x
+"""
+ELSEWHERE = {
+    "layers_elsewhere.py": "import deeper_elsewhere\ndef body(x): return deeper_elsewhere.f(x)\n",
+    "deeper_elsewhere.py": "def f(x): return x\n",
+    "package_elsewhere/__init__.py": "",
+    "package_elsewhere/blocks.py": "from .inner.parts import part\nfrom . import sizes\ndef block(x): return part(x)\n",
+    "package_elsewhere/inner/__init__.py": "",
+    "package_elsewhere/inner/parts.py": "from .. import more\ndef part(x): return 1\n",
+    "package_elsewhere/sizes.py": "SIZE = 1\n",
+    "package_elsewhere/more.py": "MORE = 1\n",
+    "lazy_elsewhere.py": "def late(x): return 1\n",
+    "named_elsewhere.py": "Z = 1\n",
+}
+
+
+@pytest.fixture
+def new_modules() -> Iterator[None]:
+    """Forget the modules of `ELSEWHERE`, and the folders that were added to the path."""
+
+    def forget() -> None:
+        for name in [name for name in sys.modules if "_elsewhere" in name]:
+            del sys.modules[name]
+
+    path = list(sys.path)
+    yield forget  # type: ignore[misc]
+    forget()
+    sys.path[:] = path
+
+
+def _somewhere(folder: Path, name: str = "declared", **changes: tuple[str, str]) -> str:
+    """Return the hash of a function whose file imports modules of another folder."""
+    for name_of, text in ELSEWHERE.items():
+        path = folder / "src" / name_of
+        path.parent.mkdir(parents=True, exist_ok=True)
+        old, new = changes.get(name_of, ("", ""))
+        assert old in text
+        path.write_text(text.replace(old, new) if old else text)
+    (folder / "exp").mkdir(exist_ok=True)
+    (folder / "exp" / "file.py").write_text(SOMEWHERE.format(folder=str(folder / "src")))
+    with importable(folder / "exp"):
+        return code_hash(runpy.run_path(str(folder / "exp" / "file.py"))[name])
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("layers_elsewhere.py", "return deeper", "return 2 * deeper"),
+        ("deeper_elsewhere.py", "return x", "return 2 * x"),
+        ("package_elsewhere/blocks.py", "return part(x)", "return 2 * part(x)"),
+        ("package_elsewhere/inner/parts.py", "return 1", "return 2"),
+        ("package_elsewhere/sizes.py", "SIZE = 1", "SIZE = 2"),
+        ("package_elsewhere/more.py", "MORE = 1", "MORE = 2"),
+        ("lazy_elsewhere.py", "return 1", "return 2"),
+        ("named_elsewhere.py", "Z = 1", "Z = 2"),
+    ],
+)
+def test_modules_of_other_folders_count(file: str, old: str, new: str, tmp_path: Path, new_modules: Any) -> None:
+    before = _somewhere(tmp_path)
+    alone = _somewhere(tmp_path, "alone")
+    new_modules()
+    assert _somewhere(tmp_path) == before
+    assert _somewhere(tmp_path, **{file: (old, new)}) != before
+    assert _somewhere(tmp_path, "alone", **{file: (old, new)}) == alone
+
+
+def test_the_hash_of_code_with_modules_beside_it_alone_stays_as_earlier_versions_stored_it(tmp_path: Path) -> None:
+    _hash(tmp_path)
+    with importable(tmp_path):
+        hashes = code_hashes(runpy.run_path(str(tmp_path / "file.py"))["declared"])
+    assert hashes.whole == hashes.beside
+    assert hashes.whole == "03185e38e929075d020a2f6fe38ef7d02d657f77d2aff8d2c3e8a20b97babbbb"
+
+
+CELL = """
+WIDTH = 4
+SHAPE = [8, 8]
+
+def helper(x):
+    return WIDTH * x
+
+def network(x):
+    return helper(x), SHAPE
+
+class Network:
+    depth = 2
+
+    def forward(self, x):
+        return helper(x)
+"""
+
+
+def _cell(text: str, name: str) -> str:
+    """Return the hash of what a cell of a notebook defines."""
+    file = f"<cell {abs(hash(text))}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, file, "exec"), names)
+    return code_hash(names[name])
+
+
+@pytest.mark.parametrize("name", ["network", "Network"])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("WIDTH = 4", "WIDTH = 32"), ("return WIDTH * x", "return x"), ("return helper(x)", "return 2 * helper(x)")],
+)
+def test_what_a_notebook_defines_elsewhere_counts(name: str, old: str, new: str) -> None:
+    before = _cell(CELL, name)
+    assert _cell(CELL + "\n\nUNUSED = 1\n", name) == before
+    assert _cell(CELL.replace(old, new), name) != before
+
+
+def test_constants_and_attributes_of_a_notebook_count() -> None:
+    assert _cell(CELL.replace("[8, 8]", "[8, 9]"), "network") != _cell(CELL, "network")
+    assert _cell(CELL.replace("depth = 2", "depth = 3"), "Network") != _cell(CELL, "Network")

@@ -104,7 +104,8 @@ def until_next(starts: Sequence[float], ends: Sequence[float]) -> list[float]:
     The last of them lasts until the end of the recording, which is infinity here.
     """
     points = sorted({start for start, end in zip(starts, ends, strict=True) if start == end})
-    following = dict(zip(points, [*points[1:], math.inf], strict=True))
+    nexts = [*points[1:], math.inf] if points else []
+    following = dict(zip(points, nexts, strict=True))
     found = []
     for start, end in zip(starts, ends, strict=True):
         found.append(following[start] if start == end else end)

@@ -1,9 +1,8 @@
-"""Samples at another rate, or at irregular times, brought to a regular grid."""
+"""Samples at irregular times, brought to a regular grid."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,6 @@ from clops_sweep.errors import UsageError, shown
 
 _MOST = 100
 """Samples of the grid for each given one from which times in seconds are taken for milliseconds."""
-
-
-def at_rate(channel: NDArray[Any], rate: float, wanted: float) -> NDArray[Any]:
-    """Return a channel [samples] at another rate, by a polyphase filter (`scipy.signal.resample_poly`)."""
-    if rate == wanted:
-        return channel
-    from scipy.signal import resample_poly
-
-    ratio = Fraction(wanted / rate).limit_denominator(10_000)
-    return np.asarray(resample_poly(np.asarray(channel, np.float64), ratio.numerator, ratio.denominator))
 
 
 def on_grid(array: NDArray[Any], timestamps: Any, rate: float, where: str = "") -> NDArray[np.float64]:

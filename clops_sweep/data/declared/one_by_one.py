@@ -6,19 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import Moment, moment
-from clops_sweep.data.declared.grids import at_rate, on_grid
+from clops_sweep.data.declared.grids import on_grid
 from clops_sweep.data.declared.label_table import Labels, of_recording
 from clops_sweep.data.declared.markers import left_out_note, marker_names
 from clops_sweep.data.declared.portions import Columns, InMemory, stacked, stored_as
+from clops_sweep.data.files.resampling import at_rate
 from clops_sweep.data.records import Common
 from clops_sweep.errors import UsageError, prefixed, shown
+
+_USUAL_SECONDS: Final = 1.0
+"""Difference of durations up to which the longer channels of a recording are cut without a note."""
+_MOST_LOST: Final = 0.1
+"""Share of the longest channel that may be cut with a note."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +36,9 @@ class Recording:
     resampled.
 
     If the channels have several rates, `signal` is a list of arrays and `sampling_rate` a list: they are brought to
-    `resample_to`, or to the highest rate, by `scipy.signal.resample_poly`. `intervals` are labelled intervals
-    (start, end, label) in seconds, instead of `label`; they may be dates if `start`, the date of the first sample, is
-    given. `timestamps` [samples], seconds or dates, bring irregular
+    `resample_to`, or to the highest rate, by a polyphase filter, and cut to the shortest channel. `intervals` are
+    labelled intervals (start, end, label) in seconds, instead of `label`; they may be dates if `start`, the date of the
+    first sample, is given. `timestamps` [samples], seconds or dates, bring irregular
     samples to a grid of `sampling_rate` by linear interpolation, with missing samples where they jump: where a step is
     more than twice the usual one. `markers` are channels of triggers, which are left out unless `channels` of the data
     set names them, or "keep". `notes` says what was assumed or changed; preparation counts equal notes.
@@ -173,21 +179,50 @@ def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:
 
 def _samples(recording: Recording, usual: Any, wanted: float | None, where: str = "") -> tuple[NDArray[Any], float]:
     """Return the samples [channels, samples] of a recording at one rate, and the rate."""
-    rates, signal = usual if recording.sampling_rate is None else recording.sampling_rate, recording.signal
+    rates = usual if recording.sampling_rate is None else recording.sampling_rate
+    signal = recording.signal
     if np.ndim(rates):
-        each = [checks.positive("sampling_rate", rate) for rate in rates]
-        if len(each) != len(signal):
+        each_rate = [checks.positive("sampling_rate", rate) for rate in rates]
+        if len(each_rate) != len(signal):
             raise UsageError(
-                f"{where}sampling_rate: has {len(each)} rates; expected one for each of {len(signal)} channels"
+                f"{where}sampling_rate: has {len(each_rate)} rates; expected one for each of {len(signal)} channels"
             )
-        rates = wanted or max(each)
-        found = [
-            at_rate(checks.signal(f"{where}signal", channel)[0], rate, rates)
-            for channel, rate in zip(signal, each, strict=True)
-        ]
-        signal = [channel[: min(map(len, found))] for channel in found]
-    array, rate = checks.signal(f"{where}signal", signal), checks.positive("sampling_rate", rates)
-    return (array if recording.timestamps is None else on_grid(array, recording.timestamps, rate, where)), rate
+        rates = wanted or max(each_rate)
+        channels = [checks.signal(f"{where}signal", channel)[0] for channel in signal]
+        signal = [at_rate(channel, rate, rates) for channel, rate in zip(channels, each_rate, strict=True)]
+        shortest = min(map(len, signal))
+        signal = [channel[:shortest] for channel in signal]
+    array = checks.signal(f"{where}signal", signal)
+    rate = checks.positive("sampling_rate", rates)
+    if recording.timestamps is not None:
+        array = on_grid(array, recording.timestamps, rate, where)
+    return array, rate
+
+
+def _notes(recording: Recording, usual: Any, rate: float, channels: Sequence[str]) -> tuple[str, ...]:
+    """Return what was done to the channels of a recording to bring them to one rate and one length.
+
+    Raises:
+        UsageError: much more would be cut than usual where sensors stop one after another.
+    """
+    rates = usual if recording.sampling_rate is None else recording.sampling_rate
+    if not np.ndim(rates):
+        return ()
+    notes = []
+    for channel, given in zip(channels, rates, strict=True):
+        if given != rate:
+            notes.append(f"channel {channel} is resampled from {given:g} to {rate:g} Hz")
+    seconds = [np.size(channel) / given for channel, given in zip(recording.signal, rates, strict=True)]
+    shortest, longest = int(np.argmin(seconds)), int(np.argmax(seconds))
+    lost = seconds[longest] - seconds[shortest]
+    if lost > _USUAL_SECONDS:
+        if lost > _MOST_LOST * seconds[longest]:
+            raise UsageError(
+                f"signal: channel {channels[shortest]} lasts {seconds[shortest]:g} s where {channels[longest]} lasts "
+                f"{seconds[longest]:g} s; correct sampling_rate, cut all to one length, or append NaN to the shorter"
+            )
+        notes.append(f"channel {channels[shortest]} ends more than a second before others, which are cut to its end")
+    return tuple(notes)
 
 
 def item(
@@ -239,7 +274,7 @@ def item(
         intervals = of_recording(recording.intervals, labels, where, begin_of(recording))
     # The array is copied, because the generator may reuse it.
     array, gain = array.copy()[None], checks.gains(recording.gain, len(array))
-    notes = tuple(recording.notes)
+    notes = (*recording.notes, *_notes(recording, usual, rate, common.channels))
     return InMemory(
         columns.names, files, columns=columns, intervals=intervals, array=array, rate=rate, gain=gain, notes=notes
     )

@@ -40,8 +40,8 @@ class Recordings:
             Validation may be missing. By default, 60, 20 and 20 percent of the patients, by `split_seed`.
         window_seconds: duration of a frame; None if every recording is one frame.
         stride_seconds: time between the starts of consecutive windows; by default they are contiguous.
-        resample_to: sampling rate of the frames in Hz, by the Fourier method (`scipy.signal.resample`); None for
-            `sampling_rate`.
+        resample_to: sampling rate of the frames in Hz, by a polyphase filter that keeps level and slope at the ends of
+            a frame; None for `sampling_rate`.
         names: [n] distinct names of the recordings; by default they are numbered.
         gain: factor from samples to `units`, one number or one per channel.
         groups: columns [n] by name, such as ``{"sex": [...]}``, for subgroups in update reports; at most 50 values

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.files.annotation_end import require_end
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
 from clops_sweep.data.files.library_warnings import ABOUT_CODE, warnings_refused
+from clops_sweep.data.files.resampling import at_rate
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.files.wfdb_header import (
     BITS,
@@ -211,7 +212,7 @@ def numbered(names: Sequence[str]) -> tuple[str, ...]:
 def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
     """Return leads of any record in their units.
 
-    Leads with fewer samples per frame than others are resampled to the highest rate by `scipy.signal.resample_poly`.
+    Leads with fewer samples per frame than others are resampled to the highest rate by `at_rate`.
 
     Raises:
         UsageError: the record or a segment is invalid.
@@ -225,15 +226,13 @@ def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
         stored = read_stored(header, wide=any(signal.form in WIDE for signal in header.lines.signals))
         values = np.stack([physical(stored, header, lead) for lead in leads])
         return InUnits(values, units, header.rate, 1, header.notes)
-    from scipy.signal import resample_poly
-
     expanded, found, notes = _package(header, smooth_frames=False).e_d_signal, [], header.notes
     for lead, signal in zip(leads, signals, strict=True):
         each = physical(np.asarray(expanded[lead])[:, None], header, lead, 0)
         if signal.per_frame < highest:
             rates = f"from {header.rate * signal.per_frame:g} to {header.rate * highest:g} Hz"
             notes = (*notes, f"channel {header.leads[lead]} is resampled {rates}, the highest rate of the record")
-            each = resample_poly(each, highest, signal.per_frame)
+            each = at_rate(each, signal.per_frame, highest)
         found.append(each)
     shortest = min(map(len, found))
     return InUnits(np.stack([each[:shortest] for each in found]), units, header.rate * highest, highest, notes)

@@ -59,7 +59,8 @@ def default_prepared_root() -> Path:
 def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet | None:
     """Return the prepared folder of a data set; None without a prepared folder of this version.
 
-    If a user's file declares the data set, None also if its code or files have changed since.
+    If a user's file declares the data set, None also if its code or files have changed since. Without a file that
+    declares it, a user's data set of any version is taken as it is.
 
     Raises:
         DamagedStore: a file is missing or has another size than was written.
@@ -72,6 +73,9 @@ def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) 
         data = DataSet(manifest.name)
         if (manifest.reader_version, manifest.classes) != (data.rules.version, data.common.classes):
             return None
+    declared = manifest.fingerprint is not None and DATASETS.declared(manifest.name) is not None
+    if declared and manifest.reader_version != DataSet(manifest.name).rules.version:
+        return None
     check_sizes(folder, manifest)
     if manifest.fingerprint is not None and not is_fresh(folder, manifest, data_root):
         return None

@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-_INSTALLED = tuple(Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+from clops_sweep.data.local_code import is_installed
+
 _last: list[str] = []
 
 
@@ -67,13 +66,6 @@ def _is_replaceable(name: str) -> bool:
         return False
     place = _place(module)
     return place is not None and not is_installed(place)
-
-
-@cache
-def is_installed(folder: Path) -> bool:
-    """Return whether a folder belongs to Python or holds installed packages."""
-    of_python = not {"site-packages", "dist-packages"}.isdisjoint(folder.parts)
-    return of_python or any(map(folder.is_relative_to, _INSTALLED)) or any(folder.glob("*.dist-info"))
 
 
 def local_modules() -> tuple[ModuleType, ...]:

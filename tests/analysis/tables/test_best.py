@@ -9,7 +9,9 @@ from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.tables.best import best_configurations, best_text
+from clops_sweep.analysis.statistics import ALPHA, holm
+from clops_sweep.analysis.tables.best import best_configurations, best_text, corrected_with
+from clops_sweep.analysis.tables.comparisons import comparisons
 from clops_sweep.store.run_store import RunStore
 
 AXES = {"storage_fraction": [0.1, 0.5, 1.0], "variant": {"CLOPS": {}, "Random": {"storage_order": "random"}}}
@@ -55,6 +57,41 @@ def test_the_best_of_each_variant_is_compared_with_fine_tuning(tmp_path: Path, g
     rows = best_text(found, "best").data.to_dict("records")
     assert [row["metric"] for row in rows] == ["auc", "bwt"] * 2
     assert rows[0]["minus_fine_tuning"] == pytest.approx(differences.mean())
+
+
+def test_one_comparison_has_one_p_on_a_page(tmp_path: Path, generated: ModuleType) -> None:
+    methods = {"CLOPS": {}, "Random": {"storage_order": "random"}, "Fine-tuning": {"strategy": "finetune"}}
+    space = SearchSpace("methods", RunConfig(storage_fraction=0.5), {"method": methods}, seeds=range(5))
+    noise = np.random.default_rng(1).normal(0, 0.1, (3, 5))
+    rows = []
+    for request in space.requests():
+        value = 0.7 + float(noise[list(methods).index(request.labels["method"]), request.config.seed])
+        rows.append((request.config, {"auc": value, "bwt": -value}))
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, rows)
+    (experiment,) = collect([space], store.read("runs"))
+    found, (table,) = corrected_with(best_configurations(experiment), [comparisons(experiment)])
+    shown = {row.name: row for row in table.rows if row.baseline == "Fine-tuning"}
+    above = [it for it in found if it.above is not None]
+    assert above
+    for it in above:
+        for metric in ("auc", "bwt"):
+            assert it.above.corrected[metric] == shown[it.name].corrected[metric]
+            assert it.above.differences[metric] == shown[it.name].differences[metric]
+    p_values = [row.differences["auc"].p for row in table.rows]
+    assert [row.corrected["auc"] for row in table.rows] == holm(p_values).tolist(), "three comparisons, each once"
+    of_both = [(row.differences["auc"].excludes_zero, row.corrected["auc"] < ALPHA) for row in table.rows]
+    assert all(excludes == significant for excludes, significant in of_both)
+
+
+def test_means_of_bounded_metrics_have_bounded_intervals(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace("few", RunConfig(strategy="finetune"), seeds=range(3))
+    store = RunStore(tmp_path)
+    values = {0: 0.99, 1: 0.6, 2: 0.93}
+    rows = [(request.config, {"auc": values[request.config.seed], "bwt": -0.5}) for request in space.requests()]
+    generated.write_given_runs(store, rows)
+    table = best_text(best_configurations(collect([space], store.read("runs"))[0]), "best")
+    assert table.rows[0][2].text == "0.840 [0.318, 1.000]"
 
 
 def test_two_units_have_neither_interval_nor_p(tmp_path: Path, generated: ModuleType) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from clops_sweep.data.declared import data_set
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
@@ -140,6 +142,22 @@ def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path
     assert _hash(root, data_root=root) == other  # prepared frames do not need their sources
     forget()
     assert _hash(root) == other  # nor a file that declares them, as in a report
+
+
+def test_frames_of_an_earlier_version_of_the_readers_are_made_anew(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare(tmp_path / "space.py", WEARABLE)
+    _prepare(root)
+    first = _hash(root)
+    later = replace(data_set._OWN, version=data_set._OWN.version + 1)
+    monkeypatch.setattr(data_set, "_OWN", later)
+    assert _hash(root) is None
+    _prepare(root)
+    assert _hash(root) == first
+    monkeypatch.setattr(data_set, "_OWN", replace(later, version=later.version + 1))
+    forget()
+    assert _hash(root) == first  # no file declares them, as in a report
 
 
 GENERATOR = """

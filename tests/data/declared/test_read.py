@@ -15,7 +15,7 @@ import pyedflib
 import pytest
 from pydicom.data import get_testdata_file
 from scipy.io import savemat
-from scipy.signal import resample_poly
+from scipy.signal import firwin, resample_poly
 
 from clops_sweep import Recording, from_ecg, from_edf, from_npz
 from clops_sweep.data.declared.grids import on_grid
@@ -188,7 +188,10 @@ def test_edf_files_with_hypnograms_and_signals_of_two_rates(tmp_path: Path) -> N
     frames, (eeg, emg) = _nights(tmp_path, SLEEP.replace("GAPS", "None").replace("RULE", "'within'"), stages)
     assert frames.labels.tolist() == [0, 0, 0, 1, 1, 1] * 6
     assert (frames.unit, frames.samples, frames.lead_names) == ("uV, mV", 1500, ("EEG", "EMG"))
-    expected = np.stack([resample_poly(eeg, 1, 2), resample_poly(emg, 5, 2)])[:, 3 * 1500 : 4 * 1500]
+    unscaled = 5 * firwin(101, 1 / 5, window=("kaiser", 5.0))
+    per_phase = np.array([unscaled[phase::5].sum() for phase in range(5)])  # gains of a constant
+    slow = resample_poly(emg, 5, 2, window=unscaled / 5 / per_phase[np.arange(101) % 5])
+    expected = np.stack([resample_poly(eeg, 1, 2), slow])[:, 3 * 1500 : 4 * 1500]
     np.testing.assert_allclose(frames.signal(np.array([3]))[0], expected, atol=2e-5)
 
 
@@ -431,3 +434,47 @@ def test_irregular_samples_with_a_gap(tmp_path: Path) -> None:
     np.save(tmp_path / "w" / "1.npy", times[[0, 1, 3, 2, 4]])
     with pytest.raises(UsageError, match=r"recording 3: timestamps: sample 3 \(from 0\) is -0\.\d+ s after"):
         _frames(tmp_path, body)
+
+
+SESSIONS = """
+def session(path):
+    file = np.load(path)
+    return Recording([file["ecg"], file["skin"]], "ab"[int(path.stem[1:]) % 2], sampling_rate=[50, 4],
+                     channels=("ECG", "TEMP"), units=("mV", "degC"))
+
+@dataset("own", files=["s"])
+def own(data_root):
+    return Recordings.from_folder(data_root / "s", "*.npz", read=session, classes=("a", "b"), window_seconds=5)
+"""
+
+
+def _sessions(tmp_path: Path, seconds: float) -> FrameSet:
+    (tmp_path / "s").mkdir()
+    for number in range(8):
+        ecg = np.random.default_rng(number).normal(size=50 * 30)
+        np.savez(tmp_path / "s" / f"s{number}.npz", ecg=ecg, skin=np.full(round(4 * seconds), 33.0))
+    return _frames(tmp_path, SESSIONS)
+
+
+@pytest.mark.parametrize(("seconds", "windows", "noted"), [(30, 6, False), (29.5, 5, False), (28, 5, True)])
+def test_channels_that_stop_one_after_another_are_cut(
+    seconds: float, windows: int, noted: bool, tmp_path: Path
+) -> None:
+    frames = _sessions(tmp_path, seconds)
+    assert len(frames) == 8 * windows
+    np.testing.assert_array_equal(frames.signal(np.arange(len(frames)))[:, 1], 33)
+    notes = frames_notes(tmp_path)
+    assert "8 recordings: channel TEMP is resampled from 4 to 50 Hz" in notes
+    assert ("8 recordings: channel TEMP ends more than a second before others, which are cut to its end" in notes) == (
+        noted
+    )
+
+
+def test_channels_of_unequal_duration_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"s0\.npz: signal: channel TEMP lasts 7\.5 s where ECG lasts 30 s"):
+        _sessions(tmp_path, 7.5)
+
+
+def frames_notes(tmp_path: Path) -> tuple[str, ...]:
+    """Return the notes of the prepared data set."""
+    return prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1).manifest.notes

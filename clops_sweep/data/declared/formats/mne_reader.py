@@ -1,0 +1,277 @@
+"""`from_mne`: recordings of EEG by MNE-Python, from files, `Raw` or `Epochs`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.declared.formats.events import Event, Events
+from clops_sweep.data.declared.formats.readers import opened
+from clops_sweep.data.declared.label_table import positions
+from clops_sweep.data.declared.markers import looks_like_marker, marker_names
+from clops_sweep.data.declared.one_by_one import Recording
+from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.files.library_warnings import Harmless
+from clops_sweep.data.files.units import factor, known
+from clops_sweep.errors import UsageError, shown
+from clops_sweep.regular_files import open_regular
+
+_HARMLESS: Final = (
+    Harmless(r"Limited \d+ annotation\(s\)", "an interval that ends after the recording ends with it"),
+    Harmless(r"The data contains 'boundary' events", "boundaries count as missing samples"),
+    Harmless(r"Data file name in EEG\.data .* is incorrect", "the samples lie in the .fdt file beside the .set file"),
+    Harmless(r"Epochs? .*was|.* events? .* dropped", "MNE counts epochs that it rejected itself"),
+    Harmless(r"This filename .* does not conform to MNE naming", "a name says nothing about samples"),
+)
+_EDF: Final = (".edf", ".bdf")
+_UNITS: Final = {107: ("uV", 1e6), 112: ("T", 1.0), 201: ("T/m", 1.0)}
+"""Unit and factor of MNE's codes of units, which are those of the FIF format: volt, tesla, tesla per metre."""
+_STIMULUS: Final = "stim"
+_GAPS: Final = re.compile(r"(bad|edge)|boundary$|new segment", re.IGNORECASE)
+"""Descriptions of annotations of samples that must not be used, or of cuts."""
+_POINT: Final = 1.001
+"""Most samples of an annotation without a duration."""
+_SIGNAL_HEADER: Final = 216
+"""Bytes of a signal's header in EDF and GDF before its number of samples in a record."""
+_MICROVOLT, _MILLIVOLT = 4275, 4274
+"""Codes of ISO 11073 in GDF files from version 1.9."""
+_RIGHT_UNITS: Final = ("uV", "\N{MICRO SIGN}V", "\N{GREEK SMALL LETTER MU}V", "mV", "V")
+"""Spellings that MNE converts in EDF files."""
+
+
+def from_mne(
+    source: Any,
+    channels: Sequence[str] | Sequence[int] | None = None,
+    *,
+    annotations: bool = False,
+    until_next: bool = False,
+) -> Recording | list[Recording]:
+    """Return the recording of a file that MNE-Python reads, or of its `Raw` or `Epochs`; needs the extra `[mne]`.
+
+    BrainVision (.vhdr), EEGLAB (.set with .fdt), GDF, FIF, Neuroscan CNT and others. Volts become uV. Stimulus channels
+    are left out unless `channels` names them. Channels that are marked as bad, segments annotated as BAD or EDGE, and
+    the first sample after a cut (boundary, New Segment) count as missing: see `missing` and `gaps`. Epochs become a
+    list of recordings, labelled by the names of their events, of the person that the file names, or of one person.
+
+    Args:
+        source: path of a file, `mne.io.Raw` or `mne.Epochs`.
+        channels: names or positions (from 0) of the channels to read; by default all but stimulus channels.
+        annotations: whether the other annotations become labelled intervals.
+        until_next: whether an annotation without a duration, or of one sample, lasts until the next one or the end.
+
+    Raises:
+        UsageError: MNE is not installed, cannot read the file or warns about it, or would read it wrongly: units that
+            it takes for volts, and channels of several rates, which it resamples with ringing. `from_edf` reads EDF.
+    """
+    is_path = isinstance(source, str | PathLike)
+    path = Path(source) if is_path else _file_of(source)
+    where = "from_mne: " if path is None else f"{shorten(path)}: "
+    if path is not None:
+        require_right_reading(path)
+    data = _read(Path(source)) if is_path else source
+    for name in ("get_data", "get_channel_types", "ch_names", "info"):
+        if not hasattr(data, name):
+            raise UsageError(f"from_mne: expected a path, mne.io.Raw or mne.Epochs, not {shown(source)}")
+    names = list(data.ch_names)
+    places = positions(where, names, channels or names)
+    kinds = data.get_channel_types()
+    stimuli = [names[place] for place in places if kinds[place] == _STIMULUS]
+    chosen = [names[place] for place in places]
+    units, scales = _units(path, where, data.info, kinds, places)
+    common: dict[str, Any] = {
+        "sampling_rate": float(data.info["sfreq"]),
+        "channels": chosen,
+        "units": units,
+        "markers": "keep" if channels else [*stimuli, *(name for name in marker_names(chosen) if name not in stimuli)],
+    }
+    bad = [row for row, name in enumerate(chosen) if name in data.info["bads"]]
+    notes = [f"channel {chosen[row]} is marked as bad: its samples count as missing" for row in bad]
+    person = _person(data.info)
+    if hasattr(data, "event_id"):
+        return list(_epochs(data, places, scales, bad, notes, person or (path.stem if path else "1"), common))
+    signal = _float64(data.get_data(picks=places)) * scales[:, None]
+    signal[bad] = np.nan
+    intervals, said = _annotated(data, signal, chosen, path, until_next)
+    return Recording(
+        signal=signal,
+        patient=person,
+        start=_start(data.info["meas_date"]),
+        intervals=intervals if annotations else None,
+        notes=[*notes, *said],
+        **common,
+    )
+
+
+def _read(path: Path) -> Any:
+    """Return the raw data of a file, or its epochs."""
+    with open_regular(path):
+        pass
+
+    def read(mne: Any) -> Any:
+        quiet: dict[str, Any] = {"verbose": "warning"}
+        if re.search(r"epo\.fif(\.gz)?$", path.name):
+            return mne.read_epochs(path, **quiet)
+        try:
+            return mne.io.read_raw(path, preload=False, **quiet)
+        except TypeError as error:
+            if path.suffix.lower() == ".set" and "trials" in str(error):
+                return mne.io.read_epochs_eeglab(path, **quiet)
+            raise
+
+    return opened(path, "EEG file", "mne", "mne", read, _HARMLESS)
+
+
+def _file_of(source: Any) -> Path | None:
+    """Return the file from which data were read."""
+    files = getattr(source, "filenames", None) or (getattr(source, "filename", None),)
+    if not files[0]:
+        return None
+    path = Path(files[0])
+    header = path.with_suffix(".vhdr")
+    return header if path.suffix.lower() == ".eeg" and header.is_file() else path
+
+
+def _person(info: Any) -> str | None:
+    """Return the subject that a file names."""
+    subject = info["subject_info"]
+    found = (subject.get("his_id") or subject.get("id")) if subject else None
+    return str(found) if found else None
+
+
+def _start(date: Any) -> datetime | None:
+    return date.astimezone(UTC).replace(tzinfo=None) if isinstance(date, datetime) else None
+
+
+def _float64(values: Any) -> NDArray[np.float64]:
+    return np.array(values, np.float64)
+
+
+def _units(
+    path: Path | None, where: str, info: Any, kinds: Sequence[str], places: Sequence[int]
+) -> tuple[list[str], NDArray[np.float64]]:
+    """Return the unit of each channel, and the factor to it."""
+    written = _brainvision_units(path) if path is not None and path.suffix.lower() == ".vhdr" else {}
+    units, scales = list[str](), list[float]()
+    for place in places:
+        channel = info["chs"][place]
+        name = str(channel["ch_name"])
+        unit, scale = _UNITS.get(int(channel["unit"]), ("", 1.0))
+        if int(channel["unit_mul"]) != 0:
+            raise UsageError(f"{where}channel {name} has a unit with a multiplier; expected volts: convert it in MNE")
+        if not unit and kinds[place] != _STIMULUS and name in written:
+            unit = written[name]
+            if known(unit) and factor(unit, "V") is not None:
+                raise UsageError(
+                    f"{where}MNE takes channel {name}, in {unit}, for no voltage; write its unit in the header as "
+                    "\N{MICRO SIGN}V, mV or V"
+                )
+        units.append(unit)
+        scales.append(scale)
+    return units, np.array(scales)
+
+
+def _brainvision_units(path: Path) -> dict[str, str]:
+    """Return the units that a BrainVision header gives, by channel."""
+    found = dict[str, str]()
+    with open_regular(path) as binary:
+        content = binary.read()
+    for line in content.decode("utf-8", errors="replace").splitlines():
+        cells = line.partition("=")[2].split(",") if re.match(r"Ch\d+=", line) else []
+        if len(cells) > 3:
+            found[cells[0].replace(r"\1", ",")] = cells[3].strip()
+    return found
+
+
+def _annotated(
+    raw: Any, signal: NDArray[np.float64], names: Sequence[str], path: Path | None, closes: bool
+) -> tuple[list[Event], list[str]]:
+    """Return the annotations as intervals in seconds of the data; bad segments become missing in `signal`."""
+    rate, samples = float(raw.info["sfreq"]), signal.shape[1]
+    events, gaps = list[Event](), 0
+    for each in raw.annotations:
+        start = float(each["onset"]) - float(raw.first_time)
+        end = start + float(each["duration"])
+        text = str(each["description"])
+        if not _GAPS.match(text):
+            is_point = end - start <= _POINT / rate  # one sample, as BrainVision writes events without a duration
+            events.append((start, start if is_point else end, text))
+            continue
+        begin = max(0, round(start * rate))
+        stop = min(samples, max(round(end * rate), begin + 1))
+        if begin == 0 and end - start <= 1 / rate:
+            continue  # the begin of the recording
+        of_channels = set(each.get("ch_names", ()) or ())
+        rows = [row for row, name in enumerate(names) if not of_channels or name in of_channels]
+        signal[rows, begin:stop] = np.nan
+        gaps += 1
+    notes = [f"{gaps} bad segments and cuts count as missing samples"] if gaps else []
+    if not events:
+        return [], notes
+    placed = Events(events).placed(samples / rate, "MNE" if path is None else shorten(path), closes)
+    return placed.intervals, [*notes, *placed.notes]
+
+
+def _epochs(
+    epochs: Any,
+    places: Sequence[int],
+    scales: NDArray[np.float64],
+    bad: Sequence[int],
+    notes: Sequence[str],
+    person: str,
+    common: dict[str, Any],
+) -> Iterator[Recording]:
+    """Yield each epoch as a recording."""
+    labels = {code: name for name, code in epochs.event_id.items()}
+    values = _float64(epochs.get_data(picks=places)) * scales[:, None]
+    values[:, bad] = np.nan
+    for signal, code in zip(values, epochs.events[:, 2].tolist(), strict=True):
+        yield Recording(signal=signal, label=labels.get(code, str(code)), patient=person, notes=list(notes), **common)
+
+
+def require_right_reading(path: Path) -> None:
+    """Raise a UsageError if MNE is known to read an EDF, BDF or GDF file wrongly."""
+    ending = path.suffix.lower()
+    if ending not in (*_EDF, ".gdf"):
+        return
+    with open_regular(path) as binary:
+        start = binary.read(256)
+        is_gdf = start[:3] == b"GDF"
+        modern = is_gdf and start[3:8].strip() >= b"1.9"
+        try:
+            many = (
+                int.from_bytes(start[252:254] if modern else start[252:256], "little") if is_gdf else int(start[252:])
+            )
+        except ValueError:
+            return  # MNE refuses it
+        header = binary.read(256 * many) if many < 2**15 else b""
+    remedy = "read it by from_edf" if ending in _EDF else "export it as EDF, and read it by from_edf"
+    names = [header[16 * n : 16 * n + 16].decode("latin-1").strip("\0 ") for n in range(many)]
+    signals = [n for n, name in enumerate(names) if not name.endswith("DF Annotations")]
+    if start[192:197] in (b"EDF+D", b"BDF+D"):
+        raise UsageError(f"{shorten(path)}: is interrupted, and MNE reads it as if it were not; {remedy}")
+    size = 4 if is_gdf else 8
+    at = _SIGNAL_HEADER * many
+    counts = {header[at + size * n : at + size * n + size] for n in signals}
+    if len(counts) > 1:
+        raise UsageError(f"{shorten(path)}: has channels of several rates, which MNE resamples with ringing; {remedy}")
+    for n in signals:
+        if looks_like_marker(names[n]):
+            continue
+        if modern:
+            code = int.from_bytes(header[102 * many + 2 * n : 102 * many + 2 * n + 2], "little")
+            right = code in (_MICROVOLT, _MILLIVOLT)
+            unit = f"the unit of code {code}"
+        else:
+            unit = header[96 * many + 8 * n : 96 * many + 8 * n + 8].decode("latin-1").strip("\0 ")
+            right = unit == "uV" if is_gdf else unit in _RIGHT_UNITS
+        if not right:
+            raise UsageError(
+                f"{shorten(path)}: signal {names[n]} is in {unit or 'no unit'}, which MNE takes for V; {remedy}"
+            )
