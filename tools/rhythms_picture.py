@@ -14,7 +14,7 @@ from matplotlib.ticker import MultipleLocator
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepared.prepared_folder import default_prepared_root
+from clops_sweep.data.prepared.commands import default_prepared_root
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.data.scenarios import reference_lead_of
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from clops_sweep.data.catalog import DATASETS, DataKey
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.declared.recording_checks import UNKNOWN, require_few_groups
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, several, shown
 from clops_sweep.experiment.columns import FIELDS, config_from_row
@@ -89,7 +90,7 @@ def make_report(
         choice = decided(paired, facts)
     if not len(paired):
         raise UsageError(f"run {ids[0]}: no test instance belongs to earlier tasks, so there is nothing to compare")
-    paired = replace(paired, groups=_groups(paired, rows[0], groups, data.groups))
+    paired = replace(paired, groups=_groups(paired, rows[0], groups, data))
     measures = Measures(paired)
     units = len(np.unique(paired.units))
     unknown = {name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()}
@@ -145,21 +146,22 @@ def _groups(
     paired: Paired,
     row: Mapping[str, Any],
     names: Sequence[str],
-    columns: Callable[[DataKey, str], Mapping[str, Column]],
+    data: PreparedData,
 ) -> dict[str, Any]:
     """Return the subgroup columns of the compared instances."""
     if not names:
         return {}
     check_registered(row)
-    known = columns(config_from_row(row).data_key, row["data_hash"])
+    known = data.groups(config_from_row(row).data_key, row["data_hash"])
     found = {}
     for name in dict.fromkeys(names):
         if name not in known:
             there = f"; it has {listed(known)}" if known else ""
+            evict = data_command("evict", row["dataset"], prepared_root=data.root)
             raise UsageError(
                 f"--groups: dataset {row['dataset']!r} was prepared without a column {shown(name)}{there}; columns "
-                "come from Recordings(..., groups={...}), and 'clops-sweep data evict "
-                f"{row['dataset']}' lets older frames be prepared again"
+                f"come from Recordings(..., groups={{...}}), and '{evict}' lets older "
+                "frames be prepared again"
             )
         codes, values = known[name]
         found[name] = np.array(values, object)[codes[paired.instances]]

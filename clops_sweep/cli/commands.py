@@ -88,7 +88,10 @@ def command() -> None:
 @device_option
 @json_option
 def plan_command(request: Request, cpus_per_trial: float, gpus_per_trial: float, device: Device, as_json: bool) -> None:
-    """Count finished, pending and failed runs and estimate the cost. Nothing is started or written."""
+    """Count finished, pending and failed runs and estimate the cost. Nothing is started.
+
+    Patient splits of prepared data that are not solved yet are solved and cached with the data.
+    """
     from clops_sweep.execution.jobs import Resources
 
     resources = Resources(cpus_per_trial=cpus_per_trial, gpus_per_trial=gpus_per_trial, device=device)
@@ -140,6 +143,7 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
     pending = True
     request = request.as_launched()
     if request.selection.files:
+        request.data.solve_splits(config.data_key for config in request.selection.configs)
         plan = request.plan()
         facts = Facts.of(request, plan)
         pending = bool(facts.pending)

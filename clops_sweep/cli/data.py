@@ -62,7 +62,8 @@ def list_data(data_root: Path | None, prepared_root: Path | None, as_json: bool)
     """List every data set with its licence, size, state and source."""
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.files.folder import shorten
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, state
+    from clops_sweep.data.prepared.commands import default_prepared_root
+    from clops_sweep.data.prepared.prepared_folder import state
     from clops_sweep.data.preparing.features import computed_features
 
     if data_root is not None and not data_root.is_dir():
@@ -115,7 +116,8 @@ def prepare(
     as_json: bool,
 ) -> None:
     """Convert the publisher's files to the frames that runs train on."""
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, is_to_be_made_again
+    from clops_sweep.data.prepared.commands import default_prepared_root
+    from clops_sweep.data.prepared.prepared_folder import is_to_be_made_again
     from clops_sweep.data.preparing.prepare import prepare as make
 
     root = prepared_root or default_prepared_root()
@@ -290,7 +292,7 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None, as_jso
 
     NAME is a data set of 'data list', or vfdb.
     """
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root
+    from clops_sweep.data.prepared.commands import default_prepared_root
     from clops_sweep.data.preparing.verify import verify as check
 
     found = check(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
@@ -335,7 +337,7 @@ def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | 
     """
     from clops_sweep.data.prepared.cache import cached_sets
     from clops_sweep.data.prepared.cache import evict as remove
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root
+    from clops_sweep.data.prepared.commands import default_prepared_root
 
     root = prepared_root or default_prepared_root()
     if names and unused_for is not None:
@@ -473,7 +475,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
     missing = manifest.dropped.get("missing samples", 0)
     said = f"{manifest.samples:,} samples a frame{rate}; {several(missing, 'frame')} dropped for missing samples"
     console.print(said, highlight=False, soft_wrap=True)
-    if line := _options_line(manifest):
+    if line := _options_line(manifest, prepared.folder.parent):
         console.print(line, highlight=False, soft_wrap=True)
     for reason, count in manifest.dropped.items():
         console.print(f"dropped: {count} frames ({reason})", highlight=False)
@@ -486,9 +488,10 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
     console.print(f"{len(frames)} frames in {prepared.folder}", highlight=False, soft_wrap=True)
 
 
-def _options_line(manifest: Manifest) -> str:
+def _options_line(manifest: Manifest, prepared_root: Path) -> str:
     """Return the options of a prepared set and how to get the defaults if they differ; empty without options."""
     from clops_sweep.data.declared.data_set import DataSet
+    from clops_sweep.data.prepared.commands import data_command
 
     defaults = DataSet(manifest.name).rules.options
     if not defaults:
@@ -497,11 +500,9 @@ def _options_line(manifest: Manifest) -> str:
     others = [key for key, value in defaults.items() if manifest.options[key] != value]
     if not others:
         return line
-    back = f"--option {others[0]}={defaults[others[0]]}"
-    return (
-        f"{line}; not the default {', '.join(f'{key}={defaults[key]}' for key in others)}, "
-        f"which 'clops-sweep data prepare {manifest.name} {back}' restores"
-    )
+    option = f"{others[0]}={defaults[others[0]]}"
+    back = data_command("prepare", manifest.name, "--option", option, prepared_root=prepared_root)
+    return f"{line}; not the default {', '.join(f'{key}={defaults[key]}' for key in others)}, which '{back}' restores"
 
 
 def _split_counts(rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -525,7 +526,8 @@ def _encoders(results: str, data_root: Path | None) -> Encoders:
 
 def _prepared(name: str, prepared_root: Path | None, data_root: Path | None) -> PreparedSet:
     """Return a prepared data set, which need not be declared here."""
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, know, required_set
+    from clops_sweep.data.prepared.commands import default_prepared_root
+    from clops_sweep.data.prepared.prepared_folder import know, required_set
 
     root = prepared_root or default_prepared_root()
     know(name, root)

@@ -71,7 +71,8 @@ def _store(store: RunStore) -> dict[str, Any]:
 
 def _data(data_root: Path | None, prepared_root: Path | None) -> dict[str, Any]:
     from clops_sweep.data.catalog import DATASETS
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root, state
+    from clops_sweep.data.prepared.commands import default_prepared_root
+    from clops_sweep.data.prepared.prepared_folder import state
 
     root = prepared_root or default_prepared_root()
     states = {name: state(name, prepared_root=root, data_root=data_root) for name in DATASETS}

@@ -106,6 +106,7 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
         resources: the requested resources of a trial.
         as_json: whether to print JSON.
     """
+    request.data.solve_splits(config.data_key for config in request.selection.configs)
     plan = request.plan()
     facts = Facts.of(request, plan, resources)
     check_fit(request, plan, facts.searches)

@@ -53,7 +53,7 @@ def rerun(
     as_json: bool,
 ) -> None:
     """Repeat one run in this process, without touching the store. RUN_ID may be any unambiguous prefix."""
-    from clops_sweep.data.prepared.prepared_folder import default_prepared_root
+    from clops_sweep.data.prepared.commands import default_prepared_root
     from clops_sweep.execution.rerun import differences, repeat, stored_run
 
     store = RunStore.named(results)

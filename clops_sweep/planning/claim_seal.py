@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import DamagedStore, UsageError, listed, several
+from clops_sweep.errors import DamagedStore, UsageError, several, shown
 from clops_sweep.experiment.spaces.claims import claims_as_json, sha256
 from clops_sweep.planning.request import Request
 
@@ -52,20 +52,22 @@ class Sealed:
 def seal(request: Request) -> Sealed:
     """Write the seal of the claims of some search-space files, before their first run.
 
+    A seal holds the hashes of the data: those that are not prepared are prepared, with their splits and features.
+
     Raises:
-        UsageError: there are no claims, data are not prepared, a run is finished or failed, or a seal exists.
+        UsageError: there are no claims, data cannot be prepared, a run is finished or failed, or a seal exists.
         DamagedStore: a seal exists and was edited.
     """
     if not request.selection.claims:
         raise UsageError("--seal: expected a search-space file that defines CLAIMS")
     if (there := sealed(request)) is not None:
         raise UsageError(f"{there.path}: these claims are {there}; a seal is never replaced")
-    unprepared = {it.dataset for it in request.selection.configs if request.data_hash(it) is None}
-    if unprepared:
+    if first := request.selection.pretraining:
         raise UsageError(
-            f"--seal: dataset {listed(sorted(unprepared))} is not prepared, and a seal holds its hash; run "
-            f"'clops-sweep data prepare {sorted(unprepared)[0]}' first"
+            f"--seal: encoder = {shown(first[0])} is a config, and a seal holds the hash of its features; expected "
+            "'run:RUN_ID' of a finished run"
         )
+    request.data.prepare(it.data_key for it in request.selection.configs if request.data_hash(it) is None)
     plan = request.plan()
     if begun := plan.count("finished", "failed"):
         raise UsageError(

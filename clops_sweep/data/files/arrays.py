@@ -48,9 +48,7 @@ def load_npy(path: Path, *, mapped: bool = False) -> NDArray[Any]:
     except UsageError:
         raise
     except (ValueError, SyntaxError, TokenError):  # a damaged header raises the latter two
-        raise DamagedStore(
-            f"{path}: not a whole array file; run 'clops-sweep data prepare {path.parent.name}' again"
-        ) from None
+        raise DamagedStore(f"{path}: not a whole array file") from None
     # A plain ndarray view: subclasses such as memmap do not pickle into shareable buffers.
     plain: NDArray[Any] = array.view(np.ndarray)
     plain.flags.writeable = False

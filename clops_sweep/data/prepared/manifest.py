@@ -14,6 +14,7 @@ from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.files.hashes import file_sha256, hash_of, npy_sha256
 from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.errors import DamagedStore, UsageError
 from clops_sweep.regular_files import METADATA_LIMIT, read_json
 
@@ -173,7 +174,7 @@ def check_content(folder: Path, name: str, record: FileRecord) -> None:
 
 def remedy(folder: Path) -> str:
     """Return what to do about a damaged prepared folder."""
-    return f"run 'clops-sweep data prepare {folder.name}' again"
+    return f"run '{data_command('prepare', folder.name, prepared_root=folder.parent)}' again"
 
 
 def frames_hash(content_hash: str, split_hash: str, normalize: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from clops_sweep.data.files.arrays import load_npy
 from clops_sweep.data.files.checksums import unlike
 from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.prepared.cache import hold
+from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.prepared.frame_table import FrameTable
 from clops_sweep.data.prepared.freshness import is_fresh
 from clops_sweep.data.prepared.manifest import (
@@ -45,15 +45,6 @@ class PreparedSet:
     def table(self) -> FrameTable:
         """The table of its frames."""
         return FrameTable(self.folder, self.manifest)
-
-
-def default_prepared_root() -> Path:
-    """Return CLOPS_PREPARED_ROOT, or else `prepared` in the user's cache folder for clops-sweep."""
-    if chosen := os.environ.get("CLOPS_PREPARED_ROOT"):
-        return Path(chosen)
-    from platformdirs import user_cache_path
-
-    return user_cache_path("clops-sweep", appauthor=False) / "prepared"
 
 
 def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) -> PreparedSet | None:
@@ -99,13 +90,11 @@ def required_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     Raises:
         UsageError: the set is not prepared (the message names the command) or is damaged.
     """
-    data = DataSet(name)
     prepared = prepared_set(name, prepared_root, data_root)
     if prepared is None:
-        where = " --data-root DIR" if data.rules.reads_files else ""
-        if not data.built_in:
-            where += " --plugins FILE"
-        raise UsageError(f"dataset {name!r} is not prepared; run 'clops-sweep data prepare {name}{where}' first")
+        name = DataSet(name).name  # refuses unknown names
+        command = data_command("prepare", name, prepared_root=prepared_root, data_root=data_root)
+        raise UsageError(f"dataset {name!r} is not prepared; run '{command}' first")
     return prepared
 
 
@@ -116,7 +105,10 @@ def mapped_frames(prepared: PreparedSet) -> NDArray[Any]:
         DamagedStore: the file is not an array, or not of the manifest's shape.
     """
     hold(prepared.folder)
-    frames = load_npy(prepared.folder / FRAMES, mapped=True)
+    try:
+        frames = load_npy(prepared.folder / FRAMES, mapped=True)
+    except DamagedStore as error:
+        raise DamagedStore(f"{error}; {remedy(prepared.folder)}") from None
     if frames.shape != (prepared.manifest.frames, prepared.manifest.samples):
         raise DamagedStore(
             f"{prepared.folder / FRAMES}: holds {frames.shape} instead of {prepared.manifest.frames} frames"

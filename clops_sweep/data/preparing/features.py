@@ -27,6 +27,7 @@ from clops_sweep.data.files.hashes import digest_of_array, hash_of
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.files.termination import terminated_like_interrupted
 from clops_sweep.data.frames import TRAINING, Encoded, FrameSet
+from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.prepared.manifest import FileRecord
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
@@ -101,6 +102,9 @@ class CachedFeatures:
             of["what"] = "adapted frames"
         place = hash_of(**of, encoder=self._identity, version=_VERSION)[:24]
         self._folder = prepared.folder / FEATURES / place
+        view = "--normalize", key.normalize, "--leads", key.leads
+        root = prepared.folder.parent
+        self._command = data_command("encode", self._name, *view, prepared_root=root, encoder=self._encoder)
 
     def facts(self) -> FeatureFacts | None:
         """Return the facts of the features; None if they are not computed or their file is incomplete."""
@@ -197,7 +201,7 @@ class CachedFeatures:
                 f"dataset {self._name!r}: its frames are not adapted to encoder {self._encoder!r}; a launch does that"
                 if self._adapted
                 else f"dataset {self._name!r}: the features of encoder {self._encoder!r} are not computed; run "
-                f"'clops-sweep data encode {self._name} --encoder {self._encoder}' first"
+                f"'{self._command}' first"
             )
         features = self._array(facts, len(signals))
         rows = features.reshape(-1, features.shape[-1])

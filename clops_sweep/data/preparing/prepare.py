@@ -19,11 +19,11 @@ from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.hashes import array_sha256, hash_of
 from clops_sweep.data.files.termination import terminated_like_interrupted
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepared.commands import default_prepared_root
 from clops_sweep.data.prepared.manifest import FRAMES, check_small_files, frames_hash
 from clops_sweep.data.prepared.normalization import normalized_gain_offset
 from clops_sweep.data.prepared.prepared_folder import (
     PreparedSet,
-    default_prepared_root,
     mapped_frames,
     prepared_set,
     required_set,

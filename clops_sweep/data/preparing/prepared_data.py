@@ -48,7 +48,7 @@ class PreparedData:
         encoders: Encoders | None = None,
     ) -> PreparedData:
         """Use the given folders, or else CLOPS_PREPARED_ROOT and CLOPS_DATA_ROOT, or else the user's cache folder."""
-        from clops_sweep.data.prepared.prepared_folder import default_prepared_root
+        from clops_sweep.data.prepared.commands import default_prepared_root
 
         chosen = source or os.environ.get("CLOPS_DATA_ROOT")
         return cls(Path(root) if root else default_prepared_root(), Path(chosen) if chosen else None, encoders)
@@ -107,6 +107,24 @@ class PreparedData:
         for key in encoded:
             if (features := self._features(key)) is not None:
                 features.compute(self.frames(key.signals), progress=True)
+
+    def solve_splits(self, keys: Iterable[DataKey]) -> None:
+        """Solve the patient splits of data sets that are prepared, as `prepare` does; others are left as they are.
+
+        Raises:
+            UsageError: a prepared set is damaged, or cannot be split as requested.
+        """
+        from clops_sweep.data.prepared.prepared_folder import prepared_set
+        from clops_sweep.data.prepared.prepared_split import make_splits
+
+        seeds: dict[str, set[int]] = {}
+        for key in keys:
+            if key.split is None and key.validation is None and self.data_hash(key.signals) is None:
+                seeds.setdefault(key.dataset, set()).add(key.split_seed)
+        for name, split_seeds in seeds.items():
+            prepared = prepared_set(name, self.root, self.source)
+            if prepared is not None:
+                make_splits(prepared, split_seeds, progress=True)
 
     def frames(self, key: DataKey) -> FrameSet:
         """Return the frames, mapped from the disk; features if the key names an encoder.
