@@ -35,6 +35,10 @@ _IN_BRACKETS: Final = re.compile(r"[\[(]\s*([^\[\]()]+?)\s*[\])]\s*$")
 """The unit in a column's name."""
 _LABELS: Final = re.compile(r"(labels?|columns?|channels?|names?|signals?|sensors?)\s*[:=]+\s*", re.IGNORECASE)
 """Begin of a comment with the names of the columns."""
+_RATE: Final = re.compile(
+    r"(sampling|sample)[ _-]?(rate|frequency)[^:=]*[:=]+\s*([0-9]+(?:\.[0-9]*)?)\s*(hz|khz)?\b", re.IGNORECASE
+)
+"""A sampling rate in a comment."""
 _MARKED: Final = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
 _LEAST_WHOLE: Final = 10
 """Least number of whole lines above a last line that is left out because it has too few cells."""
@@ -77,7 +81,7 @@ class Layout(NamedTuple):
     """Columns of a table with their units ("" if not given), and how its text is written.
 
     `unclear` tells that its first line may have names or samples; `unused` is 1 if lines end in a separator, else 0.
-    `rate` is the sampling rate in Hz that a JSON header gives.
+    `rate` is the sampling rate in Hz that comments or a JSON header give.
     """
 
     titles: list[str]
@@ -175,6 +179,8 @@ def _header_names(
     plain = [line.removeprefix("sep=" + separator) for line in plain if line]
     rate: float | None = None
     for line in plain:
+        if said := _RATE.match(line):
+            rate = float(said[3]) * (1000 if (said[4] or "").lower() == "khz" else 1)
         if line.startswith("{"):
             devices = list(_devices(line))
             names = [str(name) for device in devices for name in device["column"]]

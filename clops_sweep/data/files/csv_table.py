@@ -108,7 +108,9 @@ def _guessed(table: Sequence[str], decimal: str | None) -> tuple[str, str]:
     if separator == "," and _is_spaced(bare, separator):
         separator = " "
         comma = _has_decimal_commas(table, separator)
-    if separator == "," and decimal == ",":
+    if separator == "," and _has_decimal_commas(table, separator):  # in quotes
+        comma = True
+    elif separator == "," and decimal == ",":
         separator = ";"  # one column
     return separator, decimal or ("," if comma else ".")
 

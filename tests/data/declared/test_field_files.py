@@ -101,6 +101,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "spaces and decimal commas": {"separator": " ", "decimal": ",", "head": "# ecg ppg\n"},
     "comments by percent": {"head": "%OpenBCI Raw EEG Data\n%Sample Rate = 80 Hz, 2 channels, x\necg,ppg\n"},
     "a ragged last line": {"last": "0.5"},
+    "decimal commas in quotes between commas": {"decimal": ",", "form": '"{0}"{s}"{1}"', "head": "ecg,ppg\n"},
     "an index": {"form": "{n}{s}{0}{s}{1}", "head": ",ecg,ppg\n"},
 }
 
@@ -397,10 +398,19 @@ def test_a_ragged_last_line_is_noted_and_another_is_refused(tmp_path: Path) -> N
         read_signal(tmp_path / "x.txt", None)
 
 
-def test_what_a_header_says_of_the_rate_must_be_right(tmp_path: Path) -> None:
-    head = '# {"00:07": {"column": ["ecg", "ppg"], "sampling rate": 1000}}\n'
+@pytest.mark.parametrize(
+    "head",
+    [
+        '# {"00:07": {"column": ["ecg", "ppg"], "sampling rate": 1000}}\n',
+        "# Sampling Rate (Hz):= 1000.00\n# Labels:= ecg, ppg\n",
+        "% Sample rate = 1 kHz\necg\tppg\n",
+    ],
+)
+def test_what_a_header_says_of_the_rate_must_be_right(head: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="header says 1000 samples a second; expected sampling_rate=1000, not 80"):
         _folder(tmp_path, lambda path, signal: _text(path, signal, separator="\t", head=head), "txt")
+    fitting = head.replace("1000.00", "80").replace("1000", "80").replace("1 kHz", "0.08 kHz")
+    _folder(tmp_path, lambda path, signal: _text(path, signal, separator="\t", head=fitting), "txt")
 
 
 def test_binary_files_are_no_text(tmp_path: Path) -> None:

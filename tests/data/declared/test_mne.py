@@ -222,6 +222,16 @@ def test_a_raw_of_such_a_file_is_refused_and_others_are_read(tmp_path: Path) -> 
         from_mne(7)
 
 
+def test_channels_without_positions_keep_their_scale(tmp_path: Path) -> None:
+    path = _brainvision(tmp_path)
+    positions = "[Coordinates]\nCh1=1,0,0\nCh2=1,45,0\nCh3=0,0,0\n"
+    path.write_text(path.read_text(encoding="utf-8") + positions, encoding="utf-8")
+    found = from_mne(path.with_suffix(".eeg"))
+    assert isinstance(found, Recording)
+    assert found.units == ["uV"] * 3
+    np.testing.assert_allclose(found.signal, X, atol=1e-6)
+
+
 def test_temperatures_of_brainvision_keep_their_unit(tmp_path: Path) -> None:
     found = from_mne(_brainvision(tmp_path, "C"))
     assert isinstance(found, Recording)

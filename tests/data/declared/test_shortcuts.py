@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import edfio
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -208,3 +209,43 @@ def test_other_shortcuts_have_a_line_each(tmp_path: Path) -> None:
     assert not any(
         note.startswith("shortcuts") for note in _prepared(tmp_path, ARRAYS.format(declared="", more="")).manifest.notes
     )
+
+
+def test_markers_of_labelled_intervals_are_refused(tmp_path: Path) -> None:
+    for number, noise in enumerate(_noise(4, 1, 1600)):
+        states = np.repeat([1.0, 2, 1, 2], 400)
+        signals = [
+            edfio.EdfSignal(values, 100, label=name, physical_dimension="uV", physical_range=(-400, 400))
+            for name, values in (("EEG", noise[0]), ("DC1", 10 * states))
+        ]
+        notes = [edfio.EdfAnnotation(4.0 * place, 4.0, "AB"[place % 2]) for place in range(4)]
+        edfio.Edf(signals, annotations=notes).write(tmp_path / f"n{number}.edf")
+    body = """
+    from clops_sweep import from_edf
+    def night(path):
+        return from_edf(path, annotations=True)
+    @dataset("own")
+    def own(data_root):
+        return Recordings.from_folder(data_root, "*.edf", read=night, classes=("A", "B"), window_seconds=2)
+    """
+    with pytest.raises(UsageError, match=r"channel 'DC1' has few values, and they follow the labels"):
+        _prepared(tmp_path, body)
+
+
+def test_markers_in_hdf5_and_npz_are_refused(tmp_path: Path) -> None:
+    signals = np.concatenate([_noise(), _steps(True)[:, None]], axis=1)
+    rows = pd.DataFrame({"id": [f"s{n}" for n in range(12)], "label": ["AB"[n % 2] for n in range(12)]})
+    rows.to_csv(tmp_path / "labels.csv", index=False)
+    with h5py.File(tmp_path / "all.hdf5", "w") as file:
+        file["x"], file["ids"] = signals, [name.encode() for name in rows["id"]]
+    for name, signal in zip(rows["id"], signals, strict=True):
+        np.savez(tmp_path / f"{name}.npz", signal=signal)
+    hdf5 = 'from_hdf5(data_root, "*.hdf5", signals="x", ids="ids", units="uV", sampling_rate=100, '
+    npz = 'from_folder(data_root, "*.npz", read=from_npz, units="uV", sampling_rate=100, '
+    for call in (hdf5, npz):
+        body = (
+            f'from clops_sweep import from_npz\n@dataset("own")\ndef own(data_root):\n    return Recordings.{call}'
+            'table="labels.csv", name="id", label="label", channels=("a", "b", "c"), window_seconds=2)\n'
+        )
+        with pytest.raises(UsageError, match=r"channel 'c' has few values, and they follow the labels"):
+            _prepared(tmp_path, body)

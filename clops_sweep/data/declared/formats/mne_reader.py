@@ -27,10 +27,23 @@ _HARMLESS: Final = (
     Harmless(r"Limited \d+ annotation\(s\)", "an interval that ends after the recording ends with it"),
     Harmless(r"The data contains 'boundary' events", "boundaries count as missing samples"),
     Harmless(r"Data file name in EEG\.data .* is incorrect", "the samples lie in the .fdt file beside the .set file"),
+    Harmless(
+        r"Highpass cutoff frequency|Channels contain different (highpass|lowpass) filters|Online software filter",
+        "header fields about filters that the recorder applied",
+    ),
+    Harmless(
+        r"Not setting position|Estimated head radius|No coordinate information found",
+        "positions of electrodes are not read; units come from the header",
+    ),
     Harmless(r"Epochs? .*was|.* events? .* dropped", "MNE counts epochs that it rejected itself"),
     Harmless(r"This filename .* does not conform to MNE naming", "a name says nothing about samples"),
 )
+_OUTSIDE: Final = Harmless(r"Omitted \d+ annotation\(s\)", "no annotation is asked for")
 _EDF: Final = (".edf", ".bdf")
+_HEADERS: Final = {".eeg": ".vhdr", ".vmrk": ".vhdr", ".fdt": ".set"}
+"""Endings of the headers of files that lie beside them."""
+_SCALED: Final = ("V", "mV", "uV", "\N{MICRO SIGN}V", "nV")
+"""Units that MNE converts to volts in BrainVision files."""
 _UNITS: Final = {107: ("uV", 1e6), 112: ("T", 1.0), 201: ("T/m", 1.0)}
 """Unit and factor of MNE's codes of units, which are those of the FIF format: volt, tesla, tesla per metre."""
 _STIMULUS: Final = "stim"
@@ -71,11 +84,11 @@ def from_mne(
             it takes for volts, and channels of several rates, which it resamples with ringing. `from_edf` reads EDF.
     """
     is_path = isinstance(source, str | PathLike)
-    path = Path(source) if is_path else _file_of(source)
+    path = _with_header(Path(source)) if is_path else _file_of(source)
     where = "from_mne: " if path is None else f"{shorten(path)}: "
     if path is not None:
         require_right_reading(path)
-    data = _read(Path(source)) if is_path else source
+    data = _read(path, annotations) if is_path and path is not None else source
     for name in ("get_data", "get_channel_types", "ch_names", "info"):
         if not hasattr(data, name):
             raise UsageError(f"from_mne: expected a path, mne.io.Raw or mne.Epochs, not {shown(source)}")
@@ -109,7 +122,7 @@ def from_mne(
     )
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, annotations: bool) -> Any:
     """Return the raw data of a file, or its epochs."""
     with open_regular(path):
         pass
@@ -119,13 +132,13 @@ def _read(path: Path) -> Any:
         if re.search(r"epo\.fif(\.gz)?$", path.name):
             return mne.read_epochs(path, **quiet)
         try:
-            return mne.io.read_raw(path, preload=False, **quiet)
+            return mne.io.read_raw(path, preload=True, **quiet)
         except TypeError as error:
             if path.suffix.lower() == ".set" and "trials" in str(error):
                 return mne.io.read_epochs_eeglab(path, **quiet)
             raise
 
-    return opened(path, "EEG file", "mne", "mne", read, _HARMLESS)
+    return opened(path, "EEG file", "mne", "mne", read, _HARMLESS if annotations else (*_HARMLESS, _OUTSIDE))
 
 
 def _file_of(source: Any) -> Path | None:
@@ -133,9 +146,14 @@ def _file_of(source: Any) -> Path | None:
     files = getattr(source, "filenames", None) or (getattr(source, "filename", None),)
     if not files[0]:
         return None
-    path = Path(files[0])
-    header = path.with_suffix(".vhdr")
-    return header if path.suffix.lower() == ".eeg" and header.is_file() else path
+    return _with_header(Path(files[0]))
+
+
+def _with_header(path: Path) -> Path:
+    """Return the header beside a file that has one, else the file."""
+    ending = _HEADERS.get(path.suffix.lower())
+    header = path if ending is None else path.with_suffix(ending)
+    return header if header.is_file() else path
 
 
 def _person(info: Any) -> str | None:
@@ -167,7 +185,9 @@ def _units(
             raise UsageError(f"{where}channel {name} has a unit with a multiplier; expected volts: convert it in MNE")
         if not unit and kinds[place] != _STIMULUS and name in written:
             unit = written[name]
-            if known(unit) and factor(unit, "V") is not None:
+            if unit in _SCALED:  # of type misc without a position
+                unit, scale = "uV", 1e6
+            elif known(unit) and factor(unit, "V") is not None:
                 raise UsageError(
                     f"{where}MNE takes channel {name}, in {unit}, for no voltage; write its unit in the header as "
                     "\N{MICRO SIGN}V, mV or V"
