@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from clops_sweep.data.catalog import DataKey
@@ -11,23 +11,35 @@ from clops_sweep.experiment.facts import FIRST, FieldFacts, stated_by
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import SCENARIOS, USERS
 
-SPLIT_AXES = tuple(name for name, facts in FACTS.items() if facts.replicate and facts.prepared)
+
+def _stating(holds: Callable[[FieldFacts], bool]) -> tuple[str, ...]:
+    """Return the fields whose facts have a property, in the order of `RunConfig`."""
+    return tuple(name for name, facts in FACTS.items() if holds(facts))
+
+
+SPLIT_AXES = _stating(lambda facts: facts.replicate and facts.prepared)
 """Fields whose values are patient splits: an axis over them repeats a configuration, as seeds do."""
 
-REPLICATES = (*SPLIT_AXES, *(name for name, facts in FACTS.items() if facts.replicate and not facts.prepared))
+REPLICATES = (*SPLIT_AXES, *_stating(lambda facts: facts.replicate and not facts.prepared))
 """Fields that only repeat a configuration: patient splits, then the seed."""
 
-DRAWS = frozenset(name for name, facts in FACTS.items() if facts.decides == "draw")
+DRAWS = frozenset(_stating(lambda facts: facts.decides == "draw"))
 """Fields that decide a random draw: those that repeat a configuration, and the seed of the weights alone."""
 
-SEEDS = frozenset(name for name, facts in FACTS.items() if facts.is_seed)
+SEEDS = frozenset(_stating(lambda facts: facts.is_seed))
 """Fields whose numbers are seeds."""
 
-OF_DATA = tuple(name for name, facts in FACTS.items() if facts.prepared)
+OF_DATA = _stating(lambda facts: facts.prepared)
 """Fields that the prepared frames depend on, as `RunConfig.data_key` has them."""
 
-OF_TASKS = tuple(name for name, facts in FACTS.items() if facts.decides in ("data", "tasks"))
+OF_TASKS = _stating(lambda facts: facts.decides in ("data", "tasks"))
 """Fields that decide what is learnt: the frames and the tasks."""
+
+OF_TRAINING = _stating(lambda facts: not facts.equal_training)
+"""Fields that must be equal in runs that are trained equally: all that do not state the contrary."""
+
+OF_COST = _stating(lambda facts: not facts.equal_cost)
+"""Fields that must be equal in runs that take about the same time: all that do not state the contrary."""
 
 NOT_SEARCHED = {name: facts.not_searched for name, facts in FACTS.items() if facts.not_searched}
 """Fields that a search must not vary, with the reason."""
@@ -35,12 +47,8 @@ NOT_SEARCHED = {name: facts.not_searched for name, facts in FACTS.items() if fac
 BEFORE = {name: facts.before for name, facts in FACTS.items() if facts.before is not FIRST}
 """Values of fields in runs that were stored before the fields existed."""
 
-OF_TRAINING = tuple(name for name, facts in FACTS.items() if not facts.equal_training)
-"""Fields that must be equal in runs that are trained equally: all that do not state the contrary."""
-
-OF_COST = tuple(name for name, facts in FACTS.items() if not facts.equal_cost)
-"""Fields that must be equal in runs that take about the same time: all that do not state the contrary."""
-
+RENAMED_VALUES: Mapping[str, Mapping[str, str]] = {"leads": {"one": "single"}}
+"""Renamed values, by column and earlier value."""
 
 _FIRST_REPLICATE = {name: RunConfig.model_fields[name].default for name in REPLICATES}
 
@@ -51,20 +59,16 @@ def data_key_of_row(row: Mapping[str, Any]) -> DataKey:
     Args:
         row: a row of `runs`, with the columns `OF_DATA` and `scenario`.
     """
-    values: dict[str, Any] = {name: None if is_missing(row[name]) else row[name] for name in OF_DATA}
-    rank = values.pop("lora_rank")
+    values: dict[str, Any] = {}
+    for name in OF_DATA:
+        value = BEFORE.get(name) if is_missing(row[name]) else row[name]
+        values[name] = RENAMED_VALUES.get(name, {}).get(value, value)
     scenario = row["scenario"]
-    by_time = values["split_within"] == "time"
-    if scenario in SCENARIOS:
-        by_time = by_time and "split_within" in SCENARIOS.declaration(scenario).fields
-    values["split_within"] = "time" if by_time else "people"
+    if scenario in SCENARIOS and "split_within" not in SCENARIOS.declaration(scenario).fields:
+        values["split_within"] = "people"
     values["split_seed"] = int(row["split_seed"])
-    values["leads"] = RENAMED_VALUES["leads"].get(row["leads"], row["leads"])
-    return DataKey(**values, is_adapted=bool(rank))
-
-
-RENAMED_VALUES: Mapping[str, Mapping[str, str]] = {"leads": {"one": "single"}}
-"""Renamed values, by column and earlier value."""
+    is_adapted = bool(values.pop("lora_rank"))
+    return DataKey(**values, is_adapted=is_adapted)
 
 
 def is_missing(value: Any) -> bool:
@@ -119,7 +123,10 @@ def equally_trained(one: RunConfig, other: RunConfig, without: Collection[str] =
     return all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())
 
 
-def _deciding(options: dict[str, Any] | Any, without: Collection[str]) -> list[tuple[str, Any]]:
+def _deciding(options: Mapping[str, Any], without: Collection[str]) -> list[tuple[str, Any]]:
     """Return the options that decide whether training is equal, with their values."""
-    items = options.items()
-    return [(name, value) for name, value in items if name not in without and not facts_of(name).equal_training]
+    found = []
+    for name, value in options.items():
+        if name not in without and not facts_of(name).equal_training:
+            found.append((name, value))
+    return found

@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from math import inf
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from clops_sweep.data.splits.fold_names import fold_of
@@ -38,12 +39,19 @@ class Kind(NamedTuple):
 
 def kind_of(config: RunConfig) -> Kind:
     """Return the kind of the runs of a config."""
-    return _kind(vars(config), config.options)
+    fields = vars(config)
+    classes = fields["task_classes"]
+    if classes is not None:
+        fields = fields | {"task_classes": json.dumps(classes)}  # as in a column
+    return _kind(fields, config.options)
 
 
 def kind_of_row(row: Mapping[str, Any]) -> Kind:
     """Return the kind of a row of `runs`, which has the columns `columns_of_kind`."""
-    return _kind(row, {name: row[name] for name in OPTIONS if name in row})
+    fields = dict(row)
+    for name, renamed in RENAMED_VALUES.items():
+        fields[name] = renamed.get(row[name], row[name])
+    return _kind(fields, {name: row[name] for name in OPTIONS if name in row})
 
 
 def columns_of_kind(there: Iterable[str]) -> list[str]:
@@ -52,19 +60,17 @@ def columns_of_kind(there: Iterable[str]) -> list[str]:
     return [*OF_COST, "split", *(name for name in OPTIONS if name in present and not facts_of(name).equal_cost)]
 
 
+_values_of = itemgetter(*OF_COST)
+
+
 def _kind(fields: Mapping[str, Any], options: Mapping[str, Any]) -> Kind:
-    values = []
-    for name in OF_COST:
-        value = fields[name]
-        if isinstance(value, tuple):  # as in a column
-            value = json.dumps(value)
-        values.append(RENAMED_VALUES.get(name, {}).get(value, value))
     split = fields["split"]
     folds = None if split is None else fold_of(split)[1]  # of k folds, each has as many people as another
-    deciding = frozenset(
-        (name, value) for name, value in options.items() if value is not None and not facts_of(name).equal_cost
-    )
-    return Kind((*values, folds), deciding)
+    deciding = []
+    for name, value in options.items():
+        if value is not None and not facts_of(name).equal_cost:
+            deciding.append((name, value))
+    return Kind((*_values_of(fields), folds), frozenset(deciding))
 
 
 class Costs:
