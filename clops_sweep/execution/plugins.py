@@ -18,10 +18,11 @@ import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is re
 
 from ray import cloudpickle
 
+from clops_sweep.data.local_code import is_installed
 from clops_sweep.errors import OF_USERS, UsageError, reason
 from clops_sweep.experiment.plugins.declarations import NOTHING, Plugin
 from clops_sweep.experiment.plugins.registry import REGISTRIES
-from clops_sweep.experiment.spaces.local_modules import is_installed, local_modules
+from clops_sweep.experiment.spaces.local_modules import local_modules
 
 _LEFT_OUT = ("__builtins__", "__cached__", "__loader__", "__spec__")
 

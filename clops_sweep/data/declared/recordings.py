@@ -375,10 +375,11 @@ class Recordings:
                 "label: expected the column with the labels; only recordings of read=function may have labels of their "
                 "own, without start"
             )
-        fields: Fields | None = Fields(label, name, patient, time, split, domains or {}, groups or {}, start, end)
-        if table is None and read is not None:
-            require_no_columns(fields)
-            fields = None
+        columns = Fields(label, name, patient, time, split, domains or {}, groups or {}, start, end)
+        has_table = table is not None or read is None
+        if not has_table:
+            require_no_columns(columns)
+        fields = columns if has_table else None
         rate = checks.positive("sampling_rate", sampling_rate) if read is None or sampling_rate is not None else None
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
         checks.one_of("interval_unit", interval_unit, ("seconds", "samples"))
