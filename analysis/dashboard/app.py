@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -53,10 +53,12 @@ class Dashboard:
 
     Args:
         followed: the store.
+        notices: sentences for the overview.
     """
 
-    def __init__(self, followed: FollowedStore) -> None:
+    def __init__(self, followed: FollowedStore, notices: Sequence[str] = ()) -> None:
         self._followed = followed
+        self._notices = tuple(notices)
         self._drawings = Drawings()
         self._started = f"{time.time():.0f}"  # pages of an earlier server are not current
         self._contexts: dict[str, Callable[[Snapshot, Mapping[str, str]], Context]] = {
@@ -107,6 +109,7 @@ class Dashboard:
         found = {name: failures(it.experiment.runs) for name, it in snapshot.sections.items()}
         return {
             "rows": progress(snapshot),
+            "notices": self._notices,
             "counts": [f"{count:,} {it}" for it in _STATUSES if (count := counts(snapshot).get(it, 0))],
             "under_way": [_on_its_way(snapshot, it) for it in snapshot.under_way],
             "failed": [(name, it) for name, reasons in found.items() for it in reasons],
@@ -280,8 +283,13 @@ def _on_its_way(snapshot: Snapshot, it: UnderWay) -> Context:
         "task": f"{it.task} of {it.tasks}" if it.tasks else "starting",
         "epoch": f"{it.epoch} of {it.epochs}" if it.tasks else DASH,
         "share": min(max(((it.task - 1) * it.epochs + it.epoch) / whole if whole > 0 else 0.0, 0.0), 1.0),
-        "left": duration(max(0.0, it.ends_at - time.time())) if it.ends_at else DASH,
+        "left": _left(it.ends_at - time.time()) if it.ends_at else DASH,
     }
+
+
+def _left(seconds: float) -> str:
+    """Format a time until an expected end, which may have passed."""
+    return duration(seconds) if seconds > 0 else "longer than expected"
 
 
 def _number(text: Callable[[float], str], value: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import logging
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -65,7 +66,15 @@ class Server:
         self._dashboard.close()
 
 
-def make_server(store: RunStore, source: Source, *, host: str | None, port: int, token: str | None) -> Server:
+def make_server(
+    store: RunStore,
+    source: Source,
+    *,
+    host: str | None,
+    port: int,
+    token: str | None,
+    notices: Sequence[str] = (),
+) -> Server:
     """Read the store and open a port.
 
     Args:
@@ -74,6 +83,7 @@ def make_server(store: RunStore, source: Source, *, host: str | None, port: int,
         host: address to listen on; None: this machine only.
         port: the port; 0: any free one.
         token: token that browsers must present; required with a host.
+        notices: sentences for the overview.
 
     Raises:
         UsageError: a package is not installed, the store or host does not exist, the port is in use, or no token.
@@ -89,7 +99,7 @@ def make_server(store: RunStore, source: Source, *, host: str | None, port: int,
     taken = _listening(host or LOOPBACK, port)
     try:
         followed = FollowedStore(store, source, seconds)
-        dashboard = Dashboard(followed)
+        dashboard = Dashboard(followed, notices)
         app = make_app(dashboard)
         actual = int(taken.getsockname()[1])
         guard(app, token if host is not None else None, actual)

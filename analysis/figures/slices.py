@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,21 +23,29 @@ from ..metrics import metric_named
 
 MOST_PARAMETERS = 4
 _DECADES = 1.5
-"""Decades from which on a parameter has a logarithmic axis."""
+"""Decades from which on a parameter without a declared range has a logarithmic axis."""
 
 
 @dataclass(frozen=True)
 class Slices:
-    """Complete trials: their numbers, the values of each parameter, and objectives [trials, objectives]."""
+    """Complete trials: their numbers, the values of each parameter, and objectives [trials, objectives].
+
+    `logarithmic` says of each parameter with a declared range whether it is sampled on a logarithmic scale.
+    """
 
     objectives: tuple[str, ...]
     numbers: tuple[int, ...]
     labels: dict[str, tuple[Any, ...]] = field(hash=False)
     values: npt.NDArray[np.float64] = field(hash=False)
+    logarithmic: Mapping[str, bool] = field(hash=False, default_factory=dict)
 
 
-def slices(record: StudyRecord) -> Slices:
+def slices(record: StudyRecord, logarithmic: Mapping[str, bool] | None = None) -> Slices:
     """Return the slices of a search over the parameters that all complete trials have and that vary.
+
+    Args:
+        record: the study.
+        logarithmic: see `Slices`.
 
     Raises:
         UsageError: fewer than two trials are complete, or no parameter varies.
@@ -49,7 +58,11 @@ def slices(record: StudyRecord) -> Slices:
         raise UsageError(f"search {record.name!r} has no two complete trials with different values of a parameter")
     shown = dict(list(varied.items())[:MOST_PARAMETERS])
     values = np.array([it.values for it in trials], dtype=float)
-    return Slices(tuple(record.objectives), tuple(it.number for it in trials), shown, values)
+    return Slices(tuple(record.objectives), tuple(it.number for it in trials), shown, values, logarithmic or {})
+
+
+def _spans_decades(places: Sequence[float]) -> bool:
+    return min(places) > 0 and float(np.log10(max(places) / min(places))) >= _DECADES
 
 
 @styled
@@ -75,7 +88,7 @@ def _draw(axes: Axes, record: Slices, name: str, labels: tuple[Any, ...], values
     axes.scatter(places, values, s=16, lw=0, color=later)
     if not numbers:
         axes.set_xticks(range(len(kinds)), kinds, rotation=30, ha="right")
-    elif min(places) > 0 and np.log10(max(places) / min(places)) >= _DECADES:
+    elif record.logarithmic.get(name, _spans_decades(places)):
         axes.set_xscale("log")
     texts = [f"trial {number}: {value:.3g}" for number, value in zip(record.numbers, values, strict=True)]
     tell_points(axes, np.array(places), values, texts)

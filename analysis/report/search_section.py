@@ -57,7 +57,7 @@ def build_search_section(
         for name in record.objectives:
             if name not in experiment.axes:
                 more += shown_or_said(partial(_importance_picture, experiment, name, prefix))
-        more += shown_or_said(partial(_slices_picture, record, prefix))
+        more += shown_or_said(partial(_slices_picture, space, record, prefix))
         more += shown_or_said(lambda: _curves_picture(best, experiment, store, prefix, titles))
     pictures = [files.add_picture(item) for item in sketches]
     more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
@@ -105,8 +105,10 @@ def _pareto_picture(record: StudyRecord, prefix: str) -> Sketch:
     return sketch(draw_pareto_front, front, f"{prefix}-pareto", "Pareto front", caption)
 
 
-def _slices_picture(record: StudyRecord, prefix: str) -> Sketch:
-    found = slices(record)
+def _slices_picture(space: SearchSpace, record: StudyRecord, prefix: str) -> Sketch:
+    assert isinstance(space.search, OptunaSearch)
+    ranges = {name: it for name, it in space.search.distributions.items() if not isinstance(it, tuple)}
+    found = slices(record, {name: it.log for name, it in ranges.items()})
     caption = "Complete trials by the value of each parameter, means over seeds; later trials are darker."
     return sketch(draw_slices, found, f"{prefix}-slices", "Slices", caption)
 

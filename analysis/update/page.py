@@ -126,7 +126,8 @@ def _tables(report: Findings) -> dict[str, LinkedTable]:
     ]
     slices = [
         [
-            *(label_cell(it.column), label_cell(it.name), count_cell(it.instances), _units(it, report)),
+            *(label_cell(name) for name in _named(it)),
+            *(count_cell(it.instances), _units(it, report)),
             *(*_change(it.accuracy, True), _share(it.right_to_wrong), _share(it.wrong_to_right)),
         ]
         for it in report.flips
@@ -156,6 +157,10 @@ def _table(
     name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[TextCell]], labels: int = 1
 ) -> LinkedTable:
     return no_links(TextTable(name, title, tuple(header), tuple(map(tuple, rows)), labels), ())
+
+
+def _named(it: Slice) -> tuple[str, str]:
+    return ("all instances", "") if it.column == "all" else (it.column, it.name)
 
 
 def _units(it: Slice | ClassMeasures, report: Findings) -> TextCell:

@@ -200,10 +200,10 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
 
 
 def _running_in_words(it: UnderWay) -> str:
-    from clops_sweep.execution.display.display_lines import duration
+    from clops_sweep.execution.display.display_lines import time_left
 
     at = f"task {it.task}/{it.tasks}, epoch {it.epoch}/{it.epochs}" if it.tasks else "starting"
-    left = f", about {duration(it.ends_at - time.time())} left" if it.ends_at else ""
+    left = f", {time_left(it.ends_at - time.time())}" if it.ends_at else ""
     return f"{it.name}: {at}{left}"
 
 

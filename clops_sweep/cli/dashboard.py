@@ -13,7 +13,7 @@ import click
 from clops_sweep.cli.options import NotEmpty, plugins_option
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import with_reported
 
@@ -58,11 +58,23 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         lambda: with_reported(request.as_launched()).resolved_spaces(),
         whole=not request.selection.files,
     )
-    server = make_server(request.store, source, host=host, port=port, token=token)
+    notices = [_left_out(name, why) for name, why in request.unknown_spaces().items()]
+    for notice in notices:
+        click.echo(f"clops-sweep: {notice}", err=True)
+    server = make_server(request.store, source, host=host, port=port, token=token, notices=notices)
     click.echo(f"dashboard: {server.address}")
     click.echo("Press Ctrl-C to stop.", err=True)
     with contextlib.suppress(KeyboardInterrupt):
         server.serve()
+
+
+def _left_out(name: str, why: str) -> str:
+    """Say that a search space is not shown; the names that are known instead are left out."""
+    cause = why.removeprefix(f"search space {name!r}").lstrip(",: ").split("; known:")[0]
+    return (
+        f"Search space {shown(name)} is not shown, only its runs by their settings: {cause}. "
+        "--plugins FILE registers what a file declares."
+    )
 
 
 def _frames(data: PreparedData, key: DataKey) -> FrameSet | None:

@@ -165,23 +165,20 @@ def _said(what: str) -> AbstractContextManager[object]:
 
 
 def _default_folder(request: Request) -> Path:
-    """Return the report's folder, named after the files and overrides: in a local store, else in the current folder."""
+    """Return the report's folder, in a local store, else in the current folder; named after studies and overrides."""
     beside = request.store.files.folder
     base = Path("report") if beside is None else beside / "report"
-    name = (
-        "+".join([*(file.stem for file in request.selection.files), *map(file_name, _overrides(request))])
-        or "everything"
-    )
+    names = map(file_name, (*request.selection.studies, *_overrides(request)))
+    name = "+".join(names) or "everything"
     if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:  # many files or long names
-        name = (
-            f"{request.selection.files[0].stem[:_LONGEST_STEM]}+{hashlib.sha256(ascii(name).encode()).hexdigest()[:8]}"
-        )
+        digest = hashlib.sha256(ascii(name).encode()).hexdigest()[:8]
+        name = f"{file_name(request.selection.studies[0])[:_LONGEST_STEM]}+{digest}"
     return base / name
 
 
 def _title(request: Request) -> str:
-    """Return the title: the files or the store, and the overrides."""
-    shown = " + ".join(file.stem for file in request.selection.files) or f"Everything in {request.store.files.shown}"
+    """Return the title: the studies or the store, and the overrides."""
+    shown = " + ".join(request.selection.studies) or f"Everything in {request.store.files.shown}"
     return ", ".join([shown, *_overrides(request)])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import Axis, SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection, check_names, file_name
@@ -42,16 +42,33 @@ def launched_spaces(store: RunStore, know: Callable[[str], object]) -> tuple[Sea
         store: the store.
         know: registers a data set by name, if it is prepared here.
     """
+    found, _ = _launched(store, know)
+    return tuple(found)
+
+
+def unknown_spaces(store: RunStore, know: Callable[[str], object]) -> dict[str, str]:
+    """Return the search spaces that a store remembers and `launched_spaces` leaves out: name to reason."""
+    _, unknown = _launched(store, know)
+    return unknown
+
+
+def _launched(store: RunStore, know: Callable[[str], object]) -> tuple[list[SearchSpace], dict[str, str]]:
     found: list[SearchSpace] = []
+    unknown: dict[str, str] = {}
     with suppress(OSError, UsageError):
         for name in store.files.names(_folder(store)):
             with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
                 content = store.files.read(f"{_folder(store)}/{name}").to_pybytes()
-                know(str(json.loads(content)["base"].get("dataset")))
-                space = _space(content)
-                check_names([*found, space])
+                remembered = json.loads(content)
+                try:
+                    know(str(remembered["base"].get("dataset")))
+                    space = _space(content)
+                    check_names([*found, space])
+                except UsageError as error:
+                    unknown[str(remembered["name"])] = one_line(error)
+                    continue
                 found.append(space)
-    return tuple(found)
+    return found, unknown
 
 
 @lru_cache(maxsize=32)

@@ -17,7 +17,7 @@ from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.tasks import with_tasks
 from clops_sweep.planning.curriculum import orders_by_difficulty
-from clops_sweep.planning.launched import launched_spaces
+from clops_sweep.planning.launched import launched_spaces, unknown_spaces
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.planning.shard import Shard
 from clops_sweep.store.run_store import RunStore
@@ -84,6 +84,12 @@ class Request:
             return self
         known = partial(know, prepared_root=self.data.root)
         return replace(self, selection=Selection(launched_spaces(self.store, known)))
+
+    def unknown_spaces(self) -> dict[str, str]:
+        """Return the search spaces of launches that `as_launched` leaves out, with reasons; none with files."""
+        if self.selection.files:
+            return {}
+        return unknown_spaces(self.store, partial(know, prepared_root=self.data.root))
 
     def data_hash(self, config: RunConfig) -> str | None:
         """Return the content hash of a config's data; None if they are not prepared."""

@@ -144,7 +144,7 @@ def test_what_is_said_and_shown(searched: Path, command: Command, record: StudyR
     counts = f"search 'tuned': 6 trials asked for, {6 - pruned} complete, {pruned} pruned, 0 failed, 0 pending"
     assert output[-4] == counts
     assert f"n = 2 in trial {record.best[0].number} (" in output[-3]
-    assert (searched / "results/report/space/figures/tuned-history.svg").is_file()
+    assert (searched / "results/report/tuned/figures/tuned-history.svg").is_file()
     again = command(searched / "space.py", "--no-report")
     assert (again.returncode, again.stderr) == (0, "")
     assert again.stdout.splitlines() == output[-4:-1]
@@ -198,5 +198,5 @@ def test_a_launch_that_is_killed_between_tuning_and_reporting_goes_on(
         line = next(it for it in again.output.splitlines() if it.startswith(f"tuned 'chosen', {method} on TuneOn"))
         assert "(2 trials, 4 runs, " in line
         assert "optimism" in line
-    table = tmp_path / "results/report/space/tables/tuning-chosen.csv"
+    table = tmp_path / "results/report/chosen/tables/tuning-chosen.csv"
     assert pd.read_csv(table)["method"].tolist() == ["er", "ewc", "finetune"]

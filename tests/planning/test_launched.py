@@ -9,11 +9,28 @@ from pathlib import Path
 import pytest
 
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
+from clops_sweep.analysis.dashboard.app import Dashboard
+from clops_sweep.analysis.dashboard.snapshot import FollowedStore
+from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.cli.dashboard import _left_out
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.experiment.spaces.selection import Selection
-from clops_sweep.planning.launched import launched_spaces, remember
+from clops_sweep.planning.launched import _space, launched_spaces, remember
+from clops_sweep.planning.request import Request
 from clops_sweep.store.run_store import RunStore
 
+OWN = """
+from clops_sweep import RunConfig, SearchSpace, Strategy, strategy
+
+@strategy("mine")
+class Mine(Strategy):
+    def loss(self, batch):
+        return self.criterion(self.model(batch.x), batch.y)
+
+SPACE = SearchSpace("a study", RunConfig(), {"strategy": ["finetune", "mine"]}, seeds=1)
+"""
 SHIPPED = Path(__file__).parents[2] / "search_spaces"
 
 BASE = RunConfig(dataset="synthetic", scenario="class_il", task_order=(2, 1, 0))
@@ -83,3 +100,24 @@ def test_other_files_are_ignored(changes: dict[str, object], tmp_path: Path) -> 
     file.with_name("space-other.json").write_text(json.dumps(content | {"name": "other"} | changes))
     file.with_name("space-cut.json").write_bytes(file.read_bytes()[:-9])
     assert [it.name for it in _remembered(store)] == ["mine"]
+
+
+def test_a_space_with_an_own_method_is_named_with_the_reason(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(OWN)
+    store = RunStore(tmp_path / "results")
+    (space,) = load_spaces(file)
+    remember(Selection((space,)), store)
+    assert [it.name for it in _remembered(store)] == ["a study"]
+    asked = Request(Selection(()), PreparedData(tmp_path), store)
+    assert asked.unknown_spaces() == {}
+    STRATEGIES.forget("mine")
+    _space.cache_clear()
+    assert _remembered(store) == []
+    ((name, why),) = asked.unknown_spaces().items()
+    assert name == "a study"
+    assert "strategy = 'mine': not known" in why
+    assert "strategy = 'mine': not known" in _left_out(name, why)
+    dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None), 0), [_left_out(name, why)])
+    assert "Search space &#39;a study&#39; is not shown, only its runs" in (dashboard.page("", {}) or "")
+    dashboard.close()

@@ -77,6 +77,11 @@ def resumed(job: Job, at: Resumed) -> str:
     return f"resumed   {called(job)}: at task {at.task}/{at.tasks}, epoch {at.epoch}/{at.epochs}, from its checkpoint"
 
 
+def time_left(seconds: float) -> str:
+    """Describe an expected time until the end; it may have passed."""
+    return f"about {duration(seconds)} left" if seconds > 0 else "longer than expected"
+
+
 def duration(seconds: float) -> str:
     """Format a duration: "7 s", "3 min 05 s", "2 h 10 min"."""
     minutes, seconds = divmod(max(1, round(seconds)), 60)

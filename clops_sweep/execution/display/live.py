@@ -22,7 +22,7 @@ from rich.text import Text
 from clops_sweep.errors import several
 from clops_sweep.execution.display.best_cell import BestCell
 from clops_sweep.execution.display.console import nearby, own_output
-from clops_sweep.execution.display.display_lines import duration, ended, fitted, names_of, resumed, which
+from clops_sweep.execution.display.display_lines import ended, fitted, names_of, resumed, time_left, which
 from clops_sweep.execution.display.terminal import Lenient
 from clops_sweep.execution.display.time_left import TimeLeft
 from clops_sweep.execution.reports import (
@@ -327,7 +327,7 @@ class SweepDisplay:
         elif 0 < self._pending <= self._done:
             summary.append("; finishing")
         elif self._ends_at is not None:
-            summary.append(f"; about {duration(self._ends_at - time.monotonic())} left at this pace")
+            summary.append(f"; {time_left(self._ends_at - time.monotonic())}")
         lines: list[RenderableType] = [self._progress, summary]
         if best := self._best_trial or str(self._best):
             lines.append(Text(f"best so far: {best}"))

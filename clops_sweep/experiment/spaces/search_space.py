@@ -168,10 +168,14 @@ class SearchSpace:
 
     @property
     def size(self) -> str:
-        """Number of its runs or trials in words."""
-        if isinstance(self.search, OptunaSearch):
+        """Number of its runs or trials in words; equal configurations are one run."""
+        if self.is_tuned:
+            trials = sum(phase.search.n_trials for phase in self.phases if phase.search is not None)
+            runs = len(self.methods) * len(self.replicates())
+            return f"{several(trials, 'trial')} of {several(len(self.phases), 'method')}, then {several(runs, 'run')}"
+        if self.search is not None:
             return f"{several(self.search.n_trials, 'trial')} of {several(len(self.replicates()), 'run')}"
-        return several(sum(1 for space in self.phases for _ in space._requests()), "run")
+        return several(len({run.config.identity for run in self._requests()}), "run")
 
     def _check_types(self) -> None:
         if not isinstance(self.name, str):

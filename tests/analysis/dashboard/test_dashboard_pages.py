@@ -169,7 +169,7 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     assert two[:4] == [HOSTILE, DASH, "starting", DASH]
     (link, *_) = (it for it in page.find("a") if it.text == one[0])
     run = read_page(dashboard, *followed_link(link))
-    assert "running, task 2 of 4, epoch 3 of 5, 60 min left" in words_of(run)
+    assert "running, task 2 of 4, epoch 3 of 5, time left: 60 min" in words_of(run)
     assert not run.find("figure")
     (store.log_folder / "logs").mkdir(parents=True)
     line = f"[run {ids[0][:12]}] task 1 of 4 (0-1, left (a)), epoch 1 of 5: auc 0.5000 (0-1, left (a))\n"

@@ -105,3 +105,15 @@ def test_the_overview_of_a_dashboard_has_no_best_tuning_trial(study: Path, known
     assert not any(it.is_tuning for it in found[:-2])  # results come first
     assert [it.best is None for it in found] == [it.is_tuning for it in found]
     assert sum(it.finished for it in found if not it.is_tuning) == 4
+
+
+def test_report_terminal_and_folder_have_the_name_of_the_space(study: Path) -> None:
+    output = said("report", study / "study.py", "--results", study / "results", "--prepared-root", study / "prepared")
+    index = study / "results" / "report" / "first-ward" / "index.html"
+    assert f"report: {index.resolve()}" in output
+    page = index.read_text()
+    assert "<h1>first ward</h1>" in page
+    assert "<title>first ward</title>" in page
+    assert "tuned 'first ward'" in said(
+        *("status", study / "study.py", "--results", study / "results", "--prepared-root", study / "prepared")
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,7 @@ from clops_sweep.analysis.figures.optimization_history import (
     draw_optimization_history,
     optimization_history,
 )
+from clops_sweep.analysis.figures.slices import draw_slices, slices
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord, TrialRecord
@@ -123,3 +125,13 @@ def test_the_report_shows_a_search(
     assert f"12 of 12 trials: {complete} complete{pruned}, 1 failed." in page
     assert "Trial 10 failed: run 0123 has failed." in page
     assert "no finished run with learning curves" in page  # written by hand, the runs have none
+
+
+def test_a_parameter_has_the_scale_of_its_range() -> None:
+    labels = [{"rate": value, "width": value, "listed": value} for value in (1e-3, 2e-3, 0.5)]
+    trials = tuple(TrialRecord(at, "complete", it, (0.5,)) for at, it in enumerate(labels))
+    close = tuple(replace(it, labels=dict.fromkeys(it.labels, at + 1.0)) for at, it in enumerate(trials))
+    for of_study, listed in ((trials, "log"), (close, "linear")):
+        found = slices(StudyRecord("s", {"auc": "maximize"}, of_study), {"rate": True, "width": False})
+        scales = {axes.get_xlabel(): axes.get_xscale() for axes in draw_slices(found).axes}
+        assert scales == {"rate": "log", "width": "linear", "listed": listed}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clops_sweep import RunConfig
+from clops_sweep.execution.display.display_lines import time_left
 from clops_sweep.execution.display.time_left import TimeLeft
 
 GEM, FINE = (RunConfig(strategy=strategy) for strategy in ("gem", "finetune"))
@@ -27,3 +28,8 @@ def test_runs_of_a_search_count_whatever_it_requests() -> None:
     assert left.seconds(1) == 5
     left.ended([None, None])
     assert left.seconds(1) == 0
+
+
+def test_a_time_that_has_passed_is_not_a_second() -> None:
+    assert time_left(-45.0) == "longer than expected"
+    assert time_left(7.2) == "about 7 s left"

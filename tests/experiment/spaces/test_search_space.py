@@ -205,3 +205,10 @@ def test_the_grid_is_the_paper_s() -> None:
         ("top", "random"),
         ("random", "random"),
     }
+
+
+def test_the_size_counts_equal_configurations_once() -> None:
+    axes = {"acquisition_fraction": [0.5, 1.0], "acquisition": ["random", "bald_mcd"]}
+    space = SearchSpace("it", RunConfig(strategy="clops"), axes, seeds=2)
+    assert len(list(space.requests())) == 8
+    assert space.size == "6 runs"
