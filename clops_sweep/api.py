@@ -77,7 +77,6 @@ def sweep(
     address: str | None = None,
     cpus_per_trial: float = 1,
     gpus_per_trial: float = 0,
-    lockstep: int | Literal["auto"] = "auto",
     max_retries: int = 2,
     checkpoint_every: int = 0,
     epoch_timeout: float | None = None,
@@ -108,7 +107,6 @@ def sweep(
             process is connected, else a new one on this machine.
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
         gpus_per_trial: GPUs, or share of a GPU, reserved for a trial; 0 chooses them by the memory of the GPUs.
-        lockstep: number of runs that a trial computes in lockstep.
         max_retries: number of retries of a run that raised an error or whose worker died.
         checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
         epoch_timeout: time limit of an epoch in seconds, after which its run fails; None for no limit.
@@ -130,9 +128,8 @@ def sweep(
     """
     changes = {} if settings is None else settings
     selection = Selection.of(space, settings=changes, seeds=seeds, limit=limit, where=where)
-    runs = None if isinstance(lockstep, str) and lockstep == "auto" else lockstep
     resources = Resources(
-        *(address, cpus_per_trial, gpus_per_trial, runs, max_retries, checkpoint_every, epoch_timeout, observe),
+        *(address, cpus_per_trial, gpus_per_trial, max_retries, checkpoint_every, epoch_timeout, observe),
         no_ray=no_ray,
         device=device,
         nice=nice,

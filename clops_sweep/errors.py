@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 _LONGEST_SENTENCE, _BEGINNING, _END = 560, 380, 160
@@ -71,19 +71,7 @@ class StoreError(Exception):
 
 
 class Diverged(FloatingPointError):
-    """Some runs of a lockstep have parameters or outputs that are not finite.
-
-    Attributes:
-        runs: their indices in the lockstep.
-    """
-
-    def __init__(self, message: str, runs: Sequence[int]) -> None:
-        super().__init__(message, runs)
-        self.message = message
-        self.runs = tuple(runs)
-
-    def __str__(self) -> str:
-        return self.message
+    """Parameters or outputs of the network are not finite."""
 
 
 OF_USERS = (Exception, SystemExit)

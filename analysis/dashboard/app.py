@@ -153,7 +153,7 @@ class Dashboard:
         run = given.get("id") or _newest_run(snapshot)
         if not run:
             raise UsageError("No run has finished yet.")
-        under_way = next((it for it in snapshot.under_way if run in it.run_ids), None)
+        under_way = next((it for it in snapshot.under_way if run == it.run_id), None)
         row = snapshot.runs.loc[run].to_dict() if run in snapshot.runs.index else {}
         name, section = _home(snapshot, run, under_way.name if under_way else run)
         settings = {it: stored_value(row[it]) for it in config_columns(map(str, row)) if it in row and it != "run_id"}
@@ -266,20 +266,20 @@ def _home(snapshot: Snapshot, run: str, otherwise: str) -> tuple[str, PlannedSec
 def _newest_run(snapshot: Snapshot) -> str:
     """Return the run to show first: a running one, else the last that failed, else the last that ended."""
     if snapshot.under_way:
-        return snapshot.under_way[0].run_ids[0]
+        return snapshot.under_way[0].run_id
     failed = snapshot.runs[snapshot.runs["status"] == "failed"]
     among = failed if len(failed) else snapshot.runs
     return str(among.sort_values("started_at", na_position="first")["run_id"].iloc[-1]) if len(among) else ""
 
 
 def _on_its_way(snapshot: Snapshot, it: UnderWay) -> Context:
-    """Describe running runs; a single run has its name from the experiment."""
-    name, section = _home(snapshot, it.run_ids[0], it.name)
+    """Describe a running run, by its name in the experiment."""
+    name, section = _home(snapshot, it.run_id, it.name)
     whole = it.tasks * it.epochs
     return {
-        "name": name if len(it.run_ids) == 1 else it.name,
+        "name": name,
         "experiment": section.experiment.name if section is not None else DASH,
-        "run": it.run_ids[0],
+        "run": it.run_id,
         "task": f"{it.task} of {it.tasks}" if it.tasks else "starting",
         "epoch": f"{it.epoch} of {it.epochs}" if it.tasks else DASH,
         "share": min(max(((it.task - 1) * it.epochs + it.epoch) / whole if whole > 0 else 0.0, 0.0), 1.0),

@@ -45,7 +45,7 @@ class Snapshot:
     @cached_property
     def running(self) -> frozenset[str]:
         """Ids of the running runs."""
-        return frozenset(run_id for it in self.under_way for run_id in it.run_ids)
+        return frozenset(it.run_id for it in self.under_way)
 
 
 class Source(Protocol):

@@ -210,7 +210,7 @@ def _running_in_words(it: UnderWay) -> str:
 def _running_as_data(it: UnderWay) -> dict[str, Any]:
     left = round(max(0.0, it.ends_at - time.time()), 1) if it.ends_at else None
     return {
-        "run_ids": list(it.run_ids), "name": it.name, "task": it.task, "tasks": it.tasks, "epoch": it.epoch,
+        "run_id": it.run_id, "name": it.name, "task": it.task, "tasks": it.tasks, "epoch": it.epoch,
         "epochs": it.epochs, "seconds_left": left,
     }  # fmt: skip
 

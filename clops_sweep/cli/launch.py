@@ -60,14 +60,6 @@ from clops_sweep.search.launch import launch as launched
     help="Niceness of workers; on a shared machine, 10 gives other processes priority.",
 )
 @click.option(
-    "--lockstep",
-    type=Number(OF_RESOURCES["lockstep"], auto=True),
-    default="auto",
-    show_default=True,
-    metavar="N|auto",
-    help="Number of runs that a trial computes in lockstep.",
-)
-@click.option(
     "--max-retries",
     type=Number(OF_RESOURCES["max_retries"]),
     default=2,
@@ -120,7 +112,6 @@ def launch(
     gpus_per_trial: float,
     device: Device,
     nice: int,
-    lockstep: int | None,
     max_retries: int,
     checkpoint_every: int,
     epoch_timeout: float | None,
@@ -137,7 +128,7 @@ def launch(
     from clops_sweep.execution.jobs import Resources
 
     resources = Resources(
-        *(address, cpus_per_trial, gpus_per_trial, lockstep, max_retries, checkpoint_every, epoch_timeout, observe),
+        *(address, cpus_per_trial, gpus_per_trial, max_retries, checkpoint_every, epoch_timeout, observe),
         no_ray=no_ray,
         device=device,
         nice=nice,

@@ -88,7 +88,7 @@ class Facts:
         if resources is not None and pending:
             from clops_sweep.execution.devices import choose
 
-            choice = choose(request, resources, finished_runs(request, plan, searches), len(pending))
+            choice = choose(request, resources, finished_runs(request, plan, searches))
             taken, device = choice.resources, choice.words
 
         def estimated() -> CostEstimate | None:

@@ -43,13 +43,12 @@ def workers(
 
 def _run(feed: Feed, runner: JobRunner, display: Display, relay: Relay, lock: threading.Lock) -> None:
     while not (display.interrupted or relay.store_error):
-        job = feed.next_job(1)
-        if job is None:  # all jobs are done, or a trial waits for runs that another trial has just recorded
+        jobs = feed.next_jobs(1)
+        if jobs is None:  # all jobs are done, or a trial waits for runs that another trial has just recorded
             time.sleep(0 if feed.finished else _SECONDS_BETWEEN_LOOKS)
             return
-        parts = job.parts()
-        relay.started(parts[0])
-        runner.assign(job)
+        relay.started(jobs[0])
+        runner.assign(jobs)
         while not runner.done:
             if display.interrupted or relay.store_error:
                 runner.stop()
@@ -57,8 +56,8 @@ def _run(feed: Feed, runner: JobRunner, display: Display, relay: Relay, lock: th
             reports = runner.step()
             found = runner.rows_and_events()
             with lock:
-                relay.pass_on(parts, found["rows"], reports, found["events"], relay.started)
-        feed.returned(job)
+                relay.pass_on(jobs, found["rows"], reports, found["events"], relay.started)
+        feed.returned(jobs)
 
 
 @contextmanager
@@ -91,11 +90,11 @@ def _looked_after(display: Display, relay: Relay, lock: threading.Lock) -> Itera
 
 @contextmanager
 def _marked_output() -> Iterator[None]:
-    """Mark each line printed in the block with the current runs, as workers do."""
+    """Mark each line printed in the block with the current run, as workers do."""
     before = sys.stdout, sys.stderr
     mark_output()
     try:
         yield
     finally:
-        print_for(())
+        print_for("")
         sys.stdout, sys.stderr = before

@@ -1,4 +1,4 @@
-"""The choice of CPUs or GPUs for a launch, and on GPUs of the runs in lockstep. Nothing is measured."""
+"""The choice of CPUs or GPUs for a launch. Nothing is measured."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from clops_sweep import native
 from clops_sweep.errors import UsageError, several
-from clops_sweep.execution.jobs import RUNS_ON_A_GPU, Resources
+from clops_sweep.execution.jobs import Resources
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
 from clops_sweep.machine import gpus_of_driver, installed_version, usable_gpus
 from clops_sweep.planning.request import Request
@@ -28,7 +28,7 @@ class DeviceChoice:
     """The device of a launch.
 
     Attributes:
-        resources: the resources with GPUs per trial and runs per lockstep filled in.
+        resources: the resources with GPUs per trial filled in.
         words: the device, the reason and the number of idle GPUs, as text.
     """
 
@@ -36,18 +36,16 @@ class DeviceChoice:
     words: str
 
 
-def choose(request: Request, resources: Resources, finished: Collection[str], runs: int) -> DeviceChoice:
+def choose(request: Request, resources: Resources, finished: Collection[str]) -> DeviceChoice:
     """Choose between CPUs and GPUs.
 
     The requested device comes first, then the device of finished runs. Otherwise a GPU that PyTorch can use is used,
-    unless all runs have the paper's network, its native kernels and frames of at most 5,000 values. A lockstep has the
-    runs of a GPU, at most 40; it is halved if it exceeds the GPU's memory.
+    unless all runs have the paper's network, its native kernels and frames of at most 5,000 values.
 
     Args:
         request: the requested runs.
         resources: the requested resources.
         finished: ids of the finished runs of the same search spaces.
-        runs: number of pending runs.
 
     Raises:
         UsageError: the finished runs were computed on the other kind of device, or on GPUs and this machine has none.
@@ -67,7 +65,7 @@ def choose(request: Request, resources: Resources, finished: Collection[str], ru
         )
     kind = wanted or before or ("gpu" if gpus and _gains(request) else "cpu")
     if kind == "gpu":
-        return _on_gpus(resources, runs, ", as requested" if wanted else ", like the finished runs" if before else "")
+        return _on_gpus(resources, ", as requested" if wanted else ", like the finished runs" if before else "")
     if not count:
         return DeviceChoice(resources, "cpu" if wanted else "cpu; this machine has no GPU")
     idle = f"{several(count, 'GPU')} {'stays' if count == 1 else 'stay'} idle"
@@ -96,9 +94,7 @@ def _computed_on(store: RunStore, finished: Collection[str]) -> str | None:
     return counts.most_common(1)[0][0] if counts else None
 
 
-def _on_gpus(resources: Resources, runs: int, because: str) -> DeviceChoice:
-    gpus = 1 if resources.no_ray else max(1, len(usable_gpus()))
+def _on_gpus(resources: Resources, because: str) -> DeviceChoice:
     share = resources.gpus_per_trial or 1.0
-    lockstep = resources.lockstep or max(1, min(RUNS_ON_A_GPU, runs // gpus))
-    words = f"gpu{because}; a trial takes {share:.2g} GPU and up to {several(lockstep, 'run')} in lockstep"
-    return DeviceChoice(replace(resources, gpus_per_trial=share, lockstep=lockstep), words)
+    words = f"gpu{because}; a trial takes {share:.2g} GPU"
+    return DeviceChoice(replace(resources, gpus_per_trial=share), words)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, get_args
 
 from clops_sweep.data.catalog import DataKey, DatasetInfo
@@ -15,7 +14,6 @@ from clops_sweep.execution.observers.requested import check_observers
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, check_limits
 from clops_sweep.experiment.plugins.declarations import Plugin
-from clops_sweep.learning.lockstep import lockstep_key
 from clops_sweep.machine import available_cores, check_gpu
 from clops_sweep.planning.plan import PlannedRun
 
@@ -28,67 +26,38 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Job:
-    """The runs of one trial of Tune, with their ids: one or several locksteps, computed one after another.
+    """One run to compute.
 
-    With `until`, they are trained on that many tasks only and end as "paused" with a checkpoint, unless these are all
-    tasks. `names` are names for display (see `PlannedRun`); `locksteps` are the sizes of locksteps, if several.
+    Attributes:
+        run_id: its id.
+        config: its config.
+        until: number of tasks after which it pauses with a checkpoint, unless these are all tasks; None to compute all.
+        name: its name for display, without the seed (see `PlannedRun`); may be empty.
     """
 
-    configs: tuple[RunConfig, ...]
-    run_ids: tuple[str, ...]
+    run_id: str
+    config: RunConfig
     until: int | None = None
-    names: tuple[str, ...] = ()
-    locksteps: tuple[int, ...] = ()
+    name: str = ""
 
     @classmethod
-    def of(cls, runs: Sequence[PlannedRun]) -> Job:
-        """Return the job of some runs, all with an id."""
-        return cls(
-            tuple(run.config for run in runs),
-            tuple(str(run.run_id) for run in runs),
-            names=tuple(run.name for run in runs),
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence[Job]) -> Job:
-        """Join several jobs without `until` into one, which computes them one after another."""
-        if len(parts) == 1:
-            return parts[0]
-        return cls(
-            tuple(config for part in parts for config in part.configs),
-            tuple(run_id for part in parts for run_id in part.run_ids),
-            names=tuple(name for part in parts for name in part.names),
-            locksteps=tuple(len(part.run_ids) for part in parts),
-        )
-
-    def parts(self) -> tuple[Job, ...]:
-        """Return its locksteps in order, each as a job."""
-        ends = list(accumulate(self.locksteps))
-        return tuple(self.part(range(first, end)) for first, end in pairwise([0, *ends])) if ends else (self,)
+    def of(cls, run: PlannedRun) -> Job:
+        """Return the job of a run that has an id."""
+        return cls(str(run.run_id), run.config, name=run.name)
 
     def __hash__(self) -> int:
-        return hash((self.run_ids, self.until))  # hashing the configs would be slow
+        return hash((self.run_id, self.until))  # hashing the config would be slow
 
     def __repr__(self) -> str:
-        return f"Job({', '.join(self.run_ids[:2])}{', ...' * (len(self.run_ids) > 2)})"
+        return f"Job({self.run_id})"
 
     def __deepcopy__(self, memo: dict[int, object]) -> Job:
         """Return itself: it is immutable, and Tune copies it several times."""
         return self
 
-    @property
-    def runs(self) -> dict[str, RunConfig]:
-        """Its runs by id."""
-        return dict(zip(self.run_ids, self.configs, strict=True))
 
-    def part(self, runs: Iterable[int]) -> Job:
-        """Return the job of some of its runs, by index."""
-        kept = tuple(runs)
-        configs, run_ids = tuple(self.configs[run] for run in kept), tuple(self.run_ids[run] for run in kept)
-        return Job(configs, run_ids, self.until, tuple(self.names[run] for run in kept if self.names))
-
-
-RUNS_ON_A_GPU = 40  # larger locksteps gain no speed, and more is lost when a worker dies
+Jobs = tuple[Job, ...]
+"""The jobs that one worker computes one after another: one trial of Tune. Several short ones save time between them."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +68,6 @@ class Resources:
         address: address of a running Ray cluster; None starts one on this machine for the duration of the sweep.
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
         gpus_per_trial: share of a GPU reserved for a trial; 0 leaves the device and the share to `devices.choice`.
-        lockstep: maximum number of runs computed together; None for 1 on a CPU, where lockstep gains nothing, and 40 on
-            a GPU.
         max_retries: number of retries of a run that raised or whose worker died.
         checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
         epoch_timeout: time limit of an epoch in seconds, after which its run fails; None for no limit.
@@ -117,7 +84,6 @@ class Resources:
     address: str | None = None
     cpus_per_trial: float = 1
     gpus_per_trial: float = 0
-    lockstep: int | None = None
     max_retries: int = 2
     checkpoint_every: int = 0
     epoch_timeout: float | None = None
@@ -175,11 +141,6 @@ class Resources:
         ray = sys.modules.get("ray")
         return not self.no_ray and (self.address is not None or (ray is not None and ray.is_initialized()))
 
-    @property
-    def runs_in_lockstep(self) -> int:
-        """Maximum number of runs computed together."""
-        return self.lockstep or (RUNS_ON_A_GPU if self.gpus_per_trial else 1)
-
 
 @dataclass(frozen=True)
 class Workplace:
@@ -224,20 +185,3 @@ class Workplace:
 
 HeldFrames = Mapping[DataKey, "ray.ObjectRef[FrameSet] | FrameSet"]
 MakeWorkplace = Callable[[HeldFrames], Workplace]
-
-
-def make_jobs(pending: Sequence[PlannedRun], runs_in_lockstep: int) -> list[Job]:
-    """Group pending runs into locksteps of limited size that can be trained together, in the order of the plan."""
-    if runs_in_lockstep == 1:
-        return [Job.of([run]) for run in pending]
-    groups: dict[str, list[PlannedRun]] = {}
-    for run in pending:
-        groups.setdefault(lockstep_key(run.config), []).append(run)
-    chunks = [
-        runs[start : start + runs_in_lockstep]
-        for runs in groups.values()
-        for start in range(0, len(runs), runs_in_lockstep)
-    ]
-    place = {run.config: index for index, run in enumerate(pending)}
-    chunks.sort(key=lambda runs: place[runs[0].config])
-    return [Job.of(runs) for runs in chunks]

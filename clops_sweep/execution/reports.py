@@ -1,7 +1,6 @@
-"""Reports of workers on the locksteps of their job. Imports neither torch nor Ray.
+"""Reports of workers on their jobs. Imports neither torch nor Ray.
 
-Driver, display and search `match` on these, so that the type checker finds unhandled cases. Here, "job" means a part of
-one (`Job.parts`): runs in lockstep.
+Driver, display and search `match` on these, so that the type checker finds unhandled cases.
 """
 
 from __future__ import annotations
@@ -41,52 +40,49 @@ class Resumed:
 
 @dataclass(frozen=True)
 class Retrying:
-    """An exception ended a step: the job continues from its last checkpoint, or some of its runs restart."""
+    """An exception ended a step: the job continues from its last checkpoint, or restarts."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The job's runs are finished.
+    """The job's run is finished.
 
     Attributes:
-        values: the first two headline metrics of the scenario by column, one value per run; nan if the strategy has
-            none. Without a validation set, those of the test set.
+        values: the first two headline metrics of the scenario by column; nan if the strategy has none. Without a
+            validation set, those of the test set.
         seconds: total time of the worker; None if incomplete, as after a resume.
     """
 
-    values: Mapping[str, tuple[float, ...]]
+    values: Mapping[str, float]
     seconds: float | None = None
 
 
 @dataclass(frozen=True)
 class FoundFinished:
-    """The job's runs were already in the store."""
+    """The job's run was already in the store."""
 
 
 @dataclass(frozen=True)
 class Paused:
-    """The job's runs have been trained on the requested number of tasks.
+    """The job's run has been trained on the requested number of tasks.
 
     Attributes:
-        so_far: by run id, the average of every measure over these tasks on the validation split.
-        finished: runs of the job that are in the store, because these were all their tasks.
+        so_far: the average of every measure over these tasks on the validation split.
     """
 
-    so_far: Mapping[str, Mapping[str, float]]
-    finished: tuple[str, ...] = ()
+    so_far: Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Failed:
-    """Some of the job's runs have failed, the last one for `reason`; the others are finished, or were paused."""
+    """The job's run has failed for `reason`."""
 
-    run_ids: tuple[str, ...]
     reason: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
 class Unrecorded:
-    """The job's results could not be written to the store: its runs stay pending."""
+    """The job's results could not be written to the store: its run stays pending."""
 
     error: str
 

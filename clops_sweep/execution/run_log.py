@@ -1,4 +1,4 @@
-"""Output of runs: workers mark each line with their current runs, so that `logs` can find it."""
+"""Output of runs: workers mark each line with their current run, so that `logs` can find it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from clops_sweep.learning.run import ContinualRun, Progress
 
 _DIGITS: Final = 12
-"""Digits of each run's id in a mark; in lockstep there may be forty runs."""
+"""Digits of the run's id in a mark."""
 
-_MARKED: Final = re.compile(r"\[runs? ([0-9a-f ]+)\] (.*)")
+_MARKED: Final = re.compile(r"\[run ([0-9a-f]+)\] (.*)")
 _EPOCH: Final = re.compile(r"task (\d+) of \d+ \((.*)\), epoch (\d+) of (\d+): (\w+) (.*)")
 _OF_TASK: Final = re.compile(r"(-?[\d.]+) \((.*?)\)(?:, (?=-?\d)|$)")
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]*m")
 
-_under_way: tuple[str, ...] = ()
+_under_way = ""
 
 
-def print_for(run_ids: tuple[str, ...]) -> None:
-    """Mark further output of this process with these runs."""
+def print_for(run_id: str) -> None:
+    """Mark further output of this process with a run; an empty id marks nothing."""
     global _under_way  # global, like standard output
-    _under_way = run_ids
+    _under_way = run_id
 
 
 class Marked:
-    """A stream that marks each line with the runs that are current when it begins."""
+    """A stream that marks each line with the run that is current when it begins."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -49,9 +49,7 @@ class Marked:
         """Do nothing: a run's code may close the stream that it sees, and the worker's output stays open."""
 
     def _mark(self) -> str:
-        if not _under_way:
-            return ""
-        return f"[run{'s' * (len(_under_way) > 1)} {' '.join(run_id[:_DIGITS] for run_id in _under_way)}] "
+        return f"[run {_under_way[:_DIGITS]}] " if _under_way else ""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -68,7 +66,7 @@ def stacks_file(folder: Path, run_id: str) -> Path:
 
 
 def printed_by(run_id: str, log: Path) -> Iterator[str]:
-    """Return the lines of a launch's log that a run printed, alone or in lockstep.
+    """Return the lines of a launch's log that a run printed.
 
     Args:
         run_id: its id, or an unambiguous prefix.
@@ -79,21 +77,19 @@ def printed_by(run_id: str, log: Path) -> Iterator[str]:
             if run_id[:_DIGITS] not in line:
                 continue
             marked = _MARKED.search(_COLOUR.sub("", line))
-            if marked and any(run_id.startswith(it) or it.startswith(run_id) for it in marked[1].split()):
+            if marked and (run_id.startswith(marked[1]) or marked[1].startswith(run_id)):
                 yield marked[2]
 
 
 def epoch_line(run: ContinualRun, progress: Progress) -> str:
-    """Return a line for the log after an epoch: the headline measure of every task so far, as a mean over a lockstep.
+    """Return a line for the log after an epoch: the headline measure of every task so far.
 
     Runs without a validation set have no values here, except with `curves="test"`.
     """
-    measure = metric_named(headline(run.configs[0].scenario)[0]).measure or "auc"
-    of_runs = run.epoch_metrics()
-    names = [name for name in of_runs[0] if name.startswith(f"{measure}/")]
-    means = [sum(it.get(name, float("nan")) for it in of_runs) / len(of_runs) for name in names]
-    of_tasks = zip(means, (name.partition("/")[2] for name in names), strict=True)
-    values = ", ".join(f"{mean:.4f} ({name})" for mean, name in of_tasks if mean == mean)
+    measure = metric_named(headline(run.config.scenario)[0]).measure or "auc"
+    prefix = f"{measure}/"
+    of_tasks = {name.removeprefix(prefix): it for name, it in run.epoch_metrics().items() if name.startswith(prefix)}
+    values = ", ".join(f"{value:.4f} ({task})" for task, value in of_tasks.items())
     at = f"task {progress.task} of {progress.tasks} ({run.task_names[progress.task - 1]})"
     return f"{at}, epoch {progress.epoch} of {progress.epochs}: {measure} {values}"
 

@@ -34,7 +34,7 @@ from clops_sweep.execution.cluster.start import places
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay
-from clops_sweep.execution.jobs import Job, Resources, Workplace
+from clops_sweep.execution.jobs import Job, Jobs, Resources, Workplace
 from clops_sweep.execution.reports import WorkerDied, bounded
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.store.rows import KILLED, OUT_OF_MEMORY
@@ -67,7 +67,7 @@ class FirstWithoutWorker(FIFOScheduler):
 
 
 class ContinualRunTrainable(tune.Trainable):
-    """The Trainable: a trial is a job of one or more whole continual-learning runs.
+    """The Trainable: a trial is one or more jobs, each a whole continual-learning run.
 
     `clops_sweep.execution.worker.job_runner` does the work.
     """
@@ -87,11 +87,11 @@ class ContinualRunTrainable(tune.Trainable):
         return True
 
     def _assign(self, config: dict[str, Any]) -> None:
-        self._runner.assign(config["job"])
+        self._runner.assign(config["jobs"])
         self.config: dict[str, Any] = {}  # Tune returns it with every result
 
     def step(self) -> dict[str, Any]:
-        """Work on the job for about a second, and return its reports for display, feed and observers."""
+        """Work on the jobs for about a second, and return its reports for display, feed and observers."""
         reports = self._runner.step()
         return {"reports": reports, **self._runner.rows_and_events(), "done": self._runner.done}
 
@@ -202,7 +202,7 @@ def _many_pending() -> Iterator[None]:
 
 
 class FeedSearcher(Searcher):
-    """Tune's searcher, which returns the next job of the feed.
+    """Tune's searcher, which returns the next jobs of the feed.
 
     Attributes:
         ended: whether Tune was told that there are no more jobs; otherwise it was stopped.
@@ -213,7 +213,7 @@ class FeedSearcher(Searcher):
         super().__init__()
         self._feed, self._resources = feed, resources
         self._left, self.ended = _JOBS_PER_TUNE_RUN, False
-        self.suggested: dict[str, Job] = {}
+        self.suggested: dict[str, Jobs] = {}
         self._places, self._looked_at = 0, -_SECONDS_BETWEEN_LOOKS
 
     def __getstate__(self) -> dict[str, Any]:
@@ -224,19 +224,19 @@ class FeedSearcher(Searcher):
         return self
 
     def suggest(self, trial_id: str) -> dict[str, Any] | str | None:  # type: ignore[override]  # as Tune documents it
-        """Return the next job; None if no job is ready, "FINISHED" if all are done."""
+        """Return the next jobs; None if no job is ready, "FINISHED" if all are done."""
         if time.monotonic() - self._looked_at >= _SECONDS_BETWEEN_LOOKS:  # a request to another process
             self._places, self._looked_at = places(self._resources), time.monotonic()
-        job = self._feed.next_job(self._places) if self._left else None
-        if job is not None:
+        jobs = self._feed.next_jobs(self._places) if self._left else None
+        if jobs is not None:
             self._left -= 1
-            self.suggested[trial_id] = job
-            return {"job": job}
+            self.suggested[trial_id] = jobs
+            return {"jobs": jobs}
         self.ended = self._feed.finished or not self._left
         return Searcher.FINISHED if self.ended else None
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-        """Forget the job; the watcher is also called, with the error."""
+        """Forget the jobs; the watcher is also called, with the error."""
         self.suggested.pop(trial_id, None)
 
     def save(self, checkpoint_path: str) -> None:
@@ -302,23 +302,21 @@ class Watcher(tune.Callback, tune.Stopper):
         self._display.stops_in_order = False
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
-        """Pass on that a worker has started its job."""
+        """Pass on that a worker has started its first job."""
         self._heard[trial.trial_id] = time.monotonic()
-        self._begun(trial, _job(trial).parts()[0])
+        self._begun(trial, _jobs(trial)[0])
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         """Pass on the reports of a step."""
         self._heard[trial.trial_id] = time.monotonic()
-        job = _job(trial)
-        self._relay.pass_on(
-            job.parts(), result["rows"], result["reports"], result["events"], partial(self._begun, trial)
-        )
+        jobs = _jobs(trial)
+        self._relay.pass_on(jobs, result["rows"], result["reports"], result["events"], partial(self._begun, trial))
         for name in ("rows", "events"):  # frees memory: Tune keeps the last result of every trial
             result[name].clear()
         if result["done"]:
-            self._feed.returned(job)
+            self._feed.returned(jobs)
             self._forget(trial.trial_id)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
@@ -327,40 +325,40 @@ class Watcher(tune.Callback, tune.Stopper):
             error = Path(trial.error_file).read_text(errors="replace")
         except (OSError, TypeError):  # the file does not exist or could not be written
             error = "the worker died"
-        self.lost(trial.trial_id, _job(trial), error)
+        self.lost(trial.trial_id, _jobs(trial), error)
 
-    def lost(self, trial_id: str, job: Job, error: str) -> None:
-        """Handle the death of the worker of a job."""
+    def lost(self, trial_id: str, jobs: Jobs, error: str) -> None:
+        """Handle the death of the worker of some jobs."""
         why = _why_it_ended(error)
         error = bounded(error)
         if why is not None:
             error = f"{error.rstrip()}\n{why}"
         death = WorkerDied(error)
         limit, silent = self._workplace.epoch_timeout, time.monotonic() - self._heard.get(trial_id, math.inf)
-        if limit is not None and silent > limit and _NO_MEMORY not in error and self._relay.left_stacks(job):
+        if limit is not None and silent > limit and _NO_MEMORY not in error and self._relay.left_stacks(jobs):
             death = WorkerDied(_TIMED_OUT.format(limit), timed_out=True)
-        self._relay.report(self._at.get(trial_id, job.parts()[0]), death)
-        self._feed.died(job, death)
+        self._relay.report(self._at.get(trial_id, jobs[0]), death)
+        self._feed.died(jobs, death)
         self._forget(trial_id)
 
-    def all_lost(self, jobs: Mapping[str, Job], error: str) -> None:
-        """Handle the end of all workers: jobs that had not begun, if any had, are queued again."""
-        begun = self._at.keys() & jobs.keys() or jobs.keys()
-        for trial_id, job in jobs.items():
+    def all_lost(self, trials: Mapping[str, Jobs], error: str) -> None:
+        """Handle the end of all workers: jobs of trials that had not begun, if any had, are queued again."""
+        begun = self._at.keys() & trials.keys() or trials.keys()
+        for trial_id, jobs in trials.items():
             if trial_id in begun:
-                self.lost(trial_id, job, error)
+                self.lost(trial_id, jobs, error)
             else:
-                self._feed.returned(job)
+                self._feed.returned(jobs)
 
-    def _begun(self, trial: Any, part: Job) -> None:
-        self._at[trial.trial_id] = part
-        self._relay.started(part)
+    def _begun(self, trial: Any, job: Job) -> None:
+        self._at[trial.trial_id] = job
+        self._relay.started(job)
 
     def _forget(self, trial_id: str) -> None:
         for known in (self._at, self._heard):
             known.pop(trial_id, None)
 
 
-def _job(trial: Any) -> Job:
-    job: Job = trial.config["job"]
-    return job
+def _jobs(trial: Any) -> Jobs:
+    jobs: Jobs = trial.config["jobs"]
+    return jobs

@@ -47,14 +47,14 @@ RESULTS: Mapping[str, type] = {
 RECORDED = (
     *("run_id", "status", "error", "started_at", "data_hash", "split_hash", "encoder_hash", "features_hash"),
     *("semantics_version", "package_version"),
-    *("git_commit", "git_dirty", "python", "torch", "ray", "device", "backend", "host", "lockstep", "plugins"),
+    *("git_commit", "git_dirty", "python", "torch", "ray", "device", "backend", "host", "plugins"),
 )
 """The other columns: status and provenance."""
 
-RENAMED: Mapping[str, str] = {"stack": "lockstep"}
-"""Earlier name to today's name of renamed columns of `runs`."""
+FORMER = ("lockstep", "stack")
+"""Columns of `runs` in stores of earlier versions. Their names stay reserved."""
 
-OPTIONS.reserve((*RESULTS, *RECORDED, *RENAMED), "that of a column of runs")
+OPTIONS.reserve((*RESULTS, *RECORDED, *FORMER), "that of a column of runs")
 
 
 FIELDS: Mapping[str, type] = {name: scalar(info.annotation) for name, info in RunConfig.model_fields.items()}

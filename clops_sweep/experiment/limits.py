@@ -36,7 +36,6 @@ OF_SELECTION: Mapping[str, Option] = {"seeds": IntOption(5, ge=1, le=100_000), "
 OF_RESOURCES: Mapping[str, Option] = {
     "cpus_per_trial": FloatOption(1, ge=_SMALLEST_SHARE),
     "gpus_per_trial": _GPUS_PER_TRIAL,
-    "lockstep": IntOption(1, ge=1),
     "max_retries": IntOption(2, ge=0),
     "checkpoint_every": IntOption(0, ge=0),
     "epoch_timeout": FloatOption(60, gt=0),

@@ -1,4 +1,4 @@
-"""The tables of finished runs, with the store's columns."""
+"""The tables of a finished run, with the store's columns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario
-from clops_sweep.errors import UsageError, several
-from clops_sweep.experiment.columns import CONFIG, PHASES, PREQUENTIAL, RECORDED, RENAMED, RESULTS, STREAM, UNSEEN
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.columns import CONFIG, FORMER, PHASES, PREQUENTIAL, RECORDED, RESULTS, STREAM, UNSEEN
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES, METRICS, metrics_of
 from clops_sweep.learning.metrics import r_matrix as metrics
@@ -34,7 +34,7 @@ ALL_TASKS: Final = "all tasks"
 IN_NO_TASK: Final = "people in no task"
 """Task of `Scenario.unseen` in R and predictions, with number 0."""
 
-_TAKEN = {*CONFIG, *RESULTS, *RECORDED, *RENAMED} - {"projections", "projection_failures"}
+_TAKEN = {*CONFIG, *RESULTS, *RECORDED, *FORMER} - {"projections", "projection_failures"}
 T = TypeVar("T")
 
 Columns = dict[str, NDArray[Any] | list[Any]]
@@ -45,36 +45,29 @@ EVALUATED_SPLITS: Final[tuple[SplitName, ...]] = ("validation", "test")
 
 
 class RunResult:
-    """Tables with a `run_id` column; the tables of a lockstep hold the rows of its S runs.
+    """The tables of a run, each with a `run_id` column.
 
-    `runs` has one row per run: seed, metrics (of validation without a prefix, of test with `test_`) and costs. Metrics
+    `runs` has one row: seed, metrics (of validation without a prefix, of test with `test_`) and costs. Metrics
     of validation are NaN if the data have no validation set. `replayed` counts an instance each time it is replayed.
-    The seconds of a run in lockstep are those of the lockstep divided by S. `predictions` is empty unless they are
-    kept.
+    `predictions` is empty unless they are kept.
 
     Args:
-        columns: columns of each table by name, for each run by id. They are stored directly; DataFrames are created
-            only on access, since that takes longer than writing a run.
+        columns: columns of each table by name. They are stored directly; DataFrames are created only on access, since
+            that takes longer than writing a run.
 
     Attributes:
-        models: safetensors files of each run's networks, by run id and number of trained tasks; empty unless kept.
+        models: safetensors files of the networks by number of trained tasks; empty unless kept.
     """
 
-    def __init__(self, columns: Mapping[str, Mapping[str, Columns]]) -> None:
+    def __init__(self, columns: Mapping[str, Columns]) -> None:
         self.columns = columns
-        self.models: Mapping[str, Mapping[int, bytes]] = {}
+        self.models: Mapping[int, bytes] = {}
 
     def __repr__(self) -> str:
-        """One line: the number of runs, and means of their metrics."""
-        means = {name: self.runs[name].mean() for name in ("auc", "bwt", "test_auc", "test_bwt") if name in self.runs}
-        shown = ", ".join(f"{name} {value:.3f}" for name, value in means.items() if np.isfinite(value))
-        return f"<RunResult of {several(len(self.columns), 'run')}: {shown}>"
-
-    def of(self, run_id: str) -> RunResult:
-        """Return the part of one run."""
-        found = RunResult({run_id: self.columns[run_id]})
-        found.models = {name: models for name, models in self.models.items() if name == run_id}
-        return found
+        """One line: the strategy's metrics."""
+        row = {name: values[0] for name, values in self.columns["runs"].items()}
+        shown = [f"{name} {row[name]:.3f}" for name in ("auc", "bwt", "test_auc", "test_bwt") if np.isfinite(row[name])]
+        return f"<RunResult: {', '.join(shown)}>"
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -83,7 +76,7 @@ class RunResult:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """One row per run."""
+        """One row."""
         return self._frame("runs")
 
     @cached_property
@@ -112,12 +105,12 @@ class RunResult:
     def _frame(self, table: str) -> pd.DataFrame:
         import pandas as pd
 
-        return pd.DataFrame(_joined([tables[table] for tables in self.columns.values()]))
+        return pd.DataFrame(self.columns[table])
 
 
 @dataclass(frozen=True)
 class History:
-    """What a lockstep of S runs recorded.
+    """What a run recorded.
 
     Attributes:
         curves: validation after every epoch; without a validation set, test if requested, or nothing.
@@ -126,15 +119,15 @@ class History:
         parameters: number of trainable parameters of the network.
         memory: content of the replay memory.
         stores: what the strategy stores of past data, if it reports that.
-        counts: columns filled by the strategy, one value per run.
-        seconds: time of the whole lockstep in total and by phase, and CPU time.
+        counts: columns filled by the strategy.
+        seconds: time in total and by phase, and CPU time.
         backend: what computed it.
         started_at: when it began.
         epochs: epochs of each stage of training, without those dropped by early stopping.
         epochs_per_stage: the maximum number of epochs of a stage.
         epochs_trained: number of all epochs with gradient steps.
         predictions: for each stage of training, the probabilities and logits of the test instances of all tasks,
-            float32 [S, n, 2 outputs]; empty unless kept.
+            float32 [n, 2 outputs]; empty unless kept.
         stream: predictions of an online stream; None for epochs.
     """
 
@@ -144,7 +137,7 @@ class History:
     parameters: int
     memory: MemoryUse
     stores: Stores | None
-    counts: Mapping[str, Sequence[int]]
+    counts: Mapping[str, int]
     seconds: Mapping[str, float]
     backend: str
     started_at: datetime
@@ -155,29 +148,28 @@ class History:
     stream: Prequential | None = None
 
 
-def assemble(configs: Sequence[RunConfig], frames: FrameSet, scenario: Scenario, history: History) -> RunResult:
-    """Return the tables of all runs of a lockstep."""
-    tables: dict[str, dict[str, Columns]] = {}
-    common = _people(frames, scenario) | _encoded(frames)
-    for run, config in enumerate(configs):
-        row = _runs_row(run, config, scenario, history, len(configs))
-        if frames.encoded is not None and frames.encoded.module is None and row["stores"] == "raw":
-            row["stores"] = "features"
-        found: dict[str, Columns] = {
-            "runs": {name: [value] for name, value in (row | common).items()},
-            "r_matrix": _r_matrix(run, scenario, history.r),
-            "curves": _curves(run, scenario, history)
-            if history.stream is None
-            else _stream(history.stream, scenario, config.prequential_window),
-            "instances": _instances(run, frames, scenario, history.records),
-            "predictions": _predictions(run, frames, scenario, history.predictions),
-        }
-        run_id = config.run_id(frames.data_hash)
-        tables[run_id] = {
+def assemble(config: RunConfig, frames: FrameSet, scenario: Scenario, history: History) -> RunResult:
+    """Return the tables of a run."""
+    row = _runs_row(config, scenario, history)
+    if frames.encoded is not None and frames.encoded.module is None and row["stores"] == "raw":
+        row["stores"] = "features"
+    row |= _people(frames, scenario) | _encoded(frames)
+    tables: dict[str, Columns] = {
+        "runs": {name: [value] for name, value in row.items()},
+        "r_matrix": _r_matrix(scenario, history.r),
+        "curves": _curves(scenario, history)
+        if history.stream is None
+        else _stream(history.stream, scenario, config.prequential_window),
+        "instances": _instances(frames, scenario, history.records),
+        "predictions": _predictions(frames, scenario, history.predictions),
+    }
+    run_id = config.run_id(frames.data_hash)
+    return RunResult(
+        {
             name: {"run_id": np.full(max(map(len, columns.values())), run_id), **columns}
-            for name, columns in found.items()
+            for name, columns in tables.items()
         }
-    return RunResult(tables)
+    )
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
@@ -219,55 +211,54 @@ def _encoded(frames: FrameSet) -> dict[str, Any]:
     return {} if encoded is None else {"encoder_hash": encoded.encoder_hash, "features_hash": encoded.features_hash}
 
 
-def _runs_row(run: int, config: RunConfig, scenario: Scenario, history: History, runs: int) -> dict[str, Any]:
+def _runs_row(config: RunConfig, scenario: Scenario, history: History) -> dict[str, Any]:
     scores = (*METRICS, *(f"test_{name}" for name in METRICS), *UNSEEN, *PREQUENTIAL)
     row: dict[str, Any] = {"seed": config.seed, **dict.fromkeys(scores, float("nan"))}
-    row |= _of_splits(run, scenario, history.r)
+    row |= _of_splits(scenario, history.r)
+    tasks = len(scenario.tasks)
     if scenario.unseen is not None:
-        last, place = history.r["test"][-1], len(scenario.tasks)
-        row |= {name: float(getattr(last, name.removeprefix("unseen_"))[run, place]) for name in UNSEEN}
+        last = history.r["test"][-1]
+        row |= {name: float(getattr(last, name.removeprefix("unseen_"))[tasks]) for name in UNSEEN}
     if history.stream is not None:
         of_stream = history.stream.scores()
         row |= {name: of_stream[name.removeprefix("prequential_")] for name in PREQUENTIAL}
-    for name in history.counts:
+    for name, count in history.counts.items():
         if not str(name).isidentifier() or name in _TAKEN:
             raise UsageError(f"counts() of the strategy: {name!r} cannot be the name of a new column in the table runs")
-        if not isinstance(history.counts[name][run], Real):
-            raise UsageError(f"counts() of the strategy: {name!r}: expected a number for each run")
-    shares = {phase: history.seconds[phase] / runs for phase in (*PHASES, "cpu_seconds")}
-    stored, each = history.memory.instances[run], history.memory.instance_bytes[run]
+        if not isinstance(count, Real):
+            raise UsageError(f"counts() of the strategy: {name!r}: expected a number")
+    memory = history.memory
     return row | {
-        "left_out": sum(int(of[-1].left_out[run, : len(scenario.tasks)].sum()) for of in history.r.values()),
-        "replayed": sum(int(record.times_replayed[run].sum()) for record in history.records),
-        **{name: values[run] for name, values in history.counts.items()},
+        "left_out": sum(int(rows[-1].left_out[:tasks].sum()) for rows in history.r.values()),
+        "replayed": sum(int(record.times_replayed.sum()) for record in history.records),
+        **history.counts,
         "epochs_trained": history.epochs_trained,
         "parameters": history.parameters,
-        "memory_instances": stored,
-        "memory_bytes": stored * each + (history.memory.other_bytes[run] if history.memory.other_bytes else 0),
-        "stores": history.stores or ("raw" if stored else "nothing"),
-        "seconds": history.seconds["seconds"] / runs,
-        **shares,
+        "memory_instances": memory.instances,
+        "memory_bytes": memory.instances * memory.instance_bytes + memory.other_bytes,
+        "stores": history.stores or ("raw" if memory.instances else "nothing"),
+        **{name: history.seconds[name] for name in ("seconds", *PHASES, "cpu_seconds")},
         "started_at": history.started_at,
         "backend": history.backend,
     }
 
 
-def _of_splits(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> dict[str, float]:
+def _of_splits(scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> dict[str, float]:
     """Return the metrics of R by column of `runs`, for the splits that it has rows of."""
     prefixes = dict(zip(EVALUATED_SPLITS, ("", "test_"), strict=True))
-    return {f"{prefixes[split]}{name}": v for split in r for name, v in _metrics(run, scenario, r[split]).items()}
+    return {f"{prefixes[split]}{name}": v for split in r for name, v in _metrics(scenario, r[split]).items()}
 
 
-def _metrics(run: int, scenario: Scenario, r: Sequence[Evaluation]) -> dict[str, float]:
+def _metrics(scenario: Scenario, r: Sequence[Evaluation]) -> dict[str, float]:
     """Return the metrics of R for the tasks that it has rows of.
 
     A joint run has a single row, and its metric is the score on the union of all tasks.
     """
     found: dict[str, float] = {}
     for place, measure in enumerate(MEASURES):
-        union = float(r[-1].union[run, place])
+        union = float(r[-1].union[place])
         if np.isnan(union):
-            matrix = np.stack([getattr(evaluation, measure)[run, : len(r)] for evaluation in r])
+            matrix = np.stack([getattr(evaluation, measure)[: len(r)] for evaluation in r])
             chance = metrics.chance_of(measure, scenario.kind, scenario.outputs)
             found |= metrics.all_metrics(matrix, measure, chance)
         else:
@@ -275,26 +266,26 @@ def _metrics(run: int, scenario: Scenario, r: Sequence[Evaluation]) -> dict[str,
     return found
 
 
-def metrics_of_epoch(run: int, scenario: Scenario, tasks: int, evaluation: Evaluation) -> dict[str, float]:
+def metrics_of_epoch(scenario: Scenario, tasks: int, evaluation: Evaluation) -> dict[str, float]:
     """Return loss and `MEASURES` after an epoch: means over the first tasks, and each task's, as in `auc/NAME`."""
     found: dict[str, float] = {}
     for measure in ("loss", *MEASURES):
-        values = getattr(evaluation, measure)[run, :tasks]
+        values = getattr(evaluation, measure)[:tasks]
         found[measure] = float(values.mean())
         found |= {f"{measure}/{task.name}": float(v) for task, v in zip(scenario.tasks, values, strict=False)}
     return _defined(found)
 
 
-def metrics_of_task(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> dict[str, float]:
+def metrics_of_task(scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> dict[str, float]:
     """Return the metrics of the rows of R so far, by column of `runs`."""
-    return _defined(_of_splits(run, scenario, r))
+    return _defined(_of_splits(scenario, r))
 
 
 def _defined(values: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in values.items() if np.isfinite(value)}
 
 
-def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> Columns:
+def _r_matrix(scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> Columns:
     """Return R as rows; a joint run counts as trained on all N tasks.
 
     For people in no task, each stage has a row with the split "unseen".
@@ -307,7 +298,7 @@ def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evalu
         "evaluated_on": np.tile(np.arange(1, len(names) + 1), len(stages)),
         "task": names * len(stages),
         **{
-            measure: np.concatenate([getattr(evaluation, measure)[run, : len(names)] for _, _, evaluation in stages])
+            measure: np.concatenate([getattr(evaluation, measure)[: len(names)] for _, _, evaluation in stages])
             for measure in MEASURES
         },
     }
@@ -320,7 +311,7 @@ def _r_matrix(run: int, scenario: Scenario, r: Mapping[SplitName, Sequence[Evalu
         "evaluated_on": np.zeros(len(last), np.int64),
         "task": [IN_NO_TASK] * len(last),
         **{
-            measure: np.array([getattr(evaluation, measure)[run, len(names)] for _, evaluation in last])
+            measure: np.array([getattr(evaluation, measure)[len(names)] for _, evaluation in last])
             for measure in MEASURES
         },
     }
@@ -332,7 +323,7 @@ def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]
     return enumerate(stages, start=1 + len(tasks) - len(stages))
 
 
-def _predictions(run: int, frames: FrameSet, scenario: Scenario, predictions: Sequence[NDArray[np.float32]]) -> Columns:
+def _predictions(frames: FrameSet, scenario: Scenario, predictions: Sequence[NDArray[np.float32]]) -> Columns:
     """Return one row per stage of training and test instance of every task, and of people in no task."""
     if not predictions:
         return {name: np.empty(0, object) for name in _PREDICTED}
@@ -353,7 +344,7 @@ def _predictions(run: int, frames: FrameSet, scenario: Scenario, predictions: Se
     }
     parts: list[Columns] = []
     for stage, outputs in _stages(predictions, names):
-        probabilities, logits = np.split(outputs[run], 2, axis=1)
+        probabilities, logits = np.split(outputs, 2, axis=1)
         of_outputs = _by_output("probability", probabilities) | _by_output("logit", logits)
         parts.append({"trained_on": np.full(len(rows), stage), **fixed, **of_outputs})
     return _joined(parts)
@@ -364,7 +355,7 @@ def _by_output(name: str, values: NDArray[Any]) -> dict[str, NDArray[Any]]:
     return {f"{name}_{output}": values[:, output] for output in range(values.shape[1])}
 
 
-def _curves(run: int, scenario: Scenario, history: History) -> Columns:
+def _curves(scenario: Scenario, history: History) -> Columns:
     """Return one row per task and epoch. The epochs of stage k, from 0, begin at k `epochs_per_stage` + 1."""
     names = [task.name for task in scenario.tasks]
     stages = history.epochs if history.curves else []
@@ -375,7 +366,7 @@ def _curves(run: int, scenario: Scenario, history: History) -> Columns:
         "training_task": np.repeat(training[: len(stages)], np.array(stages, np.int64) * len(names)),
         "task": np.tile(names, len(history.curves)),
         **{
-            name: np.concatenate([np.empty(0), *(getattr(evaluation, name)[run] for evaluation in history.curves)])
+            name: np.concatenate([np.empty(0), *(getattr(evaluation, name) for evaluation in history.curves)])
             for name in ("auc", "loss", *MEASURES[1:])
         },
     }
@@ -392,7 +383,7 @@ def _stream(stream: Prequential, scenario: Scenario, window: int) -> Columns:
     }
 
 
-def _instances(run: int, frames: FrameSet, scenario: Scenario, records: Sequence[InstanceRecord]) -> Columns:
+def _instances(frames: FrameSet, scenario: Scenario, records: Sequence[InstanceRecord]) -> Columns:
     patients = np.array(frames.patient_names)
     parts: list[Columns] = []
     for task, record in zip(scenario.tasks, records, strict=True):
@@ -403,26 +394,26 @@ def _instances(run: int, frames: FrameSet, scenario: Scenario, records: Sequence
                 "instance": rows,
                 "patient": patients[frames.patients[rows]],
                 "label": _label_names(frames, rows),
-                "s": record.s[run].cpu().numpy(),
-                "beta": record.beta[run].cpu().numpy().astype(np.float64),
-                "stored": record.stored[run].cpu().numpy(),
-                "times_replayed": record.times_replayed[run].cpu().numpy(),
-                "beta_trajectory": _trajectories(record, run),
+                "s": record.s.cpu().numpy(),
+                "beta": record.beta.cpu().numpy().astype(np.float64),
+                "stored": record.stored.cpu().numpy(),
+                "times_replayed": record.times_replayed.cpu().numpy(),
+                "beta_trajectory": _trajectories(record),
             }
         )
     return _joined(parts)
 
 
-def _trajectories(record: InstanceRecord, run: int) -> list[list[float] | None]:
+def _trajectories(record: InstanceRecord) -> list[list[float] | None]:
     """Return beta after each epoch for seven instances: the three with lowest s, the median, the three with highest s.
 
     None for all others: trajectories of all instances would dominate the size of a store.
     """
-    trajectories = record.trajectories[run].cpu().numpy()
+    trajectories = record.trajectories.cpu().numpy()
     instances, epochs = trajectories.shape
     chosen: set[int] = set()
-    s = record.s[run].cpu().numpy()
-    if epochs and not np.isnan(s).all():  # all NaN: a run without beta, in lockstep with others that have it
+    s = record.s.cpu().numpy()
+    if epochs and not np.isnan(s).all():
         order = np.argsort(s, kind="stable")
         chosen = {
             int(order[place]) for place in (0, 1, 2, instances // 2, -3, -2, -1) if -instances <= place < instances

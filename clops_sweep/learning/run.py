@@ -1,4 +1,4 @@
-"""ContinualRun: one whole continual-learning run, or several with batches of equal sizes, trained in lockstep."""
+"""ContinualRun: one whole continual-learning run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario, Subset
 from clops_sweep.data.scenarios.leaks import Seen
-from clops_sweep.errors import Diverged, UsageError, listed
+from clops_sweep.errors import Diverged
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES
@@ -33,14 +33,12 @@ from clops_sweep.learning.global_streams import GlobalStreams, seed_of
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.optimizers import scheduled
-from clops_sweep.learning.lockstep import computed_alone, free_fields, lockstep_key
 from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.models.model_facts import ModelFacts
 from clops_sweep.learning.models.trained_model import model_bytes
 from clops_sweep.learning.networks.module_probe import check_stored
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.networks.on_features import network_options
-from clops_sweep.learning.parameters import Parameters
 from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training, run_epoch
 from clops_sweep.learning.strategies.online import OnlineStream
 from clops_sweep.learning.threads import one_thread
@@ -66,7 +64,7 @@ class ContinualRun:
         result.runs["auc"]
 
     Args:
-        config: one config, or several that differ only in `lockstep.free_fields` of their strategy.
+        config: its config.
         frames: the data set, opened with the config's `split_seed` and `normalize`.
         device: the device. On a CPU, a run uses one thread, whatever PyTorch is set to.
         keep_predictions: whether the result includes the probabilities of every test instance after every task.
@@ -74,13 +72,19 @@ class ContinualRun:
         bank_of: creates the frame bank; a `LastBank` shares it among runs.
 
     Raises:
-        UsageError: the configs cannot be trained in lockstep, the data do not fit scenario or network, or the network
-            cannot be trained, or not be stored for `keep_models`.
+        UsageError: the data do not fit scenario or network, or the network cannot be trained, or not be stored for
+            `keep_models`.
+
+    Attributes:
+        config: its config, without what has no effect.
+        frames: the data set.
+        device: the device.
+        scenario: the tasks.
     """
 
     def __init__(
         self,
-        config: RunConfig | Sequence[RunConfig],
+        config: RunConfig,
         frames: FrameSet,
         device: str | torch.device = "cpu",
         *,
@@ -89,59 +93,45 @@ class ContinualRun:
         bank_of: Callable[[FrameSet, torch.device, NDArray[np.int64]], FrameBank] = FrameBank,
     ) -> None:
         begun, cpu_begun = time.perf_counter(), time.process_time()
-        configs = (config,) if isinstance(config, RunConfig) else tuple(config)
-        self.configs = tuple(each.without_unused for each in configs)
-        common = self.configs[0]
-        if len(self.configs) > 1 and computed_alone(common.strategy):
-            raise UsageError(f"strategy {common.strategy!r} is defined by a loss, and computes one run at a time")
-        if len(self.configs) > 1 and common.early_stopping is not None:
-            raise UsageError("runs with early_stopping end their tasks at different epochs; expected one run at a time")
-        if len(self.configs) > 1 and common.stream == "online":
-            raise UsageError("stream = 'online' computes one run at a time; expected one config")
-        if len({lockstep_key(each) for each in self.configs}) > 1:
-            free = ", ".join(sorted(free_fields(common.strategy)))
-            raise UsageError(f"runs in lockstep with strategy {common.strategy!r} may differ in nothing but {free}")
-        check_frames(common, frames)
+        self.config = config = config.without_unused
+        check_frames(config, frames)
         self.frames = frames
         self.device = torch.device(device)
-        strategy = STRATEGIES[common.strategy]
-        scenario = scenario_of(common, frames)
+        strategy = STRATEGIES[config.strategy]
+        scenario = scenario_of(config, frames)
         self.scenario = joint_scenario(scenario) if strategy.joint else scenario
-        online = common.stream == "online"
-        self._epochs = 1 if online else common.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
-        runs = len(self.configs)
+        online = config.stream == "online"
+        self._epochs = 1 if online else config.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
         parts = [part.rows for task in scenario.tasks for part in (task.train, task.validation, task.test)]
         parts += [] if scenario.unseen is None else [scenario.unseen.rows]
         bank = bank_of(frames, self.device, np.concatenate(parts))
-        learner = learner_of(self.configs, self.scenario, frames, bank)
-        if keep_models and is_tried(common):
-            shape, options = (frames.channels, frames.samples), network_options(common, frames)
-            check_stored(common.network, NETWORKS[common.network], shape, self.scenario.outputs, options)
-        if common.augment is not None:
-            seeds = [each.seed for each in self.configs]
-            learner.augment = Augmenter(common.augment, seeds, common.options_of("augment"))
+        learner = learner_of(config, self.scenario, frames, bank)
+        if keep_models and is_tried(config):
+            shape, options = (frames.channels, frames.samples), network_options(config, frames)
+            check_stored(config.network, NETWORKS[config.network], shape, self.scenario.outputs, options)
+        if config.augment is not None:
+            learner.augment = Augmenter(config.augment, [config.seed], config.options_of("augment"))
         weights = [
-            None if common.class_weights is None else balanced(scenario.kind, task.train.targets)
+            None if config.class_weights is None else balanced(scenario.kind, task.train.targets)
             for task in scenario.tasks
         ]
         tasks = [
-            self._instances(task.train, of_task, runs)
-            for task, of_task in zip(self.scenario.tasks, weights, strict=True)
+            self._instances(task.train, of_task, 1) for task, of_task in zip(self.scenario.tasks, weights, strict=True)
         ]
         self._stages = [Instances.union(tasks)] if strategy.joint else tasks
-        self._training = Training(self.configs, learner, self._stages, self.scenario.by_position)
+        self._training = Training((config,), learner, self._stages, self.scenario.by_position)
         self._generators = GlobalStreams(self.device)
         with self._seeded("setup"):
             self._stream = OnlineStream(strategy, self._training) if online else None
             self._strategy: LockstepStrategy = self._stream or strategy(self._training)
         self._evaluators = {
-            split: Evaluator(self.scenario, split, learner, runs, joint=strategy.joint)
+            split: Evaluator(self.scenario, split, learner, joint=strategy.joint)
             for split in result.EVALUATED_SPLITS
             if split == "test" or len(scenario.tasks[0].validation.rows)
         }
-        self._curves_of: SplitName | None = "validation" if "validation" in self._evaluators else common.curves
+        self._curves_of: SplitName | None = "validation" if "validation" in self._evaluators else config.curves
         self._task, self._epoch = 0, 0
-        self._stopping = None if common.early_stopping is None else EarlyStopping(common.early_stopping)
+        self._stopping = None if config.early_stopping is None else EarlyStopping(config.early_stopping)
         self._epochs_trained = 0
         self._epochs_kept: list[int] = []
         """Of each finished task: its epochs, or those up to the one that early stopping returned to."""
@@ -149,7 +139,7 @@ class ContinualRun:
         self._r: dict[SplitName, list[Evaluation]] = {split: [] for split in self._evaluators}
         self._predictions: list[NDArray[np.float32]] | None = [] if keep_predictions else None
         self._keep_models = keep_models
-        self._models: list[list[dict[str, torch.Tensor]]] = []
+        self._models: list[dict[str, torch.Tensor]] = []
         self._started_at = datetime.now(UTC)
         self._seconds = {
             "seconds": time.perf_counter() - begun,
@@ -178,29 +168,26 @@ class ContinualRun:
         """The next epoch."""
         return Progress(self._task + 1, len(self._stages), self._epoch + 1, self._epochs)
 
-    def so_far(self, tasks: int) -> tuple[dict[str, float], ...]:
-        """Return the average of every measure over the first `tasks` tasks after training on them, for each run.
+    def so_far(self, tasks: int) -> dict[str, float]:
+        """Return the average of every measure over the first `tasks` tasks after training on them.
 
         It is the mean of R[k][j] over j <= k for k = `tasks` on the validation split, even if the run has trained more
         tasks.
         """
         evaluation = self._r["validation"][tasks - 1]
-        means = {measure: getattr(evaluation, measure)[:, :tasks].mean(axis=1) for measure in MEASURES}
-        return tuple({name: float(it[run]) for name, it in means.items()} for run in range(len(self.configs)))
+        return {measure: float(getattr(evaluation, measure)[:tasks].mean()) for measure in MEASURES}
 
-    def epoch_metrics(self) -> list[dict[str, float]]:
-        """Return the curves' values after the last epoch, for each run; empty without curves."""
+    def epoch_metrics(self) -> dict[str, float]:
+        """Return the curves' values after the last epoch; empty without curves."""
         if not self._curves:
-            return [{} for _ in self.configs]
+            return {}
         stage = self._task if self.at_task_end else self._task + 1
         tasks = len(self.scenario.tasks) if self._strategy.joint else stage
-        return [
-            result.metrics_of_epoch(run, self.scenario, tasks, self._curves[-1]) for run in range(len(self.configs))
-        ]
+        return result.metrics_of_epoch(self.scenario, tasks, self._curves[-1])
 
-    def task_metrics(self) -> list[dict[str, float]]:
-        """Return the metrics of R after the last task, for each run."""
-        return [result.metrics_of_task(run, self.scenario, self._r) for run in range(len(self.configs))]
+    def task_metrics(self) -> dict[str, float]:
+        """Return the metrics of R after the last task."""
+        return result.metrics_of_task(self.scenario, self._r)
 
     @property
     def task_names(self) -> tuple[str, ...]:
@@ -217,7 +204,7 @@ class ContinualRun:
         """Train one epoch and evaluate; at the end of a task, store instances and fill a row of R.
 
         Raises:
-            Diverged: some of the runs diverged; the progress of the others is lost.
+            Diverged: the run has diverged.
         """
         task, epoch = self._task, self._epoch
         with self._timed("seconds"), one_thread(), self._seeded("hooks", task, epoch):
@@ -233,7 +220,7 @@ class ContinualRun:
                 self._add_to_curves(seen)
             else:
                 self._add_to_curves(seen)
-                of_tasks = self._curves[-1].loss[0]
+                of_tasks = self._curves[-1].loss
                 loss = of_tasks.mean() if self._strategy.joint else of_tasks[task]
                 ends |= self._stopping.ends(self._epoch, float(loss), self._trained_state)
                 if ends:
@@ -254,38 +241,23 @@ class ContinualRun:
                         self._predictions.append(predictions)
                 self._task, self._epoch = task + 1, 0
                 if self._keep_models == "all" or (self._keep_models and self.finished):
-                    self._models.append([self._training.learner.weights(run) for run in range(len(self.configs))])
+                    self._models.append(self._training.learner.weights(0))
         return Progress(task + 1, len(self._stages), epoch + 1, self._epochs)
 
     @contextmanager
     def _seeded(self, name: str, *counters: int) -> Iterator[None]:
         """Seed the global generators by a stream of the run if it uses a user's plug-ins; restore them after the block.
 
-        Methods that are defined by a loss may draw from them. Other plug-ins compute several runs at once, so that
-        such draws would depend on the runs beside.
-
-        Raises:
-            UsageError: another plug-in drew from them.
+        So plug-ins that draw from them give the same numbers in every execution of the run.
         """
-        config = self.configs[0]
-        own = [
-            f"{kind} {getattr(config, kind)!r}"
-            for kind, registry in REGISTRIES.items()
-            if getattr(config, kind) in registry.added
-        ]
-        if not own:
+        config = self.config
+        if not any(getattr(config, kind) in registry.added for kind, registry in REGISTRIES.items()):
             yield
             return
         with self._generators.kept():
             first, second = streams.key(config.seed, name, *counters).tolist()
             self._generators.seed(seed_of((first, second), 0))
-            before = None if computed_alone(config.strategy) else self._generators.state()
             yield
-            if before is not None and self._generators.state() != before:
-                raise UsageError(
-                    f"{listed(own)}: draws from the global random generators; expected draws from clops_sweep.streams, "
-                    "such as streams.generator(seed, name, task, epoch)"
-                )
 
     def _end_training(self, task: int) -> None:
         with self._timed("seconds_train"):
@@ -323,8 +295,7 @@ class ContinualRun:
         if not training.learner.parameters.flat.abs().amax().isfinite():
             raise Diverged(
                 f"the network has diverged in epoch {epoch + 1} of task {task + 1}: a parameter is not finite; "
-                f"learning_rate is {training.config.learning_rate:g}",
-                _not_finite(training.learner.parameters),
+                f"learning_rate is {training.config.learning_rate:g}"
             )
 
     def result(self) -> result.RunResult:
@@ -333,14 +304,17 @@ class ContinualRun:
             raise RuntimeError("the run is not finished")
         with self._timed("seconds"), one_thread():
             records, strategy = self._records(), self._strategy
+            used = strategy.memory_use(records)
             history = result.History(
                 curves=self._curves,
                 r=self._r,
-                records=records,
+                records=[InstanceRecord(*(values[0] for values in vars(record).values())) for record in records],
                 parameters=self._training.learner.parameters.entries,
-                memory=strategy.memory_use(records),
+                memory=result.MemoryUse(
+                    used.instances[0], used.instance_bytes[0], used.other_bytes[0] if used.other_bytes else 0
+                ),
                 stores=strategy.stores,
-                counts=self._strategy.counts(),
+                counts={name: count for name, (count,) in strategy.counts().items()},
                 seconds=self._seconds,
                 backend=self._training.learner.backend,
                 started_at=self._started_at,
@@ -350,11 +324,10 @@ class ContinualRun:
                 predictions=self._predictions or (),
                 stream=None if self._stream is None else self._stream.predicted(self.scenario.kind),
             )
-            found = result.assemble(self.configs, self.frames, self.scenario, history)
+            found = result.assemble(self.config, self.frames, self.scenario, history)
         found.models = self._model_bytes()
-        for tables in found.columns.values():  # known only now
-            for name in ("seconds", "cpu_seconds"):
-                tables["runs"][name] = [self._seconds[name] / len(self.configs)]
+        for name in ("seconds", "cpu_seconds"):  # known only now
+            found.columns["runs"][name] = [self._seconds[name]]
         return found
 
     def _records(self) -> list[InstanceRecord]:
@@ -364,19 +337,17 @@ class ContinualRun:
             return records
         return records[0].split([len(task.train.rows) for task in self.scenario.tasks])
 
-    def _model_bytes(self) -> dict[str, dict[int, bytes]]:
-        """Return the models of each run by id and number of tasks trained."""
-        tasks, found = len(self.scenario.tasks), dict[str, dict[int, bytes]]()
+    def _model_bytes(self) -> dict[int, bytes]:
+        """Return the models by number of tasks trained."""
+        models: dict[int, bytes] = {}
         if not self._models:
-            return found
+            return models
         seen = Seen.of(self.scenario, self.frames, ("train", "validation"))
-        for run, config in enumerate(self.configs):
-            of_run = {}
-            for trained, weights in enumerate(self._models, start=1 + tasks - len(self._models)):
-                facts = ModelFacts.of(config, self.frames, self.scenario, trained, seen)
-                of_run[trained] = model_bytes(weights[run], facts)
-            found[config.run_id(self.frames.data_hash)] = of_run
-        return found
+        first = 1 + len(self.scenario.tasks) - len(self._models)
+        for trained, weights in enumerate(self._models, start=first):
+            facts = ModelFacts.of(self.config, self.frames, self.scenario, trained, seen)
+            models[trained] = model_bytes(weights, facts)
+        return models
 
     def state(self) -> dict[str, Any]:
         """Return the complete state as tensors, numbers and text; call it between two calls of `advance`."""
@@ -440,29 +411,20 @@ class ContinualRun:
                 self._seconds["cpu_seconds"] += time.process_time() - cpu_start
 
 
-def learner_of(configs: Sequence[RunConfig], scenario: Scenario, frames: FrameSet, bank: FrameBank) -> Learner:
-    """Return the untrained learner of runs in lockstep, without augmentation."""
-    common = configs[0]
-    alone = common.stream == "online" or computed_alone(common.strategy) or common.augment is not None
+def learner_of(config: RunConfig, scenario: Scenario, frames: FrameSet, bank: FrameBank) -> Learner:
+    """Return the untrained learner of a run, without augmentation."""
     return make_learner(
-        [each.initial_seed for each in configs],
-        "multilabel" if common.head == "per_class" else scenario.kind,
+        [config.initial_seed],
+        "multilabel" if config.head == "per_class" else scenario.kind,
         scenario.outputs,
-        common.learning_rate,
+        config.learning_rate,
         bank,
-        common.network,
-        network_options(common, frames),
-        optimizer=common.optimizer,
-        weight_decay=common.weight_decay,
-        precision=common.precision,
-        **({"together": False} if alone else {}),
+        config.network,
+        network_options(config, frames),
+        optimizer=config.optimizer,
+        weight_decay=config.weight_decay,
+        precision=config.precision,
     )
-
-
-def _not_finite(parameters: Parameters) -> list[int]:
-    """Return the runs with a parameter that is not finite."""
-    finite = parameters.by_run(parameters.flat).isfinite().all(1)
-    return [run for run, whole in enumerate(finite.tolist()) if not whole]
 
 
 def _on_device(state: Any, device: torch.device) -> Any:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from clops_sweep.errors import StoreError, UsageError, one_line
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.retries import Retries
+from clops_sweep.execution.jobs import Job, Jobs
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied, ends
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
-from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.study import OpenTrial, SearchStudy
 from clops_sweep.store.run_store import RunStore
-
-if TYPE_CHECKING:
-    from clops_sweep.execution.jobs import Job
 
 _STORING = (UsageError, StoreError, OSError)
 """Errors of the store or the study's journal during a search."""
@@ -61,7 +57,7 @@ class _Trial:
 class SearchFeed:
     """Turns a study's trials into jobs one at a time, and the jobs' results into the trials' values.
 
-    A trial is one job per seed, or one job for all seeds in lockstep. With pruning, jobs pause at the tasks of pruning
+    A trial is one job per seed. With pruning, jobs pause at the tasks of pruning
     decisions; a trial that is kept gets jobs up to the next decision, which resume from checkpoints. Runs that are
     finished in the store are not repeated. Two trials with equal parameters are not computed at the same time: the
     second one waits and then finds its runs in the store.
@@ -71,7 +67,6 @@ class SearchFeed:
         study: its study.
         store: the store with the finished runs, which determine the values of trials.
         data_hash: returns the content hash of a config's data.
-        make_jobs: groups runs that differ in their seed into jobs.
         retries: policy for jobs whose worker died.
         retry_failed: whether to retry failed runs.
         display: shows how trials and runs end.
@@ -83,7 +78,6 @@ class SearchFeed:
         study: SearchStudy,
         store: RunStore,
         data_hash: Callable[[RunConfig], str | None],
-        make_jobs: Callable[[Sequence[PlannedRun]], list[Job]],
         retries: Retries,
         *,
         retry_failed: bool,
@@ -91,7 +85,7 @@ class SearchFeed:
     ) -> None:
         assert isinstance(space.search, OptunaSearch)
         self._space, self._search, self._study, self._store = space, space.search, study, store
-        self._data_hash, self._make_jobs, self._retries = data_hash, make_jobs, retries
+        self._data_hash, self._retries = data_hash, retries
         self._retry_failed, self._display = retry_failed, display
         self._trials: list[_Trial] = []
         self._held: list[tuple[OpenTrial, dict[str, RunConfig]]] = []
@@ -109,8 +103,8 @@ class SearchFeed:
         """Whether there are no more jobs, and none is running."""
         return not self._jobs and (self.error is not None or not (self._trials or self._held or self._study.to_ask))
 
-    def next_job(self, places: int) -> Job | None:
-        """Return the next job, of a running trial if possible, else of a new trial; None if no job is ready.
+    def next_jobs(self, places: int) -> Jobs | None:
+        """Return the next job alone, of a running trial if possible, else of a new trial; None if no job is ready.
 
         Args:
             places: number of jobs that can run at once. A new trial is suggested only for a free place, so that the
@@ -119,10 +113,11 @@ class SearchFeed:
         if self.error is not None:
             return None
         try:
-            return self._next_job(places)
+            job = self._next_job(places)
         except _STORING as error:
             self.error = one_line(error)
             return None
+        return None if job is None else (job,)
 
     def report(self, job: Job, report: Report) -> None:
         """Handle a report of a job; jobs that are still running are ignored."""
@@ -131,29 +126,32 @@ class SearchFeed:
         except _STORING as error:
             self.error = self.error or one_line(error)
 
-    def returned(self, job: Job) -> None:
-        """Handle the end of a job; one that has not reported its end is queued again."""
+    def returned(self, jobs: Jobs) -> None:
+        """Handle the end of a worker's job; one that has not reported its end is queued again."""
+        (job,) = jobs
         trial = self._jobs.pop(job, None)
         if trial is not None:
             trial.under_way -= 1
             if not trial.over:
                 trial.waiting.insert(0, job)
 
-    def died(self, job: Job, death: WorkerDied) -> None:
-        """Handle the death of a job's worker: retry its runs, or end it."""
+    def died(self, jobs: Jobs, death: WorkerDied) -> None:
+        """Handle the death of a job's worker: retry its run, or end it."""
+        (job,) = jobs
+        end: Report | None
         try:
-            found: Report | list[Job] = self._retries.after_death(job, death)
+            end = self._retries.after_death(job, death)
         except _STORING as store_error:
             self.error = self.error or one_line(store_error)
-            found = Unrecorded(self.error)
-        if isinstance(found, list):
+            end = Unrecorded(self.error)
+        if end is None:
             trial = self._jobs.pop(job)
             trial.under_way -= 1
             if not trial.over:
-                trial.waiting[:0] = found
+                trial.waiting.insert(0, job)
         else:
-            self._display.report(job, found)
-            self.report(job, found)
+            self._display.report(job, end)
+            self.report(job, end)
 
     def _next_job(self, places: int) -> Job | None:
         while True:
@@ -186,7 +184,7 @@ class SearchFeed:
     def _under_way(self) -> set[str]:
         """Return the runs of running trials and jobs."""
         of_trials = {run_id for trial in self._trials for run_id in trial.runs}
-        return of_trials.union(*(job.run_ids for job in self._jobs))
+        return of_trials | {job.run_id for job in self._jobs}
 
     def _begin(self, trial: OpenTrial) -> None:
         try:
@@ -211,13 +209,8 @@ class SearchFeed:
         rungs = (tasks for tasks in pruner.rungs() if tasks > reported) if pruner else iter(())
         trial = _Trial(open_trial, runs, rungs)
         trial.finished = {run_id for run_id in runs if statuses.get(run_id) == "finished"}
-        stored = [
-            PlannedRun(it, config, "finished", self._called(trial, config))
-            for it, config in runs.items()
-            if it in trial.finished
-        ]
         trial.counted = set(trial.finished)
-        for job in self._make_jobs(stored):
+        for job in self._jobs_of(trial, trial.finished):
             self._display.report(job, FoundFinished())
         self._trials.append(trial)
         failed = [run_id for run_id in runs if statuses.get(run_id) == "failed"]
@@ -226,22 +219,24 @@ class SearchFeed:
         else:
             self._go_on(trial)
 
-    def _called(self, trial: _Trial, config: RunConfig) -> str:
-        return ", ".join([trial.name, *(f"{axis} {config.get(axis)}" for axis in self._space.axes)])
+    def _jobs_of(self, trial: _Trial, run_ids: Collection[str]) -> list[Job]:
+        """Return the jobs of some runs of a trial, in its order."""
+        jobs = []
+        for run_id, config in trial.runs.items():
+            if run_id in run_ids:
+                name = ", ".join([trial.name, *(f"{axis} {config.get(axis)}" for axis in self._space.axes)])
+                jobs.append(Job(run_id, config, name=name))
+        return jobs
 
     def _go_on(self, trial: _Trial) -> None:
         """Queue the trial's next jobs, or set its values if all its runs are finished."""
-        pending = [
-            PlannedRun(run_id, config, "pending", self._called(trial, config))
-            for run_id, config in trial.runs.items()
-            if run_id not in trial.finished
-        ]
+        pending = self._jobs_of(trial, trial.runs.keys() - trial.finished)
         if not pending:
             self._complete(trial)
             return
         trial.until = next(trial.rungs, None)
         trial.so_far = {}
-        trial.waiting = [replace(job, until=trial.until) for job in self._make_jobs(pending)]
+        trial.waiting = [replace(job, until=trial.until) for job in pending]
 
     def _ended(self, job: Job, report: Report) -> None:
         if not ends(report):
@@ -251,22 +246,19 @@ class SearchFeed:
         if trial.over:
             return
         match report:
-            case Failed(run_ids):
+            case Failed():
                 self._store.flush()  # if this fails, the trial stays under way
-                # Runs of a job that was to pause have reached that task only.
-                trial.counted |= set(run_ids) if job.until is not None else set(job.run_ids)
-                self._fail(trial, f"run {', '.join(run_ids)} has failed")
+                trial.counted.add(job.run_id)
+                self._fail(trial, f"run {job.run_id} has failed")
                 return
-            case Paused(by_measure, finished):
-                trial.so_far |= {run_id: measures[self._measure] for run_id, measures in by_measure.items()}
-                trial.finished |= set(finished)
-                trial.counted |= set(finished)
+            case Paused(so_far):
+                trial.so_far[job.run_id] = so_far[self._measure]
             case Unrecorded(error):
-                trial.counted |= set(job.run_ids)
+                trial.counted.add(job.run_id)
                 trial.unrecorded = error
             case Finished() | FoundFinished():
-                trial.counted |= set(job.run_ids)
-                trial.finished |= set(job.run_ids)
+                trial.counted.add(job.run_id)
+                trial.finished.add(job.run_id)
         if trial.waiting or trial.under_way:
             return
         if trial.unrecorded:
@@ -327,7 +319,7 @@ class SearchFeed:
         self._end(trial, f"failed: {error}")
 
     def _end(self, trial: _Trial, how: str, *, best: bool = False) -> None:
-        under_way = {run_id for job, owner in self._jobs.items() if owner is trial for run_id in job.run_ids}
+        under_way = {job.run_id for job, owner in self._jobs.items() if owner is trial}
         left_out = trial.runs.keys() - trial.counted - under_way
         text = f"trial {trial.open.number} {how} ({in_words(trial.open.labels)})"
         self._display.trial_ended(text, left_out, best=best)

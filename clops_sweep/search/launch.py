@@ -27,7 +27,6 @@ from clops_sweep.search.standing import (
     check_samplers,
     data_hashes,
     finished_runs,
-    runs_to_come,
     standings,
 )
 from clops_sweep.store.rows import failure_reason, storing
@@ -198,8 +197,7 @@ def _launch(
         return _outcome(request, plan, there, ran=False, changed=changed)
     from clops_sweep.execution.devices import choose
 
-    count = len(pending) + sum(1 for _ in runs_to_come(request, there))
-    choice = choose(request, resources, finished_runs(request, plan, there), max(1, count))
+    choice = choose(request, resources, finished_runs(request, plan, there))
     with ExitStack() as locks:
         if request.selection.searches:
             from clops_sweep.search.storage import only_driver
@@ -261,7 +259,7 @@ class _Sweep:
     def _grids(self, display: Display, retries: Retries, log: Path) -> Iterator[Feed]:
         """Yield the runs to compute in rounds: later rounds depend on earlier ones. No run is tried twice."""
         from clops_sweep.execution.feeding.feed import GridFeed
-        from clops_sweep.execution.jobs import make_jobs
+        from clops_sweep.execution.jobs import Job
 
         plan, first = self._plan, True
         while pending := [it for it in _to_do(plan, self._retry_failed) if it.run_id not in self._tried]:
@@ -269,7 +267,7 @@ class _Sweep:
                 display.begin([it.config for it in (*pending, *plan.of("waiting"))], log)
                 display.finished_before(partial(_results_of, self.request.store, plan))
             self._tried |= {run.run_id for run in pending}
-            jobs = make_jobs(pending, self._resources.runs_in_lockstep)
+            jobs = [Job.of(run) for run in pending]
             yield GridFeed(jobs, retries, display, may_grow=self._resources.address is not None)
             plan, first = _plan(self.request), False
 
@@ -279,7 +277,6 @@ class _Sweep:
         Raises:
             UsageError: its journal cannot be used.
         """
-        from clops_sweep.execution.jobs import make_jobs
         from clops_sweep.search.feed import SearchFeed
         from clops_sweep.search.study import SearchStudy
 
@@ -290,13 +287,11 @@ class _Sweep:
         if study.left:
             runs = [space.base.replace(**it) for it in space.replicates()] * study.left
             display.begin(runs, log, f"search {space.name!r}: {several(study.left, 'trial')}, up to ")
-            jobs = partial(make_jobs, runs_in_lockstep=self._resources.runs_in_lockstep)
             feed = SearchFeed(
                 space,
                 study,
                 request.store,
                 request.data_hash,
-                jobs,
                 retries,
                 retry_failed=self._retry_failed,
                 display=display,
@@ -365,9 +360,7 @@ def _outcome(
     """Return the outcome; `left` are the jobs that an interrupt ended, `changed` says which code changed before."""
     choices = () if stopped or request.shard else tuple(tuned(request, there))
     jobs = list(left or ())
-    kept = [request.store.has_checkpoint(job.run_ids) for job in jobs]
-    runs = [len(job.run_ids) for job in jobs]
-    checkpointed = sum(count for count, has in zip(runs, kept, strict=True) if has)
+    checkpointed = sum(request.store.has_checkpoint(job.run_id) for job in jobs)
     return Outcome(
         plan,
         tuple(there),
@@ -375,7 +368,7 @@ def _outcome(
         ran,
         interrupted=left is not None,
         stopped=stopped,
-        under_way=sum(runs),
+        under_way=len(jobs),
         checkpointed=checkpointed,
         tuned=choices,
         changed_code=tuple(changed),

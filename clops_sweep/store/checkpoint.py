@@ -1,20 +1,19 @@
 """Checkpoints of unfinished runs: tensors, numbers and text in one file each, written atomically.
 
-A run's id is the hash of everything that its numbers depend on, so the ids in a checkpoint identify its runs.
+A run's id is the hash of everything that its numbers depend on, so the id in a checkpoint identifies its run.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from clops_sweep.store.run_store import RunStore
 
-_RUN_IDS = "run_ids"
+_RUN_ID = "run_id"
 _DIGEST = hashlib.sha256().digest_size
 
 
@@ -24,31 +23,31 @@ def sealed(content: bytes) -> bytes:
 
 
 class CheckpointFile:
-    """The checkpoint of the runs of one lockstep. It is kept in the store, so that every machine finds it.
+    """The checkpoint of a run. It is kept in the store, so that every machine finds it.
 
     Args:
         store: the store.
-        run_ids: the runs, in lockstep order.
+        run_id: id of the run.
 
     Attributes:
         may_exist: whether the file may exist.
     """
 
-    def __init__(self, store: RunStore, run_ids: Sequence[str]) -> None:
+    def __init__(self, store: RunStore, run_id: str) -> None:
         self._files = store.files
-        self._run_ids = list(run_ids)
-        self.path = store.checkpoint_path(run_ids)
+        self._run_id = run_id
+        self.path = store.checkpoint_path(run_id)
         self.may_exist = True
 
     def save(self, state: dict[str, Any]) -> None:
         """Write the checkpoint, replacing an older one."""
         buffer = io.BytesIO()
-        torch.save({_RUN_IDS: self._run_ids, **state}, buffer)
+        torch.save({_RUN_ID: self._run_id, **state}, buffer)
         self._files.write(self.path, sealed(buffer.getvalue()))
         self.may_exist = True
 
     def load(self) -> dict[str, Any] | None:
-        """Return the saved state; None without a readable checkpoint: the runs then start from the beginning."""
+        """Return the saved state; None without a readable checkpoint: the run then starts from the beginning."""
         try:
             try:
                 content = self._files.read(self.path).to_pybytes()
@@ -64,9 +63,9 @@ class CheckpointFile:
             state: dict[str, Any] = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         except Exception:  # the unpickler raises errors of every kind on a damaged or foreign file
             return None
-        return state if isinstance(state, dict) and state.pop(_RUN_IDS, None) == self._run_ids else None
+        return state if isinstance(state, dict) and state.pop(_RUN_ID, None) == self._run_id else None
 
     def delete(self) -> None:
-        """Delete the checkpoint of finished runs. In an object store, only if one may exist, to save requests."""
+        """Delete the checkpoint of a finished run. In an object store, only if one may exist, to save requests."""
         if self._files.local or self.may_exist:
             self._files.delete([self.path])

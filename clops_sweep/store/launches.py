@@ -32,16 +32,16 @@ _PENDING = ".pending"
 
 @dataclass(frozen=True)
 class UnderWay:
-    """Runs that a worker computes together.
+    """A run that a worker computes.
 
     Attributes:
-        run_ids: their ids.
-        name: their name for display.
+        run_id: its id.
+        name: its name for display.
         task, tasks, epoch, epochs: the last finished epoch, counted from 1; 0 before the first.
         ends_at: expected end in seconds since 1970; 0 if unknown.
     """
 
-    run_ids: tuple[str, ...]
+    run_id: str
     name: str
     task: int = 0
     tasks: int = 0
@@ -175,10 +175,9 @@ def _under_way(given: Any) -> UnderWay | None:
     if not isinstance(given, dict):
         return None
     values: dict[str, Any] = {field.name: given.get(field.name) for field in fields(UnderWay)}
-    ids = values.pop("run_ids")
-    numbers = [value for name, value in values.items() if name != "name"]
-    if not isinstance(ids, list) or not ids or not all(isinstance(it, str) for it in [*ids, values["name"]]):
+    numbers = [value for name, value in values.items() if name not in ("run_id", "name")]
+    if not (values["run_id"] and isinstance(values["run_id"], str) and isinstance(values["name"], str)):
         return None
     if not all(isinstance(it, int | float) and math.isfinite(it) for it in numbers):
         return None
-    return UnderWay(tuple(ids), **values)
+    return UnderWay(**values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shlex
 import time
@@ -174,15 +173,14 @@ class StoreReader:
         """The folder of checkpoints, in the store's file system: every machine finds them there."""
         return f"{self.work_folder}/checkpoints"
 
-    def checkpoint_path(self, run_ids: Sequence[str]) -> str:
-        """Return the path of the checkpoint of one run or of one lockstep."""
-        name = run_ids[0] if len(run_ids) == 1 else hashlib.sha256("-".join(run_ids).encode()).hexdigest()[:32]
-        return f"{self.checkpoint_folder}/{name}.pt"
+    def checkpoint_path(self, run_id: str) -> str:
+        """Return the path of the checkpoint of a run."""
+        return f"{self.checkpoint_folder}/{run_id}.pt"
 
-    def has_checkpoint(self, run_ids: Sequence[str]) -> bool:
-        """Return whether runs that are computed together have a checkpoint; False if unknown."""
+    def has_checkpoint(self, run_id: str) -> bool:
+        """Return whether a run has a checkpoint; False if unknown."""
         with contextlib.suppress(OSError):
-            return self._files.exists(self.checkpoint_path(run_ids))
+            return self._files.exists(self.checkpoint_path(run_id))
         return False
 
     @property

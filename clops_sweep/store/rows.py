@@ -45,66 +45,59 @@ def storing(store: RunStore) -> Iterator[None]:
         raise StoreError(one_line(error)) from error
 
 
-Runs = Mapping[str, RunConfig]
-"""Runs that were computed together, by id."""
-
-
 Tables = Mapping[TableName, pa.Table]
 """The rows of one run by table; of a failed run only those of `runs`."""
 
 
-def rows_of_result(runs: Runs, result: RunResult, data_hash: DataHash, facts: Facts) -> dict[str, Tables]:
-    """Return the rows of finished runs, by id.
+def rows_of_result(run_id: str, config: RunConfig, result: RunResult, data_hash: DataHash, facts: Facts) -> Tables:
+    """Return the rows of a finished run.
 
     Args:
-        runs: all runs that were computed together.
-        result: their result.
+        run_id: its id.
+        config: its config.
+        result: its result.
         data_hash: returns the content hash of a config's data.
         facts: versions and machine, for the `runs` table.
     """
-    found: dict[str, Tables] = {}
-    for run_id in runs:
-        columns = result.columns[run_id]
-        measured = {name: value for name, (value,) in columns["runs"].items()}
-        row = _runs_row(runs, run_id, data_hash, {**measured, **facts}, status="finished")
-        tables: dict[TableName, pa.Table] = {"runs": row}
-        for table in EVERY_RUN[1:]:
-            tables[table] = _table(table, columns[table])
-        if len(columns["predictions"]["run_id"]):
-            tables["predictions"] = _table("predictions", columns["predictions"])
-        found[run_id] = tables
-    return found
+    columns = result.columns
+    measured = {name: value for name, (value,) in columns["runs"].items()}
+    tables: dict[TableName, pa.Table] = {
+        "runs": _runs_row(run_id, config, data_hash, {**measured, **facts}, status="finished")
+    }
+    for table in EVERY_RUN[1:]:
+        tables[table] = _table(table, columns[table])
+    if len(columns["predictions"]["run_id"]):
+        tables["predictions"] = _table("predictions", columns["predictions"])
+    return tables
 
 
-def rows_of_failure(runs: Runs, error: str, data_hash: DataHash, facts: Facts) -> dict[str, Tables]:
-    """Return the rows of failed runs in the `runs` table, with their error.
+def rows_of_failure(run_id: str, config: RunConfig, error: str, data_hash: DataHash, facts: Facts) -> Tables:
+    """Return the row of a failed run in the `runs` table, with its error.
 
     Args:
-        runs: all runs that were computed together.
+        run_id: its id.
+        config: its config.
         error: a traceback, or a description of how the worker died.
         data_hash: returns the content hash of a config's data.
         facts: versions and, if known, machine and time, for the `runs` table.
     """
     printed = masked(error.encode("utf-8", "backslashreplace").decode("utf-8"))
-    return {
-        run_id: {"runs": _runs_row(runs, run_id, data_hash, facts, status="failed", error=printed)} for run_id in runs
-    }
+    return {"runs": _runs_row(run_id, config, data_hash, facts, status="failed", error=printed)}
 
 
 def _runs_row(
-    runs: Runs, run_id: str, data_hash: DataHash, values: Facts, *, status: Status, error: str | None = None
+    run_id: str, config: RunConfig, data_hash: DataHash, values: Facts, *, status: Status, error: str | None = None
 ) -> pa.Table:
-    """Return the row in `runs` of one of the runs that were computed together."""
+    """Return the row of a run in `runs`."""
     row = {
-        **config_row(runs[run_id]),
+        **config_row(config),
         **values,
         "run_id": run_id,
         "status": status,
         "error": error,
-        "data_hash": data_hash(runs[run_id]),
-        "semantics_version": runs[run_id].semantics_version,
-        "lockstep": len(runs),
-        "plugins": plugins_of(runs[run_id]),
+        "data_hash": data_hash(config),
+        "semantics_version": config.semantics_version,
+        "plugins": plugins_of(config),
     }
     schema = SCHEMAS["runs"]
     table = pa.Table.from_pylist([{name: row.get(name) for name in schema.names}], schema=schema)

@@ -36,7 +36,6 @@ RUNS = pa.schema(
         ("device", pa.string()),
         ("backend", pa.string()),
         ("host", pa.string()),
-        ("lockstep", pa.int64()),
         ("plugins", pa.string()),
     ]
 )

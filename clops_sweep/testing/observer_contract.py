@@ -39,9 +39,9 @@ def check_observer(member: Any, target: str | None = None, *, seconds: float = S
     run = ContinualRun(config, frames)
     parts: list[list[Event]] = [[], []]
     while not run.finished:
-        parts[run.tasks_trained] += after_epoch([run_id], run, run.advance())
-    parts[1] += after_run({run_id: config}, run.result())
-    parts[1] += after_failure({failed_id: config.replace(seed=config.seed + 1)}, "ValueError: as an example")
+        parts[run.tasks_trained] += after_epoch(run_id, run, run.advance())
+    parts[1].append(after_run(run_id, config, run.result()))
+    parts[1].append(after_failure(failed_id, config.replace(seed=config.seed + 1), "ValueError: as an example"))
     text = _NAME if target is None else f"{_NAME}:{target}"
     try:
         with OBSERVERS.temporarily(_NAME, member), tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,6 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.by_loss.batch import FrameBatch
-from clops_sweep.learning.lockstep import computed_alone
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.learning.strategies.base import LockstepStrategy, Training
@@ -50,8 +49,8 @@ def check_strategy(
     - Training, replay and storage read only training frames of the current and earlier tasks.
     - From each task of N instances, nothing or exactly max(1, floor(b N)) distinct instances are stored. Only stored
       instances are replayed.
-    - All numbers are finite. They are bit-equal if the run is repeated, trained in lockstep with another, or resumed
-      from a checkpoint after each epoch.
+    - All numbers are finite. They are bit-equal if the run is repeated, trained by turns with another in one process,
+      or resumed from a checkpoint after each epoch.
 
     Args:
         strategy: the class.
@@ -79,7 +78,6 @@ def check_named_strategy(
     checkpoints, result = _uninterrupted(config, frames)
     _check_result(config, result, stores)
     _check_resuming(config, frames, checkpoints, result)
-    alone = computed_alone(config.strategy)
     of_both = [config, config.replace(seed=config.seed + 1)]
     strategy = config.strategy
     watched = STRATEGIES.temporarily(
@@ -87,17 +85,11 @@ def check_named_strategy(
     )
     with watched:
         configs = [each.replace(strategy="strategy_being_watched") for each in of_both]
-        found = _by_turns(configs, frames) if alone else _in_lockstep(configs, frames)
+        found = _by_turns(configs, frames)
     for other, beside in zip(of_both, found, strict=True):
         expected = result if other is config else ContinualRun(other, frames).run()
-        differs = result_difference(expected, beside, ignore=("run_id", "strategy", "lockstep"))
-        how = "beside another" if alone else "in lockstep"
-        require(differs is None, f"{where}: {differs} differs between a run alone and the same run {how}")
-
-
-def _in_lockstep(configs: Sequence[RunConfig], frames: FrameSet) -> list[RunResult]:
-    together = ContinualRun(configs, frames).run()
-    return [together.of(config.run_id(frames.data_hash)) for config in configs]
+        differs = result_difference(expected, beside, ignore=("run_id", "strategy"))
+        require(differs is None, f"{where}: {differs} differs between a run alone and the same run beside another")
 
 
 def _by_turns(configs: Sequence[RunConfig], frames: FrameSet) -> list[RunResult]:

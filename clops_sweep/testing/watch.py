@@ -120,15 +120,13 @@ def difference(one: Any, other: Any, path: str = "") -> str | None:
 
 def result_difference(one: RunResult, other: RunResult, ignore: Sequence[str] = ()) -> str | None:
     """Return the first table and column in which two results differ, or None. `MEASURED` is ignored."""
-    if len(one.columns) != len(other.columns):
-        return f"runs: {len(one.columns)} and {len(other.columns)} rows"
-    for tables, others in zip(one.columns.values(), other.columns.values(), strict=True):
-        for name, columns in tables.items():
-            for column in dict.fromkeys([*columns, *others[name]]):
-                if column in MEASURED or column in ignore:
-                    continue
-                if not _same_values(columns.get(column), others[name].get(column)):
-                    return f"{name}.{column}"
+    for name, columns in one.columns.items():
+        others = other.columns[name]
+        for column in dict.fromkeys([*columns, *others]):
+            if column in MEASURED or column in ignore:
+                continue
+            if not _same_values(columns.get(column), others.get(column)):
+                return f"{name}.{column}"
     return None
 
 

@@ -128,7 +128,6 @@ def provenance(data_hash: str, semantics_version: int, started_at: datetime) -> 
         "device": "cpu",
         "backend": "cpu",
         "host": "generated",
-        "lockstep": 1,
     }
 
 

@@ -356,10 +356,6 @@ SELECTIONS: list[tuple[list[str], str]] = [
 
 LAUNCHES: list[tuple[list[str], str]] = [
     (["--set", "dataset=cardiology"], "cardiology needs the folder that holds "),
-    (["--lockstep", "0"], "Invalid value for '--lockstep': 0: expected at least 1, or auto"),
-    (["--lockstep", ""], "Invalid value for '--lockstep': '': expected a number, or auto"),
-    (["--lockstep", "9" * 5000], "Invalid value for '--lockstep': '999"),
-    (["--lockstep", "\x1b[2J"], "Invalid value for '--lockstep': '\\x1b[2J': expected a number, or auto"),
     (["--cpus-per-trial", "1000"], "--cpus-per-trial 1000: this machine has "),
     (["--cpus-per-trial", "-1"], "Invalid value for '--cpus-per-trial': -1.0: expected at least 0.01"),
     (["--cpus-per-trial", "inf"], "Invalid value for '--cpus-per-trial': inf: expected a finite number"),

@@ -130,7 +130,7 @@ finally:
 def test_help_and_version(clops_sweep: Command) -> None:
     assert "\n  clops-sweep SPACE.py [options]   run all requested runs" in clops_sweep("--help").stdout
     options = clops_sweep("launch", "--help").stdout
-    for name in ("--data-root", "--results", "--set", "--seeds", "--limit", "--where", "--address", "--lockstep"):
+    for name in ("--data-root", "--results", "--set", "--seeds", "--limit", "--where", "--address", "--cpus-per-trial"):
         assert name in options
     assert clops_sweep("--version").stdout == f"clops-sweep, version {__version__}\n"
 

@@ -50,9 +50,9 @@ def test_numbers_of_another_device_are_compared_to_a_tolerance(
 ) -> None:
     config = RunConfig(epochs_per_task=1, strategy="finetune")
     result = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root)).run()
-    (run_id,) = result.columns
-    result.columns[run_id]["runs"]["auc"][0] += 1e-4
-    result.columns[run_id]["curves"]["loss"] *= 1.1
+    run_id = str(result.columns["runs"]["run_id"][0])
+    result.columns["runs"]["auc"][0] += 1e-4
+    result.columns["curves"]["loss"] *= 1.1
     record_result(RunStore(tmp_path), {run_id: config}, result, lambda _: "generated0001", {"device": "cuda"})
     exact = ask("rerun", run_id, "--verify", "--device", "cpu")
     assert exact.exit_code == 1

@@ -36,8 +36,8 @@ def said(*arguments: str) -> str:
 def test_running_runs_of_all_launches(store: RunStore) -> None:
     now = time.time()
     LaunchFile(store).begin(())
-    LaunchFile(store).write([UnderWay(("a" * 24,), "one, seed 0", 2, 6, 3, 20, now + 185)])
-    LaunchFile(store).write([UnderWay(("b" * 24,), "two\x1b[2J, seed 0")])
+    LaunchFile(store).write([UnderWay("a" * 24, "one, seed 0", 2, 6, 3, 20, now + 185)])
+    LaunchFile(store).write([UnderWay("b" * 24, "two\x1b[2J, seed 0")])
     lines = said().splitlines()[1:]
     assert (
         sum(

@@ -52,30 +52,28 @@ def machine(prepared_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_papers_network_is_computed_on_cpus(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = choose(machine.asked(), Resources(), (), 640)
+    found = choose(machine.asked(), Resources(), ())
     assert found.resources == Resources()
     said = "cpu; 8 GPUs stay idle: clops_cnn has native kernels for CPUs; override with --device gpu"
     assert found.words == said
     for changes in ({"network": "mlp"}, {"precision": "bfloat16"}):
-        assert choose(machine.asked({}, changes), Resources(), (), 640).words.startswith("gpu; a trial takes 1 GPU")
+        assert choose(machine.asked({}, changes), Resources(), ()).words.startswith("gpu; a trial takes 1 GPU")
     monkeypatch.setattr(devices, "_LARGEST_NATIVE", 2499)  # frames of the synthetic data have 2,500 values
-    assert choose(machine.asked(), Resources(), (), 640).words.startswith("gpu; ")
+    assert choose(machine.asked(), Resources(), ()).words.startswith("gpu; ")
     monkeypatch.undo()
     monkeypatch.setattr(devices, "usable_gpus", lambda: tuple(machine.gpus))
     monkeypatch.setattr(native, "available", lambda: ())
-    assert choose(machine.asked(), Resources(), (), 640).words.startswith("gpu; ")
+    assert choose(machine.asked(), Resources(), ()).words.startswith("gpu; ")
 
 
-def test_a_lockstep_has_the_runs_of_a_gpu(machine: Machine) -> None:
-    for runs, no_ray, size in ((640, False, 40), (20, False, 2), (20, True, 20), (1, False, 1)):
-        found = choose(machine.asked(), Resources(device="gpu", no_ray=no_ray), (), runs)
-        assert (found.resources.gpus_per_trial, found.resources.lockstep) == (1, size)
-    found = choose(machine.asked(), Resources(gpus_per_trial=0.25, lockstep=3), (), 640)
-    assert (found.resources.gpus_per_trial, found.resources.lockstep) == (0.25, 3)
-    assert found.words == "gpu, as requested; a trial takes 0.25 GPU and up to 3 runs in lockstep"
+def test_a_share_of_a_gpu_is_what_is_asked_for(machine: Machine) -> None:
+    assert choose(machine.asked(), Resources(device="gpu"), ()).resources.gpus_per_trial == 1
+    found = choose(machine.asked(), Resources(gpus_per_trial=0.25), ())
+    assert found.resources.gpus_per_trial == 0.25
+    assert found.words == "gpu, as requested; a trial takes 0.25 GPU"
 
 
 def test_a_device_that_is_asked_for_is_taken(machine: Machine) -> None:
     asked = machine.asked({"network": "mlp"})
-    assert choose(asked, Resources(device="cpu"), (), 1).words == "cpu, as requested; 8 GPUs stay idle"
-    assert choose(asked, Resources(device="gpu"), (), 1).words.startswith("gpu, as requested; a trial takes 1 GPU")
+    assert choose(asked, Resources(device="cpu"), ()).words == "cpu, as requested; 8 GPUs stay idle"
+    assert choose(asked, Resources(device="gpu"), ()).words.startswith("gpu, as requested; a trial takes 1 GPU")

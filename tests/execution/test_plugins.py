@@ -104,18 +104,17 @@ NAMES = ["untidy", "bald_mcd", "keeps_the_interpreter", "stuck", "mute", "wordy"
 def harmed(
     ray_at_hand: dict[str, str], drivers: Preloaded, forked: Preloaded, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Sweep, Sweep]]:
-    """Two sweeps that mostly wait for what hangs, so they do it at the same time: of runs alone, and in lockstep."""
-    alone, together = (tmp_path_factory.mktemp(name) for name in ("alone", "together"))
-    (alone / "spaces").mkdir()
-    (alone / "spaces" / "helpers.py").write_text(HELPERS)
-    (alone / "spaces" / "harmful.py").write_text(HARMFUL.format(names=NAMES))
-    (together / "helpers.py").write_text(HELPERS)
-    (together / "harmful.py").write_text(HARMFUL.format(names=["bald_mcd", "sleeps"]))
-    alone_options = ("--lockstep", "1", "--epoch-timeout", "4", "--no-report", "--max-retries", "1")
-    options = ("--lockstep", "4", "--epoch-timeout", "4", "--no-report")
+    """Two sweeps that mostly wait for what hangs, so they do it at the same time: of many workers, and of one."""
+    several, one = (tmp_path_factory.mktemp(name) for name in ("several", "one"))
+    (several / "spaces").mkdir()
+    (several / "spaces" / "helpers.py").write_text(HELPERS)
+    (several / "spaces" / "harmful.py").write_text(HARMFUL.format(names=NAMES))
+    (one / "helpers.py").write_text(HELPERS)
+    (one / "harmful.py").write_text(HARMFUL.format(names=["bald_mcd", "sleeps"]))
+    options = ("--epoch-timeout", "4", "--no-report")
     sweeps = (
-        Sweep(drivers, alone, ray_at_hand, "spaces/harmful.py", *alone_options, *ATTACHED),
-        Sweep(forked, together, forked.environment, "harmful.py", *options, *ONE_WORKER),
+        Sweep(drivers, several, ray_at_hand, "spaces/harmful.py", *options, "--max-retries", "1", *ATTACHED),
+        Sweep(forked, one, forked.environment, "harmful.py", *options, *ONE_WORKER),
     )
     yield sweeps
     for sweep in sweeps:
@@ -161,7 +160,7 @@ def test_each_harms_its_own_runs_alone(
 
 
 @pytest.mark.nightly
-def test_a_run_that_hangs_is_found_among_those_in_lockstep(
+def test_a_run_that_hangs_is_found_among_those_of_one_worker(
     harmed: tuple[Sweep, Sweep], clops_sweep: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     _, sweep = harmed

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from clops_sweep.store.rows import DataHash, Facts, Runs, rows_of_failure, rows_of_result
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.store.rows import DataHash, Facts, rows_of_failure, rows_of_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
@@ -27,13 +28,17 @@ def write_finished(
     store.flush()
 
 
-def record_result(store: RunStore, runs: Runs, result: RunResult, data_hash: DataHash, facts: Facts) -> None:
-    """Write the runs of a result."""
-    for run_id, tables in rows_of_result(runs, result, data_hash, facts).items():
-        write_finished(store, run_id, tables, result.models.get(run_id))
+def record_result(
+    store: RunStore, run: Mapping[str, RunConfig], result: RunResult, data_hash: DataHash, facts: Facts
+) -> None:
+    """Write a finished run, given as its id and config."""
+    ((run_id, config),) = run.items()
+    write_finished(store, run_id, rows_of_result(run_id, config, result, data_hash, facts), result.models)
 
 
-def record_failure(store: RunStore, runs: Runs, error: str, data_hash: DataHash, facts: Facts) -> None:
-    """Write runs that failed with an error."""
-    for run_id, tables in rows_of_failure(runs, error, data_hash, facts).items():
-        write_finished(store, run_id, tables)
+def record_failure(
+    store: RunStore, runs: Mapping[str, RunConfig], error: str, data_hash: DataHash, facts: Facts
+) -> None:
+    """Write runs, by id, that failed with an error."""
+    for run_id, config in runs.items():
+        write_finished(store, run_id, rows_of_failure(run_id, config, error, data_hash, facts))

@@ -11,7 +11,6 @@ import math
 import re
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -27,9 +26,6 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 from clops_sweep import ContinualRun
 from clops_sweep.experiment.plugins.registry import NETWORKS
-from clops_sweep.learning import run as run_module
-from clops_sweep.learning.learners.backend import make_learner
-from clops_sweep.learning.lockstep import computed_alone
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import MEASURED, saved_and_loaded
@@ -153,25 +149,22 @@ def register() -> None:
 
 
 def own(channels: int, samples: int, outputs: int) -> nn.Module:
-    """Return a user's network that can be computed for several runs at once."""
-    first = [nn.Conv1d(channels, 4, 15, 5, bias=False), nn.BatchNorm1d(4), nn.ReLU(), nn.Dropout1d(0.1)]
-    return nn.Sequential(*first, nn.AdaptiveAvgPool1d(4), nn.Flatten(), nn.Dropout(0.2), nn.Linear(16, outputs))
+    """Return a user's network."""
+    first = [nn.Conv1d(channels, 4, 15, 5, bias=False), nn.BatchNorm1d(4), nn.ReLU()]
+    return nn.Sequential(*first, nn.AdaptiveAvgPool1d(4), nn.Flatten(), nn.Linear(16, outputs))
 
 
 def distances(strategy: str, acquisition: str, kind: str, network: str) -> dict[str, float]:
     """Return how far each column of numbers differs from the CPU's, if it does."""
     common = {"strategy": strategy, "acquisition": acquisition, "network": network}
     config = tiny_config(kind, **common, epochs_per_task=2)
-    alone = computed_alone(strategy)
-    configs, frames = [config] if alone else [config, config.replace(seed=4)], tiny_frames(kind, tasks=2)
-    run_module.make_learner = make_learner if alone else partial(make_learner, together=True)
-    expected = ContinualRun(configs, frames).run()
-    run_module.make_learner = make_learner
+    frames = tiny_frames(kind, tasks=2)
+    expected = ContinualRun(config, frames).run()
     with Near():
-        run = ContinualRun(configs, frames, DEVICE)
+        run = ContinualRun(config, frames, DEVICE)
         for _ in range(3):
             run.advance()
-        resumed = ContinualRun(configs, frames, DEVICE)
+        resumed = ContinualRun(config, frames, DEVICE)
         resumed.restore(saved_and_loaded(near(run.state())))
         found = resumed.run()
     return dict(differing(found, expected))

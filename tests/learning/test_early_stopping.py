@@ -70,7 +70,7 @@ def by_hand(config: RunConfig, frames: FrameSet, patience: int) -> tuple[RunResu
         run._epochs, losses = most + 1, list[float]()  # hooks after the last epoch come later
         while len(losses) < most and len(losses) - int(np.argmin([*losses, np.inf])) <= patience:
             run.advance()
-            of_tasks = run._curves[-1].loss[0]
+            of_tasks = run._curves[-1].loss
             losses.append(float(of_tasks.mean() if run._strategy.joint else of_tasks[len(kept)]))
         trained += 0 if config.strategy == "acil" and kept else len(losses)  # later tasks have no gradients
         kept.append(int(np.argmin(losses)) + 1)

@@ -1,4 +1,4 @@
-"""On a GPU: the numbers of a CPU up to rounding, whatever runs are in the lockstep."""
+"""On a GPU: the numbers of a CPU up to rounding."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch import nn
 
 from clops_sweep import ContinualRun, Memory, RunConfig, Strategy, native
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
-from clops_sweep.learning.lockstep import computed_alone
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import saved_and_loaded
@@ -20,27 +19,17 @@ from tests.learning.methods import one_kind
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU that PyTorch can use")
 
 
-def run(configs: RunConfig | list[RunConfig], device: str) -> RunResult:
-    common = configs if isinstance(configs, RunConfig) else configs[0]
-    return ContinualRun(configs, tiny_frames(common.scenario), device).run()
+def run(config: RunConfig, device: str) -> RunResult:
+    return ContinualRun(config, tiny_frames(config.scenario), device).run()
 
 
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_auc_is_that_of_a_cpu(strategy: str) -> None:
     config = tiny_config(one_kind(strategy), strategy=strategy, epochs_per_task=1)
     cpu, gpu = run(config, "cpu"), run(config, "cuda")
-    assert gpu.runs["backend"].tolist() == ["torch-module" if computed_alone(strategy) else "torch-stacked"]
+    assert gpu.runs["backend"].tolist() == ["torch-module"]
     np.testing.assert_allclose(gpu.curves["auc"], cpu.curves["auc"], atol=1e-3)
     np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3, atol=1e-5)  # logits of slda: 1e4
-
-
-@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if not computed_alone(name)])
-def test_a_run_does_not_depend_on_what_it_is_stacked_with(strategy: str) -> None:
-    configs = [tiny_config(one_kind(strategy), strategy=strategy, seed=seed) for seed in range(4)]
-    together, alone = run(configs, "cuda"), run(configs[2], "cuda")
-    part = together.curves[together.curves["run_id"] == alone.curves["run_id"][0]]
-    np.testing.assert_allclose(part["auc"], alone.curves["auc"], atol=1e-5)
-    np.testing.assert_allclose(part["loss"], alone.curves["loss"], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("strategy", ["clops", "gem", "mir"])
@@ -53,9 +42,8 @@ def test_a_network_of_ones_own(strategy: str) -> None:
 
     with NETWORKS.temporarily("own", make):
         config = tiny_config("class_il", strategy=strategy, network="own", epochs_per_task=1, acquisition="random")
-        cpu, gpu = run(config, "cpu"), run([config, config.replace(seed=1)], "cuda")
-        part = gpu.curves[gpu.curves["run_id"] == cpu.curves["run_id"][0]]
-        np.testing.assert_allclose(part["loss"], cpu.curves["loss"], rtol=1e-3)
+        cpu, gpu = run(config, "cpu"), run(config, "cuda")
+        np.testing.assert_allclose(gpu.curves["loss"], cpu.curves["loss"], rtol=1e-3)
         begun = ContinualRun(config, tiny_frames("class_il"))
         begun.advance()
         resumed = ContinualRun(config, tiny_frames("class_il"), "cuda")

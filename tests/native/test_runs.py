@@ -1,53 +1,22 @@
-"""Whole runs: native against PyTorch, alone against stacked, with and without the extension."""
+"""Whole epochs of the kernels against their single steps, and runs without the extension."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from clops_sweep import RunConfig, native
-from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep import native
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.penalty import Penalty
-from clops_sweep.learning.run import ContinualRun
 from clops_sweep.testing.watch import difference
 
 Make = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def frames(prepared_root: Path) -> FrameSet:
-    return open_frames("synthetic", prepared_root=prepared_root)
-
-
-@pytest.mark.parametrize("strategy", ["clops", "gem", "mir"])
-def test_stacked_runs_are_bit_for_bit_the_runs_alone(
-    strategy: str, frames: FrameSet, variant: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(native.ENVIRONMENT, variant)
-    common = RunConfig(dataset="synthetic", strategy=strategy, epochs_per_task=1, storage_fraction=0.05, seed=3)
-    if strategy == "clops":
-        common = common.replace(mc_samples=3)
-    configs = [common, common.replace(seed=4)]
-
-    def after_two_tasks(run: ContinualRun) -> dict[str, Any]:
-        for _ in range(2):
-            run.advance()
-        return run.state()
-
-    stacked = after_two_tasks(ContinualRun(configs, frames))
-    for position, config in enumerate(configs):
-        alone = after_two_tasks(ContinualRun(config, frames))
-        for name in ("auc", "loss"):
-            assert torch.equal(stacked["curves"][name][:, position], alone["curves"][name][:, 0])
 
 
 @pytest.mark.parametrize("penalised", ["not", "by importance", "by importance, with a path"])

@@ -19,7 +19,6 @@ from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Paused, Report, WorkerDied
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
@@ -67,7 +66,7 @@ class Said:
     def warn(self, text: str) -> None: ...
 
     def report(self, job: Job, report: Report | WorkerDied) -> None:
-        self.statuses += [type(report).__name__] * len(job.run_ids)
+        self.statuses.append(type(report).__name__)
 
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
         self.lines.append(text)
@@ -91,19 +90,15 @@ class World:
         self.store = RunStore(self.folder)
         self.store.open_for_writing()
 
-    def driver(self, space: SearchSpace, retry: bool = False, stack: int = 1) -> tuple[SearchFeed, Said]:
+    def driver(self, space: SearchSpace, retry: bool = False) -> tuple[SearchFeed, Said]:
         """A driver that starts now."""
-
-        def make_jobs(runs: Sequence[PlannedRun]) -> list[Job]:
-            chunks = [runs[first : first + stack] for first in range(0, len(runs), stack)]
-            return [Job(tuple(r.config for r in chunk), tuple(str(r.run_id) for r in chunk)) for chunk in chunks]
 
         study, said = SearchStudy(space, self.store, self.data), Said()
         if retry:
             study.retry_failed()
         retries = Retries(self.store, 1, lambda config: "generated0001", {})
         feed = SearchFeed(
-            space, study, self.store, lambda config: "generated0001", make_jobs, retries,
+            space, study, self.store, lambda config: "generated0001", retries,
             retry_failed=retry, display=said,
         )  # fmt: skip
         feed.begin()
@@ -118,8 +113,8 @@ class World:
         feed, said = self.driver(space, **options)
         under_way: list[Job] = []
         while not feed.finished:
-            while len(under_way) < places and (job := feed.next_job(places)) is not None:
-                under_way.append(job)
+            while len(under_way) < places and (jobs := feed.next_jobs(places)) is not None:
+                under_way += jobs
             assert under_way or feed.finished, "nothing is under way and nothing is to come"
             if under_way:
                 job = under_way.pop(0)
@@ -129,15 +124,13 @@ class World:
     def work(self, job: Job) -> Report:
         """What a worker does with a job: trains on from the checkpoint, and records what is finished."""
         until = min(job.until or TASKS, TASKS)
-        for run_id in job.run_ids:
-            for task in range(self.checkpoints.get(run_id, 0) + 1, until + 1):
-                self.trained[run_id, task] += 1
-            self.checkpoints[run_id] = max(until, self.checkpoints.get(run_id, 0))
+        for task in range(self.checkpoints.get(job.run_id, 0) + 1, until + 1):
+            self.trained[job.run_id, task] += 1
+        self.checkpoints[job.run_id] = max(until, self.checkpoints.get(job.run_id, 0))
         if until < TASKS:
-            return Paused({run_id: {"auc": so_far(config, until)} for run_id, config in job.runs.items()})
-        for config, run_id in zip(job.configs, job.run_ids, strict=True):
-            write_finished(self.store, run_id, _tables(run_id, config))
-        return Finished({"auc": (0.5,)})
+            return Paused({"auc": so_far(job.config, until)})
+        write_finished(self.store, job.run_id, _tables(job.run_id, job.config))
+        return Finished({"auc": 0.5})
 
 
 def _tables(run_id: str, config: RunConfig) -> dict[str, pa.Table]:

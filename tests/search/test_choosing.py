@@ -44,7 +44,7 @@ def request(world: Any, space: SearchSpace, root: Path = Path("nowhere"), **opti
 
 def run(world: Any, configs: list[RunConfig]) -> None:
     for config in configs:
-        world.work(Job((config,), (config.run_id("generated0001"),)))
+        world.work(Job(config.run_id("generated0001"), config))
 
 
 def pending(asked: Request) -> list[RunConfig]:
@@ -63,11 +63,11 @@ def test_a_grid_reports_the_best_mean_and_computes_nothing_twice(world: Any, dir
     (study,) = request(world, space).selection.searches
     world.data = data_hashes(request(world, space), study)
     feed, _ = world.driver(study)
-    jobs = [feed.next_job(12) for _ in range(12)]
-    tries = [config for job in jobs for config in job.configs]
-    for job in jobs[:-1]:
+    jobs = [feed.next_jobs(12) for _ in range(12)]
+    tries = [job.config for (job,) in jobs]
+    for (job,) in jobs[:-1]:
         feed.report(job, world.work(job))
-    assert feed.next_job(12) is None  # and then the driver is killed
+    assert feed.next_jobs(12) is None  # and then the driver is killed
     assert tuned(request(world, space))[0].choices[0].chosen is None
     world.finish(study)
     means = {

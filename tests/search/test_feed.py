@@ -144,9 +144,10 @@ def test_drivers_may_be_killed_at_any_moment(world: Any, kills: list[int], data:
     for steps in kills:
         feed, _ = killed.driver(it)
         for _ in range(steps):
-            job = feed.next_job(1)
-            if job is None:
+            jobs = feed.next_jobs(1)
+            if jobs is None:
                 break
+            (job,) = jobs
             happened = data.draw(st.sampled_from(["reported", "recorded", "nothing"]))
             if happened == "nothing":
                 break  # killed together with its worker
@@ -196,13 +197,14 @@ def test_pruning_is_successive_halving_over_tasks(world: Any, pruner: Successive
 def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
     it = space(n_trials=3, seeds=range(3))
     feed, said = world.driver(it)
-    job = feed.next_job(1)
-    feed.died(job, WorkerDied("the worker died"))
-    assert feed.next_job(1) == job  # once more, from its checkpoint
-    feed.died(job, WorkerDied("the worker died"))
+    jobs = feed.next_jobs(1)
+    feed.died(jobs, WorkerDied("the worker died"))
+    assert feed.next_jobs(1) == jobs  # once more, from its checkpoint
+    feed.died(jobs, WorkerDied("the worker died"))
+    (job,) = jobs
     record = study(world, it)
-    assert (record.trials[0].state, record.trials[0].error) == ("failed", f"run {job.run_ids[0]} has failed")
-    assert world.store.statuses() == {job.run_ids[0]: "failed"}
+    assert (record.trials[0].state, record.trials[0].error) == ("failed", f"run {job.run_id} has failed")
+    assert world.store.statuses() == {job.run_id: "failed"}
     assert said.left_out == 2  # seeds that were not begun
     world.finish(it)
     record = study(world, it)
@@ -215,7 +217,7 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
         (2, "complete"),
         (3, "complete"),
     ]
-    assert record.trials[2].run_ids[0] == job.run_ids[0]
+    assert record.trials[2].run_ids[0] == job.run_id
     assert set(world.store.statuses().values()) == {"finished"}
     assert world.finish(it, retry=True).lines == []
 

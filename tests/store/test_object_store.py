@@ -81,10 +81,10 @@ def test_objects_of_any_size_are_written_whole(server: Server) -> None:
 def test_a_failure_and_a_checkpoint_that_are_there_go(server: Server, finished_tables: Tables) -> None:
     store, tables = server.store("retried"), finished_tables(_id(1), RunConfig())
     record_failure(store, {_id(1): RunConfig()}, "ValueError: no", lambda _: "0", {})
-    checkpoint = CheckpointFile(store, [_id(1)])
+    checkpoint = CheckpointFile(store, _id(1))
     checkpoint.save({"epoch": 3})
     store = server.store("retried")
-    checkpoint = CheckpointFile(store, [_id(1)])
+    checkpoint = CheckpointFile(store, _id(1))
     assert checkpoint.load() == {"epoch": 3}
     write_finished(store, _id(1), tables)
     checkpoint.delete()
@@ -124,7 +124,7 @@ def test_launches_are_seen(server: Server) -> None:
     store = server.store("launches")
     first = LaunchFile(store)
     first.begin([_id(0), _id(1)])
-    first.write([UnderWay((_id(0),), "first, seed 0", 1, 2, 3, 4)])
+    first.write([UnderWay(_id(0), "first, seed 0", 1, 2, 3, 4)])
     with pytest.raises(UsageError, match="is computing 1 run of these"):
         LaunchFile(store).begin([_id(1)])
     assert [it.name for it in runs_under_way(store)] == ["first, seed 0"]

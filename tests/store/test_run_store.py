@@ -144,7 +144,7 @@ def test_rows_are_written_after_ten_seconds_or_when_somebody_reads(
 ) -> None:
     clock = [100.0]
     monkeypatch.setattr(run_store.time, "monotonic", lambda: clock[0])
-    checkpoint = Path(store.checkpoint_path([id_of(1)]))
+    checkpoint = Path(store.checkpoint_path(id_of(1)))
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_bytes(b"state")
     store.add(id_of(1), finished_tables(id_of(1), RunConfig()), str(checkpoint))

@@ -39,14 +39,14 @@ class _Malice:
 @pytest.mark.parametrize("form", ["pickle", "torch", "torch, in a dictionary"])
 def test_a_checkpoint_that_would_execute_something_is_none(tmp_path: Path, form: str) -> None:
     marker = tmp_path / "executed"
-    checkpoint = CheckpointFile(RunStore(tmp_path), [A])
+    checkpoint = CheckpointFile(RunStore(tmp_path), A)
     checkpoint.save({"task": 1, "tensor": torch.arange(3)})
     assert checkpoint.load() is not None
     if form == "pickle":
         content = pickle.dumps(_Malice(marker), protocol=2)
     else:
         buffer = io.BytesIO()
-        torch.save(_Malice(marker) if form == "torch" else {"run_ids": [A], "more": _Malice(marker)}, buffer)
+        torch.save(_Malice(marker) if form == "torch" else {"run_id": A, "more": _Malice(marker)}, buffer)
         content = buffer.getvalue()
     Path(checkpoint.path).write_bytes(sealed(content))
     assert checkpoint.load() is None

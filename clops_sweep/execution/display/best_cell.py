@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from statistics import fmean
 
 from clops_sweep.experiment.config import RunConfig
@@ -24,29 +24,28 @@ class BestCell:
         self._best: dict[str, tuple[str, Hashable]] = {}
         self._columns: dict[str, tuple[str, ...]] = {}
 
-    def add(self, names: Sequence[str], configs: Sequence[RunConfig], values: Mapping[str, Sequence[float]]) -> None:
-        """Add some runs.
+    def add(self, name: str, config: RunConfig, values: Mapping[str, float]) -> None:
+        """Add a run.
 
         Args:
-            names: names of the runs. A cell has the parts of a name that all its runs share.
-            configs: their configs.
-            values: their headline metrics by column; the first one ranks them.
+            name: name of the run. A cell has the parts of a name that all its runs share.
+            config: its config.
+            values: its headline metrics by column; the first one ranks runs.
         """
         if not values:
             return
         first, *_ = self._columns[next(iter(values))] = tuple(values)
-        for name, config, *of_run in zip(names, configs, *values.values(), strict=False):
-            fields = (value for field, value in vars(config).items() if field not in REPLICATES)
-            cell = first, (*fields, *config.options.items())
-            parts = re.split(", |: ", name)
-            self._names[cell] = [part for part in self._names.get(cell, parts) if part in parts]
-            self._found[cell].append(tuple(of_run))
-            best = self._best.get(first)
-            if cell == best:
-                of_metric = (it for it in self._found if it[0] == first)
-                self._best[first] = max(of_metric, key=lambda it: self._mean(it)[0])
-            elif best is None or self._mean(cell)[0] > self._mean(best)[0]:
-                self._best[first] = cell
+        fields = (value for field, value in vars(config).items() if field not in REPLICATES)
+        cell = first, (*fields, *config.options.items())
+        parts = re.split(", |: ", name)
+        self._names[cell] = [part for part in self._names.get(cell, parts) if part in parts]
+        self._found[cell].append(tuple(values.values()))
+        best = self._best.get(first)
+        if cell == best:
+            of_metric = (it for it in self._found if it[0] == first)
+            self._best[first] = max(of_metric, key=lambda it: self._mean(it)[0])
+        elif best is None or self._mean(cell)[0] > self._mean(best)[0]:
+            self._best[first] = cell
 
     def _mean(self, cell: tuple[str, Hashable]) -> tuple[float, ...]:
         return tuple(map(fmean, zip(*self._found[cell], strict=True)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from statistics import fmean
 
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Resumed, Unrecorded
@@ -13,18 +12,8 @@ from clops_sweep.experiment.spaces.search_space import is_field
 
 
 def called(job: Job) -> str:
-    """Return the name of a job's runs: "CLOPS, seed 0", "CLOPS, 5 seeds", "CLOPS, seed 0 and 7 more"."""
-    return f"{names_of(job)[0]}, {which(job)}"
-
-
-def which(job: Job) -> str:
-    """Return the seeds of a job's runs with that name, and whether it has other runs."""
-    runs, first = len(job.configs), f"seed {job.configs[0].seed}"
-    if runs == 1:
-        return first
-    if len({config.replace(seed=0) for config in job.configs}) == 1:
-        return f"{runs} seeds"
-    return f"{first} and {runs - 1} more"
+    """Return the name of a job's run: "CLOPS, seed 0"."""
+    return f"{name_of(job)}, seed {job.config.seed}"
 
 
 _FIELD = re.compile(r"(?:^|(?<=, )|(?<=: ))(\w+) (?=\S)")
@@ -44,32 +33,24 @@ def fitted(names: Sequence[str], width: int) -> list[str]:
     return [", ".join(it for it in of if any(it not in other for other in parts)) or ", ".join(of) for of in parts]
 
 
-def names_of(job: Job) -> tuple[str, ...]:
-    """Return the names of a job's runs, without their seeds."""
-    return job.names or tuple(config.strategy for config in job.configs)
+def name_of(job: Job) -> str:
+    """Return the name of a job's run, without its seed."""
+    return job.name or job.config.strategy
 
 
 def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, status: str) -> str:
     """Describe how a job ended; `status` is the command that explains failures."""
-    name, runs = called(job), len(job.run_ids)
+    name = called(job)
     match report:
         case Finished():
-            return f"finished  {name}: {metrics(report)}"
+            return f"finished  {name}: {in_words(report.values)}"
         case FoundFinished():
             return f"finished  {name}, in the store already"
-        case Failed(run_ids):
-            some = f"{len(run_ids)} of " if len(run_ids) < runs else ""
-            why = f": {report.reason}" if report.reason else ""
-            return f"failed    {some}{name}{why}  ({status} shows {'more' if why else 'why'})"
+        case Failed(reason):
+            why = f": {reason}" if reason else ""
+            return f"failed    {name}{why}  ({status} shows {'more' if why else 'why'})"
         case Unrecorded(error):
             return f"not recorded  {name}: {error}"
-
-
-def metrics(report: Finished) -> str:
-    """Return the mean metrics of a job's runs; joint training has no forgetting."""
-    means = {column: fmean(values) for column, values in report.values.items()}
-    several_runs = any(len(values) > 1 for values in report.values.values())
-    return in_words(means, "mean " if several_runs else "")
 
 
 def resumed(job: Job, at: Resumed) -> str:

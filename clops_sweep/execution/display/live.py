@@ -22,7 +22,7 @@ from rich.text import Text
 from clops_sweep.errors import several
 from clops_sweep.execution.display.best_cell import BestCell
 from clops_sweep.execution.display.console import nearby, own_output
-from clops_sweep.execution.display.display_lines import ended, fitted, names_of, resumed, time_left, which
+from clops_sweep.execution.display.display_lines import ended, fitted, name_of, resumed, time_left
 from clops_sweep.execution.display.terminal import Lenient
 from clops_sweep.execution.display.time_left import TimeLeft
 from clops_sweep.execution.reports import (
@@ -121,11 +121,11 @@ class SweepDisplay:
         self._time_left: TimeLeft | None = None
         self._ends_at: float | None = None
         self._workers = 0
-        self._running: dict[tuple[str, ...], tuple[Job, Running | None]] = {}
-        self._unfinished: dict[tuple[str, ...], Job] = {}
+        self._running: dict[str, tuple[Job, Running | None]] = {}
+        self._unfinished: dict[str, Job] = {}
         self._best = BestCell()
         self._best_trial = ""
-        self._met: set[tuple[str, ...]] = set()
+        self._met: set[str] = set()
         """Jobs with progress in this sweep; when they resume from a checkpoint, no line is printed."""
         self._progress = Progress(
             TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn(), expand=True
@@ -193,7 +193,7 @@ class SweepDisplay:
     def finished_before(self, results: Results) -> None:
         """Add runs that earlier launches finished to the best cell. Without a terminal, none is shown or read."""
         for name, config, values in results() if self._is_live else ():
-            self._best.add((name,), (config,), {column: (value,) for column, value in values.items()})
+            self._best.add(name, config, values)
 
     def starting(self, what: str) -> None:
         """Show a slow step before the first job starts."""
@@ -204,53 +204,48 @@ class SweepDisplay:
     def started(self, job: Job) -> None:
         """Show that a worker started a job."""
         self._doing = self._doing if self.interrupted else ""
-        self._running[job.run_ids] = (job, None)
-        self._unfinished.setdefault(job.run_ids, job)
+        self._running[job.run_id] = (job, None)
+        self._unfinished.setdefault(job.run_id, job)
         self._workers = max(self._workers, len(self._running))
 
     def report(self, job: Job, report: Report | WorkerDied) -> None:
         """Show a report of a job."""
         match report:
             case Running():
-                self._running[job.run_ids] = (job, report)
-                self._met.add(job.run_ids)
+                self._running[job.run_id] = (job, report)
+                self._met.add(job.run_id)
                 return
             case Resumed():
-                if job.run_ids not in self._met:
+                if job.run_id not in self._met:
                     self._print(resumed(job, report))
-                self._met.add(job.run_ids)
+                self._met.add(job.run_id)
                 return
             case Begun() | Retrying():
-                self._running[job.run_ids] = (job, None)
+                self._running[job.run_id] = (job, None)
                 return
             case WorkerDied():  # it will be retried, or reported as failed
-                self._running.pop(job.run_ids, None)
-                self._met.discard(job.run_ids)
+                self._running.pop(job.run_id, None)
+                self._met.discard(job.run_id)
                 return
             case Paused():  # further reports follow
-                self._running.pop(job.run_ids, None)
-                self._met.add(job.run_ids)
+                self._running.pop(job.run_id, None)
+                self._met.add(job.run_id)
                 return
-            case Failed(run_ids):
-                self._failed += len(run_ids)
-                over = len(job.run_ids) if job.until is None else len(run_ids)
-                self._finished += over - len(run_ids)
-                self._are_over(job.configs[:over])
-            case Unrecorded():
-                self._failed += len(job.run_ids)
-                self._are_over(job.configs)
+            case Failed() | Unrecorded():
+                self._failed += 1
+                self._are_over([job.config])
             case FoundFinished():
-                self._finished += len(job.run_ids)
-                self._are_over(job.configs)
+                self._finished += 1
+                self._are_over([job.config])
             case Finished(values, seconds):
-                self._finished += len(job.run_ids)
-                self._best.add(names_of(job), job.configs, values)
-                self._are_over(job.configs, None if seconds is None else seconds / len(job.configs))
+                self._finished += 1
+                self._best.add(name_of(job), job.config, values)
+                self._are_over([job.config], seconds)
             case _:
                 assert_never(report)
-        self._running.pop(job.run_ids, None)
-        self._unfinished.pop(job.run_ids, None)
-        self._met.discard(job.run_ids)
+        self._running.pop(job.run_id, None)
+        self._unfinished.pop(job.run_id, None)
+        self._met.discard(job.run_id)
         self._progress.update(self._bar, completed=self._done)
         if not self._is_live:
             self._print(f"[{self._done}/{self._pending}] {ended(job, report, self._status)}")
@@ -260,8 +255,8 @@ class SweepDisplay:
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
         """Show the end of a trial of a search."""
         self._left_out += len(left_out)
-        for run_ids in [run_ids for run_ids in self._unfinished if set(run_ids) <= set(left_out)]:
-            del self._unfinished[run_ids]
+        for run_id in left_out:
+            self._unfinished.pop(run_id, None)
         self._are_over([None] * len(left_out))
         if best:
             self._best_trial = text
@@ -318,7 +313,7 @@ class SweepDisplay:
         if not self._pending:  # before `begin`
             return ""
         jobs = list(self._running.values())
-        running = sum(len(job.run_ids) for job, _ in jobs)
+        running = len(jobs)
         summary = Text(f"{self._finished} finished, {running} running, ", overflow="ellipsis", no_wrap=True)
         summary.append(f"{self._failed} failed", style="bold red" if self._failed else "")
         summary.append(f", {max(0, self._pending - self._done - running)} pending")
@@ -335,9 +330,9 @@ class SweepDisplay:
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         table.add_column(no_wrap=True)
         table.add_column(no_wrap=True, min_width=_WIDEST_PLACE)
-        of_jobs = [which(job) for job, _ in jobs[:_RUNNING_SHOWN]]
+        of_jobs = [f"seed {job.config.seed}" for job, _ in jobs[:_RUNNING_SHOWN]]
         room = self.console.width - max(map(len, of_jobs), default=0) - _WIDEST_PLACE - 3 * _PADDING
-        names = fitted([names_of(job)[0] for job, _ in jobs[:_RUNNING_SHOWN]], room)
+        names = fitted([name_of(job) for job, _ in jobs[:_RUNNING_SHOWN]], room)
         for name, of_job, (_, at) in zip(names, of_jobs, jobs, strict=False):
             where = f"task {at.task}/{at.tasks}, epoch {at.epoch}/{at.epochs}" if at else "starting"
             table.add_row(Text(name), of_job, where)

@@ -1,4 +1,4 @@
-"""Job selection for grids: long runs first, jobs of many short runs, smaller ones near the end. Independent of Ray."""
+"""Job selection for grids: long runs first, many short runs at once, fewer near the end. Independent of Ray."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Protocol
 
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.retries import Retries
-from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.jobs import Job, Jobs
 from clops_sweep.execution.reports import Finished, Report, WorkerDied, ends
 from clops_sweep.planning.costs import Costs, Kind, kind_of
 
-_MOST_LOCKSTEPS = 64
-"""Locksteps of a job at most: with runs of 10 ms, its start and end take a hundredth of the time."""
+_MOST_JOBS = 64
+"""Jobs of a worker's trial at most: with runs of 10 ms, its start and end take a hundredth of the time."""
 
 _FEWEST_AHEAD = 4  # on a cluster that has no machine yet
 
-_JOBS_A_PLACE = 4
-"""Jobs per place that should remain, so that the last workers end at about the same time."""
+_TRIALS_A_PLACE = 4
+"""Trials per place that should remain, so that the last workers end at about the same time."""
 
 
-_Queue = Kind | tuple[str, ...]
-"""A kind, or the run ids of a part that is computed alone."""
+_Queue = Kind | str
+"""A kind, or the id of a run that a worker gets without others."""
 
 
 class Feed(Protocol):
-    """Chooses the next job, and receives the progress of jobs.
+    """Chooses the next jobs, and receives their progress.
 
     Attributes:
         error: the error that ended it early, such as a full disk; there are no more jobs then.
@@ -39,38 +39,38 @@ class Feed(Protocol):
     def finished(self) -> bool:
         """Whether there are no more jobs and no job is running."""
 
-    def next_job(self, places: int) -> Job | None:
-        """Return the next job, for one of `places` concurrent jobs; None if no job is ready."""
+    def next_jobs(self, places: int) -> Jobs | None:
+        """Return the next jobs for one of `places` concurrent workers; None if no job is ready."""
 
     def report(self, job: Job, report: Report) -> None:
-        """Handle a report of a part of a job."""
+        """Handle a report of a job."""
 
-    def returned(self, job: Job) -> None:
-        """Handle the end of a job; some of its parts may not have started."""
+    def returned(self, jobs: Jobs) -> None:
+        """Handle the end of a worker's jobs; some of them may not have started."""
 
-    def died(self, job: Job, death: WorkerDied) -> None:
-        """Handle the death of a job's worker."""
+    def died(self, jobs: Jobs, death: WorkerDied) -> None:
+        """Handle the death of the worker of some jobs."""
 
 
 class GridFeed:
-    """Hands out locksteps, several of one kind per job: fewer as fewer remain.
+    """Hands out jobs, several of one kind at a time: fewer as fewer remain.
 
-    Jobs are formed on request. The kind that takes longest comes first, so that no long run is left at the end; a kind
-    of which no run has finished counts as longer, one run per job. A queue holds a kind with all options: a job has
-    fewer runs of it if they are known to take longer than its mean. Within a queue the order is kept, and parts that a
-    worker returns or loses are queued at the end.
+    The kind that takes longest comes first, so that no long run is left at the end; a kind of which no run has finished
+    counts as longer, one job at a time. A queue holds a kind with all options: a worker gets fewer jobs of it if they
+    are known to take longer than its mean. Within a queue the order is kept, and jobs that a worker returns or loses
+    are queued at the end.
 
     Args:
-        locksteps: the runs in order; each lockstep is a job of one part.
+        jobs: the jobs in order.
         retries: policy for runs whose worker died.
         display: shows the progress.
-        may_grow: whether the cluster may grow with the number of waiting jobs: then as many jobs wait as there are
+        may_grow: whether the cluster may grow with the number of waiting trials: then as many trials wait as there are
             places.
     """
 
     def __init__(
         self,
-        locksteps: Sequence[Job],
+        jobs: Sequence[Job],
         retries: Retries,
         display: Display,
         *,
@@ -78,8 +78,8 @@ class GridFeed:
     ) -> None:
         self._waiting: defaultdict[_Queue, deque[Job]] = defaultdict(deque)
         self._costs, self._left, self._may_grow = Costs(), 0, may_grow
-        self._queue(locksteps)
-        self._under_way: set[Job] = set()
+        self._queue(jobs)
+        self._under_way: set[Jobs] = set()
         self._ended: set[Job] = set()
         self._retries, self._display = retries, display
         self.error: str | None = None
@@ -89,70 +89,68 @@ class GridFeed:
         """Whether all jobs have ended, or no more are started and none is running."""
         return not self._under_way and (self.error is not None or not self._left)
 
-    def next_job(self, places: int) -> Job | None:
-        """Return the next locksteps as one job; None if all places are taken."""
+    def next_jobs(self, places: int) -> Jobs | None:
+        """Return the next jobs; None if all places are taken."""
         places = max(places, 1)
         out = places + max(places, _FEWEST_AHEAD) if self._may_grow else places
         if self.error is not None or not self._left or len(self._under_way) >= out:
             return None
         queue = max(filter(self._waiting.get, self._waiting), key=lambda queue: self._mean(queue) or inf)
-        most = self._left // (_JOBS_A_PLACE * places) if self._mean(queue) else 1
-        parts = self._next_parts(queue, min(max(most, 1), _MOST_LOCKSTEPS))
-        self._left -= len(parts)
-        job = Job.joined(parts)
-        self._under_way.add(job)
-        return job
+        most = self._left // (_TRIALS_A_PLACE * places) if self._mean(queue) else 1
+        jobs = self._taken(queue, min(max(most, 1), _MOST_JOBS))
+        self._left -= len(jobs)
+        self._under_way.add(jobs)
+        return jobs
 
     def report(self, job: Job, report: Report) -> None:
-        """Handle a report of a part of a job."""
+        """Handle a report of a job."""
         if ends(report):
             self._ended.add(job)
         if isinstance(report, Finished) and report.seconds is not None:
-            self._costs.add(kind_of(job.configs[0]), report.seconds)
+            self._costs.add(kind_of(job.config), report.seconds)
 
-    def returned(self, job: Job) -> None:
-        """Handle the end of a job; parts that did not start are queued again."""
-        self._queue(self._left_of(job))
+    def returned(self, jobs: Jobs) -> None:
+        """Handle the end of a worker's jobs; those that did not start are queued again."""
+        self._queue(self._left_of(jobs))
 
-    def died(self, job: Job, death: WorkerDied) -> None:
-        """Handle the death of a job's worker.
+    def died(self, jobs: Jobs, death: WorkerDied) -> None:
+        """Handle the death of the worker of some jobs.
 
-        Reports of its last step are lost, so it is not known in which part it died: several parts are queued alone, and
-        a part that is alone is retried or has failed.
+        Reports of its last step are lost, so it is not known in which job it died: several are queued again, each
+        without others, and a job that was the only one is retried or has failed.
         """
-        left = self._left_of(job)
-        found = self._retries.after_death(left[0], death) if len(left) == 1 else left
-        if isinstance(found, list):
-            for part in found:
-                self._queue([part], part.run_ids)
+        left = self._left_of(jobs)
+        failed = self._retries.after_death(left[0], death) if len(left) == 1 else None
+        if failed is None:
+            for job in left:
+                self._queue([job], job.run_id)
         else:
-            self._display.report(left[0], found)
+            self._display.report(left[0], failed)
 
     def _mean(self, queue: _Queue) -> float | None:
-        """Return the mean seconds of a part in a queue; None before one has finished."""
+        """Return the mean seconds of a job in a queue; None before one has finished."""
         return self._costs.seconds(queue) if isinstance(queue, Kind) else None
 
-    def _next_parts(self, queue: _Queue, most: int) -> list[Job]:
-        """Take at most `most` parts from a queue, which together take no longer than `most` parts of its mean."""
+    def _taken(self, queue: _Queue, most: int) -> Jobs:
+        """Take at most `most` jobs from a queue, which together take no longer than `most` jobs of its mean."""
         waiting = self._waiting[queue]
-        left = (most + 0.5) * (self._mean(queue) or 0)  # half a part for rounding
-        parts: list[Job] = []
-        while waiting and len(parts) < most:
-            left -= self._costs.guess(kind_of(waiting[0].configs[0])) or 0
-            if parts and left < 0:
+        left = (most + 0.5) * (self._mean(queue) or 0)  # half a job for rounding
+        jobs: list[Job] = []
+        while waiting and len(jobs) < most:
+            left -= self._costs.guess(kind_of(waiting[0].config)) or 0
+            if jobs and left < 0:
                 break
-            parts.append(waiting.popleft())
-        return parts
+            jobs.append(waiting.popleft())
+        return tuple(jobs)
 
-    def _queue(self, parts: Sequence[Job], alone: tuple[str, ...] | None = None) -> None:
-        self._left += len(parts)
-        for part in parts:
-            self._waiting[alone or kind_of(part.configs[0]).of_any_options].append(part)
+    def _queue(self, jobs: Sequence[Job], alone: str | None = None) -> None:
+        self._left += len(jobs)
+        for job in jobs:
+            self._waiting[alone or kind_of(job.config).of_any_options].append(job)
 
-    def _left_of(self, job: Job) -> list[Job]:
-        """Return the parts of an ended job that were not reported as ended."""
-        self._under_way.remove(job)
-        parts = set(job.parts())
-        left = [part for part in job.parts() if part not in self._ended]
-        self._ended -= parts
+    def _left_of(self, jobs: Jobs) -> list[Job]:
+        """Return those of a worker's jobs that were not reported as ended."""
+        self._under_way.remove(jobs)
+        left = [job for job in jobs if job not in self._ended]
+        self._ended -= set(jobs)
         return left

@@ -9,7 +9,7 @@ from clops_sweep.errors import StoreError
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
-from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.jobs import Job, Jobs
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.reports import Begun, Recorded, Report, Unrecorded, WorkerDied
 from clops_sweep.execution.run_log import stacks_file
@@ -59,32 +59,32 @@ class Relay:
         if self._failures == _FAILURES_IN_A_ROW:
             self.store_error = error
 
-    def started(self, part: Job) -> None:
-        """Record that a worker started a part of a job."""
-        self._display.started(part)
-        self._under_way.started(part)
+    def started(self, job: Job) -> None:
+        """Record that a worker started a job."""
+        self._display.started(job)
+        self._under_way.started(job)
 
-    def report(self, part: Job, report: Report | WorkerDied) -> None:
-        """Show a report of a part."""
-        self._display.report(part, report)
-        self._under_way.report(part, report)
+    def report(self, job: Job, report: Report | WorkerDied) -> None:
+        """Show a report of a job."""
+        self._display.report(job, report)
+        self._under_way.report(job, report)
 
     def pass_on(
         self,
-        parts: Sequence[Job],
+        jobs: Jobs,
         rows: Iterable[Recorded],
         reports: Sequence[tuple[int, Report]],
         events: Sequence[Event],
         begun: Callable[[Job], None],
     ) -> None:
-        """Pass on a step of a job.
+        """Pass on a step of a worker.
 
         Args:
-            parts: the parts of the job.
+            jobs: the jobs of the worker.
             rows: the rows of runs that have finished or failed.
-            reports: reports, each with the index of a part.
+            reports: reports, each with the index of a job.
             events: events for observers.
-            begun: called with each part that the worker started.
+            begun: called with each job that the worker started.
         """
         for run_id, tables, checkpoint in rows:
             self._store.add(run_id, tables, checkpoint)
@@ -92,13 +92,13 @@ class Relay:
         for index, report in reports:
             match report:
                 case Begun():
-                    begun(parts[index])
+                    begun(jobs[index])
                     continue
                 case Unrecorded():
                     report = self._as_seen_here(report)
                     self._failed(report.error)
-            self.report(parts[index], report)
-            self._feed.report(parts[index], report)
+            self.report(jobs[index], report)
+            self._feed.report(jobs[index], report)
 
     def _as_seen_here(self, report: Unrecorded) -> Unrecorded:
         """Return the report; if the results folder is missing, that replaces its error."""
@@ -108,9 +108,9 @@ class Relay:
         except StoreError as error:
             return Unrecorded(str(error))
 
-    def left_stacks(self, job: Job) -> bool:
-        """Return whether the time limit of an epoch ended a job's worker, as far as can be seen from here."""
-        files = [stacks_file(self._store.log_folder / "logs", part.run_ids[0]) for part in job.parts()]
+    def left_stacks(self, jobs: Jobs) -> bool:
+        """Return whether the time limit of an epoch ended the worker of some jobs, as far as can be seen from here."""
+        files = [stacks_file(self._store.log_folder / "logs", job.run_id) for job in jobs]
         return not self._store.files.local or any(file.exists() and file.stat().st_size for file in files)
 
     def check(self) -> None:

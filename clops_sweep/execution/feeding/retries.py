@@ -15,10 +15,9 @@ from clops_sweep.store.run_store import RunStore
 
 
 class Retries:
-    """Retries a job from its checkpoint up to `max_retries` times. After that its runs have failed.
+    """Retries a job from its checkpoint up to `max_retries` times. After that its run has failed.
 
-    Runs in lockstep are split in halves first, until the run that kills the worker is alone. A job that exceeded the
-    time limit of an epoch is not retried unchanged.
+    A job that exceeded the time limit of an epoch is not retried.
 
     Tune's own retries count the death of a worker several times, once per pending request, and give up too early.
 
@@ -42,17 +41,13 @@ class Retries:
         self._data_hash, self._software, self._tell = data_hash, software, tell
         self._deaths: dict[Job, int] = {}
 
-    def after_death(self, job: Job, death: WorkerDied) -> Failed | list[Job]:
-        """Return the end of a job whose worker died, or the jobs that replace it."""
+    def after_death(self, job: Job, death: WorkerDied) -> Failed | None:
+        """Return the end of a job whose worker died; None if it is to be retried."""
         self._deaths[job] = self._deaths.get(job, 0) + 1
         if self._deaths[job] <= self._max_retries and not death.timed_out:
-            return [job]
-        if (runs := len(job.run_ids)) > 1:
-            halves = [job.part(range(runs // 2)), job.part(range(runs // 2, runs))]
-            self._deaths |= dict.fromkeys(halves, self._max_retries)
-            return halves
-        for run_id, tables in rows_of_failure(job.runs, death.error, self._data_hash, self._software).items():
-            self._store.add(run_id, tables)
+            return None
+        tables = rows_of_failure(job.run_id, job.config, death.error, self._data_hash, self._software)
+        self._store.add(job.run_id, tables)
         if self._tell is not None:
-            self._tell(after_failure(job.runs, death.error))
-        return Failed(job.run_ids, failure_reason(death.error))
+            self._tell([after_failure(job.run_id, job.config, death.error)])
+        return Failed(failure_reason(death.error))

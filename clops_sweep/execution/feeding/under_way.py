@@ -25,8 +25,8 @@ class RunsUnderWay:
 
     def __init__(self, store: RunStore, pending: Collection[str]) -> None:
         self._file, self._pending = LaunchFile(store), pending
-        self._runs: dict[tuple[str, ...], UnderWay] = {}
-        self._since: dict[tuple[str, ...], tuple[float, float]] = {}
+        self._runs: dict[str, UnderWay] = {}
+        self._since: dict[str, tuple[float, float]] = {}
         self._lock, self._ended = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._work, name="runs under way", daemon=True)
 
@@ -47,23 +47,23 @@ class RunsUnderWay:
     def started(self, job: Job) -> None:
         """Record that a worker started a job."""
         with self._lock:
-            self._runs[job.run_ids] = UnderWay(job.run_ids, called(job))
-            self._since.pop(job.run_ids, None)
+            self._runs[job.run_id] = UnderWay(job.run_id, called(job))
+            self._since.pop(job.run_id, None)
 
     def report(self, job: Job, report: Report | WorkerDied, now: float | None = None) -> None:
         """Record a report of a job. The time before its first report is ignored, because it includes imports."""
         now = time.time() if now is None else now
         with self._lock:
-            known = self._runs.get(job.run_ids)
+            known = self._runs.get(job.run_id)
             if isinstance(report, WorkerDied | Paused) or (not isinstance(report, Running | Resumed) and ends(report)):
-                self._runs.pop(job.run_ids, None)
-                self._since.pop(job.run_ids, None)
+                self._runs.pop(job.run_id, None)
+                self._since.pop(job.run_id, None)
             elif isinstance(report, Running | Resumed) and known is not None:
                 epoch = report.epoch - isinstance(report, Resumed)
                 done = ((report.task - 1) * report.epochs + epoch) / (report.tasks * report.epochs)
-                before, share = self._since.setdefault(job.run_ids, (now, done))
+                before, share = self._since.setdefault(job.run_id, (now, done))
                 left = (now - before) * (1 - done) / (done - share) if done > share else None
-                self._runs[job.run_ids] = replace(
+                self._runs[job.run_id] = replace(
                     known,
                     task=report.task,
                     tasks=report.tasks,

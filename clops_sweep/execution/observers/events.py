@@ -1,8 +1,7 @@
-"""The events of a job's runs. Imports neither torch nor Ray."""
+"""The events of a run. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,31 +17,23 @@ if TYPE_CHECKING:
 _MEASURED = (*METRICS, *(f"test_{name}" for name in METRICS))
 
 
-def after_epoch(run_ids: Sequence[str], run: ContinualRun, progress: Progress) -> list[Event]:
-    """Return the events of each run of a lockstep after `run.advance()`."""
+def after_epoch(run_id: str, run: ContinualRun, progress: Progress) -> list[Event]:
+    """Return the events of a run after `run.advance()`."""
     name = run.task_names[progress.task - 1]
     place = Place(progress.task, name, progress.tasks, progress.epoch, progress.epochs)
-    runs = list(zip(run_ids, run.configs, strict=True))
-    events: list[Event] = [
-        EpochEnd(run_id, config, place, metrics)
-        for (run_id, config), metrics in zip(runs, run.epoch_metrics(), strict=True)
-    ]
+    events: list[Event] = [EpochEnd(run_id, run.config, place, run.epoch_metrics())]
     if run.at_task_end:
-        ended = zip(runs, run.task_metrics(), strict=True)
-        events += [TaskEnd(run_id, config, place, metrics) for (run_id, config), metrics in ended]
+        events.append(TaskEnd(run_id, run.config, place, run.task_metrics()))
     return events
 
 
-def after_run(runs: Mapping[str, RunConfig], result: RunResult) -> list[Event]:
-    """Return the events of runs that are in the store."""
-    events: list[Event] = []
-    for run_id, config in runs.items():
-        row = result.columns[run_id]["runs"]
-        found = {name: float(row[name][0]) for name in _MEASURED}
-        events.append(RunEnd(run_id, config, "finished", {name: v for name, v in found.items() if np.isfinite(v)}))
-    return events
+def after_run(run_id: str, config: RunConfig, result: RunResult) -> Event:
+    """Return the event of a run that is in the store."""
+    row = result.columns["runs"]
+    values = {name: float(row[name][0]) for name in _MEASURED}
+    return RunEnd(run_id, config, "finished", {name: value for name, value in values.items() if np.isfinite(value)})
 
 
-def after_failure(runs: Mapping[str, RunConfig], error: str) -> list[Event]:
-    """Return the events of runs that have failed."""
-    return [RunEnd(run_id, config, "failed", {}, error) for run_id, config in runs.items()]
+def after_failure(run_id: str, config: RunConfig, error: str) -> Event:
+    """Return the event of a run that has failed."""
+    return RunEnd(run_id, config, "failed", {}, error)

@@ -19,7 +19,7 @@ def epoch_limit(seconds: float | None, folder: Path, run_id: str) -> Iterator[No
     Args:
         seconds: time limit of an epoch; None for no limit.
         folder: folder of the logs.
-        run_id: id of the run, or of the first in a lockstep.
+        run_id: id of the run.
     """
     if seconds is None:
         yield

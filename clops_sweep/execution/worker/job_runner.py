@@ -1,4 +1,4 @@
-"""Execution of a job: one lockstep after another."""
+"""Execution of jobs: one run after another."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.origins import ORIGINS
-from clops_sweep.execution.jobs import Job, Workplace
+from clops_sweep.execution.jobs import Jobs, Workplace
 from clops_sweep.execution.reports import Begun, Recorded, Report, ends
-from clops_sweep.execution.worker.lockstep_runner import LockstepRunner
+from clops_sweep.execution.worker.run_runner import RunRunner
 from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.declarations import Plugin
 from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.store.run_store import RunStore
 
 _SECONDS_PER_STEP = 1.0
-_SECONDS_PER_JOB = 60.0
-"""Seconds after which no further lockstep starts, so that other workers get their share."""
+_SECONDS_OF_JOBS = 60.0
+"""Seconds after which no further run starts, so that other workers get their share."""
 
 
 class JobRunner:
-    """Computes a job in steps of about a second, which end between two epochs.
+    """Computes jobs in steps of about a second, which end between two epochs.
 
     Args:
         workplace: settings of all workers.
 
     Attributes:
-        done: whether the job has ended, perhaps with some locksteps not started.
+        done: whether the jobs have ended, some of them perhaps without a start.
     """
 
     def __init__(self, workplace: Workplace) -> None:
@@ -38,7 +38,7 @@ class JobRunner:
         self._rows: list[Recorded] = []
         self._events: list[Event] = []
         tell = (lambda events: self._events.extend(events)) if workplace.is_observed else None
-        self._runner = LockstepRunner(workplace, store, lambda row: self._rows.append(row), tell)
+        self._runner = RunRunner(workplace, store, lambda row: self._rows.append(row), tell)
         for registry, members in workplace.plugins.items():
             for name, packed in members.items():
                 plugin = packed if isinstance(packed, Plugin) else packed.unpacked()
@@ -46,17 +46,17 @@ class JobRunner:
         ORIGINS.update(workplace.origins)  # last: the registering module counts as the origin
         self.done = True
 
-    def assign(self, job: Job) -> None:
-        """Start a job, abandoning a running one."""
-        self._parts, self._index, self.done = job.parts(), 0, False
-        self._ends_at = time.monotonic() + _SECONDS_PER_JOB
-        self._runner.take_up(self._parts[0])
+    def assign(self, jobs: Jobs) -> None:
+        """Start the first of some jobs, abandoning a running one."""
+        self._jobs, self._index, self.done = jobs, 0, False
+        self._ends_at = time.monotonic() + _SECONDS_OF_JOBS
+        self._runner.begin(jobs[0])
 
     def step(self) -> list[tuple[int, Report]]:
         """Compute for about a second, and to the end of an epoch.
 
         Returns:
-            Reports in order, each with the index of a part.
+            Reports in order, each with the index of a job.
         """
         due_at = time.monotonic() + _SECONDS_PER_STEP
         found: list[tuple[int, Report]] = []
@@ -66,9 +66,9 @@ class JobRunner:
             if not ends(report):
                 break
             self._index += 1
-            self.done = self._index == len(self._parts) or time.monotonic() > self._ends_at
+            self.done = self._index == len(self._jobs) or time.monotonic() > self._ends_at
             if not self.done:
-                self._runner.take_up(self._parts[self._index])
+                self._runner.begin(self._jobs[self._index])
                 found.append((self._index, Begun()))
             if time.monotonic() >= due_at:
                 break

@@ -85,8 +85,6 @@ class Declaration:
     Attributes:
         options: the options that it uses, by name.
         fields: scenarios: the fields of `OF_SCENARIOS` that it receives as keyword arguments.
-        lockstep: strategies: the options besides `seed` in which runs in lockstep may differ. They may change what is
-            replayed and its weight, but not how much.
         headline: scenarios: the headline metrics, of which the first ranks runs.
         own_classes: scenarios: whether each task has its own outputs; None if it depends on the tasks.
         changes: built-in scenarios: what changes from task to task; empty if unknown.
@@ -96,7 +94,6 @@ class Declaration:
         online: strategies: whether it works without knowing where tasks begin and end.
         own_head: strategies: whether it computes the weights of the network's last linear layer without gradients.
         unused: strategies: config fields that have no effect on it.
-        alone: built-in strategies: whether it is defined by a loss, and computes one run at a time.
         fixed_features: strategies: whether it computes its head from features that no longer change.
         canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
             invalid together.
@@ -107,7 +104,6 @@ class Declaration:
 
     options: Options = field(default_factory=dict)
     fields: Collection[str] = ()
-    lockstep: Collection[str] = ()
     headline: tuple[str, ...] = PAPER
     own_classes: bool | None = None
     changes: Literal["", "classes", "dates", "domains", "people"] = ""
@@ -117,7 +113,6 @@ class Declaration:
     online: bool = False
     own_head: bool = False
     unused: Collection[str] = ()
-    alone: bool = False
     fixed_features: bool = False
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
@@ -294,14 +289,12 @@ def _with_own_head(member: str, options: Options, **declared: Any) -> Plugin:
 
 
 _BETA = ("storage_function", "beta_learning_rate", "beta_penalty")
-_LOCKSTEP = (*_BETA, "storage_order", "weight_replay", "acquisition", "mc_samples", "perturbation_std")
 
 STRATEGIES: Mapping[str, Plugin] = {
     "clops": _method(
         "strategies.clops:CLOPS",
         _using("storage_fraction", "acquisition_fraction", "acquisition", "acquire_every", "storage_order")
         | _using(*_BETA, "weight_replay"),
-        lockstep=_LOCKSTEP,
         online=True,
         canonical=_clops,
     ),
@@ -344,7 +337,6 @@ STRATEGIES: Mapping[str, Plugin] = {
                 description="with `ewc_online`: factor on past Fisher information after each task",
             ),
         },
-        lockstep=("ewc_strength", "ewc_decay"),
         canonical=_ewc,
     ),
     "si": _method(
@@ -357,7 +349,6 @@ STRATEGIES: Mapping[str, Plugin] = {
                 1e-3, gt=0, log=True, equal_training=True, equal_cost=True, description="xi: damping of the importance"
             ),
         },
-        lockstep=("si_strength", "si_damping"),
         canonical=_without_if_zero("si_strength", "si_damping"),
     ),
     "mas": _method(
@@ -367,7 +358,6 @@ STRATEGIES: Mapping[str, Plugin] = {
                 1.0, ge=0, log=True, equal_training=True, equal_cost=True, description="lambda: weight of the penalty"
             )
         },
-        lockstep=("mas_strength",),
     ),
     "lwf": _method(
         "strategies.lwf:LearningWithoutForgetting",
@@ -384,7 +374,6 @@ STRATEGIES: Mapping[str, Plugin] = {
                 description="divides both logits in the distillation loss",
             ),
         },
-        lockstep=("lwf_strength", "lwf_temperature"),
         canonical=_without_if_zero("lwf_strength", "lwf_temperature"),
     ),
     "er": _method(
@@ -531,7 +520,6 @@ STRATEGIES: Mapping[str, Plugin] = {
                 description="weight of the distance to the logits before the task, where they were right",
             )
         },
-        alone=True,
     ),
 }
 """Defaults are those of the authors: for Atari games (Kirkpatrick et al.) and split MNIST (Zenke et al.).

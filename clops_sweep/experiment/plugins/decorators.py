@@ -20,7 +20,7 @@ and the run's identity. Functions receive their options as keyword arguments; a 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, get_args
@@ -36,7 +36,7 @@ from clops_sweep.experiment.plugins.declarations import (
     DeclaredEncoder,
     EncoderInput,
 )
-from clops_sweep.experiment.plugins.options import OPTIONS, FloatOption, IntOption, Option, checked
+from clops_sweep.experiment.plugins.options import FloatOption, IntOption, Option, checked
 from clops_sweep.experiment.plugins.registry import (
     ACQUISITION_FUNCTIONS,
     AUGMENTATIONS,
@@ -72,17 +72,14 @@ def strategy(
     name: str,
     *,
     options: Listed = (),
-    lockstep: Collection[str] = (),
     per_class_outputs: bool = False,
 ) -> Callable[[Member], Member]:
     """Register a subclass of `clops_sweep.Strategy`, which defines a loss, or of `clops_sweep.LockstepStrategy`.
 
     Args:
         name: name of the strategy in configs.
-        options: its hyperparameters, available in ``self.options``, or in lockstep in ``training.config``. Runs that
-            differ only in other options share one run.
-        lockstep: options besides `seed` in which runs in lockstep may differ, with one value per run in
-            ``training.configs``. They may change what is replayed and its weight, but not how much.
+        options: its hyperparameters, available in ``self.options``. Runs that differ only in other options share one
+            run.
         per_class_outputs: whether it needs one class per output and one class per instance; other scenarios are refused
             before anything starts.
 
@@ -90,7 +87,7 @@ def strategy(
         UsageError: the name is in use or not an identifier, a field is unknown, an option is invalid, or the object is
             not a strategy: a class with its methods, or a factory with `joint`.
     """
-    return STRATEGIES.decorator(name, options, _check_strategy, lockstep=lockstep, per_class_outputs=per_class_outputs)
+    return STRATEGIES.decorator(name, options, _check_strategy, per_class_outputs=per_class_outputs)
 
 
 def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
@@ -99,22 +96,13 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
     Raises:
         UsageError: a method is missing.
     """
-    options, lockstep = declaration.options, declaration.lockstep
-    if isinstance(lockstep, str) or not isinstance(lockstep, Collection):
-        raise UsageError(f"lockstep = {lockstep!r}: expected a list of options")
-    for option in lockstep:
-        if option not in options and option not in OPTIONS:
-            raise UsageError(
-                f"lockstep: {option!r} is not an option; expected some of {', '.join(options) or 'its options'}"
-            )
+    del declaration
     expected = f"strategy {name!r}: expected a subclass of clops_sweep.Strategy"
     lacking = [method for method in _OF_A_STRATEGY if not callable(getattr(member, method, None))]
     if isinstance(member, type) and lacking:
         raise UsageError(f"{expected}; {described(member)} has no method {lacking[0]!r}")
     if getattr(getattr(member, "loss", None), "__isabstractmethod__", False):
         raise UsageError(f"{expected} with a method loss(batch); {described(member)} has none")
-    if lockstep and callable(getattr(member, "loss", None)):
-        raise UsageError(f"strategy {name!r}: is written as a loss, and computes one run at a time; leave out lockstep")
     if not isinstance(getattr(member, "joint", None), bool):
         raise UsageError(f"{expected}; {described(member)} has no `joint` that is True or False")
 

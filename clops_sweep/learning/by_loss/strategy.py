@@ -223,7 +223,7 @@ class Strategy(LockstepStrategy):
         if not loss.requires_grad:
             raise steps.error(f"{what} a loss that depends on no parameter; compute it from self.model(...)")
         if not math.isfinite(loss.item()):
-            raise Diverged(f"strategy {steps.name!r}: {what} a loss of {float(loss.detach())}", [0])
+            raise Diverged(f"strategy {steps.name!r}: {what} a loss of {float(loss.detach())}")
         gradient = steps.passes.gradient(loss)
         if gradient is None:
             raise steps.error(f"{what} a loss that depends on no parameter; compute it from self.model(...)")

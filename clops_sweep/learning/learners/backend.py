@@ -14,7 +14,6 @@ from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.learning.learners.native_learner import NativeLearner
 from clops_sweep.learning.learners.optimizers import make_optimizer
-from clops_sweep.learning.learners.stacked_learner import StackedLearner, can_be_stacked
 
 
 def make_learner(
@@ -26,25 +25,18 @@ def make_learner(
     network: str = PAPER_NETWORK,
     options: Mapping[str, Any] | None = None,
     *,
-    together: bool | None = None,
     optimizer: str = "adam",
     weight_decay: float = 0.0,
     precision: str = "float32",
 ) -> Learner:
-    """Return the fastest learner of a network for the device of the bank; arguments as in `Learner`.
-
-    Runs of a module are computed in lockstep on a GPU if possible, or on any device if `together` is set.
-    """
+    """Return the fastest learner of a network for the device of the bank; arguments as in `Learner`."""
     plain = optimizer != "sgd" and not weight_decay and precision == "float32"
     plain &= not REPLACED.intersection(options or {})
-    if network == PAPER_NETWORK and bank.device.type == "cpu" and plain and not together:
+    if network == PAPER_NETWORK and bank.device.type == "cpu" and plain:
         variant = native.chosen()
         if variant is not None:
             return NativeLearner(seeds, kind, outputs, learning_rate, bank, variant)
-    wanted = bank.device.type != "cpu" if together is None else together
-    can_be = wanted and can_be_stacked(network, (1, *bank.shape)[-2:], outputs, options or {}, bank.device)
-    of_modules = StackedLearner if can_be else ModuleLearner
-    learner = of_modules(seeds, kind, outputs, learning_rate, bank, network, options)
+    learner = ModuleLearner(seeds, kind, outputs, learning_rate, bank, network, options)
     if precision == "bfloat16":
         learner.compute_in_bfloat16()
     learner.optimizer = make_optimizer(optimizer, learner.parameters.flat, learning_rate, weight_decay)

@@ -1,8 +1,7 @@
 """Learner: the networks of S runs with their optimiser, and their training steps, one by one or a whole epoch.
 
-A strategy sees a network only through this class and its base `RunNetworks`. Three kinds of learner implement it: the
-native kernels of the paper's network (`NativeLearner`), modules one after another (`ModuleLearner`), and modules in
-lockstep (`StackedLearner`).
+A strategy sees a network only through this class and its base `RunNetworks`. Two kinds of learner implement it: the
+native kernels of the paper's network (`NativeLearner`), and modules (`ModuleLearner`).
 """
 
 from __future__ import annotations

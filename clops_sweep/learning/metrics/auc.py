@@ -1,4 +1,4 @@
-"""AUC of S runs at once on the device of their scores."""
+"""AUC of tasks on the device of their scores."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ class TaskAucs:
         self._pairs = torch.from_numpy(2 * sizes[0] * sizes[1]).to(device)
 
     def __call__(self, scores: torch.Tensor) -> torch.Tensor:
-        """Return the AUC of each run on each task: scores [S, n of all tasks, C] to float64 [S, N]."""
+        """Return the AUC on each task: scores [n of all tasks, C] to float64 [N]."""
         found = self.by_class(scores)
         if set(self._kept) == {1}:
             return found
-        return torch.stack([part.mean(1) for part in found.split(self._kept, dim=1)], dim=1)
+        return torch.stack([part.mean() for part in found.split(self._kept)])
 
     def by_class(self, scores: torch.Tensor) -> torch.Tensor:
-        """Return the AUC of each class or label of `classes`, concatenated over tasks: float64 [S, classes]."""
-        flat = torch.cat([scores.flatten(1), scores.new_full((len(scores), 1), torch.inf)], dim=1)
-        negative, positive = flat[:, self._negative].sort(-1).values, flat[:, self._positive]
+        """Return the AUC of each class or label of `classes`, concatenated over tasks: float64 [classes]."""
+        flat = torch.cat([scores.flatten(), scores.new_full((1,), torch.inf)])
+        negative, positive = flat[self._negative].sort(-1).values, flat[self._positive]
         twice = torch.searchsorted(negative, positive) + torch.searchsorted(negative, positive, right=True)
         return (twice * self._counts).sum(-1).double() / self._pairs
 
@@ -99,20 +99,20 @@ class SeenAucs:
         self._made: tuple[int, TaskAucs] | None = None
 
     def __call__(self, scores: torch.Tensor, seen: int) -> torch.Tensor:
-        """Return the AUC of each run on each task, float64 [S, N]; nan for later tasks.
+        """Return the AUC on each task, float64 [N]; nan for later tasks.
 
         Args:
-            scores: scores of the classes, [S, n of all tasks, C].
+            scores: scores of the classes, [n of all tasks, C].
             seen: number of tasks trained.
         """
         targets = np.concatenate(self._targets[:seen])
         if self._made is None or self._made[0] != seen:  # cached for one stage only, to save memory
             self._made = seen, TaskAucs([targets], [self._where], self._device)
         aucs = self._made[1]
-        by_class = aucs.by_class(scores[:, : len(targets)])
-        found = by_class.new_full((len(scores), len(self._own)), torch.nan)
+        by_class = aucs.by_class(scores[: len(targets)])
+        found = by_class.new_full((len(self._own),), torch.nan)
         for task, own in enumerate(self._own[:seen]):
-            found[:, task] = by_class[:, np.flatnonzero(np.isin(aucs.classes[0], own))].mean(1)
+            found[task] = by_class[np.flatnonzero(np.isin(aucs.classes[0], own))].mean()
         return found
 
 

@@ -1,4 +1,4 @@
-"""Accuracy, balanced accuracy and macro F1 of S runs at once, from counts on the device of the logits."""
+"""Accuracy, balanced accuracy and macro F1, from counts on the device of the logits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 
 
 class HitScores(NamedTuple):
-    """Classification scores on each task, each float64 [S, N]."""
+    """Classification scores on each task, each float64 [N]."""
 
     accuracy: Floats
     balanced_accuracy: Floats
@@ -55,15 +55,15 @@ class TaskHits:
         self._member = torch.from_numpy((task_of == np.arange(len(sizes))[:, None]).astype(np.float32)).to(device)
 
     def counts(self, logits: torch.Tensor) -> torch.Tensor:
-        """Return counts [S, N, 2 C] of logits [S, n of all tasks, C]: tp_c, n_c; with labels also exact matches."""
+        """Return counts [N, 2 C] of logits [n of all tasks, C]: tp_c, n_c; with labels also exact matches."""
         if self._kind == "softmax":
-            predicted = torch.zeros_like(logits, dtype=torch.bool).scatter_(2, logits.argmax(2, keepdim=True), True)
+            predicted = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, logits.argmax(1, keepdim=True), True)
         else:
             predicted = logits > 0
         each = [predicted & self._truth, predicted]
         if self._kind == "multilabel":
-            each.append((predicted == self._truth).all(2, keepdim=True))
-        return torch.matmul(self._member, torch.cat(each, dim=2).to(torch.float32))
+            each.append((predicted == self._truth).all(1, keepdim=True))
+        return torch.matmul(self._member, torch.cat(each, dim=1).to(torch.float32))
 
     def scores(self, counts: Floats) -> HitScores:
         """Return the metrics of counts on the host."""
@@ -73,7 +73,7 @@ class TaskHits:
         misses = count - positive - predicted + hits  # absent, and predicted as absent
         recall = hits / np.maximum(positive, 1)
         f1 = 2 * hits / np.maximum(positive + predicted, 1)
-        right = counts[..., -1] if self._kind == "multilabel" else hits.sum(2)
+        right = counts[..., -1] if self._kind == "multilabel" else hits.sum(1)
         recall_of_absence = misses / np.maximum(count - positive, 1)
         if self._kind != "softmax":
             recall = (recall + recall_of_absence) / 2
@@ -82,5 +82,5 @@ class TaskHits:
             f1 = (f1 + 2 * misses / np.maximum(2 * count - positive - predicted, 1)) / 2
         kept_count = kept.sum(1)
         with np.errstate(invalid="ignore"):
-            balanced, f1 = ((score * kept).sum(2) / kept_count for score in (recall, f1))
+            balanced, f1 = ((score * kept).sum(1) / kept_count for score in (recall, f1))
         return HitScores(right / self._count, balanced, f1)

@@ -18,12 +18,12 @@ from clops_sweep.learning.metrics.hits import TaskHits
 
 
 class Prequential:
-    """The predictions of one run on an online stream.
+    """The predictions of a run on an online stream.
 
     Args:
         sizes: sizes of the batches of each task.
-        logits: float32 [1, n, C], in the order of the stream.
-        targets: float32 [1, n, C].
+        logits: float32 [n, C], in the order of the stream.
+        targets: float32 [n, C].
         kind: the scenario's kind of output.
         head: the config field `head`.
     """
@@ -37,9 +37,9 @@ class Prequential:
         head: LossKind,
     ) -> None:
         self.sizes, self._kind = sizes, kind
-        self._logits, self._targets = logits, targets[0].numpy()
+        self._logits, self._targets = logits, targets.numpy()
         self._ranked = scores_of(head, logits)
-        self._losses = losses.instance_losses(head, logits, targets)[0].double()
+        self._losses = losses.instance_losses(head, logits, targets).double()
 
     def curve(self, window: int) -> dict[str, NDArray[np.float64]]:
         """Return loss and `MEASURES` of the last `window` instances, or all so far, after each batch, [batches]."""
@@ -51,8 +51,8 @@ class Prequential:
         """Return loss and `MEASURES` of the instances from `start` to `stop`; an undefined AUC is NaN."""
         part, device = slice(start, stop), self._logits.device
         truth = [self._targets[part]]
-        auc = TaskAucs(truth, ["stream"], device, undefined=True)(self._ranked[:, part])
+        auc = TaskAucs(truth, ["stream"], device, undefined=True)(self._ranked[part])
         hits = TaskHits(self._kind, truth, device)
-        of_hits = hits.scores(hits.counts(self._logits[:, part]).double().numpy())._asdict()
+        of_hits = hits.scores(hits.counts(self._logits[part]).double().numpy())._asdict()
         found = {"auc": auc.item(), "loss": self._losses[part].mean().item()}
         return found | {name: of_hits[name].item() if name in of_hits else np.nan for name in MEASURES[1:]}

@@ -70,9 +70,9 @@ class OnlineStream(LockstepStrategy):
 
     def predicted(self, kind: LossKind) -> Prequential:
         """Return the predictions of the whole stream; `kind` is the kind of output of the scenario."""
-        targets = torch.cat([batch.targets for batch in self._batches], dim=1).cpu()
+        targets = torch.cat([batch.targets for batch in self._batches], dim=1).cpu()[0]
         head = self.training.learner.kind
-        return Prequential(self._sizes, torch.cat(self._logits, dim=1).cpu(), targets, kind, head)
+        return Prequential(self._sizes, torch.cat(self._logits, dim=1).cpu()[0], targets, kind, head)
 
     def record(self, task: int) -> InstanceRecord:
         """Join the records of a task's batches, in the order of the task's instances."""

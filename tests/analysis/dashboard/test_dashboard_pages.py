@@ -161,10 +161,11 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     file = LaunchFile(store)
     file.begin(())
     ends_at = time.time() + 3601
-    file.write([UnderWay((ids[0],), "own: x", 2, 4, 3, 5, ends_at), UnderWay((ids[1], "c" * 24), HOSTILE)])
+    of_own = UnderWay(ids[0], "own: x", 2, 4, 3, 5, ends_at)
+    file.write([of_own, UnderWay("c" * 24, HOSTILE), UnderWay(ids[1], "own: y")])
     page = read(dashboard.page("", {}, version))
     assert "Runs: 1 finished, 3 running, 1 missing." in words_of(page)
-    _, one, two = cells_of(page, "Running now")
+    _, one, two, _ = cells_of(page, "Running now")
     assert one == ["b = 0.5, seed 0", "60 min", "2 of 4", "3 of 5", "", "own"]
     assert two[:4] == [HOSTILE, DASH, "starting", DASH]
     (link, *_) = (it for it in page.find("a") if it.text == one[0])

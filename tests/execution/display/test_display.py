@@ -34,9 +34,8 @@ fcntl = pytest.importorskip("fcntl")
 termios = pytest.importorskip("termios")
 
 
-def job(*seeds: int, name: str = "Random storage", **settings: object) -> Job:
-    configs = tuple(RunConfig(**{"seed": seed, **settings}) for seed in seeds)
-    return Job(configs, tuple(f"run {name} {seed}" for seed in seeds), names=(name,) * len(seeds))
+def job(seed: int, name: str = "Random storage", **settings: object) -> Job:
+    return Job(f"run {name} {seed}", RunConfig(**{"seed": seed, **settings}), name=name)
 
 
 NAN = float("nan")
@@ -47,33 +46,27 @@ NAN = float("nan")
     [
         (
             job(3),
-            Finished({"auc": (0.8123,), "bwt": (-0.0456,)}),
+            Finished({"auc": 0.8123, "bwt": -0.0456}),
             "finished  Random storage, seed 3: AUC 0.812, BWT -0.046",
         ),
-        (job(3), Finished({"auc": (0.8,), "bwt": (NAN,)}), "finished  Random storage, seed 3: AUC 0.800"),
-        (
-            job(0, 1),
-            Finished({"auc": (0.7, 0.9), "bwt": (0.1, 0.1)}),
-            "finished  Random storage, 2 seeds: mean AUC 0.800, mean BWT +0.100",
-        ),
+        (job(3), Finished({"auc": 0.8, "bwt": NAN}), "finished  Random storage, seed 3: AUC 0.800"),
         (
             job(3),
-            Finished({"test_auc": (0.8123,), "test_bwt": (-0.0456,)}),
+            Finished({"test_auc": 0.8123, "test_bwt": -0.0456}),
             "finished  Random storage, seed 3: test AUC 0.812, test BWT -0.046",
         ),
         (
-            job(0, 1, scenario="class_il_union"),
-            Finished({"balanced_accuracy": (0.4, 0.5), "balanced_accuracy_forgetting": (0.6, 0.7)}),
-            "finished  Random storage, 2 seeds: mean balanced accuracy 0.450, mean forgetting 0.650",
+            job(0, scenario="class_il_union"),
+            Finished({"balanced_accuracy": 0.45, "balanced_accuracy_forgetting": 0.65}),
+            "finished  Random storage, seed 0: balanced accuracy 0.450, forgetting 0.650",
         ),
         (job(3), FoundFinished(), "finished  Random storage, seed 3, in the store already"),
-        (job(3), Failed(("it",)), "failed    Random storage, seed 3  (clops-sweep status shows why)"),
+        (job(3), Failed(), "failed    Random storage, seed 3  (clops-sweep status shows why)"),
         (
             job(3),
-            Failed(("it",), "ValueError: not a number"),
+            Failed("ValueError: not a number"),
             "failed    Random storage, seed 3: ValueError: not a number  (clops-sweep status shows more)",
         ),
-        (job(1, 2, 3), Failed(("it",)), "failed    1 of Random storage, 3 seeds  (clops-sweep status shows why)"),
         (job(3), Unrecorded("the disk is full"), "not recorded  Random storage, seed 3: the disk is full"),
     ],
 )
@@ -91,21 +84,21 @@ def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
         (jobs[0], Running(2, 6, 3, 40)),
         (jobs[0], WorkerDied("gone")),
         (jobs[0], Resumed(2, 6, 1, 40)),
-        (jobs[0], Finished({"auc": (0.8,), "bwt": (0.1,)})),
+        (jobs[0], Finished({"auc": 0.8, "bwt": 0.1})),
         (jobs[1], Running(1, 6, 1, 40)),
         (jobs[1], Paused({})),
         (jobs[1], Resumed(3, 6, 1, 40)),  # nobody wonders: it is the same sweep
-        (jobs[1], Failed(jobs[1].run_ids)),
+        (jobs[1], Failed()),
         (jobs[2], Running(1, 6, 1, 40)),
     ]
     with SweepDisplay("clops-sweep status --results out") as display:
-        display.begin([it.configs[0] for it in jobs], Path("/tmp/log"))
+        display.begin([it.config for it in jobs], Path("/tmp/log"))
         display.starting("starting Ray")
         for it, report in reports:
             display.started(it)
             display.report(it, report)
         assert display.unfinished() == [jobs[2]]
-        display.trial_ended("trial 3 failed", jobs[3].run_ids)
+        display.trial_ended("trial 3 failed", [jobs[3].run_id])
     said = capsys.readouterr().out
     name = "how much: storage_fraction 0.1, " + "long " * 30
     assert said.splitlines() == [
@@ -128,16 +121,16 @@ from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Resumed, Running
 
 names = ["storage_fraction 0.1, acquisition_fraction 0.25, Random storage and acquisition", "CLOPS"]
-jobs = [Job((RunConfig(mc_samples=5 + i),) * 3, (f"{i} a", f"{i} b", f"{i} c"), names=(names[i],) * 3) for i in (0, 1)]
+jobs = [Job(f"run {i}", RunConfig(mc_samples=5 + i), name=names[i]) for i in (0, 1)]
 with SweepDisplay() as display:
-    display.begin([config for job in jobs for config in job.configs], Path.cwd() / "log")
+    display.begin([job.config for job in jobs], Path.cwd() / "log")
     display.finished_before(lambda: [("CLOPS", RunConfig(mc_samples=6), {"auc": 0.4, "bwt": 0.1})])
     display.starting("starting Ray")
     time.sleep(0.4)
     for job in jobs:
         display.started(job)
     display.stops_in_order = True
-    display.report(jobs[1], Finished({"auc": (0.7, 0.8, 0.9), "bwt": (0.1, 0.1, 0.1)}, 60.0))
+    display.report(jobs[1], Finished({"auc": 0.8, "bwt": 0.1}, 60.0))
     display.report(jobs[0], Resumed(2, 6, 3, 40))
     display.report(jobs[0], Running(2, 6, 4, 40))
     Path("ready").touch()
@@ -182,12 +175,12 @@ def test_a_terminal_shows_where_everything_is_and_loses_it_at_the_end(terminal: 
     written = terminal(ON_A_TERMINAL)
     shown = re.sub(r"\x1b\[[?\d;]*[a-zA-Z]", "", written)
     for said in (
-        "0 finished, 0 running, 0 failed, 6 pending; starting Ray",
-        "3 finished, 3 running, 0 failed, 0 pending; about ",
-        "3 finished, 3 running, 0 failed, 0 pending; stopping",
+        "0 finished, 0 running, 0 failed, 2 pending; starting Ray",
+        "1 finished, 1 running, 0 failed, 0 pending; about ",
+        "1 finished, 1 running, 0 failed, 0 pending; stopping",
         "^C",
     ):
         assert said in shown
-    assert re.search(r"\n0.1, 0.25, Random \w*…  3 seeds  task 2/6, epoch 4/40\s", shown)
+    assert re.search(r"\n0.1, 0.25, Random \w*…  seed 0  task 2/6, epoch 4/40\s", shown)
     assert "\x1b[2K" in written[written.rindex("pending; ") :]
     assert shown.split()[-4:] == ["interrupted;", "resume", "with:", "..."]

@@ -13,8 +13,7 @@ from clops_sweep.execution.reports import Running
 from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
 
-CONFIGS = (RunConfig(), RunConfig(seed=1))
-JOB = Job(CONFIGS, ("a" * 24, "b" * 24), names=("CLOPS", "CLOPS"))
+JOB = Job("a" * 24, RunConfig(seed=1), name="CLOPS")
 
 
 def told(under_way: RunsUnderWay, store: RunStore) -> tuple[UnderWay, ...]:
@@ -24,13 +23,13 @@ def told(under_way: RunsUnderWay, store: RunStore) -> tuple[UnderWay, ...]:
     return runs_under_way(store)
 
 
-def test_a_lockstep_is_told_with_its_place_and_its_end(tmp_path: Path) -> None:
+def test_a_run_is_told_with_its_place_and_its_end(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     under_way = RunsUnderWay(store, ())
     under_way.started(JOB)
-    assert told(under_way, store) == (UnderWay(JOB.run_ids, "CLOPS, 2 seeds"),)
+    assert told(under_way, store) == (UnderWay(JOB.run_id, "CLOPS, seed 1"),)
     under_way.report(JOB, Running(1, 2, 1, 10), 100.0)
-    assert told(under_way, store) == (UnderWay(JOB.run_ids, "CLOPS, 2 seeds", 1, 2, 1, 10),), "one epoch says nothing"
+    assert told(under_way, store) == (UnderWay(JOB.run_id, "CLOPS, seed 1", 1, 2, 1, 10),), "one epoch says nothing"
     under_way.report(JOB, Running(1, 2, 5, 10), 108.0)
     (it,) = told(under_way, store)
     assert (it.task, it.tasks, it.epoch, it.epochs) == (1, 2, 5, 10)

@@ -177,7 +177,7 @@ def test_what_is_told_is_what_is_stored() -> None:
     lines = ["the network printed this"]
     while not run.finished:
         progress = run.advance()
-        told += after_epoch([RUN], run, progress)
+        told += after_epoch(RUN, run, progress)
         lines.append(epoch_line(run, progress))
     result = run.result()
     curves, r = result.curves, result.r_matrix
@@ -203,7 +203,7 @@ def test_what_is_told_is_what_is_stored() -> None:
             forgotten = [matrix[-1, j] - matrix[j, j] for j in range(k - 1)]
             assert event.metrics["test_bwt"] == pytest.approx(sum(forgotten) / (k - 1))
         assert ("test_bwt" in event.metrics) == (k > 1)
-    (end,) = after_run({str(result.runs["run_id"].item()): config}, result)
+    end = after_run(str(result.runs["run_id"].item()), config, result)
     assert end.metrics["test_bwt"] == result.runs["test_bwt"].item() == told[-1].metrics["test_bwt"]
 
 

@@ -17,7 +17,6 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.execution.reports import Failed, Finished, Report, Resumed, Running
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.store.rows import failure_reason
 from clops_sweep.store.run_store import RunStore
 
@@ -28,7 +27,6 @@ OTHER = RunConfig(epochs_per_task=1, strategy="finetune", batch_size=64, seed=9)
 LONG = RunConfig(epochs_per_task=12, mc_samples=3)  # more than a step, even with compiled kernels
 SECONDS_PER_STEP = 0.05  # and not one: a run that takes several has fewer epochs
 FAILING = BASE.replace(task_order=(1, 0))  # six tasks have no such order
-STACKED = tuple(BASE.replace(seed=seed) for seed in (4, 1, 7))
 
 Tables = dict[str, pd.DataFrame]
 
@@ -69,7 +67,7 @@ class Actor:
         ray: Any,
         frames: FrameSet,
         results: Path,
-        *jobs: Sequence[RunConfig],
+        *configs: RunConfig,
         gpus: float = 0,
         until: Sequence[int | None] = (),
         plugins: Mapping[str, Mapping[str, Any]] | None = None,
@@ -80,13 +78,12 @@ class Actor:
         from clops_sweep.execution.tune import ContinualRunTrainable
 
         self.ray = ray
-        self.ids = [tuple(config.run_id(frames.data_hash) for config in job) for job in jobs]
+        self.ids = [config.run_id(frames.data_hash) for config in configs]
         self.results, self.checkpoints = results, results / ".work" / "checkpoints"
         self.store = RunStore(results)
         self.store.open_for_writing()
-        self.jobs = [
-            Job(tuple(job), ids, last) for job, ids, last in zip_longest(jobs, self.ids, until, fillvalue=None)
-        ]
+        given = zip_longest(self.ids, configs, until, fillvalue=None)
+        self.jobs = [Job(run_id, config, last) for run_id, config, last in given]
         workplace = Workplace(
             frames={BASE.data_key: ray.put(frames)},
             data_hashes={BASE.data_key: frames.data_hash},
@@ -103,19 +100,19 @@ class Actor:
                 """Write nothing: outside of Tune, Ray 2.50 writes to a file that it has closed on a reset."""
 
         trainable = tune.with_parameters(Unlogged, workplace=workplace)
-        self.actor = ray.remote(num_cpus=0.5, num_gpus=gpus)(trainable).remote(config={"job": self.jobs[0]})
+        self.actor = ray.remote(num_cpus=0.5, num_gpus=gpus)(trainable).remote(config={"jobs": (self.jobs[0],)})
         self.call("__ray_call__", _impatience())
 
     def call(self, method: str, *arguments: object) -> Any:
         return self.ray.get(getattr(self.actor, method).remote(*arguments), timeout=250)
 
-    def take_up(self, job: int) -> None:
-        self.call("reset", {"job": self.jobs[job]})
+    def begin(self, job: int) -> None:
+        self.call("reset", {"jobs": (self.jobs[job],)})
 
     def step(self) -> Report:
-        """A step of a job of one lockstep."""
-        ((part, report),) = self.result()["reports"]
-        assert part == 0
+        """A step of a job."""
+        ((place, report),) = self.result()["reports"]
+        assert place == 0
         return report
 
     def train(self) -> Report:
@@ -179,107 +176,79 @@ def _scalar(frame: pd.DataFrame) -> pd.DataFrame:
 def actor(cluster: Any, frames: FrameSet, tmp_path_factory: pytest.TempPathFactory) -> Actor:
     """An actor that has done BASE, as its first job, and goes on living."""
     results = tmp_path_factory.mktemp("results")
-    actor = Actor(cluster, frames, results, [BASE], STACKED, [OTHER], [LONG], [FAILING])
+    actor = Actor(cluster, frames, results, BASE, OTHER, LONG, FAILING)
     assert isinstance(actor.train(), Finished)
     return actor
 
 
-TOO_MANY = """
-import torch
-
-from clops_sweep.learning.strategies.finetune import FineTuning
-
-
-class TooMany(FineTuning):
-    def begin_task(self, task):
-        if len(self.training.seeds) > 2:
-            raise torch.OutOfMemoryError("CUDA out of memory")  # what PyTorch raises on a GPU that is too small
-"""
-
-
 @pytest.fixture(scope="module")
 def other_actor(cluster: Any, frames: FrameSet, actor: Actor) -> Actor:
-    """Another process on the same store, with a plug-in, from which `actor` takes over."""
-    space: dict[str, Any] = {"__name__": "space"}  # no module, so that the class goes to the worker by value
-    exec(TOO_MANY, space)
-    with STRATEGIES.temporarily("too_many", space["TooMany"]):
-        configs = tuple(OTHER.replace(strategy="too_many", seed=seed) for seed in range(5))
-        jobs = [OTHER], [LONG], [LONG.replace(seed=9)], configs
-        plugins = {"strategy": STRATEGIES.added}
-        other = Actor(cluster, frames, actor.results, *jobs, until=(None, None, None, 2), plugins=plugins)
+    """Another process on the same store, from which `actor` takes over."""
+    other = Actor(cluster, frames, actor.results, OTHER, LONG, LONG.replace(seed=9))
     other.train()
     return other
 
 
 def test_a_fresh_actor_gives_the_tables_of_a_run_alone(actor: Actor, alone: Tables) -> None:
-    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
-
-
-def test_runs_in_lockstep_give_the_tables_that_each_gives_alone(actor: Actor, alone: Tables) -> None:
-    actor.forget_results()
-    actor.take_up(1)
-    assert isinstance(actor.train(), Finished)
-    _assert_same(_stored(actor.results, actor.ids[1][1]), alone)
-    assert RunStore(actor.results).read("runs").set_index("seed")["lockstep"].to_dict() == {4: 3, 1: 3, 7: 3}
+    _assert_same(_stored(actor.results, actor.ids[0]), alone)
 
 
 def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
-    actor.take_up(4)
+    actor.begin(3)
     report = actor.train()
     assert isinstance(report, Failed)
-    assert report == Failed(actor.ids[4])
     (row,) = RunStore(actor.results).read("runs").to_dict("records")
-    assert (row["run_id"], row["status"], row["task_order"]) == (actor.ids[4][0], "failed", "[1, 0]")
+    assert (row["run_id"], row["status"], row["task_order"]) == (actor.ids[3], "failed", "[1, 0]")
     assert report.reason == failure_reason(row["error"])
-    where = ("data_hash", "semantics_version", "started_at", "device", "host", "lockstep")
+    where = ("data_hash", "semantics_version", "started_at", "device", "host")
     assert not [name for name in where if pd.isna(row[name])]
     assert "Traceback" in row["error"]
     assert "task_order" in row["error"]
-    actor.take_up(0)
+    actor.begin(0)
     assert isinstance(actor.train(), Finished)
-    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+    _assert_same(_stored(actor.results, actor.ids[0]), alone)
 
 
 def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
     actor.checkpoints.mkdir(parents=True, exist_ok=True)
-    (actor.checkpoints / f"{actor.ids[0][0]}.pt").write_bytes(b"PK\x03\x04 and nothing more")
-    actor.take_up(0)
+    (actor.checkpoints / f"{actor.ids[0]}.pt").write_bytes(b"PK\x03\x04 and nothing more")
+    actor.begin(0)
     assert isinstance(actor.train(), Finished)
-    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+    _assert_same(_stored(actor.results, actor.ids[0]), alone)
 
 
 def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: Actor, long_alone: Tables) -> None:
     actor.forget_results()
     stopped = other_actor
-    stopped.take_up(1)
+    stopped.begin(1)
     progress = stopped.step()
     assert isinstance(progress, Running)
     stopped.call("stop")
     (saved,) = actor.checkpoints.iterdir()
     state = torch.load(saved, weights_only=True)  # tensors, numbers and text alone
-    assert state["run_ids"] == list(stopped.ids[1])
+    assert state["run_id"] == stopped.ids[1]
     task, epoch = state["task"] + 1, state["epoch"]
     assert (task, epoch) == (progress.task, progress.epoch)
     assert RunStore(actor.results).statuses() == {}
 
-    actor.take_up(3)
+    actor.begin(2)
     assert actor.step() == Resumed(task, progress.tasks, epoch + 1, LONG.epochs_per_task)
     assert isinstance(actor.train(), Finished)
     assert list(actor.checkpoints.iterdir()) == []
-    _assert_same(_stored(actor.results, actor.ids[3][0]), long_alone)
+    _assert_same(_stored(actor.results, actor.ids[2]), long_alone)
 
 
 def test_the_checkpoint_of_another_run_is_not_used(actor: Actor, other_actor: Actor, alone: Tables) -> None:
     """Copied over a run's own, it once gave that run the numbers of the other."""
     actor.forget_results()
-    other_actor.take_up(2)
+    other_actor.begin(2)
     assert isinstance(other_actor.step(), Running)
     other_actor.call("stop")
     (saved,) = actor.checkpoints.iterdir()
-    saved.rename(saved.with_name(f"{actor.ids[0][0]}.pt"))
-    actor.take_up(0)
+    saved.rename(saved.with_name(f"{actor.ids[0]}.pt"))
+    actor.begin(0)
     assert isinstance(actor.train(), Finished)
     assert list(actor.checkpoints.iterdir()) == []
-    _assert_same(_stored(actor.results, actor.ids[0][0]), alone)
+    _assert_same(_stored(actor.results, actor.ids[0]), alone)

@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from clops_sweep import ContinualRun, FloatOption, Memory, Reservoir, Strategy, native, strategy
+from clops_sweep import ContinualRun, Memory, Reservoir, Strategy, native, strategy
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.learning import streams
@@ -275,10 +275,10 @@ def test_random_numbers_are_those_of_the_run_s_streams(own: Any) -> None:
     run = own(loss, end=lambda self, task: ended.append((self.rng.random(), random.random())), batch_size=64)
     run.run()
     (seed,) = run._training.seeds
-    epochs = [(task, epoch) for task in range(3) for epoch in range(run.configs[0].epochs_per_task)]
+    epochs = [(task, epoch) for task in range(3) for epoch in range(run.config.epochs_per_task)]
     assert [each for each, _ in drawn] == [streams.generator(seed, "loss", task, 2, it).random() for task, it in epochs]
     assert [each for each, _ in ended] == [streams.generator(seed, "loss", task, 1).random() for task in range(3)]
-    last = [(task, run.configs[0].epochs_per_task - 1) for task in range(3)]
+    last = [(task, run.config.epochs_per_task - 1) for task in range(3)]
     for name, found, places in (("global generators", drawn, epochs), ("hooks", ended, last)):
         keys = [streams.key(seed, name, *it).tolist() for it in places]
         assert [each for _, each in found] == [random.Random(seed_of((one, two), 0)).random() for one, two in keys]
@@ -359,12 +359,6 @@ def test_state_that_cannot_be_kept_is_refused_after_the_first_step(name: str, ow
     assert len(steps) == 1
 
 
-def test_a_loss_is_computed_one_run_at_a_time(own: Any) -> None:
-    own()
-    configs = [tiny_config("class_il", strategy="own", seed=seed) for seed in range(2)]
-    with pytest.raises(UsageError, match="strategy 'own' is defined by a loss, and computes one run at a time"):
-        ContinualRun(configs, tiny_frames("class_il"))
-    with pytest.raises(UsageError, match="leave out lockstep"):
-        strategy("with_lockstep", options={"my_rate": FloatOption(1.0, gt=0)}, lockstep=["my_rate"])(Plain)
+def test_a_strategy_without_a_loss_is_refused() -> None:
     with pytest.raises(UsageError, match=r"with a method loss\(batch\)"):
         strategy("without_a_loss")(type("Nothing", (Strategy,), {}))

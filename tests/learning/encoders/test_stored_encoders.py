@@ -27,8 +27,8 @@ def kept(place: Place, of: RunConfig, frames: FrameSet | None = None) -> tuple[s
     frames = place.frames(of) if frames is None else frames
     result = ContinualRun(of, frames, keep_predictions=True, keep_models="last").run()
     run_id = of.run_id(frames.data_hash)
-    place.store.models.write(run_id, result.models[run_id], "last")
-    return run_id, result.models[run_id][max(result.models[run_id])], result
+    place.store.models.write(run_id, result.models, "last")
+    return run_id, result.models[max(result.models)], result
 
 
 def pretrained(place: Place, **changes: Any) -> tuple[str, bytes, RunResult]:

@@ -18,7 +18,7 @@ CPU = torch.device("cpu")
 
 
 def auc_of(auc: TaskAucs, scores: np.ndarray[Any, Any]) -> float:
-    return float(auc(torch.from_numpy(scores)[None])[0, 0])
+    return float(auc(torch.from_numpy(scores))[0])
 
 
 def pairwise_auc(scores: list[float], positives: list[bool]) -> float:
@@ -81,31 +81,21 @@ def test_no_class_left_is_an_error_that_names_task_and_split(outputs: int) -> No
         TaskAucs([targets], ["class_il, task 4-5, validation"], CPU)
 
 
-def test_runs_are_judged_each_by_itself() -> None:
-    stream = np.random.default_rng(3)
-    targets = (stream.random((40, 2)) < 0.5).astype(np.float32)
-    scores = stream.integers(0, 9, (3, 40, 2)).astype(np.float32)  # with many ties
-    found = TaskAucs([targets], ["here"], CPU)(torch.from_numpy(scores))[:, 0]
-    for run in range(3):
-        assert found[run].item() == pytest.approx(roc_auc_score(targets, scores[run], average="macro"), abs=1e-12)
-
-
 def test_the_auc_over_classes_seen_is_that_of_scikit_learn_on_all_tasks_so_far() -> None:
     stream = np.random.default_rng(5)
     classes = stream.permutation(6)
     own = [sorted(classes[first : first + 2].tolist()) for first in (0, 2, 4)]
     codes = [stream.permutation(np.resize(pair, size)) for pair, size in zip(own, (9, 30, 14), strict=True)]
     targets = [np.eye(6, dtype=np.float32)[it] for it in codes]
-    scores = stream.integers(0, 9, (2, 53, 6)).astype(np.float32)  # with many ties
+    scores = stream.integers(0, 9, (53, 6)).astype(np.float32)  # with many ties
     aucs = SeenAucs(targets, own, "here", CPU)
     for seen in (1, 3, 2):
         found, rows = aucs(torch.from_numpy(scores), seen).numpy(), sum(map(len, codes[:seen]))
         truth, there = np.concatenate(codes[:seen]), sorted(it for pair in own[:seen] for it in pair)
-        assert np.isnan(found[:, seen:]).all()
-        for run in range(2):
-            by_class = {c: roc_auc_score(truth == c, scores[run, :rows, c]) for c in there}
-            expected = [np.mean([by_class[c] for c in pair]) for pair in own[:seen]]
-            assert found[run, :seen] == pytest.approx(expected, abs=1e-12)
+        assert np.isnan(found[seen:]).all()
+        by_class = {c: roc_auc_score(truth == c, scores[:rows, c]) for c in there}
+        expected = [np.mean([by_class[c] for c in pair]) for pair in own[:seen]]
+        assert found[:seen] == pytest.approx(expected, abs=1e-12)
 
 
 def test_over_all_classes_seen_tasks_of_as_many_classes_have_the_macro_average() -> None:
@@ -113,18 +103,18 @@ def test_over_all_classes_seen_tasks_of_as_many_classes_have_the_macro_average()
     codes = [stream.permutation(np.resize(pair, 20)) for pair in ([0, 1], [2, 3], [4, 5])]
     probabilities = stream.dirichlet(np.ones(6), 60)
     aucs = SeenAucs([np.eye(6, dtype=np.float32)[it] for it in codes], [(0, 1), (2, 3), (4, 5)], "here", CPU)
-    found = aucs(torch.from_numpy(probabilities)[None], 3)
+    found = aucs(torch.from_numpy(probabilities), 3)
     expected = roc_auc_score(np.concatenate(codes), probabilities, multi_class="ovr", average="macro")
     assert found.mean().item() == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_class_that_does_not_occur_is_left_out_of_the_auc_over_classes_seen() -> None:
     codes = [np.array([0, 1, 0]), np.array([2, 2, 4, 4])]
-    scores = np.random.default_rng(7).random((1, 7, 5))
+    scores = np.random.default_rng(7).random((7, 5))
     found = SeenAucs([np.eye(5)[it] for it in codes], [(0, 1), (2, 3, 4)], "here", CPU)(torch.from_numpy(scores), 2)
     truth = np.concatenate(codes)
-    expected = np.mean([roc_auc_score(truth == c, scores[0, :, c]) for c in (2, 4)])
-    assert found[0, 1].item() == pytest.approx(expected, abs=1e-12)
+    expected = np.mean([roc_auc_score(truth == c, scores[:, c]) for c in (2, 4)])
+    assert found[1].item() == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -134,12 +124,11 @@ def test_tasks_of_different_sizes_are_judged_each_by_itself(outputs: int) -> Non
     targets = [(stream.random((size, outputs)) < 0.5).astype(np.float32) for size in sizes]
     targets[0][:2, 0] = 0, 1
     targets[1][:, 1:] = 1
-    scores = stream.integers(0, 9, (2, sum(sizes), outputs)).astype(np.float32)
+    scores = stream.integers(0, 9, (sum(sizes), outputs)).astype(np.float32)
     aucs = TaskAucs(targets, [f"task {task}" for task in range(3)], CPU)
     found = aucs(torch.from_numpy(scores))
-    for run in range(2):
-        for task, part in enumerate(np.split(scores[run], np.cumsum(sizes)[:-1])):
-            kept = [c for c in range(outputs) if len(set(targets[task][:, c])) == 2]
-            expected = np.mean([roc_auc_score(targets[task][:, c], part[:, c]) for c in kept])
-            assert found[run, task].item() == pytest.approx(expected, abs=1e-12)
-            assert aucs.left_out[task] == outputs - len(kept)
+    for task, part in enumerate(np.split(scores, np.cumsum(sizes)[:-1])):
+        kept = [c for c in range(outputs) if len(set(targets[task][:, c])) == 2]
+        expected = np.mean([roc_auc_score(targets[task][:, c], part[:, c]) for c in kept])
+        assert found[task].item() == pytest.approx(expected, abs=1e-12)
+        assert aucs.left_out[task] == outputs - len(kept)

@@ -43,15 +43,15 @@ def test_per_class_is_one_sigmoid_for_each_class_and_predicts_the_largest() -> N
     rows = torch.from_numpy(np.concatenate([part.rows for part in tests]))[None]
     targets = np.concatenate([part.targets for part in tests])
     logits = run._training.learner.logits(rows)[0].double()
-    np.testing.assert_allclose(np.split(run._predictions[-1][0], 2, axis=1)[0], logits.sigmoid().numpy(), atol=1e-6)
+    np.testing.assert_allclose(np.split(run._predictions[-1], 2, axis=1)[0], logits.sigmoid().numpy(), atol=1e-6)
     last = run._r["test"][-1]
     sizes = np.cumsum([len(part.rows) for part in tests])[:-1]
     for task, (z, y) in enumerate(zip(np.split(logits.numpy(), sizes), np.split(targets, sizes), strict=True)):
-        assert last.accuracy[0, task] == pytest.approx((z.argmax(1) == y.argmax(1)).mean())
+        assert last.accuracy[task] == pytest.approx((z.argmax(1) == y.argmax(1)).mean())
         loss = binary_cross_entropy_with_logits(torch.from_numpy(z), torch.from_numpy(y).double())
-        assert last.loss[0, task] == pytest.approx(float(loss), rel=1e-5)
+        assert last.loss[task] == pytest.approx(float(loss), rel=1e-5)
         own = run.scenario.tasks[task].outputs
-        assert last.auc[0, task] == pytest.approx(np.mean([roc_auc_score(y[:, c], z[:, c]) for c in own]))
+        assert last.auc[task] == pytest.approx(np.mean([roc_auc_score(y[:, c], z[:, c]) for c in own]))
     assert result.runs["test_accuracy"].item() > 0
 
 

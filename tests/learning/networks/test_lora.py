@@ -65,7 +65,7 @@ def test_a_run_trains_adapters_and_head_alone() -> None:
     result = ContinualRun(config, frames, keep_models="last", keep_predictions=True).run()
     of_adapters = 2 * (25 + 8) + 2 * (20 + 8) + 2 * (16 + 6)
     assert result.runs["parameters"].item() == of_adapters + 6 + 1
-    content = result.models[config.run_id(frames.data_hash)][3]
+    content = result.models[3]
     model, before = model_from(content), pretrained()
     after = model.network[0].module
     for place in (0, 4, 7):

@@ -24,7 +24,6 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.testing import tiny_config, tiny_frames
-from clops_sweep.testing.watch import result_difference
 from tests.learning.layer_masks import layer_masks
 
 Vectors = list[torch.Tensor]
@@ -200,26 +199,3 @@ def test_a_whole_run_is_that_of_the_second_program(
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     plain = run(kind, strategy="finetune", learning_rate=5e-3).curves["loss"].to_numpy().reshape(-1, 3)
     assert np.abs(found - plain)[2:].max() > 3e-3
-
-
-@pytest.mark.parametrize(
-    ("strategy", "values"),
-    [
-        ("ewc", {"ewc_strength": (1.0, 1000.0), "ewc_decay": (0.1, 1.0)}),
-        ("si", {"si_strength": (0.1, 100.0), "si_damping": (1e-3, 1.0)}),
-        ("mas", {"mas_strength": (0.1, 10.0)}),
-        ("lwf", {"lwf_strength": (0.5, 5.0), "lwf_temperature": (1.0, 3.0)}),
-    ],
-)
-def test_options_differ_in_a_lockstep(strategy: str, values: dict[str, tuple[float, float]]) -> None:
-    online = {"ewc_online": True} if strategy == "ewc" else {}
-    configs = [
-        tiny_config("class_il", strategy=strategy, **online, **{name: pair[i] for name, pair in values.items()})
-        for i in range(2)
-    ]
-    frames = tiny_frames("class_il")
-    together = ContinualRun(configs, frames).run()
-    for config in configs:
-        alone = ContinualRun(config, frames).run()
-        part = together.of(config.run_id(frames.data_hash))
-        assert result_difference(alone, part, ignore=("lockstep",)) is None

@@ -1,4 +1,4 @@
-"""Execution of a lockstep: one or several continual-learning runs, from config to store."""
+"""Execution of one continual-learning run, from config to store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from math import isnan
@@ -33,7 +33,6 @@ from clops_sweep.execution.reports import (
     Running,
     Unrecorded,
     bounded,
-    ends,
 )
 from clops_sweep.execution.run_log import epoch_line, print_for
 from clops_sweep.execution.worker.epoch_watch import epoch_limit
@@ -57,15 +56,10 @@ _SECONDS_WORTH_A_CHECKPOINT = 2.0
 """Least seconds of training between checkpoints after tasks: repeating less is faster than waiting for the disk."""
 
 
-class LockstepRunner:
-    """Trains a lockstep in steps of about a second, and returns the rows of its runs.
+class RunRunner:
+    """Trains a run in steps of about a second, and returns its rows.
 
-    A step ends between two epochs and returns reports for the display. Locksteps are independent: numbers depend on
-    nothing computed before.
-
-    A failing run does not affect the others of its lockstep: if the diverged runs are known, the others restart without
-    them; otherwise the lockstep is halved until the failing run is alone. This also finds the number of runs that a
-    GPU's memory holds.
+    A step ends between two epochs and returns a report for the display. Numbers depend on nothing computed before.
 
     Args:
         workplace: settings of all workers.
@@ -86,28 +80,20 @@ class LockstepRunner:
         self._frames: dict[DataKey, FrameSet] = {}
         self._bank_of = LastBank()
 
-    def take_up(self, part: Job) -> None:
-        """Start a lockstep of the worker's job, abandoning a running one."""
-        self._runs_failed: tuple[str, ...] = ()
-        self._reason = ""
-        self._runs_finished: tuple[str, ...] = ()
-        self._so_far: dict[str, Mapping[str, float]] = {}
-        self._part = part
-        self._taken_up: float | None = time.monotonic()
-        self._begin_job(part)
-
-    def _begin_job(self, job: Job, *later: Job) -> None:
-        """Start a lockstep; parts that it was split into follow later."""
-        self._job, self._later = job, later
-        print_for(job.run_ids)
+    def begin(self, job: Job) -> None:
+        """Start a job, abandoning a running one."""
+        self._job = job
+        print_for(job.run_id)
         self._run: ContinualRun | None = None
         self._retries_left = self._workplace.max_retries
         self._began_at, self._started = datetime.now(UTC), time.monotonic()
+        self._whole = True
+        """Whether the run has been computed since `_started` without a resume or a retry."""
         self._print_at = self._started + 1.0
-        self._checkpoint = CheckpointFile(self._store, job.run_ids)
+        self._checkpoint = CheckpointFile(self._store, job.run_id)
 
     def step(self, is_due: Callable[[], bool]) -> Report:
-        """Advance the lockstep by some epochs.
+        """Advance the run by some epochs.
 
         A run whose checkpoint or model could not be written (a full disk) has not failed, but stays pending.
 
@@ -115,98 +101,59 @@ class LockstepRunner:
             is_due: returns whether to end the step; called after each epoch.
 
         Returns:
-            A report; at the end of a lockstep its rows have been recorded.
+            A report; at the end of a run its rows have been recorded.
         """
         try:
             try:
-                report = self._advance(is_due)
+                return self._advance(is_due)
             except StoreError:
                 raise
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt) or hasattr(error, "ray_terminate_msg"):
                     raise  # this worker should end
-                report = self._after(error)
+                return self._after(error)
         except StoreError as error:
             self._run = None
             return Unrecorded(str(error))
-        return self._ended(report) if ends(report) else report
-
-    def _ended(self, report: Report) -> Report:
-        """Handle the end of a lockstep: continue with the next part, or report on the whole."""
-        match report:
-            case Unrecorded():
-                return report
-            case Paused():
-                self._so_far |= report.so_far
-            case Finished():
-                self._runs_finished += self._job.run_ids
-        if self._later:
-            self._begin_job(*self._later)
-            return Retrying()
-        if self._runs_failed:
-            return Failed(self._runs_failed, self._reason)
-        if self._so_far:
-            return Paused(self._so_far, self._runs_finished)
-        return report
 
     def _after(self, error: BaseException) -> Report:
-        """Retry from the last checkpoint, restart without the failing runs, or end the job."""
-        job, runs = self._job, len(self._job.run_ids)
+        """Retry from the last checkpoint, or end the job."""
         self._process.restore()
-        self._run = self._taken_up = None
-        if isinstance(error, Diverged) and len(error.runs) < runs:
-            self._record_failure(job.part(error.runs))
-            if job.until is None:
-                return self._fall_apart(job.part(run for run in range(runs) if run not in error.runs))
-            return Failed(self._runs_failed, self._reason)
-        own_fault = isinstance(error, UsageError | Diverged)
-        certain = own_fault or (isinstance(error, torch.OutOfMemoryError) and runs > 1)
-        if self._retries_left and not certain:
+        self._run, self._whole = None, False
+        if self._retries_left and not isinstance(error, UsageError | Diverged):
             self._retries_left -= 1
             return Retrying()
-        if runs > 1 and not own_fault:
-            half = (runs + 1) // 2
-            return self._fall_apart(job.part(range(half)), job.part(range(half, runs)))
-        self._record_failure(job)
-        return Failed(job.run_ids, self._reason)
+        return self._failed()
 
-    def _fall_apart(self, *jobs: Job) -> Report:
-        """Replace the running lockstep by parts, which restart."""
-        with storing(self._store):
-            self._checkpoint.delete()
-        self._begin_job(*jobs, *self._later)
-        return Retrying()
-
-    def _record_failure(self, job: Job) -> None:
-        """Record runs that failed with the current exception."""
+    def _failed(self) -> Failed:
+        """Record that the run has failed with the current exception."""
         facts = {**self._facts(), "started_at": self._began_at}
-        error = _printed_error()
-        self._reason = failure_reason(error)
-        for run_id, tables in rows_of_failure(job.runs, error, self._workplace.data_hash, facts).items():
-            self._record((run_id, tables, None))
+        error, job = _printed_error(), self._job
+        tables = rows_of_failure(job.run_id, job.config, error, self._workplace.data_hash, facts)
+        self._record((job.run_id, tables, None))
         if self._tell is not None:
-            self._tell(after_failure(job.runs, error))
-        self._runs_failed += job.run_ids
+            self._tell([after_failure(job.run_id, job.config, error)])
+        return Failed(failure_reason(error))
 
     def _advance(self, is_due: Callable[[], bool]) -> Report:
-        """Train some epochs, or finish the lockstep."""
+        """Train some epochs, or finish the run."""
         if self._run is None:
             self._check_shared()
             self._process.restore()  # earlier code may have changed global settings of PyTorch and the process
             self._run, resumed = self._begin()
             if resumed:
-                self._taken_up = None
+                self._whole = False
                 return Resumed(**vars(self._run.comes_to))
         run = self._run
         until = self._job.until
         while not run.finished:
             if until is not None and run.tasks_trained >= until:
                 self._run = None
-                return Paused(dict(zip(self._job.run_ids, run.so_far(until), strict=True)))
+                return Paused(run.so_far(until))
             with self._limit():
                 progress = run.advance()
             if self._tell is not None:
-                self._tell(after_epoch(self._job.run_ids, run, progress))
+                self._tell(after_epoch(self._job.run_id, run, progress))
             if (now := time.monotonic()) >= self._print_at:
                 self._print_at = now + max(1.0, (now - self._started) / 100)
                 print(epoch_line(run, progress))  # 460 lines in an hour
@@ -218,8 +165,7 @@ class LockstepRunner:
             result = run.result()
         self._process.restore()  # recording must not depend on global settings that the run's code has left
         self._run = None
-        seconds = None if self._taken_up is None else time.monotonic() - self._taken_up
-        return self._finish(self._job, result, seconds)
+        return self._finish(result, time.monotonic() - self._started if self._whole else None)
 
     def _check_shared(self) -> None:
         """Raise a StoreError on a node that joined the cluster later and does not see the folder of results."""
@@ -238,7 +184,7 @@ class LockstepRunner:
 
     def _limit(self) -> AbstractContextManager[None]:
         """Apply the time limit to code in which a plug-in may hang."""
-        return epoch_limit(self._workplace.epoch_timeout, self._store.log_folder / "logs", self._job.run_ids[0])
+        return epoch_limit(self._workplace.epoch_timeout, self._store.log_folder / "logs", self._job.run_id)
 
     def _save(self) -> None:
         assert self._run is not None
@@ -251,7 +197,7 @@ class LockstepRunner:
         device = self._device()
         if device.type == "cuda":
             torch.cuda.empty_cache()  # frees memory of earlier runs for other workers on this GPU
-        key = self._job.configs[0].data_key
+        key = self._job.config.data_key
         if key not in self._frames:
             self._frames[key] = _frames(self._workplace.frames[key])
         self._saved_at = time.monotonic()
@@ -280,10 +226,10 @@ class LockstepRunner:
         return torch.device("cuda")
 
     def _new_run(self, device: torch.device) -> ContinualRun:
-        configs, store = self._job.configs, self._store
+        config, store = self._job.config, self._store
         return ContinualRun(
-            configs,
-            self._frames[configs[0].data_key],
+            config,
+            self._frames[config.data_key],
             device,
             keep_predictions=store.keep_predictions,
             keep_models=store.keep_models,
@@ -294,22 +240,21 @@ class LockstepRunner:
         """Return host and device of the job, as columns of the `runs` table."""
         return {**self._workplace.software, **machine.host("cuda" if self._workplace.on_gpu else "cpu")}
 
-    def _finish(self, job: Job, result: RunResult, seconds: float | None) -> Report:
-        """Record the rows of a lockstep and its models, and return its report."""
+    def _finish(self, result: RunResult, seconds: float | None) -> Report:
+        """Record the rows of the run and its models, and return its report."""
+        job = self._job
         with storing(self._store):
-            for run_id, models in result.models.items():
-                if models and self._store.keep_models:
-                    self._store.models.write(run_id, models, self._store.keep_models)
+            if result.models and self._store.keep_models:
+                self._store.models.write(job.run_id, result.models, self._store.keep_models)
         path = self._checkpoint.path if self._checkpoint.may_exist else None
-        for run_id, tables in rows_of_result(job.runs, result, self._workplace.data_hash, self._facts()).items():
-            self._record((run_id, tables, path))
+        tables = rows_of_result(job.run_id, job.config, result, self._workplace.data_hash, self._facts())
+        self._record((job.run_id, tables, path))
         if self._tell is not None:
-            self._tell(after_run(job.runs, result))
-        rows = [result.columns[run_id]["runs"] for run_id in job.run_ids]
-        first, *others = headline(job.configs[0].scenario)[:2]
-        of_test = "test_" * all(isnan(row[first][0]) for row in rows)  # the data have no validation set
-        values = {f"{of_test}{it}": tuple(float(row[f"{of_test}{it}"][0]) for row in rows) for it in (first, *others)}
-        return Finished(values, seconds)
+            self._tell([after_run(job.run_id, job.config, result)])
+        row = result.columns["runs"]
+        names = headline(job.config.scenario)[:2]
+        of_test = "test_" if isnan(row[names[0]][0]) else ""  # the data have no validation set
+        return Finished({f"{of_test}{name}": float(row[f"{of_test}{name}"][0]) for name in names}, seconds)
 
     def stop(self) -> None:
         """Write a checkpoint, from which the next launch continues."""
