@@ -61,7 +61,7 @@ def data_key_of_row(row: Mapping[str, Any]) -> DataKey:
     """
     values: dict[str, Any] = {}
     for name in OF_DATA:
-        value = BEFORE.get(name) if is_missing(row[name]) else row[name]
+        value: Any = BEFORE.get(name) if is_missing(row[name]) else row[name]
         values[name] = RENAMED_VALUES.get(name, {}).get(value, value)
     scenario = row["scenario"]
     if scenario in SCENARIOS and "split_within" not in SCENARIOS.declaration(scenario).fields:
