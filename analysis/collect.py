@@ -504,3 +504,14 @@ def whole_hashes(runs: pd.DataFrame, data_hashes: Collection[str]) -> set[str]:
 
 def _is_scale(labels: tuple[Any, ...]) -> bool:
     return len(labels) > 1 and all(isinstance(x, int | float) and not isinstance(x, bool) for x in labels)
+
+
+def computed_on(experiments: Iterable[Experiment], metrics: Iterable[str] = ()) -> str:
+    """Return whose scores metrics are: "the validation set", or the test set where the data have no validation set."""
+    on_test = [experiment.on_test for experiment in experiments]
+    some = "; without a validation set, the test set" * any(on_test)
+    where = f"the validation set{some}"
+    if on_test and all(on_test):
+        where = "the test set, as the data have no validation set"
+    of_test = ", unless their name says test" * any(metric_named(name).split == "test" for name in metrics)
+    return f"{where}{of_test}"

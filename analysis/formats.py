@@ -36,7 +36,8 @@ class TextTable:
     """A titled table: cells to show, and `data` in full precision for its CSV file.
 
     A line is drawn after each row in `rules`; `notes` are printed below the table. `data` may have rows and columns
-    that are not shown.
+    that are not shown. `of_metric` says what the column with a metric's name holds, such as "difference", where other
+    columns of the metric follow.
     """
 
     name: str
@@ -47,6 +48,7 @@ class TextTable:
     rules: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     data: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False, repr=False)
+    of_metric: str = "mean"
 
 
 def in_a_line(text: str) -> str:
@@ -125,13 +127,20 @@ def result_text(
 
 
 def published_text(table: ResultTable, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
-    """Return the configurations that the paper reports: our value, the published one and the difference, by metric."""
+    """Return the configurations that the paper reports, by metric.
+
+    The columns are our value on validation people, that on test people, the published one, and the difference of the
+    first and the published one.
+    """
     metrics = [metric for metric in PAPER if any(metric in row.published for row in table.rows)]
     header = [*_label_header(table), "runs"]
     for metric in metrics:
-        header += [metric_named(metric).plain, "published", "difference"]
-    body = tuple(_published_row(row, metrics) for row in table.rows)
-    return TextTable(name, title, tuple(header), body, len(table.label_names), (), tuple(notes), _results(table))
+        tested = ["test"] if f"test_{metric}" in table.tested else []
+        header += [metric_named(metric).plain, *tested, "published", "difference"]
+    body = tuple(_published_row(row, metrics, table.tested) for row in table.rows)
+    of_metric = "validation" if table.tested else "ours"
+    labels, data = len(table.label_names), _results(table)
+    return TextTable(name, title, tuple(header), body, labels, (), tuple(notes), data, of_metric)
 
 
 def _results(table: ResultTable) -> pd.DataFrame:
@@ -149,6 +158,9 @@ def _results(table: ResultTable) -> pd.DataFrame:
             published = (theirs.mean, theirs.sd) if theirs else (None, None)
             found = (ours.mean, ours.sd, ours.n, *published, row.difference(metric), metric in row.best_in)
             values |= {f"{metric}_{part}": value for part, value in zip(parts, found, strict=True)}
+        for metric in table.tested:
+            tested = row.estimates[metric]
+            values |= {f"{metric}_mean": tested.mean, f"{metric}_sd": tested.sd, f"{metric}_n": tested.n}
         unlike = "; ".join(f"{departure.field}={departure.ours}" for departure in row.departures)
         rows.append(values | {"departures": unlike, "run_ids": " ".join(row.run_ids)})
     return pd.DataFrame(rows, dtype=object)
@@ -189,14 +201,14 @@ def _label_cells(row: Row) -> list[TextCell]:
     return [*(TextCell(label, _sort_key(label)) for label in row.labels), TextCell(runs_text(row), float(row.finished))]
 
 
-def _published_row(row: Row, metrics: Sequence[str]) -> tuple[TextCell, ...]:
+def _published_row(row: Row, metrics: Sequence[str], tested: Sequence[str]) -> tuple[TextCell, ...]:
     cells = _label_cells(row)
     for metric in metrics:
         theirs = row.published.get(metric)
         difference = row.difference(metric)
         sign = "+" if difference >= 0.0005 else ""
         cells += [
-            _metric_cell(row, metric),
+            *(_metric_cell(row, name) for name in (metric, f"test_{metric}") if name == metric or name in tested),
             TextCell(plus_minus(theirs.mean, theirs.sd), theirs.mean) if theirs else TextCell(DASH),
             TextCell(sign + number(difference), difference),
         ]

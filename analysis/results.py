@@ -67,6 +67,7 @@ class Row:
 class ResultTable:
     """All configurations of an experiment, then the references.
 
+    `metrics` are shown; `tested` are the same ones of test people, where `metrics` are of validation people.
     `Row.best_in` names the metrics in which a row is clearly best: the intervals of its paired differences to all other
     rows exclude zero.
     """
@@ -75,6 +76,7 @@ class ResultTable:
     label_names: tuple[str, ...]
     rows: tuple[Row, ...]
     metrics: tuple[str, ...]
+    tested: tuple[str, ...] = ()
 
     @property
     def published(self) -> ResultTable:
@@ -88,7 +90,8 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
     sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
     names = [_labels(experiment, cell, label_names) for cell in experiment.cells]
     names += [(reference.name, *("",) * (len(label_names) - 1)) for reference in references]
-    drafts = _rows(sources, names, len(experiment.cells), experiment.headline)
+    tested = _tested(experiment)
+    drafts = _rows(sources, names, len(experiment.cells), (*experiment.headline, *tested))
     best: dict[int, set[str]] = {}
     for metric in experiment.headline:
         values, replicates, known = aligned(sources, metric)
@@ -96,7 +99,15 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
         for winner in clear_winners(sign * values, replicates, known, metric):
             best.setdefault(winner, set()).add(metric)
     rows = (replace(row, best_in=frozenset(best.get(i, ()))) for i, row in enumerate(drafts))
-    return ResultTable(experiment.name, label_names, tuple(rows), experiment.headline)
+    return ResultTable(experiment.name, label_names, tuple(rows), experiment.headline, tested)
+
+
+def _tested(experiment: Experiment) -> tuple[str, ...]:
+    """Return the columns with the headline metrics of test people, where the metrics are of validation people."""
+    if experiment.on_test:
+        return ()
+    columns = (f"test_{metric}" for metric in experiment.headline if metric_named(metric).split == "validation")
+    return tuple(column for column in columns if column in experiment.runs and experiment.runs[column].notna().any())
 
 
 def mean_of(experiment: Experiment, cell: int, metric: str) -> PairedDifference:

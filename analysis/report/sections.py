@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.store.run_store import RunStore
 
-from ..collect import Experiment, label_text
+from ..collect import Experiment, computed_on, label_text
 from ..drawing.pictures import Picture, Sketch, sketch
 from ..failures import failure_notices
 from ..figures.asked import Asked
@@ -98,15 +99,23 @@ def build_section(
     grid = _grid_axes(experiment, axes)
     notices = list(_notices(experiment))
     metrics = shown_metrics([experiment, *(reference.experiment for reference in references)])
-    pictures = [files.add_picture(item) for item in _heatmaps(experiment, references, metrics, grid, prefix)]
+    whose = f" Metrics of {computed_on([experiment], metrics)}."
+
+    def add(item: Sketch) -> Picture:
+        known = re.search(r"\b(validation|test) (set|people|split)\b", item.caption)
+        return files.add_picture(item if known else replace(item, caption=item.caption + whose))
+
+    pictures = [add(item) for item in _heatmaps(experiment, references, metrics, grid, prefix)]
     if compared is None:
         compared = comparisons(experiment, references)
     differences = _difference_pictures(experiment, grid, compared, prefix) if grid is not None else ()
-    pictures += [files.add_picture(item) for item in differences]
+    pictures += [add(item) for item in differences]
     asked = Asked(experiment, store, prefix, titles, grid, references, frames)
-    pictures += [files.add_picture(item) for item in task_figures(asked)]
-    more = [item for make in (beta_figures, sweep_figures) for item in make(asked)]
-    more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
+    pictures += [add(item) for item in task_figures(asked)]
+    of_training, of_sweep = list(beta_figures(asked)), list(sweep_figures(asked))
+    more = [*of_training, *of_sweep]
+    more_pictures = [files.add_picture(item) for item in of_training if isinstance(item, Sketch)]
+    more_pictures += [add(item) for item in of_sweep if isinstance(item, Sketch)]
     tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
     title = f"Intervals over test patients, {experiment.name}"
     if over_patients := patients_text(experiment, store, f"{prefix}-patients", title):
@@ -227,6 +236,7 @@ def _result_tables(
         f"Mean ± standard deviation (n - 1) over {_replicate_words(experiment)}."
         if len(experiment.replicates) > 1
         else "Values of single runs.",
+        f"Metrics of {computed_on([experiment], metrics)}.",
         "Bold: the best row, if the 95 % interval of its paired difference to every other row excludes zero.",
         *(sentence for sentence in [same_words(metrics).strip()] if sentence),
     )
@@ -246,6 +256,8 @@ def _result_tables(
 
 
 def _published_notes(published: ResultTable) -> Iterator[str]:
+    if published.tested:
+        yield "Metrics of the validation set; test: of the test set."
     yield "Published: the paper's mean ± standard deviation over five seeds. Difference: ours minus published."
     rows_of: dict[Departure, list[str]] = {}
     for row in published.rows:

@@ -40,8 +40,9 @@ def strategies_section(
         most = max((d.n for row in record.differences.rows for d in row.differences.values()), default=0)
         caption = (
             f"{where}: mean differences between strategies over common patient splits and seeds "
-            f"({plural(most, 'pair')} at most). Filled: the interval excludes 0. Each strategy is "
-            f"represented by the configuration closest to the paper's, not by its best ({which})."
+            f"({plural(most, 'pair')} at most), of {record.differences.computed_on}. Filled: the interval excludes 0. "
+            "Each strategy is represented by the configuration closest to the paper's, not by its best "
+            f"({which})."
         )
         name = f"{anchor}-{number + 1}-{file_name(f'{record.dataset}-{record.scenario}')}"
         pictures.append(

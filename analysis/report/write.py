@@ -20,7 +20,7 @@ from clops_sweep.store.tables import SCHEMAS
 
 from ..as_stored import stored_experiments
 from ..claims.verdicts import verdicts
-from ..collect import Experiment, headline_of
+from ..collect import Experiment, computed_on, headline_of
 from ..drawing.journal import check_journal
 from ..drawing.style import write_whole
 from ..figures.frames import Frames
@@ -271,12 +271,8 @@ def _lead(experiments: Sequence[Experiment]) -> str:
 
 def _metrics(experiments: Sequence[Experiment]) -> Iterator[tuple[str, str]]:
     """Return the split that metrics are computed on, and the formula of each."""
-    on_test = [experiment.on_test for experiment in experiments]
-    some = "; without a validation set, on the test set" * any(on_test)
-    where = "test set, as the data have no validation set" if all(on_test) else f"validation set{some}"
-    shown = [metric_named(name) for name in headline_of(experiments)]
-    of_test = ", unless their name says test" * any(metric.split == "test" for metric in shown)
-    yield "Metrics", f"Computed on the {where}{of_test}."
-    for metric in shown:
+    names = headline_of(experiments)
+    yield "Metrics", f"Computed on {computed_on(experiments, names)}."
+    for metric in map(metric_named, names):
         better = "" if metric.better is None else f"; better when {metric.better}"
         yield "Metrics", f"{metric.plain}: {metric.formula}{better}."

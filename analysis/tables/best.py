@@ -10,7 +10,7 @@ import pandas as pd
 
 from clops_sweep.experiment.fields import training_of
 
-from ..collect import Experiment
+from ..collect import Experiment, computed_on
 from ..formats import (
     DASH,
     TextCell,
@@ -208,7 +208,9 @@ def _cells(it: Best, metric: str) -> list[TextCell]:
 
 
 def _notes(found: Sequence[Best]) -> Iterator[str]:
-    yield "Mean [95 % interval, from three units on]."
+    metrics = [metric for it in found for metric in it.means]
+    whose = computed_on([it.experiment for it in found], metrics)
+    yield f"Mean [95 % interval, from three units on]. Metrics of {whose}."
     if _tested(found):
         rows = [it.above for it in found if it.above]
         yield f"Minus fine-tuning: mean of paired differences [interval of the t-test{levels_in_words(rows)}]."

@@ -12,7 +12,7 @@ import pandas as pd
 
 from clops_sweep.experiment.metrics import limits_of_difference
 
-from ..collect import Experiment, headline_of
+from ..collect import Experiment, computed_on, headline_of
 from ..formats import TextCell, TextTable, count_cell, label_cell, p_cell, with_interval
 from ..metrics import metric_named
 from ..results import Reference, aligned
@@ -63,10 +63,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Comparisons:
-    """All comparisons of an experiment. p-values are corrected over all comparisons of one metric on a page."""
+    """All comparisons of an experiment. p-values are corrected over all comparisons of one metric on a page.
+
+    `computed_on` says whose scores are compared, such as "the validation set".
+    """
 
     name: str
     rows: tuple[Comparison, ...]
+    computed_on: str = ""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -121,7 +125,9 @@ def paired(
         if any(difference.n for difference in differences_of.values()):
             both = frozenset({runs[cell], runs[baseline]})
             compared.append(Comparison(names[cell], names[baseline], kind, cell, baseline, both, differences_of))
-    return corrected_together([Comparisons(name, tuple(compared))])[0]
+    experiments = [experiment for experiment, _ in sources]
+    whose = computed_on(experiments, headline_of(experiments))
+    return corrected_together([Comparisons(name, tuple(compared), whose)])[0]
 
 
 def corrected_together(tables: Sequence[Comparisons]) -> list[Comparisons]:
@@ -186,11 +192,13 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
         exact.append(of_row)
     notes = (
         f"Mean of paired differences [interval of the t-test{levels_in_words(record.rows, metrics)}]; without interval "
-        "below three pairs.",
+        f"below three pairs. Metrics of {record.computed_on}.",
         *record.notes,
         OF_P,
     )
-    return TextTable(name, title, tuple(header), tuple(rows), 2, (), notes, pd.DataFrame(exact, dtype=object))
+    return TextTable(
+        name, title, tuple(header), tuple(rows), 2, (), notes, pd.DataFrame(exact, dtype=object), "difference"
+    )
 
 
 OF_P = (

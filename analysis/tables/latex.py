@@ -18,7 +18,13 @@ _LONG_LABEL = 24
 """Characters above which a label wraps in a table of several pages."""
 
 _METRICS = {metric.plain: metric for name in METRICS for metric in map(metric_named, (name, f"test_{name}"))}
-_OF_A_METRIC = {"published": "published", "difference": "diff.", "p": "p"}
+_OF_A_METRIC = {
+    "test": "test",
+    "published": "published",
+    "difference": "diff.",
+    "minus fine-tuning": "minus fine-tuning",
+    "p": "p",
+}
 """Columns that belong to the preceding metric, with their headings."""
 
 Group = Sequence[int]
@@ -90,8 +96,9 @@ def _head(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Ite
         ends = [len(labels) + sum(map(len, part[: i + 1])) for i in range(len(part))]
         rules = (rf"\cmidrule(lr){{{e - len(g) + 1}-{e}}}" for g, e in zip(part, ends, strict=True))
         yield from (_row([*[""] * len(labels), *spans]), "".join(rules))
-        ours = "ours" if "published" in table.header else "difference"
-        metrics = [name for group in part for name in (ours, *(_OF_A_METRIC[table.header[i]] for i in group[1:]))]
+        metrics = [
+            name for group in part for name in (table.of_metric, *(_OF_A_METRIC[table.header[i]] for i in group[1:]))
+        ]
     yield from (_row([*names, *metrics]), r"\midrule")
 
 
