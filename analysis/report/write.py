@@ -218,11 +218,10 @@ def _compared(
         strategies: the comparisons of strategies.
         others: experiments that may contain fine-tuning.
     """
-    few = {} if len(drawn) <= MOST_OPEN else {"most": 1}
+    ranked = [it for it in drawn if not it.experiment.is_tuning]
+    few = {} if len(ranked) <= MOST_OPEN else {"most": 1}
     best: list[Best] = []
-    for it in drawn:
-        if it.experiment.is_tuning:
-            continue
+    for it in ranked:
         searched = tuple(it.experiment.axes) if it.is_search else ()
         best += best_configurations(it.experiment, others, searched, **few)
     tables = [*(it.compared() for it in drawn), *(it.differences for it in strategies)]

@@ -19,7 +19,7 @@ from clops_sweep.experiment.spaces.tuning import METHOD, TuneOn
 from clops_sweep.planning.request import Request
 from clops_sweep.search.choosing import Tuned, configs_of, tasks_of
 
-from ..collect import Experiment
+from ..collect import Experiment, collect
 from ..formats import (
     DASH,
     TextCell,
@@ -99,16 +99,8 @@ def tuned_methods(found: Sequence[Tuned], asked: Request) -> list[TunedMethod]:
 def _rows(it: Tuned, asked: Request) -> Iterator[TunedMethod]:
     ((measure, direction),) = it.space.objectives.items()
     test = f"test_{measure}" if f"test_{measure}" in RESULTS else measure
-    requests = [] if it.reported is None else list(it.reported.requests())
     seen = _seen(it.space, asked)
-    ids = {
-        choice.method: [
-            request.config.run_id(content)
-            for request in requests
-            if request.labels.get(METHOD, "") == choice.method and (content := asked.data_hash(request.config))
-        ]
-        for choice in it.choices
-    }
+    ids = _reported_ids(it, asked)
     runs = asked.store.read(
         "runs", {run_id for choice in it.choices for run_id in (*ids[choice.method], *choice.run_ids)}
     )
@@ -138,6 +130,27 @@ def _rows(it: Tuned, asked: Request) -> Iterator[TunedMethod]:
             first_tasks=first_tasks,
             seen=seen if choice.words else 0.0,
         )
+
+
+def _reported_ids(it: Tuned, asked: Request) -> dict[str, list[str]]:
+    """Return the ids of the reported runs by method; without prepared data, those in the store."""
+    ids: dict[str, list[str]] = {choice.method: [] for choice in it.choices}
+    if it.reported is None:
+        return ids
+    hashes = {request.config: asked.data_hash(request.config) for request in it.reported.requests()}
+    if all(hashes.values()):
+        for request in it.reported.requests():
+            method = request.labels.get(METHOD, "")
+            content = hashes[request.config]
+            if method in ids and content is not None:
+                ids[method].append(request.config.run_id(content))
+        return ids
+    (experiment,) = collect([it.reported], asked.store.read("runs"))
+    for position, cell in enumerate(experiment.cells):
+        method = cell.labels.get(METHOD, "")
+        if method in ids:
+            ids[method] += experiment.run_ids(position)
+    return ids
 
 
 def on_tasks_of_tuning(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -117,3 +118,13 @@ def test_report_terminal_and_folder_have_the_name_of_the_space(study: Path) -> N
     assert "tuned 'first ward'" in said(
         *("status", study / "study.py", "--results", study / "results", "--prepared-root", study / "prepared")
     )
+
+
+def test_the_reported_score_needs_no_prepared_data(study: Path, tmp_path: Path) -> None:
+    given = ("status", study / "study.py", "--results", study / "results", "--json", "--prepared-root")
+    there, elsewhere = (json.loads(said(*given, root))["tuned"] for root in (study / "prepared", tmp_path))
+    assert [row["n"] for row in there] == [2, 2]
+    for row, other in zip(there, elsewhere, strict=True):
+        assert [row[name] for name in ("n", "reported", "optimism")] == [
+            other[name] for name in ("n", "reported", "optimism")
+        ]
