@@ -163,7 +163,8 @@ def _objects(value: Any) -> Iterator[str]:
     if isinstance(value, MatlabFunction):
         yield "function_handle"
     elif isinstance(value, MatlabOpaque):
-        texts = [part for part in value.flat[0] if isinstance(part, str | bytes)]
+        record: Any = value.flat[0]
+        texts = [part for part in record if isinstance(part, str | bytes)]
         names = [part.decode() if isinstance(part, bytes) else part for part in texts]
         yield next((name for name in reversed(names) if name and name != "MCOS"), "object")
     elif isinstance(value, dict):
