@@ -151,7 +151,7 @@ def _results(table: ResultTable) -> pd.DataFrame:
     parts = ("mean", "sd", "n", "published_mean", "published_sd", "difference", "clearly_best")
     rows = []
     for row in table.rows:
-        values = {**dict(zip(table.label_names, row.labels, strict=True))}
+        values: dict[str, object] = dict(zip(table.label_names, row.labels, strict=True))
         values |= {name: getattr(row, name) for name in ("asked", "finished", "failed")}
         for metric in table.metrics:
             ours, theirs = row.estimates[metric], row.published.get(metric)
