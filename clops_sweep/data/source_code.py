@@ -7,7 +7,7 @@ import dis
 import hashlib
 import inspect
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -83,7 +83,20 @@ def _without_file(member: Any) -> bytes:
         return inspect.getsource(member).encode()
     except (OSError, TypeError):
         code = getattr(inspect.unwrap(member), "__code__", None)
-        return repr(member).encode() if code is None else code.co_code + repr(code.co_consts).encode()
+        return repr(member).encode() if code is None else _compiled(code)
+
+
+def _compiled(code: CodeType) -> bytes:
+    """Return the byte code of a function, with its constants and names, and of the functions that it defines."""
+    constants = [value for value in code.co_consts if not isinstance(value, CodeType)]
+    inner = [_compiled(value) for value in code.co_consts if isinstance(value, CodeType)]
+    texts = [repr([_ordered(value) for value in constants]), repr(code.co_names), repr(code.co_varnames)]
+    return b"\0".join([code.co_code, *(text.encode() for text in texts), *inner])
+
+
+def _ordered(constant: Any) -> Any:
+    """Return a constant whose text is the same in every process."""
+    return sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
 
 
 def _used_in_notebook(member: Any, seen: set[int] | None = None, files: set[Path] | None = None) -> Iterator[str]:
@@ -91,21 +104,56 @@ def _used_in_notebook(member: Any, seen: set[int] | None = None, files: set[Path
     seen = set() if seen is None else seen
     files = set() if files is None else files
     seen.add(id(member))
-    if isinstance(member, type) and not _has_source(member):
-        yield from _of_class(member)
+    if isinstance(member, type) and not _has_text(member):
+        yield from _of_class(member, seen, files)
     for function in _functions_of(member):
         known = function.__globals__
         for name in sorted(_global_names(function.__code__)):
-            value = known.get(name)
-            if isinstance(value, ModuleType):
-                yield from texts_of([Import(value.__name__, 0)], None, files)
-            elif _is_plain(value):
-                yield f"{name} = {value!r}"
-            elif isinstance(value, FunctionType | type) and id(value) not in seen:
-                yield from _of_notebook(value, seen, files)
+            yield from _of_value(name, known.get(name), seen, files)
+        yield from _bound_values(function, seen, files)
     for base in member.__mro__[1:] if isinstance(member, type) else ():
         if id(base) not in seen:
             yield from _of_notebook(base, seen, files)
+
+
+def _of_value(name: str, value: Any, seen: set[int], files: set[Path]) -> Iterator[str]:
+    """Yield the text of a value that a function uses: a module, numbers, texts, functions, or a container of them."""
+    if isinstance(value, ModuleType):
+        yield from texts_of([Import(value.__name__, 0)], None, files)
+    elif _is_plain(value):
+        yield f"{name} = {value!r}"
+    elif id(value) in seen:
+        return
+    elif isinstance(value, FunctionType | type):
+        yield from _of_notebook(value, seen, files)
+    elif isinstance(value, partial):
+        seen.add(id(value))
+        yield from _of_value(name, value.func, seen, files)
+        yield from _of_value(name, [*value.args], seen, files)
+        yield from _of_value(name, value.keywords, seen, files)
+    elif isinstance(value, dict | list | tuple):
+        seen.add(id(value))
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, part in items:
+            yield from _of_value(f"{name}[{key!r}]" if _is_plain(key) else name, part, seen, files)
+
+
+def _bound_values(function: FunctionType, seen: set[int], files: set[Path]) -> Iterator[str]:
+    """Yield the text of functions and containers of them among the defaults and the closure of a function.
+
+    Plain defaults stand in its own text already, if that is known.
+    """
+    defaults = list(function.__defaults__ or ()) + list((function.__kwdefaults__ or {}).values())
+    for number, value in enumerate(defaults):
+        if not _is_plain(value) or not _has_text(function):
+            yield from _of_value(f"default {number}", value, seen, files)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            value = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+        if name != "__class__":
+            yield from _of_value(name, value, seen, files)
 
 
 def _of_notebook(value: FunctionType | type, seen: set[int], files: set[Path]) -> Iterator[str]:
@@ -128,8 +176,8 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, _PLAIN)
 
 
-def _has_source(member: type) -> bool:
-    """Return whether Python knows the text of a class, which it does not of every class of a notebook."""
+def _has_text(member: FunctionType | type) -> bool:
+    """Return whether Python knows the text of a function or class, which it does not of all of a notebook."""
     try:
         inspect.getsource(member)
     except (OSError, TypeError):
@@ -137,22 +185,29 @@ def _has_source(member: type) -> bool:
     return True
 
 
-def _of_class(member: type) -> Iterator[str]:
-    """Yield the bases, plain attributes and methods of a class whose text is not known."""
+def _of_class(member: type, seen: set[int], files: set[Path]) -> Iterator[str]:
+    """Yield the bases, attributes and methods of a class whose text is not known."""
     yield " ".join(base.__qualname__ for base in member.__bases__)
     for name, value in vars(member).items():
-        if not name.startswith("__") and _is_plain(value):
-            yield f"{name} = {value!r}"
+        if not name.startswith("__") and not isinstance(value, FunctionType):
+            yield from _of_value(name, value, seen, files)
     for function in _functions_of(member):
         yield _without_file(function).decode(errors="replace")
 
 
 def _functions_of(member: Any) -> list[FunctionType]:
-    """Return a function, or the methods of a class."""
+    """Return a function, or the methods of a class and of the classes within it."""
     plain = inspect.unwrap(member)
-    values = vars(plain).values() if isinstance(plain, type) else [plain]
-    inner = (getattr(value, "__func__", getattr(value, "fget", value)) for value in values)
-    return [value for value in inner if isinstance(value, FunctionType)]
+    if not isinstance(plain, type):
+        return [plain] if isinstance(plain, FunctionType) else []
+    functions = list[FunctionType]()
+    for value in vars(plain).values():
+        method = getattr(value, "__func__", getattr(value, "fget", value))
+        if isinstance(method, FunctionType):
+            functions.append(method)
+        elif isinstance(value, type) and value.__qualname__.startswith(f"{plain.__qualname__}."):
+            functions += _functions_of(value)
+    return functions
 
 
 def _global_names(code: CodeType) -> set[str]:

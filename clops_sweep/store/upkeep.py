@@ -136,7 +136,7 @@ def delete_runs(store: RunStore, run_ids: Collection[str]) -> int:
         with store.locked():
             delete(store, gone)
         store.models.delete(gone)
-        store.files.delete(store.checkpoint_path([run_id]) for run_id in gone)
+        store.files.delete(store.checkpoint_path(run_id) for run_id in gone)
     except OSError as error:
         raise UsageError(
             f"results {store.files.shown}: cannot be written to ({error.strerror or one_line(error)}); "

@@ -237,3 +237,65 @@ def test_what_a_notebook_defines_elsewhere_counts(name: str, old: str, new: str)
 def test_constants_and_attributes_of_a_notebook_count() -> None:
     assert _cell(CELL.replace("[8, 8]", "[8, 9]"), "network") != _cell(CELL, "network")
     assert _cell(CELL.replace("depth = 2", "depth = 3"), "Network") != _cell(CELL, "Network")
+
+
+INNER = """
+from functools import partial
+
+def network(x):
+    def inner(y):
+        return len(y.real)
+    return [inner(part) for part in x], (lambda y: y + 1)(x), ACTIVATIONS["up"](x), scaled(x), made(x), set_of(x)
+
+def power(x, exponent):
+    return x ** exponent
+
+def factory(width):
+    def of_factory(x):
+        return width * x
+    return of_factory
+
+class Network:
+    class Block:
+        def forward(self, x):
+            return ACTIVATIONS["up"](x)
+
+    def forward(self, x):
+        return (lambda y: y + 1)(x)
+
+def set_of(x, activation=lambda y: y - 5):
+    return x in {"a", "b", "c"}, activation(x)
+
+ACTIVATIONS = {"up": lambda y: y + 3}
+scaled = partial(power, exponent=2)
+made = factory(4)
+"""
+
+
+def _cell_without_text(text: str, name: str) -> str:
+    """Return the hash of what a cell defines whose text Python does not know, as one read from a pipe."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(text, "<stdin>", "exec"), names)
+    return code_hash(names[name])
+
+
+@pytest.mark.parametrize("hash_of", [_cell, _cell_without_text])
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("network", "len(y.real)", "len(y.imag)"),
+        ("network", "len(y.real)", "abs(y.real)"),
+        ("network", "y + 1)(x), ACT", "y + 2)(x), ACT"),
+        ("network", "y + 3", "y - 3"),
+        ("network", "exponent=2", "exponent=3"),
+        ("network", "return x ** exponent", "return exponent ** x"),
+        ("network", "factory(4)", "factory(8)"),
+        ("network", "y - 5", "y - 6"),
+        ("Network", "y + 1)(x)\n", "y + 2)(x)\n"),
+        ("Network", "y + 3", "y - 3"),
+    ],
+)
+def test_functions_within_a_cell_count(hash_of: Any, name: str, old: str, new: str) -> None:
+    assert INNER.count(old) == 1
+    assert hash_of(INNER.replace(old, new), name) != hash_of(INNER, name)
+    assert hash_of(INNER, name) == hash_of(INNER + "\nUNUSED = 1\n", name)

@@ -102,6 +102,15 @@ def test_a_kill_at_every_file_operation_and_a_repetition(
     assert list(damages(RunStore(again.uri))) == []
 
 
+def test_deleted_runs_lose_their_checkpoints(store: RunStore) -> None:
+    paths = [Path(store.uri) / store.checkpoint_path(id_of(number)) for number in (1, 2)]
+    for path in paths:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"checkpoint")
+    assert delete_runs(store, [id_of(1)]) == 1
+    assert [path.exists() for path in paths] == [False, True]
+
+
 @pytest.mark.nightly
 def test_every_flipped_bit_is_noticed_or_harmless(store: RunStore, tmp_path: Path) -> None:
     before = content(store)

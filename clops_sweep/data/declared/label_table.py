@@ -19,7 +19,7 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import Moment, moment, until_next
 from clops_sweep.data.declared.intervals import Interval, Intervals
 from clops_sweep.data.declared.portions import Columns
-from clops_sweep.data.files.csv_table import csv_lines, text_form
+from clops_sweep.data.files.csv_table import table_lines, text_form
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, shown
 
@@ -128,9 +128,17 @@ def read_rows(
         path = next((place for place in (folder / table, Path(table)) if place.is_file()), None)
         if path is None:
             raise UsageError(f"table: {shorten(folder / table)} is not there; expected a CSV file")
-        rows, what = csv_lines(path, "expected a CSV file"), shorten(path)
-        named = bool(rows) and any(isinstance(column, str) for column in wanted.values())
-        titles = [title.strip() for title in rows.pop(0)[1]] if named else []
+        rows, commented = table_lines(path, "expected a CSV file")
+        what = shorten(path)
+        names = {column for column in wanted.values() if isinstance(column, str)}
+        titles = list[str]()
+        if rows and names:
+            titles = [title.strip() for title in rows[0][1]]
+            in_comment = len(commented) == len(titles) and names.issubset(commented) and not names.issubset(titles)
+            if in_comment:
+                titles = commented
+            else:
+                del rows[0]
     elif hasattr(table, "itertuples"):
         path, what, titles = None, "table", [str(column) for column in table.columns]
         rows = list(enumerate(table.astype(object).values.tolist(), 1))

@@ -7,6 +7,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -141,23 +142,54 @@ def _has_decimal_commas(table: Sequence[str], separator: str) -> bool:
     return any(map(_WITH_COMMA.fullmatch, cells)) and not any(map(_WITH_POINT.fullmatch, cells))
 
 
-def csv_lines(path: Path, remedy: str, form: TextForm | None = None) -> list[tuple[int, list[str]]]:
+def table_lines(path: Path, remedy: str) -> tuple[list[tuple[int, list[str]]], list[str]]:
+    """Return the rows of a table below its comments, as `csv_lines` does, and the cells of its last comment.
+
+    Later lines that begin as comments and have fewer cells than the first row are comments too.
+
+    Raises:
+        UsageError: the file cannot be read; the message ends in `remedy`.
+    """
+    with one_sentence(path):
+        form = text_form(path)
+    comments = comment_lines(form.lines)
+    if comments == len(form.lines):  # names of recordings that begin with "#"
+        comments = 0
+    titles = list[str]()
+    written = [line.strip() for line in form.lines[:comments] if line.lstrip().startswith(COMMENTS)]
+    if written:
+        titles = cells_of(written[-1].lstrip("".join(COMMENTS)), form.separator)
+    rows = csv_lines(path, remedy, form, comments)
+    if not rows:
+        return [], titles
+    width = len(rows[0][1])
+    return [row for row in rows if len(row[1]) >= width or not row[1][0].lstrip().startswith(COMMENTS)], titles
+
+
+def csv_lines(path: Path, remedy: str, form: TextForm | None = None, skipped: int = 0) -> list[tuple[int, list[str]]]:
     """Return the rows of a text table, each with its last line's number; blank lines are skipped.
 
     Text that cannot be decoded becomes U+FFFD.
 
+    Args:
+        path: the table.
+        remedy: the end of messages.
+        form: its form, if known.
+        skipped: number of lines before the rows.
+
     Raises:
-        UsageError: the file cannot be read; the message ends in `remedy`.
+        UsageError: the file cannot be read.
     """
     try:
         with one_sentence(path):
             form = form or text_form(path)
             with open_regular(path) as binary:
-                text = io.TextIOWrapper(binary, encoding=form.encoding, errors="replace", newline="")
+                whole = io.TextIOWrapper(binary, encoding=form.encoding, errors="replace", newline="")
+                text = islice(whole, skipped, None)
                 if form.separator == " ":
-                    return [(number, line.split()) for number, line in enumerate(text, 1) if line.strip()]
+                    return [(number, line.split()) for number, line in enumerate(text, skipped + 1) if line.strip()]
                 reader = csv.reader(text, delimiter=form.separator)
-                rows = [(reader.line_num, cells) for cells in reader if cells]
+                rows = [(skipped + reader.line_num, cells) for cells in reader if cells]
                 return rows[1:] if rows and rows[0][1][0].startswith(_EXCEL) else rows
     except csv.Error as error:
         raise UsageError(f"{shorten(path)}: not a readable table ({error}); {remedy}") from None

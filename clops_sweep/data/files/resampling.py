@@ -79,10 +79,10 @@ def _resampled(piece: NDArray[np.float64], begin: int, ratio: Fraction, first: i
     if not piece.size:
         return np.empty((len(piece), last - first))
     up, down = ratio.as_integer_ratio()
-    margin = ceil(_REACH * max(1, 1 / ratio)) + 1
+    margin = -(-_REACH * max(up, down) // up) + 1
     origin = (begin - margin) // down * down  # a multiple of `down`, where both grids meet
     padded = np.pad(piece, ((0, 0), (begin - origin, margin)), mode="reflect", reflect_type="odd")
-    filtered = resample_poly(padded, up, down, axis=1, window=_filter(up, down))
+    filtered = resample_poly(padded, up, down, axis=1, window=_filter(up, down))  # type: ignore[call-overload]
     shift = origin // down * up
     return np.asarray(filtered[:, first - shift : last - shift])
 

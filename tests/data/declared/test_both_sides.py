@@ -153,3 +153,28 @@ def test_files_without_labels_of_their_own_need_a_column(nights: Path) -> None:
         UsageError, match="label: expected the column with the labels; only recordings of read=function"
     ):
         prepare("own", prepared_root=nights / "prepared", data_root=nights, workers=1)
+
+
+HEADS = {
+    "comments with another number of commas": "# exported by X, 2020-01-01, 3 rows\n# all\nrecord,stage,person\n",
+    "names in a comment": "# a, b, c\n#record,stage,person\n",
+    "percent, and a quote": '% said "so\n\nrecord,stage,person\n',
+}
+
+
+@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+def test_comments_of_a_table_are_no_rows(head: str, nights: Path) -> None:
+    rows = [f"n{number},{STAGES[number % 2]},p{number // 2}" for number in range(8)]
+    rows.insert(3, "# the second half")
+    (nights / "nights" / "people.csv").write_text(head + "\n".join(rows) + "\n")
+    frames = _frames(nights, more=TABLE + ", label='stage', patient='person'")
+    assert frames.labels.tolist() == [0, 0, 1, 1] * 4
+    assert [frames.patient_names[code] for code in frames.patients] == [f"p{n // 4}" for n in range(16)]
+
+
+def test_recordings_whose_names_begin_as_comments(nights: Path) -> None:
+    for number in range(8):
+        (nights / f"nights/n{number}.npy").rename(nights / f"nights/#{number}.npy")
+    rows = [f"#{number},{STAGES[number % 2]}" for number in range(8)]
+    (nights / "nights" / "people.csv").write_text("\n".join(rows) + "\n")
+    assert _frames(nights, more=", table='people.csv', name=0, label=1").labels.tolist() == [0, 0, 1, 1] * 4

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clops_sweep.data.declared.clocks import Start, moment, side, until_next
-from clops_sweep.data.files.csv_table import csv_lines, text_form
+from clops_sweep.data.files.csv_table import table_lines, text_form
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, shown
 
@@ -89,7 +89,14 @@ def event_table(path: Path, column: str, start: Start | None, offset: float) -> 
     Raises:
         UsageError: the table is invalid, or its onsets are dates and the start of the signal is not known.
     """
-    (_, titles), *rows = csv_lines(path, "expected a table of events")
+    rows, commented = table_lines(path, "expected a table of events")
+    if not rows:
+        raise UsageError(f"{shorten(path)}: has no rows; expected a table of events")
+    titles = rows[0][1]
+    if {"onset", "duration", column}.issubset(commented) and len(commented) == len(titles):
+        titles = commented
+    else:
+        del rows[0]
     titles = [title.strip() for title in titles]
     places = _places(path, titles, column)
     decimal = text_form(path).decimal
