@@ -22,13 +22,13 @@ import os
 import time
 
 from clops_sweep import RunConfig, SearchSpace, strategy
-from clops_sweep.learning.strategies.base import LockstepStrategy
+from clops_sweep.learning.strategies.base import Method
 
 FOLDER = {folder!r}
 
 
 @strategy("noting")
-class Noting(LockstepStrategy):
+class Noting(Method):
     """Plain training, which leaves a line in a file when it ends."""
 
     def counts(self):

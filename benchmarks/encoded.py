@@ -51,12 +51,12 @@ def _features(instances: int, people: int = 300) -> FrameSet:
 def _step_and_evaluation() -> tuple[float, float]:
     """Return the milliseconds of a training step, including all overhead, and of an evaluation."""
     bank = FrameBank(_features(BATCH * STEPS), torch.device("cpu"))
-    learner = make_learner([0], "softmax", 4, 1e-3, bank, "linear")
-    rows = torch.arange(BATCH * STEPS)[None]
+    learner = make_learner(0, "softmax", 4, 1e-3, bank, "linear")
+    rows = torch.arange(BATCH * STEPS)
     task = Instances(rows, nn.functional.one_hot(rows % 4, 4).float())
-    order, keys = streams.permutations([0], BATCH * STEPS, "order"), streams.keys([0], "dropout")
+    order, keys = streams.permutation(0, BATCH * STEPS, "order"), streams.keys(0, "dropout")
     step = seconds(lambda: learner.train_epoch(task, None, order, BATCH, keys), at_least=4) / STEPS
-    evaluated = rows[:, :EVALUATED]
+    evaluated = rows[:EVALUATED]
     return 1000 * step, 1000 * seconds(lambda: learner.probabilities(evaluated), at_least=4)
 
 

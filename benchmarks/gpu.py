@@ -1,4 +1,4 @@
-"""Training steps and complete runs on a GPU, by the number of runs in lockstep."""
+"""Training steps and a complete run on a GPU."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.run import ContinualRun
 
-BATCH, STEPS, STACKS = 16, 100, (1, 5, 20, 40)
+BATCH, STEPS = 16, 100
 
 
 def run(*, quick: bool) -> str:
@@ -27,27 +27,22 @@ def run(*, quick: bool) -> str:
     device = torch.device("cuda")
     frames = shapes.class_il()
     bank = FrameBank(frames, device)
-    rows = [["eager PyTorch", "1", _us(_eager(device)), ""]]
-    first = 0.0
-    for stack in STACKS:
-        step = _epoch(bank, stack) / STEPS
-        first = first or step
-        rows.append(["learner", str(stack), _us(_single(bank, stack)), f"{_us(step)} ({step / first:.2f} x)"])
+    rows = [
+        ["eager PyTorch", _us(_eager(device)), ""],
+        ["learner", _us(_single(bank)), _us(_epoch(bank) / STEPS)],
+    ]
     config = CONFIG.replace(epochs_per_task=2) if quick else CONFIG
-    runs = []
-    for stack in STACKS:
-        torch.cuda.reset_peak_memory_stats()
-        whole = ContinualRun([config.replace(seed=seed) for seed in range(stack)], frames, device)
-        start = time.perf_counter()
-        whole.run()
-        seconds = time.perf_counter() - start
-        used = torch.cuda.max_memory_allocated() / 1e9
-        runs.append([str(stack), f"{seconds:.2f}", f"{60 * stack / seconds:.0f}", f"{used:.2f}"])
-    steps = table(["step of 16", "S", "us", "in an epoch, us"], rows)
+    torch.cuda.reset_peak_memory_stats()
+    whole = ContinualRun(config, frames, device)
+    start = time.perf_counter()
+    whole.run()
+    seconds = time.perf_counter() - start
+    used = torch.cuda.max_memory_allocated() / 1e9
+    steps = table(["step of 16", "us", "in an epoch, us"], rows)
     return (
         f"## On a GPU\n\n{torch.cuda.get_device_name()}, by the clock.\n\n{steps}\n\n"
         f"A whole CLOPS run of the paper's Class-IL shape, {config.epochs_per_task} epochs a task:\n\n"
-        + table(["S", "seconds", "runs a minute", "memory, GB"], runs)
+        + table(["seconds", "memory, GB"], [[f"{seconds:.2f}", f"{used:.2f}"]])
     )
 
 
@@ -67,28 +62,28 @@ def _eager(device: torch.device) -> float:
     return _clock(eager.training_step(BATCH, device), 100)
 
 
-def _batch(bank: FrameBank, stack: int) -> tuple[Batch, torch.Tensor]:
-    rows = torch.randint(0, 2000, (stack, BATCH), device=bank.device)
-    targets = torch.rand(stack, BATCH, 1, device=bank.device).round()
-    weights = torch.full((stack, BATCH), 1 / BATCH, device=bank.device)
-    keys = streams.keys(range(stack), "benchmark").to(bank.device)
+def _batch(bank: FrameBank) -> tuple[Batch, torch.Tensor]:
+    rows = torch.randint(0, 2000, (BATCH,), device=bank.device)
+    targets = torch.rand(BATCH, 1, device=bank.device).round()
+    weights = torch.full((BATCH,), 1 / BATCH, device=bank.device)
+    keys = streams.keys(0, "benchmark").to(bank.device)
     return Batch(rows, targets, weights, torch.arange(BATCH, device=bank.device)), keys
 
 
-def _single(bank: FrameBank, stack: int) -> float:
-    learner = make_learner(list(range(stack)), "binary", 1, 1e-4, bank)
-    batch, keys = _batch(bank, stack)
+def _single(bank: FrameBank) -> float:
+    learner = make_learner(0, "binary", 1, 1e-4, bank)
+    batch, keys = _batch(bank)
     return _clock(lambda: learner.train_step(batch, keys), 100)
 
 
-def _epoch(bank: FrameBank, stack: int) -> float:
-    learner = make_learner(list(range(stack)), "binary", 1, 1e-4, bank)
+def _epoch(bank: FrameBank) -> float:
+    learner = make_learner(0, "binary", 1, 1e-4, bank)
     size = BATCH * STEPS
-    rows = torch.randint(0, 2000, (stack, size), device=bank.device)
-    task = Instances(rows, torch.rand(stack, size, 1, device=bank.device).round())
-    order = streams.permutations(range(stack), size, "benchmark").to(bank.device)
-    keys = streams.keys(range(stack), "benchmark").to(bank.device)
-    beta = TaskInstanceParameters(size, [10.0] * stack, [1e-4] * stack, bank.device)
+    rows = torch.randint(0, 2000, (size,), device=bank.device)
+    task = Instances(rows, torch.rand(size, 1, device=bank.device).round())
+    order = streams.permutation(0, size, "benchmark").to(bank.device)
+    keys = streams.keys(0, "benchmark").to(bank.device)
+    beta = TaskInstanceParameters(size, 10.0, 1e-4, bank.device)
     return _clock(lambda: learner.train_epoch(task, None, order, BATCH, keys, beta), 2)
 
 

@@ -57,19 +57,19 @@ class TrainedTwice:
         self._strategy, self._training = self._run._strategy, self._run._training
         self._strategy.come_to(TASK, end=False)
         self._strategy.begin_task(TASK)
-        self._instances = self._training.tasks[TASK].rows.shape[1]
+        self._instances = len(self._training.tasks[TASK].rows)
         trained = len(self._strategy.memory) if strategy == "gdumb" else self._instances
         self._steps, self._epochs = math.ceil(trained / BATCH), 0
 
     def seconds(self) -> float:
         """Return the processor time per step of an epoch."""
-        epoch, seeds = self._epochs, self._training.seeds
+        epoch, seed = self._epochs, self._training.seed
         self._epochs += 1
         start = time.process_time()
         replay = self._strategy.replay(TASK, epoch)
-        size = self._instances + (0 if replay is None else replay.instances.rows.shape[1])
-        order = streams.permutations(seeds, size, "batch order", TASK, epoch)
-        self._strategy.train_epoch(TASK, epoch, replay, order, streams.keys(seeds, "training dropout", TASK, epoch))
+        size = self._instances + (0 if replay is None else len(replay.instances.rows))
+        order = streams.permutation(seed, size, "batch order", TASK, epoch)
+        self._strategy.train_epoch(TASK, epoch, replay, order, streams.keys(seed, "training dropout", TASK, epoch))
         return (time.process_time() - start) / self._steps
 
 

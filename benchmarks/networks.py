@@ -63,10 +63,10 @@ def _epoch_of_a_learner(make: MakeModule, channels: int, samples: int) -> float:
     """Return the seconds per step of `train_epoch`, including all overhead."""
     bank = FrameBank(_frames(channels, samples), torch.device("cpu"))
     with NETWORKS.temporarily("measured", make):
-        learner = ModuleLearner([0], "binary", 1, 1e-4, bank, "measured")
-    rows = torch.arange(BATCH * STEPS)[None] % 100
-    task = Instances(rows, (rows % 2)[:, :, None].float())
-    order, keys = streams.permutations([0], BATCH * STEPS, "order"), streams.keys([0], "dropout")
+        learner = ModuleLearner(0, "binary", 1, 1e-4, bank, "measured")
+    rows = torch.arange(BATCH * STEPS) % 100
+    task = Instances(rows, (rows % 2)[:, None].float())
+    order, keys = streams.permutation(0, BATCH * STEPS, "order"), streams.keys(0, "dropout")
     return seconds(lambda: learner.train_epoch(task, None, order, BATCH, keys), at_least=4) / STEPS
 
 

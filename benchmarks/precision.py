@@ -21,10 +21,10 @@ def _step(network: str, precision: str, rounds: int) -> float:
     """Return the processor seconds of a training step."""
     frames = of_shape(tiny_frames("class_il", tasks=6), CHANNELS, SAMPLES)
     bank = FrameBank(frames, torch.device("cpu"))
-    learner = make_learner([0], "binary", 1, 1e-4, bank, network, precision=precision)
-    rows = torch.arange(BATCH * STEPS)[None] % len(frames)
-    task = Instances(rows, (rows % 2)[:, :, None].float())
-    order, keys = streams.permutations([0], BATCH * STEPS, "order"), streams.keys([0], "dropout")
+    learner = make_learner(0, "binary", 1, 1e-4, bank, network, precision=precision)
+    rows = torch.arange(BATCH * STEPS) % len(frames)
+    task = Instances(rows, (rows % 2)[:, None].float())
+    order, keys = streams.permutation(0, BATCH * STEPS, "order"), streams.keys(0, "dropout")
     return seconds(lambda: learner.train_epoch(task, None, order, BATCH, keys), at_least=1, rounds=rounds) / STEPS
 
 

@@ -29,7 +29,7 @@ def run(*, quick: bool) -> str:
         for share in shares[: 2 if quick else 3]:
             part = shapes.scaled(counts, share)
             config = RunConfig(dataset="synthetic", scenario=scenario, epochs_per_task=2, batch_size=batch_size)
-            taken, _ = timed_run(make(part), config, 1, backend)
+            taken, _ = timed_run(make(part), config, backend)
             epochs = 2 * len(part[0])
             measured.append((sum(part[0]), taken / epochs))
         sizes, times = np.log(np.array(measured)).T

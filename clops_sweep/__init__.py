@@ -11,6 +11,7 @@ Importing this package, and any search-space file, needs neither torch nor Ray. 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import lazy_loader
 
@@ -18,4 +19,18 @@ if sys.platform == "win32":  # no fcntl, no SIGHUP
     raise ImportError("clops-sweep runs on Linux and macOS; on Windows, use WSL")
 
 __version__ = "0.3.0"
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+_FORMER = {"LockstepStrategy": "Strategy", "LockstepMemory": "InstanceMemory", "RunNetworks": "Learner"}
+"""Names up to version 0.3, and what took their place."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FORMER:
+        from clops_sweep.errors import UsageError
+
+        raise UsageError(
+            f"clops_sweep.{name}: a method trains one run since 0.4; expected clops_sweep.{_FORMER[name]}, as in "
+            "docs/own_method.md"
+        )
+    return _attribute(name)

@@ -69,18 +69,16 @@ from .learning.by_loss.strategy import Strategy as Strategy
 from .learning.encoders.onnx import OnnxEncoder as OnnxEncoder
 from .learning.learners.learner import Learner as Learner
 from .learning.learners.penalty import Penalty as Penalty
-from .learning.learners.run_networks import RunNetworks as RunNetworks
 from .learning.metrics import r_matrix as r_matrix
 from .learning.models.model_facts import ModelFacts as ModelFacts
 from .learning.models.trained_model import TrainedModel as TrainedModel
 from .learning.networks.lora import lora as lora
 from .learning.parameters import Parameters as Parameters
 from .learning.replay import acquisition as acquisition, division as division, storage as storage
-from .learning.replay.memory import LockstepMemory as LockstepMemory
+from .learning.replay.memory import InstanceMemory as InstanceMemory
 from .learning.run import ContinualRun as ContinualRun
 from .learning.strategies.base import (
     InstanceRecord as InstanceRecord,
-    LockstepStrategy as LockstepStrategy,
     Training as Training,
 )
 from .learning.strategies.fixed_memory import FixedMemory as FixedMemory

@@ -31,31 +31,30 @@ class DERppOfAvalanche(FixedMemory):
             return
         training, size = self.training, self.training.config.batch_size
         places, learner, options = self.draws(task, epoch), training.learner, training.config.options
-        (runs, steps, count), outputs = places.shape, learner.outputs
+        count, outputs = places.shape[1], learner.outputs
         drawn = self.drawn_replay(places)
         replayed = Replay(drawn.instances, options["derpp_beta"] * drawn.factors)
         order = with_replay(order, size, count)
         current = learner.begin_epoch(training.tasks[task], replayed, order, size + count, dropout_keys)
-        stored = self.memory.carried_at("logits", places.flatten(1)).view(runs, steps, count, outputs)
-        current.keep("stored", stored.transpose(0, 1).contiguous())
+        current.keep("stored", self.memory.carried_at("logits", places))
         pull = 2 * options["derpp_alpha"] / (count * outputs)
 
         def by_logits(
             logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, stored: torch.Tensor
         ) -> torch.Tensor:
             by = loss_gradient(learner.kind, logits, targets).mul_(weights)
-            by[:, -count:].add_(logits[:, -count:] - stored, alpha=pull)
+            by[-count:].add_(logits[-count:] - stored, alpha=pull)
             return by
 
         learner.train_by_logits(
             current,
             by_logits,
-            lambda batch: (batch.targets, batch.weights.unsqueeze(2), current.kept_for("stored", batch)),
+            lambda batch: (batch.targets, batch.weights.unsqueeze(1), current.kept_for("stored", batch)),
         )
 
     def end_task(self, task: int) -> None:
         """Offer the task's instances to the memory."""
         learner, memory, new = self.training.learner, self.memory, self.memory.of_task(task)
-        priority = random_priorities(self.training.seeds, new.shape[1], task)
+        priority = random_priorities(self.training.seed, len(new), task)
         memory.add(new, priority=priority, logits=learner.logits(self.training.tasks[task].rows))
         memory.keep(kept(memory.carried["priority"], self.groups(), self.capacity))

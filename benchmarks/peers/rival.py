@@ -71,8 +71,8 @@ class Judge:
     def __call__(self, network: torch.nn.Module) -> list[float]:
         """Return the AUC of each task."""
         network.eval()
-        logits = torch.cat([network(chunk) for chunk in self._inputs.split(128)])[None]
-        return self._aucs(losses.log_odds(logits) if self._kind == "softmax" else logits)[0].tolist()
+        logits = torch.cat([network(chunk) for chunk in self._inputs.split(128)])
+        return self._aucs(losses.log_odds(logits) if self._kind == "softmax" else logits).tolist()
 
 
 def inputs_of(part: Subset, frames: FrameSet) -> torch.Tensor:

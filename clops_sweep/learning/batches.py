@@ -11,12 +11,12 @@ import torch
 
 @dataclass(frozen=True)
 class Batch:
-    """One training batch of S runs.
+    """One training batch.
 
     Attributes:
-        rows: int64 [S, B], rows of the frame bank.
-        targets: float32 [S, B, C].
-        weights: float32 [S, B]; the loss is sum_i weights_i l_i.
+        rows: int64 [B], rows of the frame bank.
+        targets: float32 [B, C].
+        weights: float32 [B]; the loss is sum_i weights_i l_i.
         draws: int64 [B], counters of the dropout masks.
     """
 
@@ -28,12 +28,12 @@ class Batch:
 
 @dataclass(frozen=True)
 class Instances:
-    """n instances of each of S runs.
+    """n instances.
 
     Attributes:
-        rows: int64 [S, n], rows of the frame bank.
-        targets: float32 [S, n, C].
-        weights: float32 [S, n], factors of the losses in training (`class_weights`); None for ones. Only `weighted`
+        rows: int64 [n], rows of the frame bank.
+        targets: float32 [n, C].
+        weights: float32 [n], factors of the losses in training (`class_weights`); None for ones. Only `weighted`
             sets the attribute.
     """
 
@@ -42,7 +42,7 @@ class Instances:
     weights: ClassVar[torch.Tensor | None] = None
 
     def weighted(self, weights: torch.Tensor | None) -> Instances:
-        """Return the instances with other weights, float32 [S, n]."""
+        """Return the instances with other weights, float32 [n]."""
         found = Instances(self.rows, self.targets)
         if weights is not None:
             object.__setattr__(found, "weights", weights)
@@ -50,32 +50,27 @@ class Instances:
 
     @property
     def loss_weights(self) -> torch.Tensor:
-        """Weights of the losses, by default ones: float32 [S, n]."""
+        """Weights of the losses, by default ones: float32 [n]."""
         return torch.ones(self.rows.shape, device=self.rows.device) if self.weights is None else self.weights
 
     def at(self, positions: torch.Tensor) -> Instances:
-        """Return the instances at some positions, int64 [S, m]."""
-        weights = None if self.weights is None else self.weights.gather(1, positions)
-        return Instances(self.rows.gather(1, positions), gather_targets(self.targets, positions)).weighted(weights)
+        """Return the instances at some positions, int64 [m]."""
+        weights = None if self.weights is None else self.weights[positions]
+        return Instances(self.rows[positions], self.targets[positions]).weighted(weights)
 
     @classmethod
     def union(cls, parts: Sequence[Instances]) -> Instances:
         """Concatenate several sets."""
-        rows = torch.cat([part.rows for part in parts], dim=1)
-        targets = torch.cat([part.targets for part in parts], dim=1)
+        rows = torch.cat([part.rows for part in parts])
+        targets = torch.cat([part.targets for part in parts])
         if all(part.weights is None for part in parts):
             return cls(rows, targets)
-        return cls(rows, targets).weighted(torch.cat([part.loss_weights for part in parts], dim=1))
-
-
-def gather_targets(targets: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-    """Return the targets at some positions: float32 [S, n, C] and int64 [S, m] to [S, m, C]."""
-    return targets.gather(1, positions[:, :, None].expand(-1, -1, targets.shape[2]))
+        return cls(rows, targets).weighted(torch.cat([part.loss_weights for part in parts]))
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Instances to replay, with a factor of each loss in addition to its weight: float32 [S, m]."""
+    """Instances to replay, with a factor of each loss in addition to its weight: float32 [m]."""
 
     instances: Instances
     factors: torch.Tensor
@@ -88,18 +83,18 @@ class Replay:
 
 @dataclass(frozen=True)
 class EpochBatch(Batch):
-    """A batch of current instances I and replayed instances J, whose numbers differ between runs.
+    """A batch of current instances I and replayed instances J.
 
     Attributes:
-        rows: int64 [S, B].
-        targets: float32 [S, B, C].
-        weights: float32 [S, B], factors divided by the size of I or J: the sum of weights times losses is
+        rows: int64 [B].
+        targets: float32 [B, C].
+        weights: float32 [B], factors divided by the size of I or J: the sum of weights times losses is
             mean_I(factor l) + mean_J(factor l), without the term of an empty set.
         draws: int64 [B], positions in the epoch, counters of the dropout masks.
-        positions: int64 [S, B], positions in the task's training set if `current`, else 0.
-        current: bool [S, B].
-        current_count: float32 [S, B], the number of I, constant along the batch.
-        factors: float32 [S, B], weights of current instances (see `Instances`); for replayed ones, weights times the
+        positions: int64 [B], positions in the task's training set if `current`, else 0.
+        current: bool [B].
+        current_count: float32 [B], the number of I, constant along the batch.
+        factors: float32 [B], weights of current instances (see `Instances`); for replayed ones, weights times the
             factors of `Replay`.
         number: number of the batch in the epoch, from 0.
     """
@@ -129,7 +124,7 @@ class Epoch:
     Args:
         task: training instances of the current task.
         replay: m instances to replay, if any.
-        order: int64 [S, n + m], permutations of the union, which starts with the task's instances.
+        order: int64 [n + m], a permutation of the union, which starts with the task's instances.
         batch_size: B; the last batch may be smaller.
         smallest: minimum size of the last batch; a smaller remainder is added to the batch before it.
     """
@@ -138,16 +133,16 @@ class Epoch:
         self, task: Instances, replay: Replay | None, order: torch.Tensor, batch_size: int, smallest: int = 1
     ) -> None:
         union = task if replay is None else replay.behind(task)
-        self.sizes = batch_sizes(order.shape[1], batch_size, smallest)
+        self.sizes = batch_sizes(len(order), batch_size, smallest)
         sizes = torch.tensor(self.sizes, device=order.device)
-        batch = torch.arange(len(sizes), device=order.device).repeat_interleave(sizes).expand(len(order), -1)
-        current = order < task.rows.shape[1]
-        counts = torch.zeros(len(order), len(sizes), device=order.device)
-        current_count = counts.scatter_add_(1, batch, current.to(torch.float32)).gather(1, batch)
+        batch = torch.arange(len(sizes), device=order.device).repeat_interleave(sizes)
+        current = order < len(task.rows)
+        counts = torch.zeros(len(sizes), device=order.device)
+        current_count = counts.scatter_add_(0, batch, current.to(torch.float32))[batch]
         shares = torch.where(current, current_count, sizes.to(torch.float32)[batch] - current_count).reciprocal_()
-        factors = union.loss_weights.gather(1, order)
-        rows, targets = union.rows.gather(1, order), gather_targets(union.targets, order)
-        draws = torch.arange(order.shape[1], device=order.device)
+        factors = union.loss_weights[order]
+        rows, targets = union.rows[order], union.targets[order]
+        draws = torch.arange(len(order), device=order.device)
         positions = torch.where(current, order, 0)
         self._all = rows, targets, factors * shares, draws, positions, current, current_count, factors
         self._kept: dict[str, torch.Tensor] = {}
@@ -160,7 +155,7 @@ class Epoch:
 
     def batches(self) -> Iterator[EpochBatch]:
         """Yield the batches."""
-        parts = (values.split(self.sizes, dim=min(1, values.dim() - 1)) for values in self._all)
+        parts = (values.split(self.sizes) for values in self._all)
         return (EpochBatch(*part) for part in zip(*parts, range(len(self.sizes)), strict=True))
 
     def keep(self, name: str, values: torch.Tensor) -> None:
@@ -185,15 +180,15 @@ class Epoch:
 
         Args:
             name: name for `memory`.
-            instances: instances of all memory batches, rows int64 [S, steps * m] and targets [S, steps * m, C].
-            dropout_keys: int32 [steps, S, 2].
+            instances: instances of all memory batches, rows int64 [steps * m] and targets [steps * m, C].
+            dropout_keys: int32 [steps, 2].
             draws: int64 [steps, m], counters of the dropout masks; by default 0 ... m - 1 in every batch.
         """
         steps = len(self.sizes)
-        count = instances.rows.shape[1] // steps
+        count = len(instances.rows) // steps
         weights = instances.loss_weights * (1 / count)
         for kept, values in (("rows", instances.rows), ("targets", instances.targets), ("weights", weights)):
-            self.keep(f"{name} {kept}", values.unflatten(1, (steps, -1)).transpose(0, 1).contiguous())
+            self.keep(f"{name} {kept}", values.unflatten(0, (steps, -1)).contiguous())
         self.keep(f"{name} draws", torch.arange(count).expand(steps, -1) if draws is None else draws)
         self.keep(f"{name} dropout", dropout_keys)
 

@@ -39,7 +39,7 @@ from clops_sweep.learning.models.trained_model import model_bytes
 from clops_sweep.learning.networks.module_probe import check_stored
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.networks.on_features import network_options
-from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training, run_epoch
+from clops_sweep.learning.strategies.base import InstanceRecord, Method, Training, run_epoch
 from clops_sweep.learning.strategies.online import OnlineStream
 from clops_sweep.learning.threads import one_thread
 
@@ -110,20 +110,20 @@ class ContinualRun:
             shape, options = (frames.channels, frames.samples), network_options(config, frames)
             check_stored(config.network, NETWORKS[config.network], shape, self.scenario.outputs, options)
         if config.augment is not None:
-            learner.augment = Augmenter(config.augment, [config.seed], config.options_of("augment"))
+            learner.augment = Augmenter(config.augment, config.seed, config.options_of("augment"))
         weights = [
             None if config.class_weights is None else balanced(scenario.kind, task.train.targets)
             for task in scenario.tasks
         ]
         tasks = [
-            self._instances(task.train, of_task, 1) for task, of_task in zip(self.scenario.tasks, weights, strict=True)
+            self._instances(task.train, of_task) for task, of_task in zip(self.scenario.tasks, weights, strict=True)
         ]
         self._stages = [Instances.union(tasks)] if strategy.joint else tasks
-        self._training = Training((config,), learner, self._stages, self.scenario.by_position)
+        self._training = Training(config, learner, self._stages, self.scenario.by_position)
         self._generators = GlobalStreams(self.device)
         with self._seeded("setup"):
             self._stream = OnlineStream(strategy, self._training) if online else None
-            self._strategy: LockstepStrategy = self._stream or strategy(self._training)
+            self._strategy: Method = self._stream or strategy(self._training)
         self._evaluators = {
             split: Evaluator(self.scenario, split, learner, joint=strategy.joint)
             for split in result.EVALUATED_SPLITS
@@ -241,7 +241,7 @@ class ContinualRun:
                         self._predictions.append(predictions)
                 self._task, self._epoch = task + 1, 0
                 if self._keep_models == "all" or (self._keep_models and self.finished):
-                    self._models.append(self._training.learner.weights(0))
+                    self._models.append(self._training.learner.weights())
         return Progress(task + 1, len(self._stages), epoch + 1, self._epochs)
 
     @contextmanager
@@ -304,17 +304,14 @@ class ContinualRun:
             raise RuntimeError("the run is not finished")
         with self._timed("seconds"), one_thread():
             records, strategy = self._records(), self._strategy
-            used = strategy.memory_use(records)
             history = result.History(
                 curves=self._curves,
                 r=self._r,
-                records=[InstanceRecord(*(values[0] for values in vars(record).values())) for record in records],
+                records=records,
                 parameters=self._training.learner.parameters.entries,
-                memory=result.MemoryUse(
-                    used.instances[0], used.instance_bytes[0], used.other_bytes[0] if used.other_bytes else 0
-                ),
+                memory=strategy.memory_use(records),
                 stores=strategy.stores,
-                counts={name: count for name, (count,) in strategy.counts().items()},
+                counts=strategy.counts(),
                 seconds=self._seconds,
                 backend=self._training.learner.backend,
                 started_at=self._started_at,
@@ -392,10 +389,10 @@ class ContinualRun:
         self._seconds = {phase: state["seconds"][phase] for phase in self._seconds}
         self._started_at = datetime.fromisoformat(state["started_at"])
 
-    def _instances(self, subset: Subset, weights: NDArray[np.float32] | None, runs: int) -> Instances:
-        rows = torch.from_numpy(subset.rows).to(self.device).expand(runs, -1)
-        targets = torch.from_numpy(subset.targets).to(self.device).expand(runs, -1, -1)
-        of_losses = None if weights is None else torch.from_numpy(weights).to(self.device).expand(runs, -1)
+    def _instances(self, subset: Subset, weights: NDArray[np.float32] | None) -> Instances:
+        rows = torch.from_numpy(subset.rows).to(self.device)
+        targets = torch.from_numpy(subset.targets).to(self.device)
+        of_losses = None if weights is None else torch.from_numpy(weights).to(self.device)
         return Instances(rows, targets).weighted(of_losses)
 
     @contextmanager
@@ -414,7 +411,7 @@ class ContinualRun:
 def learner_of(config: RunConfig, scenario: Scenario, frames: FrameSet, bank: FrameBank) -> Learner:
     """Return the untrained learner of a run, without augmentation."""
     return make_learner(
-        [config.initial_seed],
+        config.initial_seed,
         "multilabel" if config.head == "per_class" else scenario.kind,
         scenario.outputs,
         config.learning_rate,

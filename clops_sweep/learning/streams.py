@@ -1,13 +1,12 @@
 """Named random streams: every random draw of a run is a function of (seed, name, counters) alone.
 
-A stream has no persistent state. Its draws in epoch 7 of task 3 do not depend on earlier draws, so a run that resumes,
-or is trained in lockstep with others, draws the same numbers.
+A stream has no persistent state. Its draws in epoch 7 of task 3 do not depend on earlier draws, so a run that resumes
+draws the same numbers.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -32,26 +31,20 @@ def generator(seed: int, name: str, *counters: int) -> np.random.Generator:
 
 
 def key(seed: int, name: str, *counters: int) -> NDArray[np.int32]:
-    """Return the `keys` of one run: int32 [2]."""
+    """Return the `keys` as an array: int32 [2]."""
     return sequence(seed, name, *counters).generate_state(2, np.uint32).view(np.int32)
 
 
-def keys(seeds: Sequence[int], name: str, *counters: int) -> torch.Tensor:
-    """Return two 32-bit keys per run, for draws that are a function of a counter (see `dropout`).
-
-    Returns:
-        int32 tensor of shape [S, 2].
-    """
-    return torch.from_numpy(np.stack([key(seed, name, *counters) for seed in seeds]))
+def keys(seed: int, name: str, *counters: int) -> torch.Tensor:
+    """Return two 32-bit keys, int32 [2], for draws that are a function of a counter (see `dropout`)."""
+    return torch.from_numpy(key(seed, name, *counters))
 
 
-def permutations(seeds: Sequence[int], size: int, name: str, *counters: int) -> torch.Tensor:
-    """Return one permutation of 0 .. size - 1 per run: int64 tensor of shape [S, size]."""
-    orders = [generator(seed, name, *counters).permutation(size) for seed in seeds]
-    return torch.from_numpy(np.stack(orders))
+def permutation(seed: int, size: int, name: str, *counters: int) -> torch.Tensor:
+    """Return a permutation of 0 .. size - 1: int64 [size]."""
+    return torch.from_numpy(generator(seed, name, *counters).permutation(size))
 
 
-def choices(seeds: Sequence[int], size: int, count: int, name: str, *counters: int) -> torch.Tensor:
-    """Return `count` distinct indices below `size` per run, ascending: int64 tensor of shape [S, count]."""
-    drawn = [np.sort(generator(seed, name, *counters).choice(size, count, replace=False)) for seed in seeds]
-    return torch.from_numpy(np.stack(drawn))
+def choice(seed: int, size: int, count: int, name: str, *counters: int) -> torch.Tensor:
+    """Return `count` distinct indices below `size`, ascending: int64 [count]."""
+    return torch.from_numpy(np.sort(generator(seed, name, *counters).choice(size, count, replace=False)))

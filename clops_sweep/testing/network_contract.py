@@ -25,7 +25,7 @@ def check_network(network: Callable[[int, int, int], Any], *, channels: int = 3,
     First the checks of a launch: output shape, a gradient for each parameter, no state between calls, random numbers
     only from the global generators, and models that can be stored. Then complete runs of CLOPS with each kind of
     output, and of GEM and MIR with one, must pass `check_strategy`'s suite: all numbers are finite, and bit-equal if
-    the run is repeated, trained in lockstep, or resumed from a checkpoint after each epoch.
+    the run is repeated, trained beside another, or resumed from a checkpoint after each epoch.
 
     Args:
         network: a function of (channels, samples, outputs), or a class, that returns a `torch.nn.Module`.

@@ -16,7 +16,7 @@ from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.by_loss.batch import FrameBatch
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun
-from clops_sweep.learning.strategies.base import LockstepStrategy, Training
+from clops_sweep.learning.strategies.base import Method, Training
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.watch import (
     ContractViolation,
@@ -36,7 +36,7 @@ TrainsOn = Literal["the task", "anything"]
 
 
 def check_strategy(
-    strategy: type[LockstepStrategy],
+    strategy: type[Method],
     *,
     scenarios: Sequence[ScenarioName] = SCENARIO_KINDS,
     stores: Stores = "a share",
@@ -62,8 +62,8 @@ def check_strategy(
     Raises:
         ContractViolation: the strategy breaks the contract; the message says how.
     """
-    known = isinstance(strategy, type) and issubclass(strategy, LockstepStrategy)
-    require(known, f"{strategy!r} is not a subclass of Strategy or LockstepStrategy")
+    known = isinstance(strategy, type) and issubclass(strategy, Method)
+    require(known, f"{strategy!r} is not a subclass of Strategy")
     with STRATEGIES.temporarily("strategy_under_test", strategy):
         for scenario in scenarios:
             config = tiny_config(scenario, **(settings | {"strategy": "strategy_under_test"}))
@@ -147,7 +147,7 @@ def _check_result(config: RunConfig, result: RunResult, stores: Stores) -> None:
         require((times[~record["stored"]] == 0).all(), f"{where}: task {task} replays instances that are not stored")
 
 
-def _watched(strategy: type[LockstepStrategy], trains_on: TrainsOn) -> type[LockstepStrategy]:
+def _watched(strategy: type[Method], trains_on: TrainsOn) -> type[Method]:
     """Return a subclass of the strategy that checks which instances and frames it uses."""
 
     class Watched(strategy):  # type: ignore[misc, valid-type]
@@ -202,4 +202,5 @@ def _watched(strategy: type[LockstepStrategy], trains_on: TrainsOn) -> type[Lock
             found: torch.Tensor = super().loss(batch)
             return found
 
-    return WatchedLoss if hasattr(strategy, "loss") else Watched
+    by_loss = not getattr(getattr(strategy, "loss", None), "__isabstractmethod__", not hasattr(strategy, "loss"))
+    return WatchedLoss if by_loss else Watched

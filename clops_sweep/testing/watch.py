@@ -76,7 +76,7 @@ class Looks:
 
     def trained_on(self, batch: FrameBatch) -> None:
         """Record the rows of a batch whose loss is differentiated."""
-        self._trained |= set(batch.steps.ledger.looked_up(batch.index[None]).rows[0].tolist())
+        self._trained |= set(batch.steps.ledger.looked_up(batch.index).rows.tolist())
 
     def _noting(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def noting(what: Batch | torch.Tensor, *arguments: Any, **options: Any) -> Any:
@@ -93,7 +93,7 @@ class Looks:
             task: Instances, replay: Replay | None, order: torch.Tensor, *arguments: Any, **options: Any
         ) -> None:
             union = task if replay is None else Instances.union([task, replay.instances])
-            rows = set(union.rows.gather(1, order).flatten().tolist())
+            rows = set(union.rows[order].tolist())
             self._bank.asked |= rows
             self._trained |= rows
             method(task, replay, order, *arguments, **options)

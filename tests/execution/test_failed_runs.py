@@ -131,7 +131,7 @@ from clops_sweep.learning.strategies.finetune import FineTuning
 @strategy("delicate")
 class Delicate(FineTuning):
     def begin_task(self, task):
-        seed = self.training.seeds[0]
+        seed = self.training.seed
         if seed == 2 and task == 1:  # what a learning rate that is too high comes to
             self.training.learner.parameters.views["linear2.bias"].fill_(float("nan"))
         if seed == 4 and task == 2:

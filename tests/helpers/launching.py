@@ -281,7 +281,7 @@ class Counted(FineTuning):
             if int(begin, 16) <= address < int(rest.split(" ")[0], 16):
                 _, _, offset, _, inode, *name = line.split()
                 where = [" ".join(name), inode, address - int(begin, 16) + int(offset, 16)]
-        line = dict(seed=self.training.seeds[0], task=task, pid=os.getpid(), tag=os.environ["CLOPS_TEST_TAG"],
+        line = dict(seed=self.training.seed, task=task, pid=os.getpid(), tag=os.environ["CLOPS_TEST_TAG"],
                     node=ray.get_runtime_context().get_node_id(), moment=time.time_ns(), frames=where)
         file = os.open(FOLDER / "began", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.write(file, json.dumps(line).encode() + b"\\n")

@@ -62,11 +62,10 @@ class PaperNetwork(nn.Sequential):
         super().__init__(*layers)
 
     @classmethod
-    def of(cls, learner: Learner, run: int) -> PaperNetwork:
-        """Return a float64 copy of one of a learner's networks, with its running statistics."""
-        views = learner.parameters.views
-        network = cls(learner.outputs).double().take({name: view[run] for name, view in views.items()})
-        for place, (mean, variance) in zip((1, 6, 11), running_statistics(learner, run), strict=True):
+    def of(cls, learner: Learner) -> PaperNetwork:
+        """Return a float64 copy of a learner's network, with its running statistics."""
+        network = cls(learner.outputs).double().take(learner.parameters.views)
+        for place, (mean, variance) in zip((1, 6, 11), running_statistics(learner), strict=True):
             network[place].running_mean.copy_(mean)
             network[place].running_var.copy_(variance)
         return network.eval()
@@ -101,12 +100,11 @@ class PaperNetwork(nn.Sequential):
         }
 
 
-def running_statistics(learner: Learner, run: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Return mean and variance of each of the three blocks of one of a learner's networks."""
+def running_statistics(learner: Learner) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return mean and variance of each of the three blocks of a learner's network."""
     if isinstance(learner, NativeLearner):
-        of_run = [each.view(learner.parameters.runs, -1)[run] for each in learner.statistics]
-        return list(zip(of_run[:3], of_run[3:], strict=True))
-    buffers = learner._modules[run].buffers
+        return list(zip(learner.statistics[:3], learner.statistics[3:], strict=True))
+    buffers = learner._module.buffers
     return [(buffers[f"norm{block}.running_mean"], buffers[f"norm{block}.running_var"]) for block in (1, 2, 3)]
 
 
@@ -131,26 +129,23 @@ def float_loss(kind: str, logits: list[float], targets: list[float]) -> float:
 class Trained:
     """A learner after two epochs on the first task of a tiny scenario."""
 
-    def __init__(self, kind: str, seeds: tuple[int, ...], backend: str) -> None:
+    def __init__(self, kind: str, seed: int, backend: str) -> None:
         self.config = tiny_config(kind)
         self.frames = tiny_frames(kind)
         self.scenario: Scenario = build_scenario(self.frames, self.config.scenario, self.config.task_order)
-        self.seeds = seeds
+        self.seed = seed
         bank = FrameBank(self.frames, torch.device("cpu"))
-        common = (seeds, self.scenario.kind, self.scenario.outputs, self.config.learning_rate, bank)
+        common = (seed, self.scenario.kind, self.scenario.outputs, self.config.learning_rate, bank)
         self.learner: Learner = (
             ModuleLearner(*common, PAPER_NETWORK) if backend == "torch" else NativeLearner(*common, backend)
         )
         self.tasks = [
-            Instances(
-                torch.from_numpy(task.train.rows).expand(len(seeds), -1),
-                torch.from_numpy(task.train.targets).expand(len(seeds), -1, -1),
-            )
+            Instances(torch.from_numpy(task.train.rows), torch.from_numpy(task.train.targets))
             for task in self.scenario.tasks
         ]
         for epoch in range(2):
-            order = streams.permutations(seeds, self.tasks[0].rows.shape[1], "test order", epoch)
-            self.learner.train_epoch(self.tasks[0], None, order, 8, streams.keys(seeds, "test dropout", epoch))
+            order = streams.permutation(seed, len(self.tasks[0].rows), "test order", epoch)
+            self.learner.train_epoch(self.tasks[0], None, order, 8, streams.keys(seed, "test dropout", epoch))
 
     def signal(self, rows: torch.Tensor) -> torch.Tensor:
         """Return frames [n, 1, 2500] in float64, directly from the frame set."""
@@ -159,8 +154,8 @@ class Trained:
 
 @pytest.fixture(params=["torch", *KERNELS])
 def trained(request: pytest.FixtureRequest) -> Callable[..., Trained]:
-    def make(kind: str = "class_il", seeds: tuple[int, ...] = (3, 8)) -> Trained:
-        return Trained(kind, seeds, request.param)
+    def make(kind: str = "class_il", seed: int = 3) -> Trained:
+        return Trained(kind, seed, request.param)
 
     return make
 

@@ -40,12 +40,12 @@ def config_of(strategy: str, **changes: Any) -> RunConfig:
 def test_prequential_scores_are_those_of_a_plain_loop() -> None:
     config, frames = config_of("finetune", network="plain", batch_size=5), tiny_frames("time_il")
     run = ContinualRun(config, frames)
-    bank, weights = run._training.learner.bank, run._training.learner.weights(0)
+    bank, weights = run._training.learner.bank, run._training.learner.weights()
     network = plain(1, frames.samples, 4)
     network.load_state_dict(weights)
     adam, z, y, expected = torch.optim.Adam(network.parameters(), config.learning_rate), [], [], []
     for task, order in zip(run.scenario.tasks, run._stream._orders, strict=True):
-        for batch in np.array_split(order[0].numpy(), 3):
+        for batch in np.array_split(order.numpy(), 3):
             x = bank.gather(torch.from_numpy(task.train.rows[batch])).view(len(batch), 1, -1)
             target = torch.from_numpy(task.train.targets[batch])
             z, y = [*z, *network(x).detach().softmax(1).numpy()], [*y, *target.argmax(1).tolist()]
@@ -72,14 +72,14 @@ def test_no_prediction_depends_on_labels_that_come_with_it_or_later(strategy: st
     def predicted(labels: Any) -> tuple[np.ndarray, ContinualRun]:
         run = ContinualRun(config_of(strategy), replace(frames, labels=labels))
         run.run()
-        return torch.cat(run._stream._logits, dim=1)[0].numpy(), run
+        return torch.cat(run._stream._logits).numpy(), run
 
     before, run = predicted(frames.labels)
-    rows = run._stream._batches[3].rows[0].numpy()  # the second batch of the second task
+    rows = run._stream._batches[3].rows.numpy()  # the second batch of the second task
     labels = frames.labels.copy()
     labels[rows] = (labels[rows] + 1) % 4
     after, _ = predicted(labels)
-    first = sum(batch.rows.shape[1] for batch in run._stream._batches[:3])
+    first = sum(len(batch.rows) for batch in run._stream._batches[:3])
     np.testing.assert_array_equal(before[: first + len(rows)], after[: first + len(rows)])
     assert np.abs(before[first + len(rows) :] - after[first + len(rows) :]).max() > 1e-4
 

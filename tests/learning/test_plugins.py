@@ -22,14 +22,14 @@ def frames() -> FrameSet:
 
 
 def _one_nan(scores: torch.Tensor) -> torch.Tensor:
-    scores[:, 0] = torch.nan
+    scores[0] = torch.nan
     return scores
 
 
 ACQUISITION = [
-    (lambda context, rows: None, r"NoneType; expected a tensor of scores \[1, \d+\]"),
-    (lambda context, rows: rows.numpy(), r"ndarray; expected a tensor of scores \[1, \d+\]"),
-    (lambda context, rows: rows[0].double(), r"scores of shape \[(\d+)\]; expected \[1, \1\]"),
+    (lambda context, rows: None, r"NoneType; expected a tensor of scores \[\d+\]"),
+    (lambda context, rows: rows.numpy(), r"ndarray; expected a tensor of scores \[\d+\]"),
+    (lambda context, rows: rows[None].double(), r"scores of shape \[1, (\d+)\]; expected \[\1\]"),
     (lambda context, rows: rows == 0, "torch.bool; expected scores that are real numbers"),
     (lambda context, rows: _one_nan(rows.double()), r"NaN for 1 of \d+ instances; expected numbers"),
 ]

@@ -48,8 +48,8 @@ class Reference:
         if config.strategy == "multitask":
             self._join(len(scenario.tasks))
         bank = FrameBank(frames, torch.device("cpu"))
-        start = ModuleLearner([self.seed], self.kind, self.outputs, config.learning_rate, bank, PAPER_NETWORK)
-        self.network = network.of(start, 0)
+        start = ModuleLearner(self.seed, self.kind, self.outputs, config.learning_rate, bank, PAPER_NETWORK)
+        self.network = network.of(start)
         self.adam = torch.optim.Adam(self.network.parameters(), lr=config.learning_rate)
         self.buffer: list[dict[str, Any]] = []
         self.losses: list[list[float]] = []
@@ -73,7 +73,7 @@ class Reference:
         ]
 
     def masks(self, stream: str, counters: tuple[int, ...], draws: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        return layer_masks(streams.keys([self.seed], stream, *counters)[0], draws)
+        return layer_masks(streams.keys(self.seed, stream, *counters), draws)
 
     def each_loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         if self.kind == "softmax":
@@ -109,7 +109,7 @@ class Reference:
             for epoch in range(self.epochs):
                 replayed = self.acquire(task, epoch) if self.config.strategy in ("clops", "replay") else []
                 size = len(rows) + len(replayed)
-                order = streams.permutations([self.seed], size, "batch order", task, epoch)[0].tolist()
+                order = streams.permutation(self.seed, size, "batch order", task, epoch).tolist()
                 for step, start in enumerate(range(0, size, self.config.batch_size)):
                     batch = order[start : start + self.config.batch_size]
                     draws = torch.arange(start, start + len(batch))
@@ -170,7 +170,7 @@ class Reference:
             self.s.append(s)
             self.beta.append(history[-1])
         else:
-            chosen = streams.choices([self.seed], len(rows), count, "random storage", task)[0].tolist()
+            chosen = streams.choice(self.seed, len(rows), count, "random storage", task).tolist()
         self.buffer.append(
             {
                 "rows": [rows[i] for i in chosen],
@@ -267,7 +267,7 @@ class Reference:
                 continue
             size = len(portion["rows"])
             drawn = max(1, math.floor(self.config.acquisition_fraction * size + 1e-9))
-            candidates = streams.choices([self.seed], size, drawn, "candidates", *place, index)[0].tolist()
+            candidates = streams.choice(self.seed, size, drawn, "candidates", *place, index).tolist()
             rows, targets = [portion["rows"][i] for i in candidates], [portion["targets"][i] for i in candidates]
             with torch.no_grad():
                 before = self.each_loss(self.forward(rows, None, False), torch.stack(targets))

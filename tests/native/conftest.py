@@ -71,8 +71,8 @@ def variant(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def learner(bank: FrameBank, variant: str) -> Callable[..., NativeLearner]:
-    def make(kind: LossKind = "binary", seeds: tuple[int, ...] = (0,), on: FrameBank = bank) -> NativeLearner:
-        return NativeLearner(seeds, kind, OUTPUTS[kind], 1e-3, on, variant)
+    def make(kind: LossKind = "binary", seed: int = 0, on: FrameBank = bank) -> NativeLearner:
+        return NativeLearner(seed, kind, OUTPUTS[kind], 1e-3, on, variant)
 
     return make
 
@@ -82,13 +82,12 @@ def as_module() -> Callable[[NativeLearner], ModuleLearner]:
     """The same network as a PyTorch module, in the state of the native one; its optimiser is new."""
 
     def make(learner: NativeLearner) -> ModuleLearner:
-        found = ModuleLearner(learner.seeds, learner.kind, learner.outputs, 1e-3, learner.bank, PAPER_NETWORK)
+        found = ModuleLearner(learner.seed, learner.kind, learner.outputs, 1e-3, learner.bank, PAPER_NETWORK)
         for name, view in learner.parameters.views.items():
             found.parameters.views[name].copy_(view)
-        for run, module in enumerate(found._modules):
-            for block in range(3):
-                for name, of_all in (("mean", learner.statistics[block]), ("var", learner.statistics[3 + block])):
-                    module.buffers[f"norm{block + 1}.running_{name}"].copy_(of_all.view(len(found.seeds), -1)[run])
+        for block in range(3):
+            for name, values in (("mean", learner.statistics[block]), ("var", learner.statistics[3 + block])):
+                found._module.buffers[f"norm{block + 1}.running_{name}"].copy_(values)
         return found
 
     return make
@@ -96,21 +95,21 @@ def as_module() -> Callable[[NativeLearner], ModuleLearner]:
 
 @pytest.fixture
 def batch() -> Callable[..., tuple[Batch, torch.Tensor]]:
-    """A random batch of S runs and the keys of their dropout masks."""
+    """A random batch and the keys of its dropout masks."""
 
-    def make(kind: LossKind, size: int, runs: int = 1, seed: int = 0) -> tuple[Batch, torch.Tensor]:
+    def make(kind: LossKind, size: int, seed: int = 0) -> tuple[Batch, torch.Tensor]:
         generator = np.random.default_rng([seed, size])
         outputs = OUTPUTS[kind]
-        targets = generator.integers(0, 2, (runs, size, outputs))
+        targets = generator.integers(0, 2, (size, outputs))
         if kind == "softmax":
-            targets = np.eye(outputs)[generator.integers(0, outputs, (runs, size))]
+            targets = np.eye(outputs)[generator.integers(0, outputs, size)]
         content = Batch(
-            rows=torch.from_numpy(generator.integers(0, COUNT, (runs, size))),
+            rows=torch.from_numpy(generator.integers(0, COUNT, size)),
             targets=torch.from_numpy(targets.astype(np.float32)),
-            weights=torch.from_numpy(generator.uniform(0.1, 1, (runs, size)).astype(np.float32)),
+            weights=torch.from_numpy(generator.uniform(0.1, 1, size).astype(np.float32)),
             draws=torch.arange(7, 7 + size),
         )
-        return content, torch.from_numpy(generator.integers(-(2**31), 2**31, (runs, 2)).astype(np.int32))
+        return content, torch.from_numpy(generator.integers(-(2**31), 2**31, 2).astype(np.int32))
 
     return make
 
@@ -125,12 +124,12 @@ class Reference:
     kind: LossKind
 
     @classmethod
-    def of(cls, learner: NativeLearner, run: int = 0) -> Reference:
+    def of(cls, learner: NativeLearner) -> Reference:
         def double(values: torch.Tensor) -> torch.Tensor:
             return values.detach().clone().double()
 
-        parameters = {name: double(view[run]) for name, view in learner.parameters.views.items()}
-        statistics = [double(each.view(learner.parameters.runs, -1)[run]) for each in learner.statistics]
+        parameters = {name: double(view) for name, view in learner.parameters.views.items()}
+        statistics = [double(values) for values in learner.statistics]
         return cls(parameters, statistics[:3], statistics[3:], learner.kind)
 
     def logits(self, frames: torch.Tensor, masks: list[torch.Tensor], training: bool) -> torch.Tensor:
@@ -168,7 +167,7 @@ def reference() -> type[Reference]:
 @pytest.fixture
 def masks_of() -> Callable[..., list[torch.Tensor]]:
     def make(keys: torch.Tensor, draws: torch.Tensor) -> list[torch.Tensor]:
-        return list(layer_masks(keys[0], draws))
+        return list(layer_masks(keys, draws))
 
     return make
 
@@ -185,10 +184,9 @@ def error() -> Callable[[torch.Tensor, torch.Tensor], float]:
 
 @pytest.fixture(scope="session")
 def views() -> Callable[..., dict[str, torch.Tensor]]:
-    """A flat vector of one run by parameter."""
+    """A flat vector by parameter."""
 
-    def split(flat: torch.Tensor, kind: LossKind, run: int = 0, runs: int = 1) -> dict[str, torch.Tensor]:
-        found = Parameters.over(flat, runs, parameter_shapes(OUTPUTS[kind])).views
-        return {name: view[run] for name, view in found.items()}
+    def split(flat: torch.Tensor, kind: LossKind) -> dict[str, torch.Tensor]:
+        return Parameters.over(flat, parameter_shapes(OUTPUTS[kind])).views
 
     return split

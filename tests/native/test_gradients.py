@@ -47,13 +47,10 @@ def test_gradient(
     exact = reference.of(ours)
     if training:
         found_losses, flat = ours.gradient(content, keys)
-        found_losses = found_losses[0]
     else:
         found_losses, flat = None, ours.memory_gradient(content, keys)
-    frames = bank.gather(content.rows[0])
-    losses, gradient = exact.gradient(
-        frames, content.targets[0], content.weights[0], masks_of(keys, content.draws), training
-    )
+    frames = bank.gather(content.rows)
+    losses, gradient = exact.gradient(frames, content.targets, content.weights, masks_of(keys, content.draws), training)
     if found_losses is not None:
         torch.testing.assert_close(found_losses.double(), losses, rtol=1e-5, atol=1e-6)
     for name, found in views(flat, kind).items():
@@ -89,15 +86,15 @@ def test_gradient_of_any_loss(
     masks = masks_of(keys, content.draws) if dropped else [torch.ones(1)] * 3
 
     def loss(logits: torch.Tensor) -> torch.Tensor:
-        return (content.weights.to(logits)[:, :, None] * (logits - content.targets).pow(4).exp().sqrt()).sum((1, 2))
+        return (content.weights.to(logits)[:, None] * (logits - content.targets).pow(4).exp().sqrt()).sum()
 
-    exact_logits = exact.logits(bank.gather(content.rows[0]), masks, training)
+    exact_logits = exact.logits(bank.gather(content.rows), masks, training)
     expected = torch.autograd.grad(
-        loss(exact_logits[None]).sum(), leaves, allow_unused=True, materialize_grads=True
+        loss(exact_logits), leaves, allow_unused=True, materialize_grads=True
     )  # training takes the bias of a convolution out again
     arguments = (content.draws, keys) if dropped else (None, None)
     logits, flat = ours.loss_gradient(content.rows, *arguments, loss, batch_statistics=training)
-    torch.testing.assert_close(logits[0].double(), exact_logits.detach(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(logits.double(), exact_logits.detach(), rtol=1e-4, atol=1e-4)
     for (name, found), value in zip(views(flat, kind).items(), expected, strict=True):
         if training and name.startswith("conv") and name.endswith("bias"):
             assert not found.any()
@@ -122,25 +119,24 @@ def test_the_mean_over_instances_of_what_is_made_of_their_gradients(
     error: Make,
 ) -> None:
     """One instance after the other in float64."""
-    content, keys = batch(kind, size, runs=2)
-    ours = learner(kind, seeds=(0, 1))
-    ours.gradient(batch(kind, 16, runs=2)[0], keys)
+    content, keys = batch(kind, size)
+    ours = learner(kind)
+    ours.gradient(batch(kind, 16)[0], keys)
 
     def loss(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        return (logits - targets).square().sum(2)
+        return (logits - targets).square().sum(1)
 
     flat = ours.mean_of_instance_gradients(content.rows, loss, content.targets, of_each=of_each)
     made = {"square": torch.square, "abs": torch.abs}[of_each]
-    for run in range(2):
-        exact = reference.of(ours, run)
-        leaves = [value.requires_grad_() for value in exact.parameters.values()]
-        expected = [torch.zeros_like(leaf) for leaf in leaves]
-        for row, target in zip(content.rows[run], content.targets[run], strict=True):
-            logits = exact.logits(bank.gather(row[None]), [torch.ones(1)] * 3, False)
-            slopes = torch.autograd.grad(loss(logits[None], target.double()).sum(), leaves)
-            expected = [total + made(slope) / size for total, slope in zip(expected, slopes, strict=True)]
-        for (name, found), wanted in zip(views(flat, kind, run, 2).items(), expected, strict=True):
-            assert error(found, wanted) < 1e-4, name
+    exact = reference.of(ours)
+    leaves = [value.requires_grad_() for value in exact.parameters.values()]
+    expected = [torch.zeros_like(leaf) for leaf in leaves]
+    for row, target in zip(content.rows, content.targets, strict=True):
+        logits = exact.logits(bank.gather(row[None]), [torch.ones(1)] * 3, False)
+        slopes = torch.autograd.grad(loss(logits, target.double()).sum(), leaves)
+        expected = [total + made(slope) / size for total, slope in zip(expected, slopes, strict=True)]
+    for (name, found), wanted in zip(views(flat, kind).items(), expected, strict=True):
+        assert error(found, wanted) < 1e-4, name
 
 
 @pytest.mark.parametrize("all_current", [True, False])
@@ -150,17 +146,17 @@ def test_a_term_without_instances_leaves_no_trace(
     """Batches of current or of replayed instances alone: weights are finite, and the epoch is the PyTorch one."""
 
     def instances(first: int, count: int) -> Instances:
-        rows = torch.arange(first, first + count)[None]
-        return Instances(rows, (rows % 2).float()[:, :, None])
+        rows = torch.arange(first, first + count)
+        return Instances(rows, (rows % 2).float()[:, None])
 
-    task, replay = instances(0, 20), Replay(instances(50, 20), torch.full((1, 20), 0.5))
-    order = torch.arange(40)[None]
+    task, replay = instances(0, 20), Replay(instances(50, 20), torch.full((20,), 0.5))
+    order = torch.arange(40)
     if not all_current:
-        order = order.flip(1)
-    keys = torch.tensor([[3, 4]], dtype=torch.int32)
+        order = order.flip(0)
+    keys = torch.tensor([3, 4], dtype=torch.int32)
     ours = learner()
     torchs = as_module(ours)
-    our_beta, torch_beta = (TaskInstanceParameters(20, [10.0], [1e-2], bank.device) for _ in range(2))
+    our_beta, torch_beta = (TaskInstanceParameters(20, 10.0, 1e-2, bank.device) for _ in range(2))
     for trained, beta in ((ours, our_beta), (torchs, torch_beta)):
         trained.train_epoch(task, replay, order, 10, keys, beta)
     assert ours.parameters.flat.isfinite().all()
@@ -175,27 +171,27 @@ def test_a_term_without_instances_leaves_no_trace(
 
 @pytest.fixture
 def epoch() -> Callable[[Any], Epoch]:
-    """An epoch of 2 runs in 4 batches, the last smaller, with a memory of two batches' sizes and a table of logits."""
+    """An epoch of 4 batches, the last smaller, with a memory of two batches' sizes and a table of logits."""
 
     def make(learner: Any) -> Epoch:
         generator = torch.Generator().manual_seed(3)
 
         def instances(count: int) -> Instances:
-            classes = torch.randint(0, learner.outputs, (2, count), generator=generator)
+            classes = torch.randint(0, learner.outputs, (count,), generator=generator)
             targets = torch.eye(learner.outputs)[classes]
-            return Instances(torch.randint(0, COUNT, (2, count), generator=generator), targets)
+            return Instances(torch.randint(0, COUNT, (count,), generator=generator), targets)
 
         def keys(*shape: int) -> torch.Tensor:
             return torch.randint(-(2**31), 2**31, shape, generator=generator).to(torch.int32)
 
-        order = torch.stack([torch.randperm(75, generator=generator) for _ in range(2)])
-        begun: Epoch = learner.begin_epoch(instances(75), None, order, 20, keys(2, 2))
+        order = torch.randperm(75, generator=generator)
+        begun: Epoch = learner.begin_epoch(instances(75), None, order, 20, keys(2))
         for name, size in (("five", 5), ("forty", 40)):
             draws = torch.arange(4 * size).view(4, size) if name == "five" else None
-            begun.keep_memory(name, instances(4 * size), keys(4, 2, 2), draws)
+            begun.keep_memory(name, instances(4 * size), keys(4, 2), draws)
         for name in (READ, WRITTEN):
-            begun.keep(name, torch.stack([torch.randperm(50, generator=generator)[:40] for _ in range(4)]))
-        begun.keep(PULL, torch.rand(4, 40, generator=generator))
+            begun.keep(name, torch.stack([torch.randperm(50, generator=generator)[:20] for _ in range(4)]))
+        begun.keep(PULL, torch.rand(4, 20, generator=generator))
         return begun
 
     return make
@@ -204,7 +200,7 @@ def epoch() -> Callable[[Any], Epoch]:
 @pytest.mark.parametrize("steps", ["by logits", "by logits with a table", "along"])
 def test_steps_without_a_return_are_those_one_by_one(steps: str, learner: Make, epoch: Make) -> None:
     """Bit for bit: parameters, moments, statistics, and the table."""
-    trained, tables = [learner("softmax", seeds=(0, 1)) for _ in range(2)], [torch.ones(50, 4), torch.ones(50, 4)]
+    trained, tables = [learner("softmax") for _ in range(2)], [torch.ones(50, 4), torch.ones(50, 4)]
     for ours, take, values in zip(trained, (type(trained[0]), Learner), tables, strict=True):
         current = epoch(ours)
 
@@ -273,5 +269,5 @@ def test_losses_are_stable(logit: float, target: float, learner: Make, batch: Ma
     content.targets.fill_(target)
     losses, gradient = ours.gradient(content, keys)
     expected = max(logit, 0) - logit * target + math.log1p(math.exp(-abs(logit)))
-    np.testing.assert_allclose(losses[0].numpy(), expected, rtol=1e-6, atol=1e-38)
+    np.testing.assert_allclose(losses.numpy(), expected, rtol=1e-6, atol=1e-38)
     assert gradient.isfinite().all()

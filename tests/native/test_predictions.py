@@ -22,10 +22,10 @@ KINDS = ["binary", "softmax", "multilabel"]
 def trained(learner: Make, batch: Make) -> Make:
     """A learner after some steps."""
 
-    def make(kind: LossKind, runs: int = 1) -> Any:
-        ours = learner(kind, tuple(range(runs)))
+    def make(kind: LossKind) -> Any:
+        ours = learner(kind)
         for seed in range(5):
-            ours.train_step(*batch(kind, 16, runs, seed))
+            ours.train_step(*batch(kind, 16, seed))
         return ours
 
     return make
@@ -37,41 +37,41 @@ def test_dropout_probabilities(
     kind: LossKind, size: int, samples: int, trained: Make, bank: FrameBank, reference: Any, masks_of: Make
 ) -> None:
     ours = trained(kind)
-    rows = torch.arange(size)[None]
-    keys = torch.tensor([[-5, 9]], dtype=torch.int32)
-    noise = torch.randn(1, size, 2500, generator=torch.Generator().manual_seed(0))
+    rows = torch.arange(size)
+    keys = torch.tensor([-5, 9], dtype=torch.int32)
+    noise = torch.randn(size, 2500, generator=torch.Generator().manual_seed(0))
     for added in (None, noise):
         found = ours.dropout_probabilities(rows, samples, keys, noise=added)
-        frames = bank.gather(rows[0]) + (0 if added is None else added[0])
+        frames = bank.gather(rows) + (0 if added is None else added)
         masks = masks_of(keys, torch.arange(size * samples))
         logits = reference.of(ours).logits(frames.repeat_interleave(samples, 0), masks, training=False)
-        expected = losses.probabilities(kind, logits).view(1, size, samples, -1)
+        expected = losses.probabilities(kind, logits).view(size, samples, -1)
         torch.testing.assert_close(found.double(), expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("samples", [1, 5, 20])
 def test_an_instance_gets_the_same_whatever_is_beside_it(samples: int, trained: Make) -> None:
     ours = trained("softmax")
-    rows, keys = torch.arange(33)[None], torch.tensor([[3, -8]], dtype=torch.int32)
+    rows, keys = torch.arange(33), torch.tensor([3, -8], dtype=torch.int32)
     everything = ours.dropout_probabilities(rows, samples, keys)
     for size in range(1, 33):
-        found = ours.dropout_probabilities(rows[:, :size], samples, keys)
-        torch.testing.assert_close(found, everything[:, :size], rtol=0, atol=0)
+        found = ours.dropout_probabilities(rows[:size], samples, keys)
+        torch.testing.assert_close(found, everything[:size], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("size", [1, 16, 37])
 def test_evaluation(kind: LossKind, size: int, trained: Make, bank: FrameBank, reference: Any) -> None:
     ours = trained(kind)
-    rows = torch.arange(size)[None]
-    frames = bank.gather(rows[0])
+    rows = torch.arange(size)
+    frames = bank.gather(rows)
     ones = [torch.ones(())] * 3
     expected = reference.of(ours).logits(frames, ones, training=False)
-    torch.testing.assert_close(ours.logits(rows)[0].double(), expected, rtol=1e-4, atol=1e-5)
-    noise = torch.randn(1, size, 2500, generator=torch.Generator().manual_seed(0))
-    noisy = reference.of(ours).logits(frames + noise[0], ones, training=False)
-    torch.testing.assert_close(ours.logits(rows, noise=noise)[0].double(), noisy, rtol=1e-4, atol=1e-5)
-    found = ours.probabilities(rows, noise=noise)[0].double()
+    torch.testing.assert_close(ours.logits(rows).double(), expected, rtol=1e-4, atol=1e-5)
+    noise = torch.randn(size, 2500, generator=torch.Generator().manual_seed(0))
+    noisy = reference.of(ours).logits(frames + noise, ones, training=False)
+    torch.testing.assert_close(ours.logits(rows, noise=noise).double(), noisy, rtol=1e-4, atol=1e-5)
+    found = ours.probabilities(rows, noise=noise).double()
     torch.testing.assert_close(found, losses.probabilities(kind, noisy), rtol=0, atol=1e-5)
 
 
@@ -80,12 +80,12 @@ def test_shifted_parameters(trained: Make, reference: Any, bank: FrameBank) -> N
     ours = trained("softmax")
     before = ours.parameters.flat.clone()
     shift = 0.01 * torch.randn(before.shape, generator=torch.Generator().manual_seed(0))
-    rows = torch.arange(20)[None]
+    rows = torch.arange(20)
     found = ours.logits(rows, shift=shift)
     assert torch.equal(ours.parameters.flat, before)
     ours.parameters.flat.add_(shift)
-    expected = reference.of(ours).logits(bank.gather(rows[0]), [torch.ones(())] * 3, training=False)
-    torch.testing.assert_close(found[0].double(), expected, rtol=1e-4, atol=1e-5)
+    expected = reference.of(ours).logits(bank.gather(rows), [torch.ones(())] * 3, training=False)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-5)
 
 
 def test_mask_frequency(learner: Make, bank: FrameBank) -> None:
@@ -102,13 +102,13 @@ def test_mask_frequency(learner: Make, bank: FrameBank) -> None:
     views["linear1.weight"].fill_(1.0)
     views["linear2.weight"].fill_(1.0 / 100)
     instances, samples, units = 64, 50, dropout.UNITS[2]
-    keys = torch.tensor([[11, 12]], dtype=torch.int32)
+    keys = torch.tensor([11, 12], dtype=torch.int32)
     result = torch.empty(1, instances, samples, 1)
     rows = torch.arange(instances)[None]
     # Logits, not probabilities, which would saturate.
-    ours._core.predict(rows.numpy(), None, None, False, samples, keys.numpy(), result.numpy())
+    ours._core.predict(rows.numpy(), None, None, False, samples, keys[None].numpy(), result.numpy())
     kept = (result / (1 / 0.9)).round().long()
-    expected = int(dropout.masks(keys[0], torch.arange(instances * samples))[:, -units:].count_nonzero())
+    expected = int(dropout.masks(keys, torch.arange(instances * samples))[:, -units:].count_nonzero())
     total = instances * samples * units
     assert int(kept.sum()) == expected
     assert binomtest(total - int(kept.sum()), total, 0.1).pvalue > 1e-3

@@ -15,6 +15,7 @@ from clops_sweep import (
     RunConfig,
     ScenarioTasks,
     SearchSpace,
+    Strategy,
     TaskInstances,
     acquisition_function,
     dataset,
@@ -24,7 +25,6 @@ from clops_sweep import (
     strategy,
 )
 from clops_sweep.learning.losses import instance_losses
-from clops_sweep.learning.strategies.base import LockstepStrategy
 
 CLASSES = ("w", "x", "y", "z")
 
@@ -65,9 +65,8 @@ def snap_network(channels, samples, outputs, *, snap_width):
 
 
 @strategy("snap_ewc", options={"snap_strength": FloatOption(400.0, ge=0, log=True)})
-class SnapEWC(LockstepStrategy):
-    def __init__(self, training):
-        super().__init__(training)
+class SnapEWC(Strategy):
+    def setup(self):
         self.past = []
 
     def train_epoch(self, task, epoch, replay, order, dropout_keys):
@@ -83,25 +82,20 @@ class SnapEWC(LockstepStrategy):
         learner.apply(gradient)
 
     def end_task(self, task):
-        learner, (rows, targets) = self.training.learner, vars(self.training.tasks[task]).values()
+        learner, instances = self.training.learner, self.training.tasks[task]
+        rows, targets = instances.rows, instances.targets
         gradients = learner.instance_gradients(rows, lambda z, y: instance_losses(learner.kind, z, y), targets)
-        self.past.append([sum(map(torch.square, gradients)) / rows.shape[1], learner.parameters.flat.clone()])
-
-    def state(self):
-        return {"past": self.past}
-
-    def restore(self, state, task):
-        self.past = list(state["past"])
+        self.past.append([sum(map(torch.square, gradients)) / len(rows), learner.parameters.flat.clone()])
 
 
 @acquisition_function("snap_unsure", options={"snap_power": FloatOption(1.0, gt=0, log=True)})
 def snap_unsure(context, rows, *, snap_power):
-    return (1 - context.learner.probabilities(rows).max(2).values) ** snap_power
+    return (1 - context.learner.probabilities(rows).max(1).values) ** snap_power
 
 
 @storage_function("snap_last", options={"snap_scale": FloatOption(2.0, gt=0)})
 def snap_last(trajectories, *, snap_scale):
-    return snap_scale * trajectories[:, -1].to(torch.float64)
+    return snap_scale * trajectories[-1].to(torch.float64)
 
 
 TINY = {"batch_size": 8, "epochs_per_task": 2, "mc_samples": 3, "storage_fraction": 0.4, "beta_learning_rate": 1e-2}

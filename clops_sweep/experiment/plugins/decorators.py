@@ -73,8 +73,9 @@ def strategy(
     *,
     options: Listed = (),
     per_class_outputs: bool = False,
+    **former: object,
 ) -> Callable[[Member], Member]:
-    """Register a subclass of `clops_sweep.Strategy`, which defines a loss, or of `clops_sweep.LockstepStrategy`.
+    """Register a subclass of `clops_sweep.Strategy`, which defines a loss or overrides hooks.
 
     Args:
         name: name of the strategy in configs.
@@ -82,12 +83,24 @@ def strategy(
             run.
         per_class_outputs: whether it needs one class per output and one class per instance; other scenarios are refused
             before anything starts.
+        former: arguments of earlier versions, which are refused.
 
     Raises:
         UsageError: the name is in use or not an identifier, a field is unknown, an option is invalid, or the object is
             not a strategy: a class with its methods, or a factory with `joint`.
     """
+    for argument in former:
+        raise UsageError(
+            f"strategy {name!r}: {argument} = ...: a method trains one run since 0.4; leave it out, as in "
+            "docs/own_method.md"
+        )
     return STRATEGIES.decorator(name, options, _check_strategy, per_class_outputs=per_class_outputs)
+
+
+def _overrides(member: type) -> bool:
+    """Return whether a user's class has a hook of its own that decides what is trained on."""
+    own = [cls for cls in member.__mro__ if not cls.__module__.startswith("clops_sweep.learning")]
+    return any(name in vars(cls) for cls in own for name in ("train_epoch", "replay"))
 
 
 def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
@@ -101,14 +114,14 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
     lacking = [method for method in _OF_A_STRATEGY if not callable(getattr(member, method, None))]
     if isinstance(member, type) and lacking:
         raise UsageError(f"{expected}; {described(member)} has no method {lacking[0]!r}")
-    if getattr(getattr(member, "loss", None), "__isabstractmethod__", False):
-        raise UsageError(f"{expected} with a method loss(batch); {described(member)} has none")
+    if getattr(getattr(member, "loss", None), "__isabstractmethod__", False) and not _overrides(member):
+        raise UsageError(f"{expected} with a method loss(batch), train_epoch or replay; {described(member)} has none")
     if not isinstance(getattr(member, "joint", None), bool):
         raise UsageError(f"{expected}; {described(member)} has no `joint` that is True or False")
 
 
 def acquisition_function(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
-    """Register a function (AcquisitionContext, rows int64 [S, m]) -> scores [S, m]; the highest scores are replayed.
+    """Register a function (AcquisitionContext, rows int64 [m]) -> scores [m]; the highest scores are replayed.
 
     Args:
         name: name of the function in configs.
@@ -122,7 +135,7 @@ def acquisition_function(name: str, *, options: Listed = ()) -> Callable[[Member
 
 
 def storage_function(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
-    """Register a function from beta's trajectories [S, tau, n] to s, float64 [S, n].
+    """Register a function from beta's trajectories [tau, n] to s, float64 [n].
 
     Args:
         name: name of the function in configs.

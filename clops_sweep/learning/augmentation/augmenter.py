@@ -1,8 +1,8 @@
-"""Augmenter: an augmentation with a random stream per run."""
+"""Augmenter: an augmentation with a random stream of the run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -13,30 +13,30 @@ from clops_sweep.learning import streams
 
 
 class Augmenter:
-    """Augments the frames of training passes, with the stream "augmentation" of each run.
+    """Augments the frames of training passes, with the stream "augmentation" of the run.
 
     Args:
         name: name of the augmentation.
-        seeds: one seed per run.
+        seed: seed of the run.
         options: options of the augmentation.
     """
 
-    def __init__(self, name: str, seeds: Sequence[int], options: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, seed: int, options: Mapping[str, Any]) -> None:
         self._name, self._function, self._options = name, AUGMENTATIONS[name], options
-        self._seeds = seeds
+        self._seed = seed
         self.begin_epoch(0, 0)
 
     def begin_epoch(self, task: int, epoch: int) -> None:
-        """Start the streams of an epoch."""
-        self._generators = [streams.generator(seed, "augmentation", task, epoch) for seed in self._seeds]
+        """Start the stream of an epoch."""
+        self._generator = streams.generator(self._seed, "augmentation", task, epoch)
 
-    def __call__(self, frames: torch.Tensor, run: int = 0) -> torch.Tensor:
-        """Return augmented frames of a run, float32 [n, channels, samples], without modifying the given ones.
+    def __call__(self, frames: torch.Tensor) -> torch.Tensor:
+        """Return augmented frames, float32 [n, channels, samples], without modifying the given ones.
 
         Raises:
             UsageError: the function returns anything else.
         """
-        found: Any = self._function(frames, self._generators[run], **self._options)
+        found: Any = self._function(frames, self._generator, **self._options)
         if not isinstance(found, torch.Tensor) or (found.shape, found.dtype) != (frames.shape, frames.dtype):
             shape = f" {list(found.shape)} of {found.dtype}" if isinstance(found, torch.Tensor) else ""
             raise UsageError(

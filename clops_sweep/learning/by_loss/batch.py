@@ -12,7 +12,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.learners.passes import Passes
-from clops_sweep.learning.replay.memory import LockstepMemory
+from clops_sweep.learning.replay.memory import InstanceMemory
 from clops_sweep.learning.strategies.base import Training
 
 
@@ -34,14 +34,14 @@ class Steps:
         self.passes: Passes = training.learner.passes()
         self.device = training.learner.bank.device
         self.task = -1
-        self.rng = streams.generator(training.seeds[0], "loss")
+        self.rng = streams.generator(training.seed, "loss")
         self.waiting: list[Any] | None = None
         self.in_classes: dict[str, object] = {}
-        self.ledger = LockstepMemory(training.tasks)
+        self.ledger = InstanceMemory(training.tasks)
 
     def draw(self, *counters: int) -> None:
         """Restart the run's stream at a position in the run."""
-        self.rng = streams.generator(self.training.seeds[0], "loss", *counters)
+        self.rng = streams.generator(self.training.seed, "loss", *counters)
 
     def error(self, sentence: str) -> UsageError:
         """Return an error that names the strategy."""
@@ -76,17 +76,17 @@ class FrameBatch:
     def x(self) -> torch.Tensor:
         """Frames, float32 [n, channels, samples]."""
         steps = self.steps
-        return steps.training.learner.bank.gather(self._instances.rows[0]).view(len(self), *steps.passes.shape)
+        return steps.training.learner.bank.gather(self._instances.rows).view(len(self), *steps.passes.shape)
 
     @cached_property
     def y(self) -> torch.Tensor:
         """Targets, float32 [n, C]: one-hot with a softmax, else 0 or 1 for each label."""
-        return self._instances.targets[0]
+        return self._instances.targets
 
     @cached_property
     def weights(self) -> torch.Tensor:
         """Weights of the losses, float32 [n]: ones without `class_weights`."""
-        return self._instances.loss_weights[0]
+        return self._instances.loss_weights
 
     @cached_property
     def task(self) -> torch.Tensor:
@@ -95,4 +95,4 @@ class FrameBatch:
 
     @cached_property
     def _instances(self) -> Instances:
-        return self.steps.ledger.looked_up(self.index[None])
+        return self.steps.ledger.looked_up(self.index)

@@ -149,13 +149,13 @@ class Memory:
             priorities = torch.from_numpy(steps.rng.random(len(batch))).to(device)
         self._offered += len(batch)
         self._append(batch.index, columns | {_PRIORITY: priorities})
-        stay = kept(self.columns[_PRIORITY][None], self._groups(steps, self.index)[None], self.size)[0]
+        stay = kept(self.columns[_PRIORITY], self._groups(steps, self.index), self.size)
         self.index = self.index[stay]
         self.columns = {name: values[stay] for name, values in self.columns.items()}
 
     def _groups(self, steps: Steps, index: torch.Tensor) -> torch.Tensor:
-        targets, by_position = steps.ledger.looked_up(index[None]).targets, steps.training.by_position
-        return groups_of(self.policy, steps.ledger.task_of(index[None]), targets, by_position=by_position)[0]
+        targets, by_position = steps.ledger.looked_up(index).targets, steps.training.by_position
+        return groups_of(self.policy, steps.ledger.task_of(index), targets, by_position=by_position)
 
     def sample(self, count: int, *, replacement: bool = False, weights: torch.Tensor | str | None = None) -> FrameBatch:
         """Draw stored instances from the run's stream; each is counted as replayed.
@@ -179,7 +179,7 @@ class Memory:
         shares = None if weights is None else self._shares(weights, self._steps, 1 if replacement else count)
         places = rng.choice(available, count, replace=replacement, p=shares)
         found = self.at(torch.from_numpy(places).to(self.index.device))
-        self._steps.ledger.count(found.index[None])
+        self._steps.ledger.count(found.index)
         return found
 
     def _shares(self, weights: torch.Tensor | str, steps: Steps, least: int) -> Any:

@@ -1,4 +1,4 @@
-"""Strategy: a continual-learning method defined by a loss."""
+"""Strategy: a continual-learning method defined by a loss or by hooks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from clops_sweep.learning.by_loss.frozen import Frozen
 from clops_sweep.learning.by_loss.memory import Memory
 from clops_sweep.learning.by_loss.state import Attributes, check_classes, in_classes, restored
 from clops_sweep.learning.global_streams import seed_of
-from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Method, Training
 from clops_sweep.learning.strategies.ewc import fisher_information
 
 
-class Strategy(LockstepStrategy):
-    """A continual-learning method defined by its `loss`; autograd and the optimiser do the rest.
+class Strategy(Method):
+    """A continual-learning method. Its `loss` defines it; autograd and the optimiser do the rest.
 
     Experience replay, in full::
 
@@ -40,6 +40,9 @@ class Strategy(LockstepStrategy):
                     loss = loss + self.criterion(self.model(old.x), old.y)
                 self.memory.offer(batch)
                 return loss
+
+    A method that leaves whole epochs to the learner has no `loss`, and overrides hooks of its base class, such as
+    `train_epoch` and `end_task`.
 
     The attributes of a subclass are its state, and part of every checkpoint: tensors, numbers, strings, memories,
     frozen networks, and lists, tuples and dicts of them. Draw random numbers from `rng`; the global generators of
@@ -163,7 +166,7 @@ class Strategy(LockstepStrategy):
         Raises:
             UsageError: a later task.
         """
-        return FrameBatch(self._steps, self._steps.ledger.of_task(self._seen(task))[0])
+        return FrameBatch(self._steps, self._steps.ledger.of_task(self._seen(task)))
 
     def _seen(self, task: int) -> int:
         if not 0 <= task <= self._steps.task:
@@ -171,27 +174,30 @@ class Strategy(LockstepStrategy):
         return task
 
     def come_to(self, task: int, *, end: bool) -> None:
-        """As `LockstepStrategy.come_to`; the random stream restarts."""
+        """As `Method.come_to`; the random stream restarts."""
         self._steps.task = task
         self._steps.draw(task, int(end))
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Take one step on each batch of an epoch; see `LockstepStrategy`."""
+        """Take one step on the loss of each batch; without a loss, plain steps. See `Method`."""
+        if getattr(type(self).loss, "__isabstractmethod__", False):
+            super().train_epoch(task, epoch, replay, order, dropout_keys)
+            return
         if replay is not None:
             raise self._steps.error("has loss() and replay(); sample replayed instances in loss()")
-        steps, seeds = self._steps, self.training.seeds
+        steps, seed = self._steps, self.training.seed
         steps.draw(task, 2, epoch)
-        sizes = batch_sizes(order.shape[1], self.config.batch_size, self.training.learner.smallest_batch)
+        sizes = batch_sizes(len(order), self.config.batch_size, self.training.learner.smallest_batch)
 
         def keys_of(number: int) -> torch.Tensor:
-            further = streams.keys(seeds, "training dropout of further passes", task, epoch, number)
+            further = streams.keys(seed, "training dropout of further passes", task, epoch, number)
             return further.to(self.device) if number else dropout_keys
 
-        keys = streams.key(seeds[0], "global generators", task, epoch).tolist()
+        keys = streams.key(seed, "global generators", task, epoch).tolist()
         with steps.passes.epoch(keys_of, seed_of((keys[0], keys[1]), 0)):
-            for number, index in enumerate(steps.ledger.of_task(task, order)[0].split(sizes)):
+            for number, index in enumerate(steps.ledger.of_task(task, order).split(sizes)):
                 self._step(FrameBatch(steps, index))
                 if not number:
                     self._attributes()  # refuses at once what no checkpoint can hold
@@ -230,19 +236,19 @@ class Strategy(LockstepStrategy):
         return gradient
 
     def record(self, task: int) -> InstanceRecord:
-        """As `LockstepStrategy.record`, from the memories among the attributes."""
+        """As `Method.record`, from the memories among the attributes."""
         ledger, record = self._steps.ledger, super().record(task)
         for memory in self._memories():
             record.stored.logical_or_(torch.isin(ledger.of_task(task), memory.index.to(self.device)))
         return with_values(record, times_replayed=ledger.times_replayed(task))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As `LockstepStrategy.memory_use`: all memories together, with their columns."""
+        """As `Method.memory_use`: all memories together, with their columns."""
         del records
-        held = [(len(memory), memory.column_bytes) for memory in self._memories()]
-        instances = sum(count for count, _ in held)
-        columns = sum(taken for _, taken in held) // max(1, instances)
-        return MemoryUse([instances], [self.instance_bytes + columns])
+        memories = self._memories()
+        instances = sum(map(len, memories))
+        columns = sum(memory.column_bytes for memory in memories) // max(1, instances)
+        return MemoryUse(instances, self.instance_bytes + columns)
 
     def _memories(self) -> list[Memory]:
         return [it for it in self._attributes().objects if isinstance(it, Memory)]
@@ -256,7 +262,7 @@ class Strategy(LockstepStrategy):
         return {"own": self._attributes().state(), "ledger": self._steps.ledger.state(), "task": self._steps.task}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """As `LockstepStrategy.restore`."""
+        """As `Method.restore`."""
         del task
         for name in vars(self).keys() - set(self.not_state):
             del vars(self)[name]  # what the run had deleted stays so

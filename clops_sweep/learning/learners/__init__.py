@@ -1,1 +1,1 @@
-"""Learners, which train networks: native kernels, one module at a time, or several modules in lockstep."""
+"""Learners, which train a network: by native kernels, or a module."""

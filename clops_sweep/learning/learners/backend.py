@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from clops_sweep import native
@@ -17,7 +17,7 @@ from clops_sweep.learning.learners.optimizers import make_optimizer
 
 
 def make_learner(
-    seeds: Sequence[int],
+    seed: int,
     kind: LossKind,
     outputs: int,
     learning_rate: float,
@@ -35,8 +35,8 @@ def make_learner(
     if network == PAPER_NETWORK and bank.device.type == "cpu" and plain:
         variant = native.chosen()
         if variant is not None:
-            return NativeLearner(seeds, kind, outputs, learning_rate, bank, variant)
-    learner = ModuleLearner(seeds, kind, outputs, learning_rate, bank, network, options)
+            return NativeLearner(seed, kind, outputs, learning_rate, bank, variant)
+    learner = ModuleLearner(seed, kind, outputs, learning_rate, bank, network, options)
     if precision == "bfloat16":
         learner.compute_in_bfloat16()
     learner.optimizer = make_optimizer(optimizer, learner.parameters.flat, learning_rate, weight_decay)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from clops_sweep.learning.learners.optimizers import Adam
 
 
 class TaskInstanceParameters:
-    """beta of one task for S runs (CLOPS, section 4.1).
+    """beta of one task (CLOPS, section 4.1).
 
     The loss of a batch with current instances I contains mean_I(w_i beta_i l_i) + lambda mean_I((beta_i - 1)^2), with
     class weights w_i (1 unless `class_weights` is set), so
@@ -23,42 +22,38 @@ class TaskInstanceParameters:
 
     Args:
         instances: n, the number of the task's training instances.
-        penalties: lambda of each run.
-        learning_rates: eta of each run. With 0, beta stays at 1, as in a run without beta.
-        device: device of the vectors.
+        penalty: lambda.
+        learning_rate: eta.
+        device: device of the vector.
     """
 
-    def __init__(
-        self, instances: int, penalties: Sequence[float], learning_rates: Sequence[float], device: torch.device
-    ) -> None:
-        self.values = torch.ones(len(penalties), instances, device=device)
-        self.learning_rates = learning_rates
-        self.penalties = penalties
-        self._twice_penalties = 2 * torch.tensor(penalties, dtype=torch.float32, device=device)[:, None]
-        self.optimizer = Adam(self.values, 0.0, rates=learning_rates)
+    def __init__(self, instances: int, penalty: float, learning_rate: float, device: torch.device) -> None:
+        self.values = torch.ones(instances, device=device)
+        self.penalty = penalty
+        self.optimizer = Adam(self.values, learning_rate)
         self.history: list[torch.Tensor] = []
 
     def weighted(self, batch: EpochBatch) -> torch.Tensor:
-        """Return the batch's weights, multiplied by beta for current instances: float32 [S, B]."""
-        return torch.where(batch.current, batch.weights * self.values.gather(1, batch.positions), batch.weights)
+        """Return the batch's weights, multiplied by beta for current instances: float32 [B]."""
+        return torch.where(batch.current, batch.weights * self.values[batch.positions], batch.weights)
 
     def step(self, batch: EpochBatch, losses: torch.Tensor) -> None:
-        """Take one Adam step on a batch with losses l_i, float32 [S, B]."""
+        """Take one Adam step on a batch with losses l_i, float32 [B]."""
         self.optimizer.step(self.gradient(batch, losses))
 
     def gradient(self, batch: EpochBatch, losses: torch.Tensor) -> torch.Tensor:
-        """Return the gradient d L / d beta, float32 [S, n]; arguments as in `step`."""
-        pull = (self.values.gather(1, batch.positions) - 1) * self._twice_penalties
+        """Return the gradient d L / d beta, float32 [n]; arguments as in `step`."""
+        pull = (self.values[batch.positions] - 1) * (2 * self.penalty)
         terms = torch.where(batch.current, (batch.factors * losses + pull) / batch.current_count, 0)
-        return torch.zeros_like(self.values).scatter_add_(1, batch.positions, terms)
+        return torch.zeros_like(self.values).scatter_add_(0, batch.positions, terms)
 
     def record(self) -> None:
         """Record the vector at the end of an epoch."""
         self.history.append(self.values.clone())
 
     def trajectories(self) -> torch.Tensor:
-        """Return the recorded vectors: float32 [S, epochs, n]."""
-        return torch.stack(self.history, dim=1)
+        """Return the recorded vectors: float32 [epochs, n]."""
+        return torch.stack(self.history)
 
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""

@@ -1,20 +1,31 @@
-"""Learner: the networks of S runs with their optimiser, and their training steps, one by one or a whole epoch.
+"""Learner: the network of a run with its optimiser: predictions, gradients and training steps, singly or by epochs.
 
-A strategy sees a network only through this class and its base `RunNetworks`. Two kinds of learner implement it: the
-native kernels of the paper's network (`NativeLearner`), and modules (`ModuleLearner`).
+A strategy sees a network only through this class. Two kinds of learner implement it: the native kernels of the paper's
+network (`NativeLearner`), and modules (`ModuleLearner`).
+
+There are five ways to train, from the most general to the fastest on a CPU:
+
+- `gradient` or `backpropagate`, then `apply`: any step.
+- `train_step`: a step on weighted losses of a batch.
+- `train_epoch`: the same for a whole epoch, in one call of the kernels, also with beta or a penalty.
+- `train_by_logits`: an epoch of steps on any loss of the logits.
+- `train_along`: an epoch of steps along a direction that depends on memory gradients.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
+from torch import nn
 
 from clops_sweep.data.scenarios import LossKind
+from clops_sweep.learning import losses
+from clops_sweep.learning.augmentation.augmenter import Augmenter
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
@@ -22,32 +33,239 @@ from clops_sweep.learning.learners.logit_table import LogitTable, pulled
 from clops_sweep.learning.learners.optimizers import Adam
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.learners.penalty import Penalty
-from clops_sweep.learning.learners.run_networks import RunNetworks
 from clops_sweep.learning.parameters import Parameters
 
+Loss = Callable[..., torch.Tensor]
+"""Maps logits, float32 [B, C], and other given tensors to a loss, or to terms of its sum."""
 
-class Learner(RunNetworks):
-    """Networks of S runs in training. Training changes their parameters in place.
+
+class Learner(ABC):
+    """The network of a run in training. Training changes its parameters in place.
 
     Attributes:
+        seed: seed of the initial parameters.
+        kind: kind of output.
+        outputs: C.
+        bank: the frames of each row.
+        parameters: parameters of the network.
         optimizer: optimiser of the parameters.
         smallest_batch: minimum number of instances in a training step.
+        backend: name of the backend, as recorded with every run.
+        augment: augmentation of the frames in training passes, if given.
     """
 
     smallest_batch: int = 1
+    backend: str = "torch"
+    augment: Augmenter | None = None
 
     def __init__(
         self,
-        seeds: Sequence[int],
+        seed: int,
         kind: LossKind,
         outputs: int,
         learning_rate: float,
         bank: FrameBank,
         parameters: Parameters,
     ) -> None:
-        super().__init__(seeds, kind, outputs, bank, parameters)
+        self.seed = seed
+        self.kind = kind
+        self.outputs = outputs
+        self.bank = bank
+        self.parameters = parameters
         self.optimizer = Adam(parameters.flat, learning_rate)
-        self._excerpts: dict[tuple[int, ...], Self] = {}
+        self._gradient = parameters.like(torch.zeros_like(parameters.flat))
+
+    @abstractmethod
+    def gradient(
+        self,
+        batch: Batch,
+        dropout_keys: torch.Tensor,
+        *,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the loss and gradient of a batch in training mode, with batch statistics and dropout.
+
+        Args:
+            batch: the instances and their weights.
+            dropout_keys: int32 [2].
+            batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
+            track_statistics: whether this batch updates the running statistics.
+
+        Returns:
+            Unweighted losses l_i, float32 [B], and the gradient of sum_i weights_i l_i, laid out like
+            `parameters.flat`; the next gradient overwrites it.
+        """
+
+    def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
+        """Return the gradient of sum_i weights_i l_i with batch norm in evaluation mode; otherwise as `gradient`."""
+        return self.gradient(batch, dropout_keys, batch_statistics=False)[1]
+
+    @abstractmethod
+    def backpropagate(
+        self,
+        rows: torch.Tensor,
+        draws: torch.Tensor | None,
+        dropout_keys: torch.Tensor | None,
+        by_logits: Callable[..., torch.Tensor],
+        *given: torch.Tensor,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gradient of a loss, given its gradient with respect to the logits; see also `loss_gradient`.
+
+        Args:
+            rows: int64 [B].
+            draws: int64 [B], counters of the dropout masks.
+            dropout_keys: int32 [2]; None for a pass without dropout, which needs no draws.
+            by_logits: maps logits, float32 [B, C], which it must not write to, and the tensors `given` to the gradient
+                of the loss with respect to the logits.
+            given: further arguments of `by_logits`.
+            batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
+            track_statistics: whether this batch updates the running statistics.
+
+        Returns:
+            The logits, and the gradient, laid out like `parameters.flat`; the next gradient overwrites it.
+        """
+
+    def loss_gradient(
+        self,
+        rows: torch.Tensor,
+        draws: torch.Tensor | None,
+        dropout_keys: torch.Tensor | None,
+        loss: Loss,
+        *given: torch.Tensor,
+        batch_statistics: bool = True,
+        track_statistics: bool = True,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the gradient of any loss that is a function of the logits.
+
+        Example::
+
+            def loss(logits, targets, stored):  # cross-entropy, and a tenth of the squared distance to other logits
+                apart = binary_cross_entropy_with_logits(logits, targets, reduction="none").mean()
+                return apart + 0.1 * (logits - stored).square().mean()
+
+            logits, gradient = learner.loss_gradient(rows, draws, keys, loss, targets, stored)
+            learner.apply(gradient)
+
+        Args:
+            rows: int64 [B].
+            draws: int64 [B], counters of the dropout masks.
+            dropout_keys: int32 [2]; None for a pass without dropout, which needs no draws.
+            loss: maps logits, float32 [B, C], and the tensors `given` to the loss, a scalar, or to terms of its sum.
+            given: further arguments of the loss: targets, weights, logits of other networks.
+            batch_statistics: whether batch norm is in training mode; else it uses the running statistics.
+            track_statistics: whether this batch updates the running statistics.
+
+        Returns:
+            The logits, and the gradient, laid out like `parameters.flat`; the next gradient overwrites it.
+        """
+        return self.backpropagate(
+            rows,
+            draws,
+            dropout_keys,
+            partial(_by_logits, loss),
+            *given,
+            batch_statistics=batch_statistics,
+            track_statistics=track_statistics,
+        )
+
+    def instance_gradients(self, rows: torch.Tensor, loss: Loss, *given: torch.Tensor) -> Iterator[torch.Tensor]:
+        """Yield the gradient of the loss l_i of each instance, in evaluation mode.
+
+        Example::
+
+            fisher = sum(g.square() for g in learner.instance_gradients(rows, loss, targets)) / len(rows)
+
+        Args:
+            rows: int64 [m].
+            loss: maps logits, float32 [m, C], and the tensors `given` to the l_i, [m], or to their sum; l_i may depend
+                only on the logits of i.
+            given: further arguments of the loss.
+
+        Yields:
+            m times a gradient, laid out like `parameters.flat`; the next overwrites it.
+        """
+        by_logits = self._instances_by_logits(rows, loss, given)
+        for place in range(len(rows)):
+            own = slice(place, place + 1)
+            _, gradient = self.backpropagate(
+                rows[own], None, None, lambda logits, by: by, by_logits[own], batch_statistics=False
+            )
+            yield gradient
+
+    def mean_of_instance_gradients(
+        self, rows: torch.Tensor, loss: Loss, *given: torch.Tensor, of_each: Literal["square", "abs"]
+    ) -> torch.Tensor:
+        """Return the mean, over instances, of the squares or absolute values of the gradients of their losses.
+
+        Args:
+            rows: int64 [m].
+            loss: as in `instance_gradients`.
+            given: further arguments of the loss.
+            of_each: function applied to every entry of a gradient.
+
+        Returns:
+            The mean, laid out like `parameters.flat`.
+        """
+        made, total = {"square": torch.square, "abs": torch.abs}[of_each], torch.zeros_like(self.parameters.flat)
+        for gradient in self.instance_gradients(rows, loss, *given):
+            total.add_(made(gradient))
+        return total.div_(len(rows))
+
+    def _instances_by_logits(self, rows: torch.Tensor, loss: Loss, given: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return the gradient of each instance's loss with respect to its logits, in evaluation mode: [m, C]."""
+        return _by_logits(loss, self.logits(rows), *given)
+
+    @abstractmethod
+    def logits(
+        self, rows: torch.Tensor, *, noise: torch.Tensor | None = None, shift: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return logits in evaluation mode, without dropout.
+
+        Args:
+            rows: int64 [m].
+            noise: float32 [m, ...], of the shape of the instances, added to the frames.
+            shift: laid out like `parameters.flat`, added to the parameters for this call only.
+
+        Returns:
+            float32 [m, C].
+        """
+
+    @abstractmethod
+    def dropout_probabilities(
+        self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """Return T predictions of each instance, with dropout and batch norm in evaluation mode.
+
+        Leaves parameters, running statistics, optimiser and every other random stream untouched.
+
+        Args:
+            rows: int64 [m].
+            samples: T.
+            dropout_keys: int32 [2]; the masks are a function of the keys and the instance's index.
+            noise: float32 [m, ...], of the shape of the instances, added to the frames, the same for all T.
+
+        Returns:
+            float32 [m, T, C].
+        """
+
+    @abstractmethod
+    def module(self) -> nn.Module:
+        """Return the network as a module in evaluation mode, on the device of the bank. Do not modify it."""
+
+    @abstractmethod
+    def weights(self) -> dict[str, torch.Tensor]:
+        """Return the state dict of the `nn.Module`, copied to the CPU."""
+
+    def losses(self, rows: torch.Tensor, targets: torch.Tensor, *, shift: torch.Tensor | None = None) -> torch.Tensor:
+        """Return losses l_i in evaluation mode, float32 [m]; rows and shift as in `logits`, targets [m, C]."""
+        return losses.instance_losses(self.kind, self.logits(rows, shift=shift), targets)
+
+    def probabilities(self, rows: torch.Tensor, *, noise: torch.Tensor | None = None) -> torch.Tensor:
+        """Return predictions in evaluation mode, float32 [m, C]; arguments as in `logits`."""
+        return losses.probabilities(self.kind, self.logits(rows, noise=noise))
 
     @property
     def learning_rate(self) -> float:
@@ -70,7 +288,7 @@ class Learner(RunNetworks):
             penalty.path.addcmul_(gradient, self.parameters.flat - before, value=-1)
 
     def train_step(self, batch: Batch, dropout_keys: torch.Tensor, penalty: Penalty | None = None) -> torch.Tensor:
-        """Take one Adam step on a batch, and on a penalty if given; return the losses l_i, float32 [S, B]."""
+        """Take one Adam step on a batch, and on a penalty if given; return the losses l_i, float32 [B]."""
         instance_losses, gradient = self.gradient(batch, dropout_keys)
         if penalty is None:
             self.apply(gradient)
@@ -140,16 +358,16 @@ class Learner(RunNetworks):
         Args:
             epoch: as `begin_epoch` returned it.
             memories: J names under which the epoch keeps the batches of a memory (`Epoch.keep_memory`).
-            direction: maps the gradient of a batch, [S, P], and the `memory_gradient` of each memory's batch, [S, J,
-                P], in float32 or float64, to the step's gradient, [S, P]; rows as `Parameters.by_run` lays them out.
+            direction: maps the gradient of a batch, [P], and the `memory_gradient` of each memory's batch, [J, P], in
+                float32 or float64, to the step's gradient, [P].
         """
-        keys, by_run = epoch.kept("dropout keys"), self.parameters.by_run
+        keys = epoch.kept("dropout keys")
 
         def step(batch: EpochBatch, phase: int) -> None:
             del phase
-            memory = [by_run(self.memory_gradient(*epoch.memory(name, batch))) for name in memories]
-            gradient = by_run(self.gradient(batch, keys)[1])
-            self.apply(self.parameters.from_runs(direction(gradient, torch.stack(memory, dim=1))))
+            memory = [self.memory_gradient(*epoch.memory(name, batch)).clone() for name in memories]
+            gradient = self.gradient(batch, keys)[1]
+            self.apply(direction(gradient, torch.stack(memory)))
 
         self.run_epoch(epoch, step)
 
@@ -168,9 +386,9 @@ class Learner(RunNetworks):
         Args:
             task: the current task's instances.
             replay: replayed instances, if any.
-            order: int64 [S, n + m], the order of the union (see `Epoch.load`).
+            order: int64 [n + m], the order of the union (see `Epoch.load`).
             batch_size: B.
-            dropout_keys: int32 [S, 2].
+            dropout_keys: int32 [2].
             beta: if given, weights the losses of the current instances, and is itself trained on them.
             penalty: if given, is added to the loss.
         """
@@ -185,39 +403,22 @@ class Learner(RunNetworks):
 
         self.run_epoch(epoch, step)
 
-    def excerpt(self, runs: Sequence[int]) -> Self:
-        """Return the current networks of some of the runs, for predictions and gradients, not for training."""
-        places = tuple(runs)
-        if places == tuple(range(self.parameters.runs)):
-            return self
-        if places not in self._excerpts:
-            self._excerpts[places] = self._of_seeds([self.seeds[place] for place in places])
-        part = self._excerpts[places]
-        for name, view in self.parameters.views.items():
-            part.parameters.views[name].copy_(view[list(places)])
-        part._take_statistics(self, places)
-        return part
-
     def copy(self) -> Self:
-        """Return a copy of the networks with their running statistics, for predictions, not for training."""
-        found = self._of_seeds(self.seeds)
+        """Return a copy of the network with its running statistics, for predictions, not for training."""
+        found = self._alike()
         found.restore(self.state())
         return found
 
     @abstractmethod
     def passes(self) -> Passes:
-        """Return the network of a single run as a function under autograd."""
+        """Return the network as a function under autograd."""
 
     @abstractmethod
-    def _of_seeds(self, seeds: Sequence[int]) -> Self:
-        """Return a learner of the same kind for other runs."""
-
-    @abstractmethod
-    def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
-        """Copy the state other than parameters from some runs of another learner."""
+    def _alike(self) -> Self:
+        """Return a new learner of the same kind."""
 
     def begin_anew(self, task: int) -> None:
-        """Draw new initial parameters, from a stream of the run's seed and a task, and reset the optimiser.
+        """Draw new initial parameters, from a stream of the seed and a task, and reset the optimiser.
 
         Task 0 gives the same initial parameters as the beginning of the run.
         """
@@ -236,3 +437,11 @@ class Learner(RunNetworks):
         """Restore a state from `state`."""
         self.parameters.flat.copy_(state["parameters"])
         self.optimizer.restore(state["optimizer"])
+
+
+def _by_logits(loss: Loss, logits: torch.Tensor, *given: torch.Tensor) -> torch.Tensor:
+    """Return the gradient of a loss with respect to the logits, [B, C]."""
+    with torch.enable_grad():
+        leaf = logits.detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(loss(leaf, *given).sum(), leaf)
+    return gradient

@@ -10,8 +10,8 @@ import torch
 from clops_sweep.learning.batches import Epoch, EpochBatch
 
 READ, WRITTEN, PULL = "logits read", "logits written", "pull to logits"
-"""Names under which an epoch keeps indices into a table, int64 [steps, S B], and the weights of the pull, float32
-[steps, S B]; a smaller batch fills the first entries of each row, run by run."""
+"""Names under which an epoch keeps indices into a table, int64 [steps, B], and the weights of the pull, float32
+[steps, B]; a smaller batch fills the first entries of each row."""
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,16 @@ class LogitTable:
     epoch: Epoch
 
     def needed(self, batch: EpochBatch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the logits that a step reads, [S, B, C], and the weights of the pull, [S, B, 1]."""
-        read = self.values.index_select(0, self._kept(READ, batch)).view(*batch.rows.shape, -1)
-        return read, self._kept(PULL, batch).view(*batch.rows.shape, 1)
+        """Return the logits that a step reads, [B, C], and the weights of the pull, [B, 1]."""
+        read = self.values.index_select(0, self._kept(READ, batch))
+        return read, self._kept(PULL, batch)[:, None]
 
     def write(self, batch: EpochBatch, logits: torch.Tensor) -> None:
-        """Write the logits of a step, [S, B, C]."""
-        self.values.index_copy_(0, self._kept(WRITTEN, batch), logits.flatten(0, 1))
+        """Write the logits of a step, [B, C]."""
+        self.values.index_copy_(0, self._kept(WRITTEN, batch), logits)
 
     def _kept(self, name: str, batch: EpochBatch) -> torch.Tensor:
-        return self.epoch.kept_for(name, batch)[: batch.rows.numel()]
+        return self.epoch.kept_for(name, batch)[: len(batch.rows)]
 
 
 def pulled(

@@ -1,9 +1,9 @@
-"""ModuleLearner: any `torch.nn.Module` by autograd, for S runs one after another."""
+"""ModuleLearner: any `torch.nn.Module` by autograd."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Self
 
 import torch
@@ -39,13 +39,13 @@ MODES: dict[tuple[bool, bool], Mode] = {
 
 
 class ModuleLearner(Learner):
-    """Learner with a module for each run and all parameters in one vector, as strategies and Adam expect.
+    """Learner with a module whose parameters lie in one vector, as strategies and Adam expect.
 
-    Each run is computed separately, and the generators that its layers draw from are seeded before every pass. On a CPU
-    its numbers are bit for bit the same alone as with other runs, and the same with or without a checkpoint.
+    The generators that its layers draw from are seeded before every pass, so its numbers are the same with or without a
+    checkpoint.
 
     Args:
-        seeds: one seed per run, which determines the initial parameters.
+        seed: determines the initial parameters.
         kind: kind of output.
         outputs: C.
         learning_rate: learning rate of Adam.
@@ -54,12 +54,12 @@ class ModuleLearner(Learner):
         options: options of the network.
 
     Raises:
-        UsageError: the modules cannot be trained; see `module_probe`.
+        UsageError: the module cannot be trained; see `module_probe`.
     """
 
     def __init__(
         self,
-        seeds: Sequence[int],
+        seed: int,
         kind: LossKind,
         outputs: int,
         learning_rate: float,
@@ -70,18 +70,12 @@ class ModuleLearner(Learner):
         make, shape, options = NETWORKS[network], (1, *bank.shape)[-2:], options or {}
         found = probed(network, make, shape, outputs, options)
         self.smallest_batch = found.smallest_batch
-        modules = [made(network, make, seed, shape, outputs, options).to(bank.device) for seed in seeds]
-        shapes = {name: tuple(parameter.shape) for name, parameter in trained(modules[0]).items()}
-        super().__init__(
-            seeds, kind, outputs, learning_rate, bank, Parameters.zeros(len(seeds), shapes, bank.device, _MULTIPLE)
-        )
+        module = made(network, make, seed, shape, outputs, options).to(bank.device)
+        shapes = {name: tuple(parameter.shape) for name, parameter in trained(module).items()}
+        super().__init__(seed, kind, outputs, learning_rate, bank, Parameters.zeros(shapes, bank.device, _MULTIPLE))
         self._network, self._options, self._shape, self._probed = network, options, shape, found
-        self._modules = [RunModule(module, outputs, found.statistics) for module in modules]
-        for run, module in enumerate(self._modules):
-            views, gradients = (
-                {name: view[run] for name, view in each.views.items()} for each in (self.parameters, self._gradient)
-            )
-            module.live_in(views, gradients)
+        self._module = RunModule(module, outputs, found.statistics)
+        self._module.live_in(self.parameters.views, self._gradient.views)
         self._dropout = PaperDropout if network == PAPER_NETWORK else None
         if self._dropout is not None and self.backend == "torch":
             self.backend = "torch-module"  # up to version 0.2, "torch" was another implementation of this network
@@ -98,20 +92,18 @@ class ModuleLearner(Learner):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `Learner.gradient`; layers draw from a stream of the keys and the index of the batch in its epoch."""
         if batch_statistics:
-            self._probed.check_batch(self._network, batch.rows.shape[1])
+            self._probed.check_batch(self._network, len(batch.rows))
         mode = MODES[batch_statistics, True]
         self._gradient.flat.zero_()  # parameters that this batch does not reach have a gradient of zero
-        place, found = int(batch.draws[0]), []
-        with self._generators.kept(), torch.enable_grad():
-            for run, module in enumerate(self._modules):
-                with nullcontext() if track_statistics else module.buffers_kept():
-                    frames = self._augmented(run, batch.rows[run], batch_statistics)
-                    with self._random(dropout_keys[run], place, batch.draws):
-                        logits = module.logits(frames, mode)
-                    of_run = losses.instance_losses(self.kind, logits, batch.targets[run])
-                    of_run.backward(batch.weights[run])  # the gradient of sum_i weights_i l_i, in fewer operations
-                found.append(of_run.detach())
-        return torch.stack(found), self._gradient.flat
+        place, module = int(batch.draws[0]), self._module
+        kept = nullcontext() if track_statistics else module.buffers_kept()
+        with self._generators.kept(), torch.enable_grad(), kept:
+            frames = self._augmented(batch.rows, batch_statistics)
+            with self._random(dropout_keys, place, batch.draws):
+                logits = module.logits(frames, mode)
+            of_instances = losses.instance_losses(self.kind, logits, batch.targets)
+            of_instances.backward(batch.weights)  # the gradient of sum_i weights_i l_i, in fewer operations
+        return of_instances.detach(), self._gradient.flat
 
     def backpropagate(
         self,
@@ -125,39 +117,35 @@ class ModuleLearner(Learner):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `Learner.backpropagate`; layers draw from a stream of the keys and the index of the batch in its epoch."""
         if batch_statistics:
-            self._probed.check_batch(self._network, rows.shape[1])
+            self._probed.check_batch(self._network, len(rows))
         mode = MODES[batch_statistics, dropout_keys is not None]
         self._gradient.flat.zero_()
-        found = []
-        with self._generators.kept(), ExitStack() as buffers:
-            for run, module in enumerate(self._modules):
-                random: AbstractContextManager[Any] = nullcontext()
-                if dropout_keys is not None and draws is not None:
-                    random = self._random(dropout_keys[run], int(draws[0]), draws)
-                if batch_statistics and not track_statistics:
-                    buffers.enter_context(module.buffers_kept())
-                frames = self._augmented(run, rows[run], batch_statistics)
-                with torch.enable_grad(), random:
-                    found.append(module.logits(frames, mode))
-            logits = torch.stack([of_run.detach() for of_run in found])
-            for of_run, by in zip(found, self._by_runs(by_logits)(logits, *given), strict=True):
-                of_run.backward(by)
+        module = self._module
+        kept = nullcontext() if track_statistics or not batch_statistics else module.buffers_kept()
+        with self._generators.kept(), kept:
+            random: AbstractContextManager[Any] = nullcontext()
+            if dropout_keys is not None and draws is not None:
+                random = self._random(dropout_keys, int(draws[0]), draws)
+            frames = self._augmented(rows, batch_statistics)
+            with torch.enable_grad(), random:
+                found = module.logits(frames, mode)
+            logits = found.detach()
+            found.backward(by_logits(logits, *given))
         return logits, self._gradient.flat
 
     def compute_in_bfloat16(self) -> None:
         """Make all later passes with a gradient run under `torch.autocast` in bfloat16."""
-        for module in self._modules:
-            module.bfloat16 = True
+        self._module.bfloat16 = True
 
     def passes(self) -> Passes:
         """As `Learner.passes`."""
         return _ModulePasses(self)
 
     def _random(self, keys: torch.Tensor, place: int, draws: torch.Tensor) -> AbstractContextManager[Any]:
-        """Return a context in which layers draw from a stream of a run's keys, int32 [2], and its progress.
+        """Return a context in which layers draw from a stream of keys and the progress of the run.
 
         Args:
-            keys: keys of the run's stream.
+            keys: int32 [2], keys of the stream.
             place: index of the first instance, for layers that draw from the global generators.
             draws: int64 [B], counters, for masks that are functions of them.
         """
@@ -168,8 +156,8 @@ class ModuleLearner(Learner):
         return nullcontext()
 
     def _repeated(self, frames: torch.Tensor, samples: int) -> torch.Tensor:
-        """Return frames [..., B, channels, samples] repeated T times each; once if `PaperDropout` repeats them."""
-        return frames if self._dropout is not None else frames.repeat_interleave(samples, dim=-3)
+        """Return frames [B, channels, samples] repeated T times each; once if `PaperDropout` repeats them."""
+        return frames if self._dropout is not None else frames.repeat_interleave(samples, dim=0)
 
     def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int = 1) -> None:
         """As `Learner.run_epoch`."""
@@ -184,13 +172,11 @@ class ModuleLearner(Learner):
         before = None if shift is None else self.parameters.flat.clone()
         if shift is not None:
             self.parameters.flat.add_(shift)
-        found = []
-        for run, module in enumerate(self._modules):
-            chunks = self._chunks(rows[run], None if noise is None else noise[run], self._at_a_time)
-            found.append(torch.cat([module.logits(frames, "evaluation") for _, frames in chunks]))
+        chunks = self._chunks(rows, noise, self._at_a_time)
+        logits = torch.cat([self._module.logits(frames, "evaluation") for _, frames in chunks])
         if before is not None:
             self.parameters.flat.copy_(before)
-        return torch.stack(found)
+        return logits
 
     @torch.no_grad()
     def dropout_probabilities(
@@ -200,74 +186,66 @@ class ModuleLearner(Learner):
 
         Instances are computed in chunks. Their size depends only on T and the shape of a frame.
         """
-        found = []
+        parts = []
         with self._generators.kept():
-            for run, module in enumerate(self._modules):
-                parts = []
-                at_a_time = self._at_a_time // samples
-                for place, frames in self._chunks(rows[run], None if noise is None else noise[run], at_a_time):
-                    draws = torch.arange(place * samples, (place + len(frames)) * samples, device=rows.device)
-                    with self._random(dropout_keys[run], place, draws):
-                        logits = module.logits(self._repeated(frames, samples), "sampling", len(draws))
-                    parts.append(losses.probabilities(self.kind, logits).unflatten(0, (-1, samples)))
-                found.append(torch.cat(parts))
-        return torch.stack(found)
+            for place, frames in self._chunks(rows, noise, self._at_a_time // samples):
+                draws = torch.arange(place * samples, (place + len(frames)) * samples, device=rows.device)
+                with self._random(dropout_keys, place, draws):
+                    logits = self._module.logits(self._repeated(frames, samples), "sampling", len(draws))
+                parts.append(losses.probabilities(self.kind, logits).unflatten(0, (-1, samples)))
+        return torch.cat(parts)
 
     def _chunks(
         self, rows: torch.Tensor, noise: torch.Tensor | None, at_a_time: int
     ) -> Iterator[tuple[int, torch.Tensor]]:
-        """Yield the index of each chunk's first instance, and the chunk's frames, of one run or of all."""
-        axis, count, step = rows.dim() - 1, rows.shape[-1], max(1, at_a_time)
-        for place in range(0, count, step):
-            part = axis, place, min(step, count - place)
-            yield place, self._frames(rows.narrow(*part), None if noise is None else noise.narrow(*part))
+        """Yield the index of each chunk's first instance, and the chunk's frames."""
+        step = max(1, at_a_time)
+        for place in range(0, len(rows), step):
+            part = slice(place, place + step)
+            yield place, self._frames(rows[part], None if noise is None else noise[part])
 
-    def _augmented(self, run: int, rows: torch.Tensor, training: bool) -> torch.Tensor:
-        """Return the frames of a run, augmented in a training pass."""
+    def _augmented(self, rows: torch.Tensor, training: bool) -> torch.Tensor:
+        """Return frames, augmented in a training pass."""
         frames = self._frames(rows, None)
-        return frames if self.augment is None or not training else self.augment(frames, run)
+        return frames if self.augment is None or not training else self.augment(frames)
 
     def _frames(self, rows: torch.Tensor, noise: torch.Tensor | None) -> torch.Tensor:
-        """Return frames that the module may write to: float32 [..., B, channels, samples]."""
+        """Return frames that the module may write to: float32 [B, channels, samples]."""
         frames = self.bank.gather(rows)
         if noise is not None:
             frames = frames + noise
-        return frames.view(*rows.shape, *self._shape)
+        return frames.view(len(rows), *self._shape)
 
-    def _of_seeds(self, seeds: Sequence[int]) -> Self:
-        return type(self)(seeds, self.kind, self.outputs, self.learning_rate, self.bank, self._network, self._options)
-
-    def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
-        for module, run in zip(self._modules, runs, strict=True):
-            module.take_buffers(whole._modules[run].buffers)
+    def _alike(self) -> Self:
+        return type(self)(
+            self.seed, self.kind, self.outputs, self.learning_rate, self.bank, self._network, self._options
+        )
 
     @torch.no_grad()
     def _draw_parameters(self, task: int) -> None:
         make = NETWORKS[self._network]
-        for run, (seed, module) in enumerate(zip(self.seeds, self._modules, strict=True)):
-            fresh = made(self._network, make, seed, self._shape, self.outputs, self._options, task)
-            for name, parameter in trained(fresh).items():
-                self.parameters.views[name][run].copy_(parameter)
-            module.take_buffers(dict(fresh.named_buffers()))
+        fresh = made(self._network, make, self.seed, self._shape, self.outputs, self._options, task)
+        for name, parameter in trained(fresh).items():
+            self.parameters.views[name].copy_(parameter)
+        self._module.take_buffers(dict(fresh.named_buffers()))
 
-    def module(self, run: int) -> nn.Module:
+    def module(self) -> nn.Module:
         """As `Learner.module`."""
-        self._modules[run].set("evaluation")
-        return self._modules[run].module
+        self._module.set("evaluation")
+        return self._module.module
 
-    def weights(self, run: int) -> dict[str, torch.Tensor]:
+    def weights(self) -> dict[str, torch.Tensor]:
         """As `Learner.weights`."""
-        return weights_of(self._network, self._modules[run].module)
+        return weights_of(self._network, self._module.module)
 
     def state(self) -> dict[str, Any]:
         """As `Learner.state`."""
-        return super().state() | {"buffers": [module.buffers for module in self._modules]}
+        return super().state() | {"buffers": self._module.buffers}
 
     def restore(self, state: dict[str, Any]) -> None:
         """As `Learner.restore`."""
         super().restore(state)
-        for module, buffers in zip(self._modules, state["buffers"], strict=True):
-            module.take_buffers(buffers)
+        self._module.take_buffers(state["buffers"])
 
 
 class _ModulePasses(Passes):
@@ -275,19 +253,19 @@ class _ModulePasses(Passes):
 
     def __init__(self, learner: ModuleLearner) -> None:
         super().__init__(learner)
-        self._learner = learner
+        self._learner: ModuleLearner = learner
 
     def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
         del number
         learner = self._learner
         learner._probed.check_batch(learner._network, len(x))
-        with learner._random(keys[0], int(draws[0]), draws):
-            return learner._modules[0].logits(x.clone(), "training")  # a module may write to its frames
+        with learner._random(keys, int(draws[0]), draws):
+            return learner._module.logits(x.clone(), "training")  # a module may write to its frames
 
     @torch.no_grad()
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
         """As `Passes.predict`."""
-        module, flat = self._learner._modules[0], self._learner.parameters.flat
+        module, flat = self._learner._module, self._learner.parameters.flat
         before = None if parameters is None else flat.clone()
         if parameters is not None:
             flat.copy_(parameters)

@@ -15,12 +15,11 @@ from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch, Instances, Replay
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
-from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.learners.learner import Learner, Loss
 from clops_sweep.learning.learners.logit_table import PULL, READ, WRITTEN, LogitTable
 from clops_sweep.learning.learners.native_passes import NativePasses
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.learners.penalty import Penalty
-from clops_sweep.learning.learners.run_networks import Loss
 from clops_sweep.learning.networks.network import CHANNELS, PaperNetwork, initial_parameters
 
 
@@ -30,7 +29,7 @@ class NativeLearner(Learner):
     Methods that are not overridden use PyTorch, on the same memory as the kernels.
 
     Args:
-        seeds: one seed per run.
+        seed: seed of the initial parameters.
         kind: kind of output.
         outputs: C.
         learning_rate: learning rate of Adam.
@@ -38,21 +37,20 @@ class NativeLearner(Learner):
         variant: name of the kernels, from `native.available()`.
 
     Attributes:
-        statistics: running means of the three blocks, [S * channels] each, and their running variances.
+        statistics: running means of the three blocks, [channels] each, and their running variances.
     """
 
     def __init__(
         self,
-        seeds: Sequence[int],
+        seed: int,
         kind: LossKind,
         outputs: int,
         learning_rate: float,
         bank: FrameBank,
         variant: str,
     ) -> None:
-        super().__init__(seeds, kind, outputs, learning_rate, bank, initial_parameters(seeds, outputs))
-        blocks = [len(seeds) * channels for channels in CHANNELS[1:]]
-        self.statistics = [*map(torch.zeros, blocks), *map(torch.ones, blocks)]
+        super().__init__(seed, kind, outputs, learning_rate, bank, initial_parameters(seed, outputs))
+        self.statistics = [*map(torch.zeros, CHANNELS[1:]), *map(torch.ones, CHANNELS[1:])]
         self.variant = variant
         self.backend = f"native-{variant}"
         adam = self.optimizer
@@ -60,11 +58,11 @@ class NativeLearner(Learner):
         self._core = self._kernels()
 
     def _kernels(self) -> Any:
-        """Return kernels over these networks, with a workspace of their own."""
+        """Return kernels over the network, with a workspace of their own. Their arrays have a leading axis of one."""
         return native.core(
             variant=self.variant,
             softmax=self.kind == "softmax",
-            runs=len(self.seeds),
+            runs=1,
             outputs=self.outputs,
             parameters=self.parameters.flat.numpy(),
             gradient=self._gradient.flat.numpy(),
@@ -92,19 +90,18 @@ class NativeLearner(Learner):
         rows, *given = self._given(batch, dropout_keys)
         if self.augment is not None and batch_statistics:
             rows, frames = self._augmented(batch.rows)
-        self._core.gradient(rows, *given, not batch_statistics, track, losses.numpy(), frames)
+        self._core.gradient(rows, *given, not batch_statistics, track, losses[None].numpy(), frames)
         return losses, self._gradient.flat
 
     def _augmented(self, rows: torch.Tensor) -> tuple[NDArray[np.generic], NDArray[np.generic]]:
-        """Return indices, [S, B], into augmented frames, and these frames, [S * B, samples]."""
+        """Return indices, [1, B], into augmented frames, and these frames, [B, samples]."""
         assert self.augment is not None
-        frames = self.bank.gather(rows).view(*rows.shape, 1, -1)
-        changed = torch.cat([self.augment(of_run, run) for run, of_run in enumerate(frames)])
-        return np.arange(rows.numel()).reshape(rows.shape), _array(changed.flatten(1))
+        changed = self.augment(self.bank.gather(rows).view(len(rows), 1, -1))
+        return np.arange(len(rows))[None], _array(changed.flatten(1))
 
     def _given(self, batch: Batch, dropout_keys: torch.Tensor) -> tuple[NDArray[np.generic], ...]:
-        rows = self.bank.rows(batch.rows)
-        return _array(rows), _array(batch.targets), _array(batch.weights), _array(batch.draws), _array(dropout_keys)
+        rows, targets, weights = self.bank.rows(batch.rows), batch.targets, batch.weights
+        return _one(rows), _one(targets), _one(weights), _array(batch.draws), _one(dropout_keys)
 
     def backpropagate(
         self,
@@ -117,20 +114,20 @@ class NativeLearner(Learner):
         track_statistics: bool = True,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `Learner.backpropagate`."""
-        logits = torch.empty(*rows.shape, self.outputs)
-        track, frames, at = batch_statistics and track_statistics, None, _array(self.bank.rows(rows))
+        logits = torch.empty(len(rows), self.outputs)
+        track, frames, at = batch_statistics and track_statistics, None, _one(self.bank.rows(rows))
         if self.augment is not None and batch_statistics:
             at, frames = self._augmented(rows)
         self._core.forward(
             at,
             _optional(draws),
-            _optional(dropout_keys),
+            None if dropout_keys is None else _one(dropout_keys),
             not batch_statistics,
             track,
-            logits.numpy(),
+            logits[None].numpy(),
             frames,
         )
-        self._core.backward(_array(self._by_runs(by_logits)(logits, *given)))
+        self._core.backward(_one(by_logits(logits, *given)))
         return logits, self._gradient.flat
 
     def mean_of_instance_gradients(
@@ -139,34 +136,30 @@ class NativeLearner(Learner):
         """As `Learner.mean_of_instance_gradients`, many instances at a time."""
         sums = torch.zeros_like(self.parameters.flat)
         by_logits = self._instances_by_logits(rows, loss, given)
-        self._core.sum_of_each(_array(self.bank.rows(rows)), _array(by_logits), of_each == "abs", sums.numpy())
-        return sums.div_(rows.shape[1])
+        self._core.sum_of_each(_one(self.bank.rows(rows)), _one(by_logits), of_each == "abs", sums.numpy())
+        return sums.div_(len(rows))
 
-    def _of_seeds(self, seeds: Sequence[int]) -> Self:
-        return type(self)(seeds, self.kind, self.outputs, self.learning_rate, self.bank, self.variant)
-
-    def _take_statistics(self, whole: Self, runs: Sequence[int]) -> None:
-        for mine, theirs in zip(self.statistics, whole.statistics, strict=True):
-            mine.copy_(theirs.view(whole.parameters.runs, -1)[list(runs)].flatten())
+    def _alike(self) -> Self:
+        return type(self)(self.seed, self.kind, self.outputs, self.learning_rate, self.bank, self.variant)
 
     def _draw_parameters(self, task: int) -> None:
-        self.parameters.flat.copy_(initial_parameters(self.seeds, self.outputs, task).flat)
+        self.parameters.flat.copy_(initial_parameters(self.seed, self.outputs, task).flat)
         for number, tensor in enumerate(self.statistics):
             tensor.fill_(0 if number < 3 else 1)
 
-    def module(self, run: int) -> torch.nn.Module:
+    def module(self) -> torch.nn.Module:
         """As `Learner.module`."""
         with torch.device("meta"):  # no random draw, because the weights are replaced
             found = PaperNetwork(1, FRAME_LENGTH, self.outputs).eval()
-        found.load_state_dict(self.weights(run), assign=True)
+        found.load_state_dict(self.weights(), assign=True)
         return found
 
-    def weights(self, run: int) -> dict[str, torch.Tensor]:
+    def weights(self) -> dict[str, torch.Tensor]:
         """As `Learner.weights`."""
-        found = {name: view[run].clone() for name, view in self.parameters.views.items()}
+        found = {name: view.clone() for name, view in self.parameters.views.items()}
         for number, values in enumerate(self.statistics):
             kind = "running_mean" if number < 3 else "running_var"
-            found[f"norm{number % 3 + 1}.{kind}"] = values.view(self.parameters.runs, -1)[run].clone()
+            found[f"norm{number % 3 + 1}.{kind}"] = values.clone()
         return found | {f"norm{block}.num_batches_tracked": torch.tensor(0) for block in (1, 2, 3)}
 
     def state(self) -> dict[str, Any]:
@@ -203,20 +196,19 @@ class NativeLearner(Learner):
         if self.augment is not None:
             super().train_by_logits(epoch, by_logits, given, table)
             return
-        logits = {size: torch.empty(self.parameters.runs, size, self.outputs) for size in set(epoch.sizes)}
+        logits = {size: torch.empty(size, self.outputs) for size in set(epoch.sizes)}
         # Python between the kernels runs on cold caches and evicts theirs: compute as much as possible beforehand.
         steps = zip(epoch.sizes, epoch.batches(), strict=True)
         needed = [(logits[size], *given(batch)) for size, batch in steps]
-        by_runs = self._by_runs(by_logits)
 
         def found(number: int) -> NDArray[np.generic]:
-            array: NDArray[np.generic] = by_runs(*needed[number]).numpy()
+            array: NDArray[np.generic] = by_logits(*needed[number])[None].numpy()
             return array
 
         self._core.train_by_logits(
-            _array(self.bank.rows(epoch.whole.rows)),
-            _array(epoch.kept("dropout keys")),
-            [logits[size].numpy() for size in epoch.sizes],
+            _one(self.bank.rows(epoch.whole.rows)),
+            _one(epoch.kept("dropout keys")),
+            [logits[size][None].numpy() for size in epoch.sizes],
             found,
             *self._steps(len(epoch.sizes)),
             None
@@ -234,22 +226,31 @@ class NativeLearner(Learner):
         if self.augment is not None:
             super().train_along(epoch, memories, direction)
             return
-        parameters, whole, keys = self.parameters, epoch.whole, epoch.kept("dropout keys")
-        rows, targets, weights, _, dropout = self._given(whole, keys)
-        size = parameters.flat.numel() // parameters.runs
-        memory = torch.empty(parameters.runs, len(memories), size, dtype=torch.float64)
-
+        rows, targets, weights, _, dropout = self._given(epoch.whole, epoch.kept("dropout keys"))
         flat = self._gradient.flat
-        alone = flat[None] if parameters.runs == 1 else None  # no copy: the step precedes the next gradient
+        memory = torch.empty(len(memories), flat.numel(), dtype=torch.float64)
 
         def found() -> NDArray[np.generic]:
-            followed = direction(parameters.by_run(flat) if alone is None else alone, memory)
-            return _array(flat if followed is alone else parameters.from_runs(followed))
+            return _array(direction(flat, memory))
 
-        past = [self._given(*epoch.memory(name)) for name in memories]
+        past = [self._of_memory(*epoch.memory(name)) for name in memories]
         self._core.train_along(
-            rows, targets, weights, epoch.sizes, dropout, past, memory.numpy(), found, *self._steps(len(epoch.sizes))
+            rows,
+            targets,
+            weights,
+            epoch.sizes,
+            dropout,
+            past,
+            memory[None].numpy(),
+            found,
+            *self._steps(len(epoch.sizes)),
         )
+
+    def _of_memory(self, batches: Batch, dropout_keys: torch.Tensor) -> tuple[NDArray[np.generic], ...]:
+        """Return the batches of a memory, [steps, ...], with an axis of one behind that of steps."""
+        rows = self.bank.rows(batches.rows)
+        given = (rows, batches.targets, batches.weights, batches.draws, dropout_keys)
+        return tuple(_array(values if values is batches.draws else values[:, None]) for values in given)
 
     def _steps(self, count: int) -> tuple[Any, ...]:
         """Return the settings of the next Adam steps for the kernels, and count these steps as taken."""
@@ -276,21 +277,21 @@ class NativeLearner(Learner):
         arguments |= {"beta_penalty": [], "beta_learning_rate": [], "beta_steps": 0}
         if beta is not None:
             arguments = {
-                "beta": _array(beta.values),
-                "beta_first": _array(beta.optimizer.first),
-                "beta_second": _array(beta.optimizer.second),
-                "beta_penalty": list(beta.penalties),
-                "beta_learning_rate": list(beta.learning_rates),
+                "beta": _one(beta.values),
+                "beta_first": _one(beta.optimizer.first),
+                "beta_second": _one(beta.optimizer.second),
+                "beta_penalty": [beta.penalty],
+                "beta_learning_rate": [beta.optimizer.learning_rate],
                 "beta_steps": beta.optimizer.steps,
             }
         self._core.train_epoch(
-            rows=_array(self.bank.rows(union.rows)),
-            targets=_array(union.targets),
-            factors=_array(union.loss_weights),
-            order=_array(order),
-            task_size=task.rows.shape[1],
+            rows=_one(self.bank.rows(union.rows)),
+            targets=_one(union.targets),
+            factors=_one(union.loss_weights),
+            order=_one(order),
+            task_size=len(task.rows),
             batch_size=batch_size,
-            keys=_array(dropout_keys),
+            keys=_one(dropout_keys),
             first=_array(adam.first),
             second=_array(adam.second),
             learning_rate=self.learning_rate,
@@ -298,7 +299,7 @@ class NativeLearner(Learner):
             penalty=_penalty(penalty),
             **arguments,
         )
-        steps = -(-order.shape[1] // batch_size)
+        steps = -(-len(order) // batch_size)
         adam.steps += steps
         if beta is not None:
             beta.optimizer.steps += steps
@@ -317,26 +318,30 @@ class NativeLearner(Learner):
         self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
     ) -> torch.Tensor:
         """As `Learner.dropout_probabilities`."""
-        result = torch.empty(*rows.shape, samples, self.outputs)
-        self._core.predict(
-            _array(self.bank.rows(rows)), _optional(noise), None, True, samples, _array(dropout_keys), result.numpy()
-        )
+        result = torch.empty(len(rows), samples, self.outputs)
+        at, noisy = _one(self.bank.rows(rows)), None if noise is None else _one(noise)
+        self._core.predict(at, noisy, None, True, samples, _one(dropout_keys), result[None].numpy())
         return result
 
     def _predict(
         self, rows: torch.Tensor, noise: torch.Tensor | None, shift: torch.Tensor | None, *, probabilities: bool
     ) -> torch.Tensor:
-        result = torch.empty(*rows.shape, 1, self.outputs)
+        result = torch.empty(len(rows), 1, self.outputs)
+        at, noisy = _one(self.bank.rows(rows)), None if noise is None else _one(noise)
         shifted = None if shift is None else (self.parameters.flat + shift).numpy()
-        self._core.predict(
-            _array(self.bank.rows(rows)), _optional(noise), shifted, probabilities, 1, None, result.numpy()
-        )
-        return result.squeeze(2)
+        self._core.predict(at, noisy, shifted, probabilities, 1, None, result[None].numpy())
+        return result.squeeze(1)
 
 
 def _array(tensor: torch.Tensor) -> NDArray[np.generic]:
     """Return the tensor's own memory, or a copy if the tensor is a strided view."""
     array: NDArray[np.generic] = (tensor if tensor.is_contiguous() else tensor.contiguous()).numpy()
+    return array
+
+
+def _one(tensor: torch.Tensor) -> NDArray[np.generic]:
+    """As `_array`, with a leading axis of one, as the kernels take them."""
+    array: NDArray[np.generic] = _array(tensor)[None]
     return array
 
 

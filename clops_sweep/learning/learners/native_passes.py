@@ -9,20 +9,19 @@ import numpy as np
 import torch
 
 from clops_sweep.errors import UsageError
-from clops_sweep.learning.learners.passes import OpenPass, Passes, WeightedLoss
-from clops_sweep.learning.learners.run_networks import RunNetworks
+from clops_sweep.learning.learners.passes import OpenPass, Passes, Trained, WeightedLoss
 
 
 class NativePasses(Passes):
     """Passes by kernels that read the given frames without a copy.
 
     Args:
-        networks: the network of a single run.
+        learner: the network.
         core_over: returns kernels over the network.
     """
 
-    def __init__(self, networks: RunNetworks, core_over: Callable[..., Any]) -> None:
-        super().__init__(networks)
+    def __init__(self, learner: Trained, core_over: Callable[..., Any]) -> None:
+        super().__init__(learner)
         self._core_over = core_over
         self._workspaces: list[_Workspace] = []
 
@@ -49,7 +48,7 @@ class NativePasses(Passes):
         def forward() -> torch.Tensor:
             logits = torch.empty(count, self._outputs)
             rows, frames = np.arange(count)[None], x.contiguous().view(count, -1).numpy()
-            workspace.core.forward(rows, draws.numpy(), keys.numpy(), False, True, logits[None].numpy(), frames)
+            workspace.core.forward(rows, draws.numpy(), keys[None].numpy(), False, True, logits[None].numpy(), frames)
             return logits
 
         def backward(by_logits: torch.Tensor) -> torch.Tensor:

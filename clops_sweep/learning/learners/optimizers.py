@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -19,14 +18,11 @@ class Adam:
     Coupled decay, as in `torch.optim.Adam`: g <- g + lambda x. Decoupled, as in `torch.optim.AdamW` (Loshchilov and
     Hutter, 2019): x <- x - lr lambda x before the step.
 
-    Elementwise, so that the parameters of S runs are advanced by one call, each as if it were alone.
-
     Args:
         values: the optimised tensor, modified in place by `step`.
         learning_rate: lr.
         weight_decay: lambda.
         decoupled: whether the decay is kept out of the gradient.
-        rates: if given, lr of each row of `values`, [S, n], instead of `learning_rate`.
 
     Attributes:
         learning_rate: lr of the next step.
@@ -39,12 +35,10 @@ class Adam:
         weight_decay: float = 0.0,
         *,
         decoupled: bool = False,
-        rates: Sequence[float] | None = None,
     ) -> None:
         self._weight_decay, self._decoupled = weight_decay, decoupled
         self.values = values
         self.learning_rate = learning_rate
-        self._rates = None if rates is None else torch.tensor(rates, dtype=torch.float64, device=values.device)[:, None]
         self.first = torch.zeros_like(values)
         self.second = torch.zeros_like(values)
         self.steps = 0
@@ -58,11 +52,7 @@ class Adam:
             gradient = torch.add(gradient, self.values, alpha=self._weight_decay)
         self.steps += 1
         root = float(np.float32((1 - SECOND_DECAY**self.steps) ** 0.5))
-        rate: float | torch.Tensor  # either way rounded to float32 once
-        if self._rates is None:
-            rate = float(np.float32(self.learning_rate / (1 - FIRST_DECAY**self.steps)))
-        else:
-            rate = (self._rates / (1 - FIRST_DECAY**self.steps)).to(torch.float32)
+        rate = float(np.float32(self.learning_rate / (1 - FIRST_DECAY**self.steps)))
         self.first.lerp_(gradient, 1 - FIRST_DECAY)
         self.second.mul_(SECOND_DECAY).addcmul_(gradient, gradient, value=1 - SECOND_DECAY)
         denominator = self.second.sqrt().div_(root).add_(EPSILON)

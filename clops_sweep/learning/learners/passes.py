@@ -5,32 +5,45 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch.autograd.function import once_differentiable
 
+from clops_sweep.data.scenarios import LossKind
 from clops_sweep.errors import UsageError
 from clops_sweep.learning import losses
+from clops_sweep.learning.augmentation.augmenter import Augmenter
+from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams
-from clops_sweep.learning.learners.run_networks import RunNetworks
+from clops_sweep.learning.parameters import Parameters
+
+
+class Trained(Protocol):
+    """What passes need of a learner."""
+
+    kind: LossKind
+    outputs: int
+    bank: FrameBank
+    parameters: Parameters
+    augment: Augmenter | None
 
 
 class Passes(ABC):
-    """Passes of the network of one run, and the gradient of a loss on their results.
+    """Passes of a network, and the gradient of a loss on their results.
 
     Args:
-        networks: the network of a single run.
+        learner: the network.
 
     Attributes:
         parameters: float32 [P], the network's own memory, as a leaf of autograd.
     """
 
-    def __init__(self, networks: RunNetworks) -> None:
-        self.parameters = networks.parameters.flat.detach().requires_grad_()
-        self.generators = GlobalStreams(networks.bank.device)
-        self.shape = (1, *networks.bank.shape)[-2:]
-        self._outputs, self._kind, self._networks = networks.outputs, networks.kind, networks
+    def __init__(self, learner: Trained) -> None:
+        self.parameters = learner.parameters.flat.detach().requires_grad_()
+        self.generators = GlobalStreams(learner.bank.device)
+        self.shape = (1, *learner.bank.shape)[-2:]
+        self._outputs, self._kind, self._learner = learner.outputs, learner.kind, learner
         self._keys_of: Callable[[int], torch.Tensor] | None = None
         self._keys: list[torch.Tensor] = []
         self._drawn: list[int] = []
@@ -41,7 +54,7 @@ class Passes(ABC):
         """Return a context for training passes, in which the global generators draw from a stream of the run.
 
         Args:
-            keys_of: maps the number of a pass in its step to the keys of its dropout masks, int32 [1, 2].
+            keys_of: maps the number of a pass in its step to the keys of its dropout masks, int32 [2].
             seed: seed of the global generators.
         """
         self._keys_of, self._keys, self._drawn = keys_of, [], []
@@ -74,8 +87,8 @@ class Passes(ABC):
         if number == len(self._keys):
             self._keys.append(self._keys_of(number))
             self._drawn.append(0)
-        if self._networks.augment is not None:
-            x = self._networks.augment(x)
+        if self._learner.augment is not None:
+            x = self._learner.augment(x)
         first = self._drawn[number]
         self._drawn[number] += len(x)
         return self._train(x, self._keys[number], torch.arange(first, first + len(x), device=x.device), number)

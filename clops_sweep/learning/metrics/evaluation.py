@@ -15,7 +15,7 @@ from clops_sweep.data.scenarios import LossKind, Scenario, Subset
 from clops_sweep.errors import Diverged
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.learning import losses
-from clops_sweep.learning.learners.run_networks import RunNetworks
+from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.metrics.auc import SeenAucs, TaskAucs
 from clops_sweep.learning.metrics.hits import TaskHits
 
@@ -59,7 +59,7 @@ class Evaluator:
             own classes (of a pair, their difference).
     """
 
-    def __init__(self, scenario: Scenario, split: SplitName, learner: RunNetworks, *, joint: bool) -> None:
+    def __init__(self, scenario: Scenario, split: SplitName, learner: Learner, *, joint: bool) -> None:
         subsets: list[Subset] = [getattr(task, split) for task in scenario.tasks]
         own = [task.outputs for task in scenario.tasks]
         self._names = [f"{scenario.name}, task {task.name}, {split}" for task in scenario.tasks]
@@ -112,7 +112,7 @@ class Evaluator:
         Raises:
             Diverged: outputs of the network are not finite.
         """
-        return self._evaluation(self._learner.logits(self._rows[None])[0], seen)
+        return self._evaluation(self._learner.logits(self._rows), seen)
 
     def evaluate_and_predict(self, seen: int | None = None) -> tuple[Evaluation, NDArray[np.float32]]:
         """Evaluate, and return probabilities, then logits of every instance, float32 [n of all tasks, 2 outputs].
@@ -123,7 +123,7 @@ class Evaluator:
         Raises:
             Diverged: outputs of the network are not finite.
         """
-        logits = self._learner.logits(self._rows[None])[0]
+        logits = self._learner.logits(self._rows)
         outputs = torch.cat([losses.probabilities(self._kind, logits), logits], dim=1).cpu().numpy()
         of_tasks = np.tile(outputs[: self._of_tasks], (self._copies, 1))
         return self._evaluation(logits, seen), np.concatenate([of_tasks, outputs[self._of_tasks :]])

@@ -1,4 +1,4 @@
-"""Dropout masks as a function of a counter, independent of device, batching and lockstep.
+"""Dropout masks as a function of a counter, independent of device and batching.
 
 Whether unit u of draw d is dropped, in a stream with keys (k0, k1), depends on 16 bits of
 
@@ -8,8 +8,7 @@ where `mix` is the 32-bit finaliser of Wellons ("lowbias32", 2018) with the seco
 the low half of the word, odd units the high half. A unit is dropped if its 16 bits, as a signed number, are below
 -32768 + 6554: a probability of 6554 / 65536 = 0.100006.
 
-The paper's network follows this rule, both in the native kernels and as a module. Other modules in lockstep use the
-same words with another rule, for any p and number of units (see `CountedDropout`).
+The paper's network follows this rule, both in the native kernels and as a module.
 """
 
 from __future__ import annotations
@@ -30,12 +29,9 @@ _THRESHOLD = -32768 + round(DROPOUT * 65536)
 _SCALE = 1.0 / (1.0 - DROPOUT)
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
 
-_DECIDED_TOGETHER: dict[Any, int | None] = {F.dropout: None, F.dropout1d: 2}
-"""Dropout functions that are replaced, with the number of leading axes that a mask has; None for all axes."""
-
 
 def mixed(counters: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Return the words h(c) for any keys, int32 tensors that broadcast; all operations support `torch.func.vmap`."""
+    """Return the words h(c) for any keys, int32 tensors that broadcast."""
     word = counters + first
     # the mask turns the arithmetic shift into a logical one
     word = (word ^ (word >> 16 & 0xFFFF)) * _FIRST ^ second
@@ -44,10 +40,10 @@ def mixed(counters: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> 
 
 
 def masks(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
-    """Return the masks of all dropout layers of one run's network, already scaled by 1 / (1 - 0.1).
+    """Return the masks of all dropout layers of a network, already scaled by 1 / (1 - 0.1).
 
     Args:
-        keys: int32 [2], keys of the run's stream.
+        keys: int32 [2], keys of the stream.
         draws: int64 [B], counters of the draws.
 
     Returns:
@@ -60,76 +56,37 @@ def masks(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     return (halves >= _THRESHOLD) * _SCALE
 
 
-class CountedDropout(TorchFunctionMode):
-    """Context in which dropout of one run takes its masks from a counter.
+class PaperDropout(TorchFunctionMode):
+    """Context in which dropout of the paper's network takes the masks of the native kernels (see `masks`).
 
-    An instance's units are numbered consecutively over all dropout layers, in the order of their calls. Unit u of draw
-    d is dropped if the word h(u) with keys (h(2 d), h(2 d + 1)), which themselves use the run's keys, is among the
-    lowest p 2^32.
+    An instance's units are numbered consecutively over all dropout layers, in the order of their calls. If an instance
+    has several consecutive draws, the first dropout layer repeats its input, so that the layers before it are computed
+    once.
 
     Args:
-        keys: int32 [2], keys of the run's stream.
+        keys: int32 [2], keys of the stream.
         draws: int64 [B], counters, one per instance of a batch.
     """
 
     def __init__(self, keys: torch.Tensor, draws: torch.Tensor) -> None:
         super().__init__()
         self._draws, self._units = len(draws), 0
-        self._begin(keys, draws)
-
-    def _begin(self, keys: torch.Tensor, draws: torch.Tensor) -> None:
-        counters = (2 * draws).to(torch.int32) + torch.arange(2, dtype=torch.int32, device=draws.device)[:, None]
-        self._first, self._second = mixed(counters, keys[:1], keys[1:])[:, :, None]
+        self._masks = masks(keys, draws)
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        if function in _DECIDED_TOGETHER:
-            return self._drop(_DECIDED_TOGETHER[function], *args, **(kwargs or {}))
+        if function is F.dropout:
+            return self._drop(*args, **(kwargs or {}))
         return function(*args, **(kwargs or {}))
 
-    def _drop(
-        self, axes: int | None, hidden: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-    ) -> torch.Tensor:
-        """Drop units with probability p, and multiply the others by 1 / (1 - p).
-
-        Raises:
-            ValueError: the first axis of `hidden` is not that of instances.
-        """
+    def _drop(self, hidden: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
+        """Drop units, and multiply the others by 1 / (1 - 0.1)."""
         if not training or p == 0:
             return hidden
-        if hidden.shape[0] != self._draws or hidden.dim() <= (axes or 0):
-            raise ValueError(f"dropout of a tensor {list(hidden.shape)}, whose first axis is not that of instances")
-        shape = [*hidden.shape[:axes], *[1] * len(hidden.shape[axes or hidden.dim() :])]
-        units = torch.Size(shape[1:]).numel()
-        mask = self._mask(slice(self._units, self._units + units), p).view(shape)
+        if hidden.shape[0] < self._draws:
+            hidden = hidden[:, None].expand(-1, self._draws // hidden.shape[0], *hidden.shape[1:]).flatten(0, 1)
+        units = hidden[0].numel()
+        mask = self._masks[:, self._units : self._units + units].view(hidden.shape)
         self._units += units
         return hidden.mul_(mask) if inplace else hidden * mask
-
-    def _mask(self, units: slice, p: float) -> torch.Tensor:
-        """Return the mask of some units: [B, units]."""
-        numbers = torch.arange(units.start, units.stop, dtype=torch.int32, device=self._first.device)
-        kept = mixed(numbers, self._first, self._second) >= min(round(p * 2**32) - 2**31, 2**31 - 1)
-        return kept * (0.0 if p == 1 else 1 / (1 - p))
-
-
-class PaperDropout(CountedDropout):
-    """`CountedDropout` of the paper's network, with the masks of the native kernels (see `masks`).
-
-    If an instance has several consecutive draws, the first dropout layer repeats its input, so that the layers before
-    it are computed once.
-    """
-
-    def _begin(self, keys: torch.Tensor, draws: torch.Tensor) -> None:
-        self._masks = masks(keys, draws)
-
-    def _drop(
-        self, axes: int | None, hidden: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-    ) -> torch.Tensor:
-        if training and hidden.shape[0] < self._draws:
-            hidden = hidden[:, None].expand(-1, self._draws // hidden.shape[0], *hidden.shape[1:]).flatten(0, 1)
-        return super()._drop(axes, hidden, p, training, inplace)
-
-    def _mask(self, units: slice, p: float) -> torch.Tensor:
-        del p
-        return self._masks[:, units]

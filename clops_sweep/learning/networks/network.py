@@ -7,7 +7,7 @@ cheaper. The input is a frame of 1 x 2500 samples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 
 import torch
@@ -48,10 +48,10 @@ class PaperNetwork(nn.Module):
     @torch.no_grad()
     def draw(self, seed: int, task: int) -> None:
         """Set a run's initial parameters."""
-        views = initial_parameters([seed], self._outputs, task).views
+        views = initial_parameters(seed, self._outputs, task).views
         for name, parameter in self.named_parameters():
             if name in views:  # layers that replace those of this class keep their weights
-                parameter.copy_(views[name][0])
+                parameter.copy_(views[name])
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
         """Map float32 [B, 1, 2500] to logits [B, C]."""
@@ -76,19 +76,18 @@ def parameter_shapes(outputs: int) -> Mapping[str, tuple[int, ...]]:
     return {name: tuple(parameter.shape) for name, parameter in network.named_parameters()}
 
 
-def initial_parameters(seeds: Sequence[int], outputs: int, task: int = 0) -> Parameters:
+def initial_parameters(seed: int, outputs: int, task: int = 0) -> Parameters:
     """Return PyTorch's default initialisation: U(-1/sqrt(fan in), 1/sqrt(fan in)), batch norm at 1 and 0."""
     shapes = parameter_shapes(outputs)
-    parameters = Parameters.zeros(len(seeds), shapes, torch.device("cpu"))
-    for run, seed in enumerate(seeds):
-        generator = streams.generator(seed, "initial parameters", task)
-        for name, shape in shapes.items():
-            layer, _, kind = name.partition(".")
-            if layer.startswith("norm"):
-                parameters.views[name][run].fill_(1.0 if kind == "weight" else 0.0)
-                continue
-            fan_in = torch.Size(shapes[f"{layer}.weight"][1:]).numel()
-            bound = fan_in**-0.5
-            drawn = generator.uniform(-bound, bound, shape).astype("float32")
-            parameters.views[name][run].copy_(torch.from_numpy(drawn))
+    parameters = Parameters.zeros(shapes, torch.device("cpu"))
+    generator = streams.generator(seed, "initial parameters", task)
+    for name, shape in shapes.items():
+        layer, _, kind = name.partition(".")
+        if layer.startswith("norm"):
+            parameters.views[name].fill_(1.0 if kind == "weight" else 0.0)
+            continue
+        fan_in = torch.Size(shapes[f"{layer}.weight"][1:]).numel()
+        bound = fan_in**-0.5
+        drawn = generator.uniform(-bound, bound, shape).astype("float32")
+        parameters.views[name].copy_(torch.from_numpy(drawn))
     return parameters

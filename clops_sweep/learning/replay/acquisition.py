@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,20 +23,23 @@ class AcquisitionContext:
     """Arguments of an acquisition function.
 
     Attributes:
-        learner: the networks; scoring must not change them.
-        config: the runs' common settings.
-        seeds: one seed per run.
-        counters: progress of the runs (task, epoch, portion): the counters of any random stream.
+        learner: the network; scoring must not change it.
+        config: the config of the run.
+        counters: progress of the run (task, epoch, portion): the counters of any random stream.
     """
 
     learner: Learner
     config: RunConfig
-    seeds: Sequence[int]
     counters: tuple[int, int, int]
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return self.config.seed
 
 
 AcquisitionFunction = Callable[..., torch.Tensor]
-"""Maps (context, rows int64 [S, m]) and options by name to scores [S, m]. The highest scores are replayed."""
+"""Maps (context, rows int64 [m]) and options by name to scores [m]. The highest scores are replayed."""
 
 
 def bald_mcd(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int) -> torch.Tensor:
@@ -49,10 +52,8 @@ def bald_mcd(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int
 
 def random(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
     """Return uniform scores from the stream "random acquisition": every subset is equally likely."""
-    drawn = [
-        streams.generator(seed, "random acquisition", *context.counters).random(rows.shape[1]) for seed in context.seeds
-    ]
-    return torch.from_numpy(np.stack(drawn)).to(rows.device)
+    drawn = streams.generator(context.seed, "random acquisition", *context.counters).random(len(rows))
+    return torch.from_numpy(drawn).to(rows.device)
 
 
 def entropy(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int) -> torch.Tensor:
@@ -76,15 +77,15 @@ def bald_mcp(
     context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int, perturbation_std: float
 ) -> torch.Tensor:
     """Return BALD over T inputs z_t = x + N(0, sigma^2), dropout off (Kiyasseh et al., 2020; CLOPS, appendix)."""
-    generators = _generators(context, "acquisition perturbation")
+    generator = streams.generator(context.seed, "acquisition perturbation", *context.counters)
     scores = []
-    for chunk in rows.split(_PERTURBED_CHUNK, dim=1):
+    for chunk in rows.split(_PERTURBED_CHUNK):
         samples = [
-            context.learner.probabilities(chunk, noise=_noise(context, generators, chunk, perturbation_std))
+            context.learner.probabilities(chunk, noise=_noise(context, generator, chunk, perturbation_std))
             for _ in range(mc_samples)
         ]
         scores.append(mutual_information(context.learner.kind, torch.stack(samples, dim=-2)))
-    return torch.cat(scores, dim=1)
+    return torch.cat(scores)
 
 
 def balc_kld(
@@ -96,15 +97,15 @@ def balc_kld(
     probabilities of a softmax sum to one, so its last coordinate is left out, which does not change the divergence; a
     sigmoid has one coordinate, and several sigmoids are summed. 1e-6 I is added to S.
     """
-    generators = _generators(context, "acquisition perturbation")
+    generator = streams.generator(context.seed, "acquisition perturbation", *context.counters)
     scores = []
-    for number, chunk in enumerate(rows.split(_PERTURBED_CHUNK, dim=1)):
-        keys = streams.keys(context.seeds, "acquisition dropout", *context.counters, number).to(rows.device)
-        noise = _noise(context, generators, chunk, perturbation_std)
+    for number, chunk in enumerate(rows.split(_PERTURBED_CHUNK)):
+        keys = streams.keys(context.seed, "acquisition dropout", *context.counters, number).to(rows.device)
+        noise = _noise(context, generator, chunk, perturbation_std)
         clean = context.learner.dropout_probabilities(chunk, mc_samples, keys)
         perturbed = context.learner.dropout_probabilities(chunk, mc_samples, keys, noise=noise)
         scores.append(_gaussian_divergence(context.learner.kind, clean, perturbed))
-    return torch.cat(scores, dim=1)
+    return torch.cat(scores)
 
 
 def _gaussian_divergence(kind: LossKind, clean: torch.Tensor, perturbed: torch.Tensor) -> torch.Tensor:
@@ -117,19 +118,12 @@ def _gaussian_divergence(kind: LossKind, clean: torch.Tensor, perturbed: torch.T
 
 
 def _dropout_samples(context: AcquisitionContext, rows: torch.Tensor, mc_samples: int) -> torch.Tensor:
-    """Return T dropout samples from the runs' acquisition streams: float64 [S, m, T, C]."""
-    keys = streams.keys(context.seeds, "acquisition dropout", *context.counters).to(rows.device)
+    """Return T dropout samples from the run's acquisition stream: float64 [m, T, C]."""
+    keys = streams.keys(context.seed, "acquisition dropout", *context.counters).to(rows.device)
     return context.learner.dropout_probabilities(rows, mc_samples, keys).to(torch.float64)
 
 
-def _generators(context: AcquisitionContext, name: str) -> list[np.random.Generator]:
-    return [streams.generator(seed, name, *context.counters) for seed in context.seeds]
-
-
-def _noise(
-    context: AcquisitionContext, generators: Sequence[np.random.Generator], rows: torch.Tensor, std: float
-) -> torch.Tensor:
-    """Return the next N(0, sigma^2) draws of each run's stream: float32 [S, m, *shape of an instance]."""
-    shape = (rows.shape[1], *context.learner.bank.shape)
-    drawn = np.stack([generator.standard_normal(shape, dtype=np.float32) for generator in generators])
+def _noise(context: AcquisitionContext, generator: np.random.Generator, rows: torch.Tensor, std: float) -> torch.Tensor:
+    """Return the next N(0, sigma^2) draws of the stream: float32 [m, *shape of an instance]."""
+    drawn = generator.standard_normal((len(rows), *context.learner.bank.shape), dtype=np.float32)
     return torch.from_numpy(drawn).to(rows.device).mul_(std)

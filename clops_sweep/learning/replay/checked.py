@@ -13,12 +13,12 @@ from clops_sweep.learning.replay.acquisition import AcquisitionContext
 
 
 def acquisition_scores(config: RunConfig, context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
-    """Return the scores of stored instances by the config's acquisition function, [S, m].
+    """Return the scores of stored instances by the config's acquisition function, [m].
 
     Args:
         config: name and options of the function.
         context: arguments of the function.
-        rows: int64 [S, m].
+        rows: int64 [m].
 
     Raises:
         ValueError: the function does not return scores.
@@ -28,16 +28,16 @@ def acquisition_scores(config: RunConfig, context: AcquisitionContext, rows: tor
 
 
 def storage_scores(config: RunConfig, trajectories: torch.Tensor) -> torch.Tensor:
-    """Return s of each instance by the config's storage function, float64 [S, n].
+    """Return s of each instance by the config's storage function, float64 [n].
 
     Args:
         config: name and options of the function.
-        trajectories: trajectories of beta, float32 [S, tau, n].
+        trajectories: trajectories of beta, float32 [tau, n].
 
     Raises:
         ValueError: the function does not return scores.
     """
-    shape, options = [len(trajectories), trajectories.shape[2]], config.options_of("storage_function")
+    shape, options = [trajectories.shape[1]], config.options_of("storage_function")
     given = trajectories.clone()  # a copy: the function may change the trajectories, which are recorded later
     return _scores(STORAGE_FUNCTIONS, config.storage_function, shape, given, **options).to(torch.float64)
 

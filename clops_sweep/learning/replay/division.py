@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -46,12 +46,12 @@ def kept(priorities: torch.Tensor, groups: torch.Tensor, capacity: int) -> torch
     from it. With a single group this is a reservoir (Vitter, 1985).
 
     Args:
-        priorities: [S, m]; ties go to the lower index.
-        groups: int64 [S, m], group of each instance; groups have the same sizes in every run, or there is only one.
+        priorities: [m]; ties go to the lower index.
+        groups: int64 [m], group of each instance.
         capacity: maximum number of instances to keep.
 
     Returns:
-        int64 [S, min(m, capacity)], indices, ascending.
+        int64 [min(m, capacity)], indices, ascending.
     """
     return _highest(priorities, groups, lambda sizes: shares(sizes, capacity))
 
@@ -65,31 +65,30 @@ def _highest(
     scores: torch.Tensor, groups: torch.Tensor, counts: Callable[[NDArray[np.int64]], NDArray[np.int64]]
 ) -> torch.Tensor:
     """Return the highest of each group; `counts` maps the groups' sizes to the numbers to return."""
-    found = []
-    for of_run, in_groups in zip(scores.cpu().numpy(), groups.cpu().numpy(), strict=True):
-        _, numbers, sizes = np.unique(in_groups, return_inverse=True, return_counts=True)
-        order = np.lexsort((np.arange(len(of_run)), -of_run, numbers))
-        ranks = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[numbers[order]]
-        found.append(np.sort(order[ranks < counts(sizes)[numbers[order]]]))
-    return torch.from_numpy(np.stack(found)).to(scores.device)
+    values = scores.cpu().numpy()
+    _, numbers, sizes = np.unique(groups.cpu().numpy(), return_inverse=True, return_counts=True)
+    order = np.lexsort((np.arange(len(values)), -values, numbers))
+    ranks = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[numbers[order]]
+    highest = np.sort(order[ranks < counts(sizes)[numbers[order]]])
+    return torch.from_numpy(highest).to(scores.device)
 
 
 def groups_of(division: str, tasks: torch.Tensor, targets: torch.Tensor, *, by_position: bool) -> torch.Tensor:
-    """Return the group of each stored instance: int64 [S, m].
+    """Return the group of each stored instance: int64 [m].
 
     Args:
         division: `reservoir` and `score`, one group; `task_balanced`, its task; otherwise its class, or its set of
             labels.
-        tasks: int64 [S, m], the task of each instance.
-        targets: [S, m, C].
+        tasks: int64 [m], the task of each instance.
+        targets: [m, C].
         by_position: whether classes of different tasks have the same targets.
     """
     if division in ("reservoir", "score"):
         return torch.zeros_like(tasks)
     if division == "task_balanced":
         return tasks
-    classes: torch.Tensor = torch.unique(targets.flatten(0, 1), dim=0, return_inverse=True)[1].view(tasks.shape)
-    return classes + tasks * targets.shape[1] if by_position else classes
+    classes: torch.Tensor = torch.unique(targets, dim=0, return_inverse=True)[1]
+    return classes + tasks * len(targets) if by_position else classes
 
 
 def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
@@ -116,6 +115,6 @@ def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
     return found
 
 
-def random_priorities(seeds: Sequence[int], count: int, task: int) -> torch.Tensor:
-    """Return uniform draws on [0, 1), float64 [S, count], from the stream "memory" of each run and a task."""
-    return torch.from_numpy(np.stack([streams.generator(seed, "memory", task).random(count) for seed in seeds]))
+def random_priorities(seed: int, count: int, task: int) -> torch.Tensor:
+    """Return uniform draws on [0, 1), float64 [count], from the stream "memory" of the run and a task."""
+    return torch.from_numpy(streams.generator(seed, "memory", task).random(count))

@@ -25,20 +25,20 @@ def with_replay(order: torch.Tensor, batch_size: int, replayed: int) -> torch.Te
     """Return the order of an epoch in which replayed instances follow every batch of the task's instances.
 
     Args:
-        order: int64 [S, n], the order of the task's instances alone.
+        order: int64 [n], the order of the task's instances alone.
         batch_size: B.
         replayed: M.
 
     Returns:
-        int64 [S, n + steps * M], where replayed instances have the indices from n: B of the task, then
+        int64 [n + steps * M], where replayed instances have the indices from n: B of the task, then
         n ... n + M - 1, the next B of the task, then n + M ..., so that each batch holds B + M instances.
     """
-    runs, size = order.shape
+    size = len(order)
     steps = steps_of(size, batch_size)
-    others = torch.arange(size, size + steps * replayed, device=order.device).view(-1, replayed).expand(runs, -1, -1)
-    whole, rest = order.split([(steps - 1) * batch_size, size - (steps - 1) * batch_size], dim=1)
-    batches = torch.cat([whole.unflatten(1, (-1, batch_size)), others[:, :-1]], dim=2)
-    return torch.cat([batches.flatten(1), rest, others[:, -1]], dim=1)
+    others = torch.arange(size, size + steps * replayed, device=order.device).view(-1, replayed)
+    whole, rest = order.split([(steps - 1) * batch_size, size - (steps - 1) * batch_size])
+    batches = torch.cat([whole.view(-1, batch_size), others[:-1]], dim=1)
+    return torch.cat([batches.flatten(), rest, others[-1]])
 
 
 def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -77,13 +77,13 @@ def joined(batch: Batch, replayed: Instances, place: int) -> Batch:
         replayed: the replayed ones.
         place: maximum number of instances replayed in the earlier batches of the epoch.
     """
-    rows = torch.cat([batch.rows, replayed.rows], dim=1)
-    count = replayed.rows.shape[1]
+    rows = torch.cat([batch.rows, replayed.rows])
+    count = len(replayed.rows)
     weights = replayed.loss_weights * (1 / count)
     draws = _FIRST_REPLAY_DRAW + place + torch.arange(count, device=rows.device)
     return Batch(
         rows,
-        torch.cat([batch.targets, replayed.targets], dim=1),
-        torch.cat([batch.weights, weights], dim=1),
+        torch.cat([batch.targets, replayed.targets]),
+        torch.cat([batch.weights, weights]),
         torch.cat([batch.draws, draws]),
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 
 from clops_sweep.learning import streams
@@ -15,13 +13,13 @@ def area(trajectories: torch.Tensor) -> torch.Tensor:
     tau recorded values give tau - 1 intervals; a single value has no area.
 
     Args:
-        trajectories: [S, tau, n].
+        trajectories: [tau, n].
 
     Returns:
-        float64 [S, n].
+        float64 [n].
     """
     values = trajectories.to(torch.float64)
-    return (values[:, 1:] + values[:, :-1]).sum(1) / 2
+    return (values[1:] + values[:-1]).sum(0) / 2
 
 
 def squared_area(trajectories: torch.Tensor) -> torch.Tensor:
@@ -30,32 +28,32 @@ def squared_area(trajectories: torch.Tensor) -> torch.Tensor:
 
 
 def highest(scores: torch.Tensor, count: int) -> torch.Tensor:
-    """Return the indices of the `count` highest scores of each run; ties go to the lower index.
+    """Return the indices of the `count` highest scores; ties go to the lower index.
 
     Args:
-        scores: [S, n].
+        scores: [n].
         count: at most n.
 
     Returns:
-        int64 [S, count], ascending.
+        int64 [count], ascending.
     """
-    ranked = torch.argsort(scores, dim=1, descending=True, stable=True)
-    return ranked[:, :count].sort(dim=1).values
+    ranked = torch.argsort(scores, descending=True, stable=True)
+    return ranked[:count].sort().values
 
 
-def select(order: str, scores: torch.Tensor, count: int, seeds: Sequence[int], task: int) -> torch.Tensor:
+def select(order: str, scores: torch.Tensor, count: int, seed: int, task: int) -> torch.Tensor:
     """Return the instances to store: `top` (highest s, easy first), `bottom` (lowest s) or `random`.
 
     Args:
         order: `storage_order`.
-        scores: s, [S, n]; `random` uses only its shape.
+        scores: s, [n]; `random` uses only its shape.
         count: number of instances to store.
-        seeds: the runs' seeds, for `random`.
+        seed: the run's seed, for `random`.
         task: index of the task, for `random`.
 
     Returns:
-        int64 [S, count], distinct indices into the task, ascending.
+        int64 [count], distinct indices into the task, ascending.
     """
     if order == "random":
-        return streams.choices(seeds, scores.shape[1], count, "random storage", task).to(scores.device)
+        return streams.choice(seed, len(scores), count, "random storage", task).to(scores.device)
     return highest(scores if order == "top" else -scores, count)

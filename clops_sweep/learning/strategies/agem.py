@@ -33,7 +33,7 @@ class AveragedGEM(FixedMemory):
         super().__init__(training)
         if training.config.stream == "online":  # the tasks are unknown
             self.division = "reservoir"
-        self._projections = torch.zeros(len(training.seeds), dtype=torch.int64, device=training.learner.bank.device)
+        self._projections = torch.zeros((), dtype=torch.int64, device=training.learner.bank.device)
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -47,26 +47,25 @@ class AveragedGEM(FixedMemory):
         current = learner.begin_epoch(instances, replay, order, batch_size, dropout_keys)
         steps, size = len(current.sizes), len(self.memory)
         count = min(training.config.options["agem_batch_size"], size)
-        generators = [streams.generator(seed, "memory batch", task, epoch) for seed in training.seeds]
-        drawn = np.stack([subsets(generator, np.full(steps, size), count) for generator in generators])
-        places = torch.from_numpy(drawn).flatten(1).to(self.memory.instances.device)
-        keys = streams.keys(training.seeds, "memory dropout", task, epoch).expand(steps, -1, -1)
+        generator = streams.generator(training.seed, "memory batch", task, epoch)
+        drawn = subsets(generator, np.full(steps, size), count)
+        places = torch.from_numpy(drawn.reshape(-1)).to(self.memory.instances.device)
+        keys = streams.keys(training.seed, "memory dropout", task, epoch).expand(steps, -1)
         current.keep_memory("memory", self.memory.replay(places), keys, torch.arange(steps * count).view(steps, -1))
         learner.train_along(current, ["memory"], self._projected)
 
     def _projected(self, gradients: torch.Tensor, references: torch.Tensor) -> torch.Tensor:
-        """Return g' of each run, from g, [S, P], and r, [S, 1, P]. Products are in float64, one run at a time."""
-        both = zip(gradients.double().unbind(), references.double().unbind(), strict=True)
-        pairs = [(r[0].dot(g), r[0].dot(r[0])) for g, r in both]
-        agreement, length = (torch.stack(values) for values in zip(*pairs, strict=True))
+        """Return g', [P], from g, [P], and r, [1, P]. Products are in float64."""
+        g, r = gradients.double(), references[0].double()
+        agreement, length = r.dot(g), r.dot(r)
         violated = agreement < 0
         self._projections += violated
         share = torch.where(violated, agreement / length, 0.0).to(gradients.dtype)
-        return gradients - share[:, None] * references[:, 0].to(gradients.dtype)
+        return gradients - share * references[0].to(gradients.dtype)
 
-    def counts(self) -> dict[str, list[int]]:
+    def counts(self) -> dict[str, int]:
         """Return the number of violated constraints."""
-        return {"projections": self._projections.tolist()}
+        return {"projections": int(self._projections)}
 
     def state(self) -> dict[str, Any]:
         """Return memory and counts."""

@@ -52,8 +52,8 @@ class AdversarialShapley(FixedMemory):
         """Take steps with replayed instances chosen for each batch; a task's first epoch also updates the memory."""
         training, learner = self.training, self.training.learner
         current = learner.begin_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)
-        generators = [streams.generator(seed, "shapley", task, epoch) for seed in training.seeds]
-        learner.run_epoch(current, lambda batch, _: self._step(batch, task, epoch, dropout_keys, generators))
+        generator = streams.generator(training.seed, "shapley", task, epoch)
+        learner.run_epoch(current, lambda batch, _: self._step(batch, task, epoch, dropout_keys, generator))
 
     def _step(
         self,
@@ -61,42 +61,40 @@ class AdversarialShapley(FixedMemory):
         task: int,
         epoch: int,
         dropout_keys: torch.Tensor,
-        generators: list[np.random.Generator],
+        generator: np.random.Generator,
     ) -> None:
         config, device = self.training.config, self.memory.instances.device
         new = self.memory.of_task(task, batch.positions)
-        leaving = 0 if epoch else max(0, len(self.memory) + new.shape[1] - self.capacity)
+        leaving = 0 if epoch else max(0, len(self.memory) + len(new) - self.capacity)
         count = replay_batch_size(config.replay_ratio, config.batch_size, len(self.memory)) if task else 0
         count = min(count, config.aser_candidates)
-        plain, chosen = batch.plain(), list[tuple[torch.Tensor, torch.Tensor]]()
+        plain, places, stay = batch.plain(), torch.empty(0), torch.empty(0)
         if count or leaving:
-            chosen = [self._choose(run, new[run], count, leaving, each) for run, each in enumerate(generators)]
+            places, stay = self._choose(new, count, leaving, generator)
         if count:
-            replayed = self.memory.replay(torch.stack([places for places, _ in chosen]).to(device))
+            replayed = self.memory.replay(places.to(device))
             plain = joined(plain, replayed, batch.number * count)
         self.training.learner.train_step(plain, dropout_keys)
         if not epoch:
             self.memory.add(new)
         if leaving:
-            self.memory.keep(torch.stack([stay for _, stay in chosen]).to(device))
+            self.memory.keep(stay.to(device))
 
     def _choose(
-        self, run: int, new: torch.Tensor, count: int, leaving: int, generator: np.random.Generator
+        self, new: torch.Tensor, count: int, leaving: int, generator: np.random.Generator
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return indices to replay, int64 [count], and to keep, into the memory followed by the batch.
 
         Args:
-            run: index of the run.
             new: int64 [B], the batch's instances as the memory counts them.
             count: number of instances to replay.
             leaving: number of instances to evict.
             generator: draws candidates and queries.
         """
         options, stored = self.training.config.options, len(self.memory)
-        pool = torch.cat([self.memory.instances[run], new])
-        index = pool.expand(len(self.memory.instances), -1)
-        instances = self.memory.looked_up(index)
-        labels = instances.targets[run].argmax(1).cpu()
+        pool = torch.cat([self.memory.instances, new])
+        instances = self.memory.looked_up(pool)
+        labels = instances.targets.argmax(1).cpu()
         batch = torch.arange(stored, len(pool))
         candidates = torch.from_numpy(generator.permutation(stored)[: options["aser_candidates"]])
         queries = [
@@ -105,7 +103,7 @@ class AdversarialShapley(FixedMemory):
         ]
         used = torch.cat([candidates, batch, *queries]).unique()
         features = torch.zeros(len(pool), self._head.features_size, dtype=torch.float64)
-        features[used] = self._head.features(run, instances.rows[run][used.to(pool.device)])
+        features[used] = self._head.features(instances.rows[used.to(pool.device)])
         ids = pool.cpu()
 
         def values(players: torch.Tensor, asked: torch.Tensor) -> torch.Tensor:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import torch
@@ -17,40 +16,27 @@ from clops_sweep.learning.learners.learner import Learner
 
 @dataclass(frozen=True)
 class Training:
-    """The runs that a strategy trains.
+    """The run that a strategy trains.
 
     Attributes:
-        configs: one config per run. They differ only in the strategy's `lockstep.free_fields`.
-        learner: networks of the runs.
-        tasks: training instances of each task in training order, with equal rows for all runs.
+        config: its config.
+        learner: its network.
+        tasks: training instances of each task in training order.
         by_position: whether an output means another class in each task; see `ScenarioTasks`.
         pretraining: number of tasks, or batches of an online stream, on which methods with a closed-form head train
             features.
     """
 
-    configs: Sequence[RunConfig]
+    config: RunConfig
     learner: Learner
     tasks: Sequence[Instances]
     by_position: bool = False
     pretraining: int = 1
 
     @property
-    def config(self) -> RunConfig:
-        """The common config of the runs; its seeds are meaningless."""
-        return self.configs[0]
-
-    @property
-    def seeds(self) -> list[int]:
-        """Seeds of the runs."""
-        return [config.seed for config in self.configs]
-
-    @cached_property
-    def groups(self) -> list[tuple[RunConfig, list[int]]]:
-        """Groups of runs that differ only in the seed: their config, and their indices in the lockstep."""
-        found: dict[RunConfig, list[int]] = {}
-        for run, config in enumerate(self.configs):
-            found.setdefault(config.replace(seed=0), []).append(run)
-        return list(found.items())
+    def seed(self) -> int:
+        """The seed of the run."""
+        return self.config.seed
 
 
 @dataclass(frozen=True)
@@ -58,11 +44,11 @@ class InstanceRecord:
     """Facts about the training instances of a finished task; nan or zero if not applicable.
 
     Attributes:
-        s: float64 [S, n], area under beta's trajectory.
-        beta: float32 [S, n], final value.
-        stored: bool [S, n].
-        times_replayed: int64 [S, n].
-        trajectories: float32 [S, n, tau], beta after each epoch; tau is 0 without beta.
+        s: float64 [n], area under beta's trajectory.
+        beta: float32 [n], final value.
+        stored: bool [n].
+        times_replayed: int64 [n].
+        trajectories: float32 [n, tau], beta after each epoch; tau is 0 without beta.
     """
 
     s: torch.Tensor
@@ -73,7 +59,7 @@ class InstanceRecord:
 
     def split(self, sizes: Sequence[int]) -> list[InstanceRecord]:
         """Split the record of concatenated instances into parts of given sizes."""
-        parts = zip(*(values.split(list(sizes), dim=1) for values in vars(self).values()), strict=True)
+        parts = zip(*(values.split(list(sizes)) for values in vars(self).values()), strict=True)
         return [InstanceRecord(*part) for part in parts]
 
 
@@ -83,7 +69,7 @@ Stores = Literal["raw", "features", "statistics", "nothing"]
 
 @dataclass(frozen=True)
 class MemoryUse:
-    """Use of the replay memory, one number per run.
+    """Use of the replay memory.
 
     Attributes:
         instances: number of stored instances; duplicates count.
@@ -91,16 +77,16 @@ class MemoryUse:
         other_bytes: bytes of other stored data.
     """
 
-    instances: Sequence[int]
-    instance_bytes: Sequence[int]
-    other_bytes: Sequence[int] | None = None
+    instances: int
+    instance_bytes: int
+    other_bytes: int = 0
 
 
-class LockstepStrategy:
+class Method:
     """Plain training on a sequence of tasks; subclasses override its decisions.
 
     Args:
-        training: the runs.
+        training: the run.
     """
 
     joint: ClassVar[bool] = False
@@ -160,7 +146,7 @@ class LockstepStrategy:
             beta=unknown,
             stored=torch.zeros_like(rows, dtype=torch.bool),
             times_replayed=torch.zeros_like(rows),
-            trajectories=unknown[:, :, None][:, :, :0],
+            trajectories=unknown[:, None][:, :0],
         )
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
@@ -169,16 +155,15 @@ class LockstepStrategy:
         An instance takes the bytes of its signal in the frame cache and of its float32 targets. A memory that stores
         more per instance adds these bytes.
         """
-        stored = torch.stack([record.stored.sum(1) for record in records]).sum(0)
-        return MemoryUse(stored.tolist(), [self.instance_bytes] * len(self.training.configs))
+        return MemoryUse(sum(int(record.stored.sum()) for record in records), self.instance_bytes)
 
     @property
     def instance_bytes(self) -> int:
         """Return the bytes of the signal and the targets of a stored instance."""
         return self.training.learner.bank.instance_bytes + 4 * self.training.learner.outputs
 
-    def counts(self) -> dict[str, list[int]]:
-        """Return columns of `runs` that only this strategy fills, one value per run."""
+    def counts(self) -> dict[str, int]:
+        """Return columns of `runs` that only this strategy fills."""
         return {}
 
     def state(self) -> dict[str, Any]:
@@ -190,13 +175,13 @@ class LockstepStrategy:
         del state, task
 
 
-def run_epoch(training: Training, strategy: LockstepStrategy, task: int, epoch: int, replay: Replay | None) -> None:
+def run_epoch(training: Training, strategy: Method, task: int, epoch: int, replay: Replay | None) -> None:
     """Train a strategy for one epoch (from 0) on a task, with the random streams of that epoch."""
     learner, instances = training.learner, training.tasks[task]
     if learner.augment is not None:
         learner.augment.begin_epoch(task, epoch)
-    size = instances.rows.shape[1] + (0 if replay is None else replay.instances.rows.shape[1])
-    order = streams.permutations(training.seeds, size, "batch order", task, epoch).to(learner.bank.device)
-    dropout_keys = streams.keys(training.seeds, "training dropout", task, epoch).to(learner.bank.device)
+    size = len(instances.rows) + (0 if replay is None else len(replay.instances.rows))
+    order = streams.permutation(training.seed, size, "batch order", task, epoch).to(learner.bank.device)
+    dropout_keys = streams.keys(training.seed, "training dropout", task, epoch).to(learner.bank.device)
     strategy.train_epoch(task, epoch, replay, order, dropout_keys)
     strategy.end_epoch()

@@ -36,15 +36,13 @@ class CLOPS(WithMemory):
         self._beta: TaskInstanceParameters | None = None
         self._records: list[InstanceRecord] = []
         self._acquired = torch.empty(0)
-        """Places of the replayed instances, int64 [S, count]."""
+        """Places of the replayed instances, int64 [count]."""
 
     def begin_task(self, task: int) -> None:
         """Set beta to 1 for every instance of the task."""
-        configs, rows = self.training.configs, self.training.tasks[task].rows
-        rates = [0.0 if config.storage_order == "random" else config.beta_learning_rate for config in configs]
-        if any(rates):
-            penalties = [config.beta_penalty for config in configs]
-            self._beta = TaskInstanceParameters(rows.shape[1], penalties, rates, rows.device)
+        config, rows = self.training.config, self.training.tasks[task].rows
+        if config.storage_order != "random" and config.beta_learning_rate:
+            self._beta = TaskInstanceParameters(len(rows), config.beta_penalty, config.beta_learning_rate, rows.device)
 
     def replay(self, task: int, epoch: int) -> Replay | None:
         """Return the share `acquisition_fraction` of each past task's stored instances with the highest scores."""
@@ -53,28 +51,25 @@ class CLOPS(WithMemory):
         if epoch % self.training.config.acquire_every == 0:
             among = [self._drawn(task, epoch)] if self._online else self.memory.places_by_task().values()
             acquired = [self._acquire(places, (task, epoch, index)) for index, places in enumerate(among)]
-            self._acquired = torch.cat(acquired, dim=1)
+            self._acquired = torch.cat(acquired)
         return Replay(self.memory.replay(self._acquired), self.memory.carried_at("factor", self._acquired))
 
     def _drawn(self, batch: int, step: int) -> torch.Tensor:
-        """Return the places of the candidates of a step of an online stream: int64 [S, m]."""
+        """Return the places of the candidates of a step of an online stream: int64 [m]."""
         config, stored = self.training.config, len(self.memory)
         size = min(stored, math.ceil(config.batch_size / config.acquisition_fraction))
-        drawn = streams.choices(self.training.seeds, stored, size, "replay", batch, step)
+        drawn = streams.choice(self.training.seed, stored, size, "replay", batch, step)
         return drawn.to(self.memory.instances.device)
 
     def _acquire(self, places: torch.Tensor, counters: tuple[int, int, int]) -> torch.Tensor:
-        """Return the share of places, int64 [S, m], with the highest scores: int64 [S, count], in their order."""
-        count = count_of(self.training.config.acquisition_fraction, places.shape[1])
-        if count == places.shape[1]:
+        """Return the share of places, int64 [m], with the highest scores: int64 [count], in their order."""
+        config = self.training.config
+        count = count_of(config.acquisition_fraction, len(places))
+        if count == len(places):
             return places
-        rows, chosen = self.memory.looked_up(self.memory.instances.gather(1, places)).rows, places[:, :count].clone()
-        for config, runs in self.training.groups:
-            seeds = [self.training.seeds[run] for run in runs]
-            context = AcquisitionContext(self.training.learner.excerpt(runs), config, seeds, counters)
-            best = storage.highest(acquisition_scores(config, context, rows[runs]), count)
-            chosen[runs] = places[runs].gather(1, best)
-        return chosen
+        rows = self.memory.looked_up(self.memory.instances[places]).rows
+        context = AcquisitionContext(self.training.learner, config, counters)
+        return places[storage.highest(acquisition_scores(config, context, rows), count)]
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -83,7 +78,7 @@ class CLOPS(WithMemory):
         del epoch
         instances, batch_size = self.training.tasks[task], self.training.config.batch_size
         if self._online:  # a batch of the stream and its replayed instances are one step
-            batch_size = order.shape[1]
+            batch_size = len(order)
         self.training.learner.train_epoch(instances, replay, order, batch_size, dropout_keys, self._beta)
 
     def end_epoch(self) -> None:
@@ -93,46 +88,33 @@ class CLOPS(WithMemory):
 
     def end_task(self, task: int) -> None:
         """Store the share `storage_fraction` of the task in the memory."""
-        configs, instances = self.training.configs, self.training.tasks[task]
+        config = self.training.config
         record = super().record(task)
         if self._beta is not None:
-            record = self._with_beta(record, self._beta)
-        count = count_of(configs[0].storage_fraction, instances.rows.shape[1])
-        chosen = torch.cat(
-            [
-                storage.select(config.storage_order, record.s[run : run + 1], count, [config.seed], task)
-                for run, config in enumerate(configs)
-            ]
-        )
-        weighted = torch.tensor([config.weight_replay for config in configs], device=chosen.device)[:, None]
-        factors = torch.where(weighted, record.beta.gather(1, chosen), 1.0)
+            trajectories = self._beta.trajectories()
+            record = replace(
+                record,
+                s=storage_scores(config, trajectories),
+                beta=self._beta.values.clone(),
+                trajectories=trajectories.T,
+            )
+        count = count_of(config.storage_fraction, len(record.s))
+        chosen = storage.select(config.storage_order, record.s, count, config.seed, task)
+        factors = record.beta[chosen]
+        if not config.weight_replay:
+            factors = torch.ones_like(factors)
         self.memory.add(self.memory.of_task(task, chosen), factor=factors)
-        self._records.append(replace(record, stored=record.stored.scatter(1, chosen, True)))
+        self._records.append(replace(record, stored=record.stored.scatter(0, chosen, True)))
         self._beta = None
-
-    def _with_beta(self, record: InstanceRecord, beta: TaskInstanceParameters) -> InstanceRecord:
-        """Return the record with the current beta of the runs that use one."""
-        trajectories, s = beta.trajectories(), record.s.clone()
-        for config, runs in self.training.groups:
-            if config.storage_order != "random":  # random storage uses no beta
-                s[runs] = storage_scores(config, trajectories[runs])
-        without = torch.tensor([config.storage_order == "random" for config in self.training.configs], device=s.device)
-        return replace(
-            record,
-            s=s,
-            beta=torch.where(without[:, None], torch.nan, beta.values),
-            trajectories=torch.where(without[:, None, None], torch.nan, trajectories.transpose(1, 2)),
-        )
 
     def record(self, task: int) -> InstanceRecord:
         """Return s, beta and the stored instances at the end of the task, and the number of replays until now."""
         return replace(self._records[task], times_replayed=self.memory.times_replayed(task))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As `LockstepStrategy.memory_use`; with `weight_replay` each instance also stores its float32 beta."""
-        size, configs = super().memory_use(records), self.training.configs
-        weighted = zip(size.instance_bytes, configs, strict=True)
-        return replace(size, instance_bytes=[each + 4 * config.weight_replay for each, config in weighted])
+        """As `Method.memory_use`; with `weight_replay` each instance also stores its float32 beta."""
+        size = super().memory_use(records)
+        return replace(size, instance_bytes=size.instance_bytes + 4 * self.training.config.weight_replay)
 
     def state(self) -> dict[str, Any]:
         """Return memory, beta and records."""

@@ -9,13 +9,13 @@ from typing import Any
 import torch
 
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training
+from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Method, Training
 from clops_sweep.learning.strategies.feature_head import FeatureHead
 
 Statistics = dict[str, torch.Tensor]
 
 
-class ClosedForm(LockstepStrategy):
+class ClosedForm(Method):
     """Training of the last linear layer W f + b from statistics of the features f of all instances so far.
 
     A network with trainable features is trained on the first task by backpropagation and then frozen, as in
@@ -34,7 +34,7 @@ class ClosedForm(LockstepStrategy):
         super().__init__(training)
         self.head = FeatureHead(training.learner, training.config.network)
         size = training.learner.outputs, self.head.features_size
-        self.statistics = [self.begin(*size) for _ in training.configs]
+        self.statistics = self.begin(*size)
 
     @abstractmethod
     def begin(self, classes: int, features: int) -> Statistics:
@@ -68,24 +68,22 @@ class ClosedForm(LockstepStrategy):
 
     def _take_up(self, tasks: Iterable[int]) -> None:
         """Compute the head from the instances of some tasks and all earlier ones."""
-        for run, statistics in enumerate(self.statistics):
-            for instances in map(self.training.tasks.__getitem__, tasks):
-                targets = instances.targets[run].double().cpu()
-                self.update(statistics, self.head.features(run, instances.rows[run]), targets)
-            weight, bias = self.solve(statistics)
-            bias = torch.where(statistics["counts"] > 0, bias, self.head.NOT_SEEN)
-            self.head.write(weight[None], bias[None], slice(run, run + 1))
+        for task in tasks:
+            instances = self.training.tasks[task]
+            self.update(self.statistics, self.head.features(instances.rows), instances.targets.double().cpu())
+        weight, bias = self.solve(self.statistics)
+        self.head.write(weight, torch.where(self.statistics["counts"] > 0, bias, self.head.NOT_SEEN))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As `LockstepStrategy.memory_use`: no instances, and the bytes of the statistics."""
-        kept = [sum(it.numel() * it.element_size() for it in each.values()) for each in self.statistics]
-        return MemoryUse([0] * len(kept), [0] * len(kept), kept)
+        """As `Method.memory_use`: no instances, and the bytes of the statistics."""
+        del records
+        return MemoryUse(0, 0, sum(values.nbytes for values in self.statistics.values()))
 
     def state(self) -> dict[str, Any]:
-        """Return the statistics of every run."""
+        """Return the statistics."""
         return {"statistics": self.statistics}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """As `LockstepStrategy.restore`."""
+        """As `Method.restore`."""
         del task
-        self.statistics = [{name: value.cpu().clone() for name, value in each.items()} for each in state["statistics"]]
+        self.statistics = {name: value.cpu().clone() for name, value in state["statistics"].items()}

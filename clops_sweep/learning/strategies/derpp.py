@@ -38,9 +38,8 @@ class DarkExperienceReplay(FixedMemory):
         super().__init__(training)
         options, learner = training.config.options, training.learner
         self._alpha, self._beta = options["derpp_alpha"], options["derpp_beta"]
-        places = len(training.seeds) * (self.capacity + 1)
-        self._logits = torch.zeros(places, learner.outputs, device=learner.bank.device)
-        """Logits of the instance at each place of each run's memory; one more place is for dropped instances."""
+        self._logits = torch.zeros(self.capacity + 1, learner.outputs, device=learner.bank.device)
+        """Logits of the instance at each place of the memory; one more place is for dropped instances."""
         self._offered = 0
         """Number of instances offered, counted once per epoch."""
 
@@ -51,82 +50,73 @@ class DarkExperienceReplay(FixedMemory):
         config, learner, instances = self.training.config, self.training.learner, self.training.tasks[task]
         size = config.batch_size
         count = replay_batch_size(config.replay_ratio, size, len(self.memory)) if task else 0
-        sizes = batch_sizes(order.shape[1], size, 1 if count else learner.smallest_batch)
+        sizes = batch_sizes(len(order), size, 1 if count else learner.smallest_batch)
         new = self.memory.of_task(task, order).cpu().numpy()
-        held = self.memory.instances.cpu().numpy()
-        plans = [
-            ReservoirEpoch.of(
-                held[run],
-                self._offered,
-                new[run],
-                self.capacity,
-                sizes,
-                sets=2,
-                count=count,
-                offering=streams.generator(seed, "memory", task, epoch),
-                replaying=streams.generator(seed, "replay", task, epoch),
-            )
-            for run, seed in enumerate(self.training.seeds)
-        ]
-        self._offered += order.shape[1]
+        plan = ReservoirEpoch.of(
+            self.memory.instances.cpu().numpy(),
+            self._offered,
+            new,
+            self.capacity,
+            sizes,
+            sets=2,
+            count=count,
+            offering=streams.generator(config.seed, "memory", task, epoch),
+            replaying=streams.generator(config.seed, "replay", task, epoch),
+        )
+        self._offered += len(new)
         if count:
-            replay = self._replay(np.stack([plan.replayed for plan in plans]))
+            replay = self._replay(plan.replayed)
             order = with_replay(order, size, 2 * count)
         current = learner.begin_epoch(instances, replay, order, size + 2 * count, dropout_keys)
-        for name, values in zip((READ, WRITTEN, PULL), self._of_steps(plans, sizes), strict=True):
+        for name, values in zip((READ, WRITTEN, PULL), self._of_steps(plan, sizes), strict=True):
             current.keep(name, torch.from_numpy(values))
-        self.memory.instances = torch.from_numpy(np.stack([plan.held for plan in plans])).to(order.device)
+        self.memory.instances = torch.from_numpy(plan.held).to(order.device)
         learner.train_by_logits(
             current,
             partial(_by_logits, learner.kind),
-            given=lambda batch: (batch.targets, batch.weights.unsqueeze(2)),
+            given=lambda batch: (batch.targets, batch.weights.unsqueeze(1)),
             table=LogitTable(self._logits, current),
         )
 
     def _replay(self, replayed: NDArray[np.int64]) -> Replay:
-        """Return replayed instances, [S, steps, 2, M], with factors from weights 1 / (2 M) to those of J and K."""
+        """Return replayed instances, [steps, 2, M], with factors from weights 1 / (2 M) to those of J and K."""
         factors = np.zeros(replayed.shape, np.float32)
-        factors[:, :, 1] = 2 * self._beta
-        device, runs = self.memory.instances.device, len(replayed)
-        instances, of_each = (torch.from_numpy(part.reshape(runs, -1)).to(device) for part in (replayed, factors))
+        factors[:, 1] = 2 * self._beta
+        device = self.memory.instances.device
+        instances, of_each = (torch.from_numpy(part.reshape(-1)).to(device) for part in (replayed, factors))
         self.memory.count(instances)
         return Replay(self.memory.looked_up(instances), of_each)
 
-    def _of_steps(self, plans: Sequence[ReservoirEpoch], sizes: Sequence[int]) -> Sequence[NDArray[Any]]:
+    def _of_steps(self, plan: ReservoirEpoch, sizes: Sequence[int]) -> Sequence[NDArray[Any]]:
         """Return the indices at which each batch reads and writes stored logits, and the weights of the pull.
 
         Args:
-            plans: one per run.
+            plan: the contents of the memory at every step.
             sizes: sizes of the batches, without replayed instances.
 
         Returns:
-            Two int64 and one float32 [steps, S (B + 2 M)]; the entries of a smaller batch come first.
+            Two int64 and one float32 [steps, B + 2 M]; the entries of a smaller batch come first.
         """
-        runs, count, nowhere = len(plans), plans[0].drawn.shape[2], self.capacity
-        found = np.full((2, len(sizes), runs * (max(sizes) + 2 * count)), nowhere)
-        drawn, places = np.stack([plan.drawn[:, 0] for plan in plans], 1), np.stack([plan.places for plan in plans], 1)
-        first_place = (self.capacity + 1) * np.arange(runs)[:, None]
-        for steps, size in ((slice(0, -1), sizes[0]), (slice(-1, None), sizes[-1])):
-            of_steps = np.full((2, len(sizes[steps]), runs, size + 2 * count), nowhere)
-            of_steps[0, :, :, size : size + count] = drawn[steps]
-            of_steps[1, :, :, :size] = places[steps, :, :size]
-            flat = (of_steps + first_place).reshape(2, of_steps.shape[1], runs * (size + 2 * count))
-            found[:, steps, : flat.shape[2]] = flat
+        count, nowhere = plan.drawn.shape[2], self.capacity
+        read, written = np.full((2, len(sizes), max(sizes) + 2 * count), nowhere)
+        for step, size in enumerate(sizes):
+            read[step, size : size + count] = plan.drawn[step, 0]
+            written[step, :size] = plan.places[step, :size]
         of_one = 2 * self._alpha / max(1, count * self.training.learner.outputs)
-        pull = np.where(found[0] % (self.capacity + 1) < nowhere, np.float32(of_one), np.float32(0))
-        return *found, pull
+        pull = np.where(read < nowhere, np.float32(of_one), np.float32(0))
+        return read, written, pull
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As `LockstepStrategy.memory_use`; each instance also stores its float32 logits."""
+        """As `Method.memory_use`; each instance also stores its float32 logits."""
         size = super().memory_use(records)
-        return replace(size, instance_bytes=[each + 4 * self.training.learner.outputs for each in size.instance_bytes])
+        return replace(size, instance_bytes=size.instance_bytes + 4 * self.training.learner.outputs)
 
     def end_task(self, task: int) -> None:
         """Do nothing: the task's instances were offered during training."""
 
     def state(self) -> dict[str, Any]:
         """Return memory, logits, and the number of instances offered."""
-        self._logits[self.capacity :: self.capacity + 1].zero_()  # dropped instances' place: arbitrary, never read
+        self._logits[self.capacity].zero_()  # dropped instances' place: arbitrary, never read
         return super().state() | {"logits": self._logits, "offered": self._offered}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
@@ -137,5 +127,5 @@ class DarkExperienceReplay(FixedMemory):
 
 
 def _by_logits(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Return dL / dz, [s, B + 2 M, C], without the pull on the logits of J, whose weights, [s, B + 2 M, 1], are 0."""
+    """Return dL / dz, [B + 2 M, C], without the pull on the logits of J, whose weights, [B + 2 M, 1], are 0."""
     return losses.loss_gradient(kind, logits, targets).mul_(weights)

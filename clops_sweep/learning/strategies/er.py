@@ -29,7 +29,7 @@ import torch
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses
-from clops_sweep.learning.batches import Epoch, EpochBatch, Replay, gather_targets
+from clops_sweep.learning.batches import Epoch, EpochBatch, Replay
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores
@@ -51,26 +51,23 @@ class TinyEpisodicMemory(FixedMemory):
         self._pool: torch.Tensor | None = None
         self._flip_strength: float | None = options["er_flip_strength"]
         self._old = torch.empty(0)
-        """z' of the task's instances, then of the memory's: [S, n + m, C]; empty without a penalty."""
+        """z' of the task's instances, then of the memory's: [n + m, C]; empty without a penalty."""
         self._records: list[InstanceRecord] = []
 
     def begin_task(self, task: int) -> None:
         """Set beta to 1 for every instance if storage uses it; compute the network's logits for the penalty."""
         if task and self._flip_strength is not None:
             parts = [self.training.tasks[task].rows, self.memory.looked_up(self.memory.instances).rows]
-            self._old = torch.cat([self.training.learner.logits(part) for part in parts], dim=1)
+            self._old = torch.cat([self.training.learner.logits(part) for part in parts])
         if self._storage_order != "random":
             config, rows = self.training.config, self.training.tasks[task].rows
-            runs = len(rows)
-            self._beta = TaskInstanceParameters(
-                rows.shape[1], [config.beta_penalty] * runs, [config.beta_learning_rate] * runs, rows.device
-            )
+            self._beta = TaskInstanceParameters(len(rows), config.beta_penalty, config.beta_learning_rate, rows.device)
 
     def replay(self, task: int, epoch: int) -> Replay | None:
         """Choose the instances that the epoch's batches may draw from; return no replay for the whole epoch."""
         config = self.training.config
         if len(self.memory) and self._acquires and epoch % config.acquire_every == 0:
-            context = AcquisitionContext(self.training.learner, config, self.training.seeds, (task, epoch, 0))
+            context = AcquisitionContext(self.training.learner, config, (task, epoch, 0))
             rows = self.memory.looked_up(self.memory.instances).rows
             scores = acquisition_scores(config, context, rows)
             self._pool = highest_of_each(scores, self.groups(), config.acquisition_fraction)
@@ -83,8 +80,8 @@ class TinyEpisodicMemory(FixedMemory):
         instances, size = self.training.tasks[task], self.training.config.batch_size
         if len(self.memory):
             places = self.draws(task, epoch, self._pool)
-            replay, order = self.drawn_replay(places), with_replay(order, size, places.shape[2])
-            size += places.shape[2]
+            replay, order = self.drawn_replay(places), with_replay(order, size, places.shape[1])
+            size += places.shape[1]
             if self._flip_strength is not None:
                 epoch_of = self.training.learner.begin_epoch(instances, replay, order, size, dropout_keys)
                 self._train_with_penalty(epoch_of, places, order)
@@ -92,16 +89,16 @@ class TinyEpisodicMemory(FixedMemory):
         self.training.learner.train_epoch(instances, replay, order, size, dropout_keys, self._beta)
 
     def _train_with_penalty(self, epoch: Epoch, places: torch.Tensor, order: torch.Tensor) -> None:
-        """Train an epoch with the penalty, replaying the given places of the memory, int64 [S, steps, M]."""
-        learner, count = self.training.learner, self._old.shape[1] - len(self.memory)
-        own = torch.arange(count, device=order.device).expand(len(order), -1)
-        old = torch.cat([own, count + places.flatten(1)], dim=1).gather(1, order)
-        epoch.keep("old logits", gather_targets(self._old, old))
+        """Train an epoch with the penalty, replaying the given places of the memory, int64 [steps, M]."""
+        learner, count = self.training.learner, len(self._old) - len(self.memory)
+        own = torch.arange(count, device=order.device)
+        old = torch.cat([own, count + places.flatten()])[order]
+        epoch.keep("old logits", self._old[old])
         pull = 2 * (self._flip_strength or 0.0) / learner.outputs
 
         def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
-            sizes = torch.where(batch.current, batch.current_count, batch.rows.shape[1] - batch.current_count)
-            old = epoch.kept("old logits").index_select(1, batch.draws)
+            sizes = torch.where(batch.current, batch.current_count, len(batch.rows) - batch.current_count)
+            old = epoch.kept("old logits").index_select(0, batch.draws)
             return batch.targets, batch.weights, old, pull / sizes
 
         learner.train_by_logits(epoch, partial(_by_logits, learner.kind), given)
@@ -120,7 +117,7 @@ class TinyEpisodicMemory(FixedMemory):
             trajectories = self._beta.trajectories()
             s = storage_scores(self.training.config, trajectories)
             self.offer(task, s if self._storage_order == "top" else -s)
-            record = replace(record, s=s, beta=self._beta.values, trajectories=trajectories.transpose(1, 2))
+            record = replace(record, s=s, beta=self._beta.values.clone(), trajectories=trajectories.T)
         self._records.append(record)
         self._beta, self._pool = None, None
 
@@ -157,7 +154,7 @@ def _by_logits(
     old: torch.Tensor,
     pull: torch.Tensor,
 ) -> torch.Tensor:
-    """Return dL / dz, [s, B + M, C]."""
+    """Return dL / dz, [B + M, C]."""
     right = losses.predicted_right(kind, old, targets)
-    gradient = losses.loss_gradient(kind, logits, targets).mul_(weights[:, :, None])
-    return gradient.add_((right * pull)[:, :, None] * (logits - old))
+    gradient = losses.loss_gradient(kind, logits, targets).mul_(weights[:, None])
+    return gradient.add_((right * pull)[:, None] * (logits - old))

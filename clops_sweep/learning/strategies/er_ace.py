@@ -39,14 +39,14 @@ class AsymmetricCrossEntropy(FixedMemory):
     ) -> None:
         """Train on each batch and the instances drawn for it, each with the cross-entropy over its classes."""
         learner, size = self.training.learner, self.training.config.batch_size
-        drawn = self._drawn(task, epoch, order.split(size, dim=1))
+        drawn = self._drawn(task, epoch, order.split(size))
         if drawn is not None:
-            self.memory.count(drawn.flatten(1))
-            instances = self.memory.looked_up(drawn.flatten(1))
+            self.memory.count(drawn.flatten())
+            instances = self.memory.looked_up(drawn.flatten())
             replay = Replay(instances, torch.ones(instances.rows.shape, device=order.device))
-            order, size = with_replay(order, size, drawn.shape[2]), size + drawn.shape[2]
+            order, size = with_replay(order, size, drawn.shape[1]), size + drawn.shape[1]
         current = learner.begin_epoch(self.training.tasks[task], replay, order, size, dropout_keys)
-        seen = [(part.targets > 0).any(1) for part in self.training.tasks[: task + 1]]
+        seen = [(part.targets > 0).any(0) for part in self.training.tasks[: task + 1]]
         current.keep("seen", torch.stack(seen).any(0))
 
         def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
@@ -55,41 +55,41 @@ class AsymmetricCrossEntropy(FixedMemory):
         learner.train_by_logits(current, _by_logits, given)
 
     def _drawn(self, task: int, epoch: int, batches: Sequence[torch.Tensor]) -> torch.Tensor | None:
-        """Return the instances to replay with each batch, int64 [S, steps, M]; a first epoch also updates the memory.
+        """Return the instances to replay with each batch, int64 [steps, M]; a first epoch also updates the memory.
 
         Both can be done before the first step, since they do not depend on the networks.
 
         Args:
             task: index of the task.
             epoch: epoch of the task.
-            batches: positions of the task's instances, int64 [S, B] each.
+            batches: positions of the task's instances, int64 [B] each.
         """
-        new = [0 if epoch else batch.shape[1] for batch in batches]
+        new = [0 if epoch else len(batch) for batch in batches]
         sizes = np.minimum(len(self.memory) + np.cumsum([0, *new[:-1]]), self.capacity)
         places = self.draws(task, epoch, sizes=sizes) if task else None
-        count = self.training.tasks[task].rows.shape[1]
-        priorities = random_priorities(self.training.seeds, count, task).to(batches[0].device)
+        count = len(self.training.tasks[task].rows)
+        priorities = random_priorities(self.training.seed, count, task).to(batches[0].device)
         drawn = []
         for step, batch in enumerate(batches):
             if places is not None:
-                drawn.append(self.memory.instances.gather(1, places[:, step]))
+                drawn.append(self.memory.instances[places[step]])
             if not epoch:
                 self.offer(task, priorities, batch)
-        return torch.stack(drawn, dim=1) if drawn else None
+        return torch.stack(drawn) if drawn else None
 
     def end_task(self, task: int) -> None:
         """Do nothing: the task's instances were offered during training."""
 
 
 def _classes(batch: EpochBatch, seen: torch.Tensor) -> torch.Tensor:
-    """Return the softmax classes of each instance, bool [S, B, C], given the classes seen so far, bool [S, C]."""
-    current = batch.current[:, :, None]
-    own = ((batch.targets > 0) & current).any(1)
-    return torch.where(current, own[:, None], seen[:, None])
+    """Return the softmax classes of each instance, bool [B, C], given the classes seen so far, bool [C]."""
+    current = batch.current[:, None]
+    own = ((batch.targets > 0) & current).any(0)
+    return torch.where(current, own, seen)
 
 
 def _by_logits(
     logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, classes: torch.Tensor
 ) -> torch.Tensor:
     """Return dL / dz: each instance's weight times softmax over its classes - y."""
-    return weights[:, :, None] * (logits.masked_fill(~classes, -torch.inf).softmax(-1) - targets)
+    return weights[:, None] * (logits.masked_fill(~classes, -torch.inf).softmax(-1) - targets)

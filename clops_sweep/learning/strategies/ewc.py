@@ -31,11 +31,11 @@ class ElasticWeightConsolidation(QuadraticPenalty):
         """Add the Fisher information of the task."""
         if task + 1 == len(self.training.tasks):
             return  # nothing is trained after the last task
-        learner = self.training.learner
-        fisher = fisher_information(learner, self.training.tasks[task]).mul_(self.of_each_run("ewc_strength"))
+        learner, options = self.training.learner, self.training.config.options
+        fisher = fisher_information(learner, self.training.tasks[task]).mul_(options["ewc_strength"])
         parameters = learner.parameters.flat
-        if self.training.config.options["ewc_online"]:
-            self.importance.mul_(self.of_each_run("ewc_decay")).add_(fisher)
+        if options["ewc_online"]:
+            self.importance.mul_(options["ewc_decay"]).add_(fisher)
             self.centre.copy_(parameters)
         else:
             self.importance.add_(fisher)
@@ -44,7 +44,7 @@ class ElasticWeightConsolidation(QuadraticPenalty):
 
 
 def fisher_information(learner: Learner, instances: Instances) -> torch.Tensor:
-    """Return F_k of each run on a task's instances, laid out like the parameters; see `ElasticWeightConsolidation`."""
+    """Return F_k on a task's instances, laid out like the parameters; see `ElasticWeightConsolidation`."""
     labels = 1 if learner.kind == "softmax" else learner.outputs  # their mean is the loss, their sum the log-likelihood
 
     def negative_log_likelihood(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""Last linear layer of a learner's networks: access to its features and its weights."""
+"""Last linear layer of a learner's network: access to its features and its weights."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _AT_A_TIME = 512
 
 
 class FeatureHead:
-    """Head W f + b of the networks of S runs, and its input features f.
+    """Head W f + b of a network, and its input features f.
 
     Args:
-        learner: the networks.
+        learner: the network.
         network: name of the network, for messages.
         reads_only: whether the head is never written, and needs no bias.
 
     Attributes:
         features_size: F.
-        trains_features: whether the networks have other parameters than the head's.
+        trains_features: whether the network has other parameters than the head's.
 
     Raises:
         UsageError: the network does not end in an `nn.Linear` with one output per class, and a bias if that is needed.
@@ -34,14 +34,14 @@ class FeatureHead:
 
     def __init__(self, learner: Learner, network: str, *, reads_only: bool = False) -> None:
         self._learner = learner
-        self._name, layer = head_of(network, learner.module(0), learner.outputs, bias=not reads_only)
+        self._name, layer = head_of(network, learner.module(), learner.outputs, bias=not reads_only)
         self.features_size = layer.in_features
         own = {f"{self._name}.weight", f"{self._name}.bias"}
         self.trains_features = bool(set(learner.parameters.views) - own)
 
-    def features(self, run: int, rows: torch.Tensor) -> torch.Tensor:
-        """Return the features of rows [n] by the network of a run in evaluation mode: float64 [n, F], on the CPU."""
-        module = self._learner.module(run)
+    def features(self, rows: torch.Tensor) -> torch.Tensor:
+        """Return the features of rows [n] by the network in evaluation mode: float64 [n, F], on the CPU."""
+        module = self._learner.module()
         layer = module.get_submodule(self._name)
         assert isinstance(layer, torch.nn.Linear)
         bank = self._learner.bank
@@ -50,12 +50,12 @@ class FeatureHead:
         return torch.cat(parts).double().cpu()
 
     def weights(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return copies of W [S, C, F] and b [S, C]."""
+        """Return copies of W [C, F] and b [C]."""
         views = self._learner.parameters.views
         return views[f"{self._name}.weight"].clone(), views[f"{self._name}.bias"].clone()
 
-    def write(self, weight: torch.Tensor, bias: torch.Tensor, runs: slice = slice(None)) -> None:
-        """Replace W [s, C, F] and b [s, C] of some runs."""
+    def write(self, weight: torch.Tensor, bias: torch.Tensor) -> None:
+        """Replace W [C, F] and b [C]."""
         views = self._learner.parameters.views
-        views[f"{self._name}.weight"][runs].copy_(weight)
-        views[f"{self._name}.bias"][runs].copy_(bias)
+        views[f"{self._name}.weight"].copy_(weight)
+        views[f"{self._name}.bias"].copy_(bias)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from clops_sweep.learning.strategies.base import LockstepStrategy
+from clops_sweep.learning.strategies.base import Method
 
 
-class FineTuning(LockstepStrategy):
+class FineTuning(Method):
     """Plain training without any measure against forgetting."""
 
     stores = "nothing"

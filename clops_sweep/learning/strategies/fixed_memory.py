@@ -29,13 +29,13 @@ class FixedMemory(WithMemory):
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        everything = sum(task.rows.shape[1] for task in training.tasks)
+        everything = sum(len(task.rows) for task in training.tasks)
         capacity = capacity_of(training.config, everything)
         assert capacity is not None, "a method with a memory of fixed size has one of the two"
         self.capacity = capacity
 
     def groups(self) -> torch.Tensor:
-        """Return the group of each stored instance in the division: int64 [S, m]."""
+        """Return the group of each stored instance in the division: int64 [m]."""
         instances, memory, by_position = self.memory.instances, self.memory, self.training.by_position
         targets = memory.looked_up(instances).targets
         return groups_of(self.division, memory.task_of(instances), targets, by_position=by_position)
@@ -45,14 +45,14 @@ class FixedMemory(WithMemory):
 
         Args:
             task: index of the task.
-            priorities: [S, n], of all its instances; random by default.
-            positions: int64 [S, k], the offered instances; all by default.
+            priorities: [n], of all its instances; random by default.
+            positions: int64 [k], the offered instances; all by default.
         """
         new = self.memory.of_task(task, positions)
         if priorities is None:
-            count = self.training.tasks[task].rows.shape[1]
-            priorities = random_priorities(self.training.seeds, count, task).to(new.device)
-        self.memory.add(new, priority=priorities if positions is None else priorities.gather(1, positions))
+            count = len(self.training.tasks[task].rows)
+            priorities = random_priorities(self.training.seed, count, task).to(new.device)
+        self.memory.add(new, priority=priorities if positions is None else priorities[positions])
         self.memory.keep(kept(self.memory.carried["priority"], self.groups(), self.capacity))
 
     def end_task(self, task: int) -> None:
@@ -62,29 +62,28 @@ class FixedMemory(WithMemory):
     def draws(
         self, task: int, epoch: int, pool: torch.Tensor | None = None, sizes: NDArray[np.int64] | None = None
     ) -> torch.Tensor:
-        """Return the places to replay with each batch of an epoch, distinct within a batch: int64 [S, steps, M].
+        """Return the places to replay with each batch of an epoch, distinct within a batch: int64 [steps, M].
 
         Args:
             task: index of the current task.
             epoch: epoch of the task.
-            pool: int64 [S, p], places to draw from; all by default.
+            pool: int64 [p], places to draw from; all by default.
             sizes: int64 [steps], size of the memory at each step if it grows; by default its present size.
         """
         config, device = self.training.config, self.memory.instances.device
-        size = len(self.memory) if pool is None else pool.shape[1]
+        size = len(self.memory) if pool is None else len(pool)
         if sizes is None:
-            sizes = np.full(steps_of(self.training.tasks[task].rows.shape[1], config.batch_size), size)
+            sizes = np.full(steps_of(len(self.training.tasks[task].rows), config.batch_size), size)
         count = replay_batch_size(config.replay_ratio, config.batch_size, size)
-        generators = [streams.generator(seed, "replay", task, epoch) for seed in self.training.seeds]
-        drawn = np.stack([subsets(generator, sizes, count) for generator in generators])
+        drawn = subsets(streams.generator(config.seed, "replay", task, epoch), sizes, count)
         places = torch.from_numpy(drawn).to(device)
-        return places if pool is None else pool.gather(1, places.flatten(1)).view(places.shape)
+        return places if pool is None else pool[places]
 
     def drawn_replay(self, places: torch.Tensor) -> Replay:
-        """Return the instances at the places of an epoch's batches, int64 [S, steps, M], batch by batch."""
-        instances = self.memory.replay(places.flatten(1))
+        """Return the instances at the places of an epoch's batches, int64 [steps, M], batch by batch."""
+        instances = self.memory.replay(places.flatten())
         return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
         """Return the use of the memory, for all its instances."""
-        return replace(super().memory_use(records), instances=[len(self.memory)] * len(self.training.configs))
+        return replace(super().memory_use(records), instances=len(self.memory))

@@ -30,11 +30,11 @@ class GreedyDumb(FixedMemory):
     ) -> None:
         """Train one epoch on the memory."""
         del replay
-        seeds, size = self.training.seeds, len(self.memory)
+        seed, size = self.training.seed, len(self.memory)
         stored = self.memory.looked_up(self.memory.instances)
         past = self.memory.task_of(self.memory.instances) < task
         self.memory.count(self.memory.instances, past)
-        order = streams.permutations(seeds, size, "memory order", task, epoch).to(order.device)
+        order = streams.permutation(seed, size, "memory order", task, epoch).to(order.device)
         batch_size = self.training.config.batch_size
         self.training.learner.train_epoch(stored, None, order, batch_size, dropout_keys)
 

@@ -9,7 +9,7 @@ import torch
 from clops_sweep.learning.batches import Epoch
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.memory import RandomMemory
-from clops_sweep.learning.strategies.projection import project_singly
+from clops_sweep.learning.strategies.projection import projected
 
 _MEMORY_BATCH = 256
 
@@ -23,9 +23,8 @@ class GradientEpisodicMemory(RandomMemory):
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        device, runs = training.learner.bank.device, len(training.seeds)
-        self._outcomes = torch.zeros(2, runs, dtype=torch.int64, device=device)
-        """Per run, the number of steps with a violated constraint, and of steps without a projection."""
+        self._outcomes = torch.zeros(2, dtype=torch.int64, device=training.learner.bank.device)
+        """Number of steps with a violated constraint, and of steps without a projection."""
         self._projections, self._failures = self._outcomes
 
     def train_with_memory(self, current: Epoch, task: int, epoch: int) -> None:
@@ -34,24 +33,24 @@ class GradientEpisodicMemory(RandomMemory):
         Each step has a random memory batch of each past task, at most 256 instances, with its own dropout masks.
         """
         for past, places in self.places.items():
-            if places.shape[1] > _MEMORY_BATCH:
+            if len(places) > _MEMORY_BATCH:
                 chosen = self.choices("memory batch", current, places, _MEMORY_BATCH, task, epoch, past)
             else:
-                chosen = places.expand(len(current.sizes), -1, -1)
-            used = self.memory.replay(chosen.transpose(0, 1).flatten(1))
+                chosen = places.expand(len(current.sizes), -1)
+            used = self.memory.replay(chosen.flatten())
             current.keep_memory(f"memory {past}", used, self.keys("memory dropout", current, task, epoch, past))
         names = [f"memory {past}" for past in self.places]
         self.training.learner.train_along(current, names, self._projected)
 
-    def _projected(self, gradients: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
-        """Return each run's projection, [S, P], of gradients [S, P], given memory gradients [S, J, P]."""
-        followed, outcomes = project_singly(gradients, memory)
+    def _projected(self, gradient: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+        """Return the projection, [P], of a gradient, [P], given memory gradients, [J, P]."""
+        followed, outcomes = projected(gradient, memory)
         self._outcomes += outcomes
         return followed
 
-    def counts(self) -> dict[str, list[int]]:
+    def counts(self) -> dict[str, int]:
         """Return the number of steps with a violated constraint, and of steps for which no projection was found."""
-        return {"projections": self._projections.tolist(), "projection_failures": self._failures.tolist()}
+        return {"projections": int(self._projections), "projection_failures": int(self._failures)}
 
     def state(self) -> dict[str, Any]:
         """Return memory and counts."""

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.nn.functional import normalize
 
-from clops_sweep.learning.batches import EpochBatch, Replay, gather_targets
+from clops_sweep.learning.batches import EpochBatch, Replay
 from clops_sweep.learning.replay.division import herding
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.feature_head import FeatureHead
@@ -38,17 +38,17 @@ class IncrementalClassifier(FixedMemory):
         self._trained = self._head.weights()
         """Weight and bias of the trained head; between epochs the network's head holds the means of exemplars."""
         self._answers = torch.empty(0)
-        """Targets of the task's instances, then of the exemplars: [S, n + m, C]."""
+        """Targets of the task's instances, then of the exemplars: [n + m, C]."""
 
     def begin_task(self, task: int) -> None:
         """Compute the network's sigmoids on the task's instances and the exemplars."""
         training = self.training
         self._head.write(*self._trained)
         instances = training.tasks[task], self.memory.looked_up(self.memory.instances)
-        targets = torch.cat([part.targets for part in instances], dim=1)
+        targets = torch.cat([part.targets for part in instances])
         if task:
-            known = torch.cat([past.targets[0] for past in training.tasks[:task]]).amax(0) > 0
-            before = torch.cat([training.learner.logits(part.rows) for part in instances], dim=1).sigmoid()
+            known = torch.cat([past.targets for past in training.tasks[:task]]).amax(0) > 0
+            before = torch.cat([training.learner.logits(part.rows) for part in instances]).sigmoid()
             targets = torch.where(known, before, targets)
         self._answers = targets
 
@@ -58,7 +58,7 @@ class IncrementalClassifier(FixedMemory):
         if not len(self.memory):
             return None
         places = torch.arange(len(self.memory), device=self.memory.instances.device)
-        return self.drawn_replay(places.expand(len(self.training.seeds), 1, -1))
+        return self.drawn_replay(places[None])
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -68,10 +68,10 @@ class IncrementalClassifier(FixedMemory):
         learner, config = self.training.learner, self.training.config
         self._head.write(*self._trained)
         current = learner.begin_epoch(self.training.tasks[task], replay, order, config.batch_size, dropout_keys)
-        current.keep("answers", gather_targets(self._answers, order))
+        current.keep("answers", self._answers[order])
 
         def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
-            return (current.kept("answers").index_select(1, batch.draws),)
+            return (current.kept("answers").index_select(0, batch.draws),)
 
         learner.train_by_logits(current, _by_logits, given)
         self._trained = self._head.weights()
@@ -79,44 +79,45 @@ class IncrementalClassifier(FixedMemory):
 
     def end_training(self, task: int) -> None:
         """Choose exemplars by herding; later means are over exemplars alone."""
-        classes = self.training.tasks[task].targets.argmax(2).cpu()
-        features = [normalize(of_run, dim=1) for of_run in self._features(task)]
-        self.offer(task, torch.stack(list(map(herding, features, classes))).to(self.memory.instances.device))
-        self._write_means(task, [])
+        classes = self.training.tasks[task].targets.argmax(1).cpu()
+        priorities = herding(normalize(self._features(task), dim=1), classes)
+        self.offer(task, priorities.to(self.memory.instances.device))
+        self._write_means(task)
 
     def end_task(self, task: int) -> None:
         """Do nothing: `end_training` has offered the task's instances."""
 
-    def _features(self, task: int) -> list[torch.Tensor]:
-        """Return the features of a task's instances by the network of each run, [n, F]."""
-        return [self._head.features(run, rows) for run, rows in enumerate(self.training.tasks[task].rows)]
+    def _features(self, task: int) -> torch.Tensor:
+        """Return the features of a task's instances, [n, F]."""
+        return self._head.features(self.training.tasks[task].rows)
 
-    def _write_means(self, task: int, current: list[torch.Tensor]) -> None:
-        learner = self.training.learner
-        stored = self.memory.looked_up(self.memory.instances) if len(self.memory) else None
-        weights, biases = [], []
-        for run in range(len(self.training.seeds)):
-            parts = [] if stored is None else [(self._head.features(run, stored.rows[run]), stored.targets[run])]
-            if current:
-                parts.append((current[run], self.training.tasks[task].targets[run]))
-            phi = normalize(torch.cat([features for features, _ in parts]), dim=1)
-            targets = torch.cat([of_part for _, of_part in parts]).double().cpu()
-            means = normalize(targets.T @ phi, dim=1)
-            weights.append(means)
-            biases.append(torch.where(targets.sum(0) > 0, 0.0, self._head.NOT_SEEN))
-        device = learner.bank.device
-        self._head.write(torch.stack(weights).to(device), torch.stack(biases).to(device))
+    def _write_means(self, task: int, current: torch.Tensor | None = None) -> None:
+        """Write the means of the exemplars into the head, and of the task's instances given their features."""
+        features, targets = [], []
+        if len(self.memory):
+            stored = self.memory.looked_up(self.memory.instances)
+            features.append(self._head.features(stored.rows))
+            targets.append(stored.targets)
+        if current is not None:
+            features.append(current)
+            targets.append(self.training.tasks[task].targets)
+        phi = normalize(torch.cat(features), dim=1)
+        one_hot = torch.cat(targets).double().cpu()
+        means = normalize(one_hot.T @ phi, dim=1)
+        bias = torch.where(one_hot.sum(0) > 0, 0.0, self._head.NOT_SEEN)
+        device = self.training.learner.bank.device
+        self._head.write(means.to(device), bias.to(device))
 
     def state(self) -> dict[str, Any]:
         """Return the memory, the trained head, and the targets of the task."""
         return super().state() | {"trained": self._trained, "answers": self._answers}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """As `LockstepStrategy.restore`."""
+        """As `Method.restore`."""
         super().restore(state, task)
         self._trained, self._answers = state["trained"], state["answers"]
 
 
 def _by_logits(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
-    """Return dL / dz, [s, B, C], for the binary cross-entropy averaged over the batch and its outputs."""
-    return (logits.sigmoid() - answers) / (logits.shape[1] * logits.shape[2])
+    """Return dL / dz, [B, C], for the binary cross-entropy averaged over the batch and its outputs."""
+    return (logits.sigmoid() - answers) / logits.numel()

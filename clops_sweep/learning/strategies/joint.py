@@ -6,10 +6,10 @@ import torch
 
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances, Replay
-from clops_sweep.learning.strategies.base import LockstepStrategy
+from clops_sweep.learning.strategies.base import Method
 
 
-class JointTraining(LockstepStrategy):
+class JointTraining(Method):
     """Task k (from 1) begins with a new network, which is trained on the union of tasks 1 ... k for k tau epochs.
 
     So the last network is trained like `multitask`: on all data for N tau epochs. Unlike in `multitask`, outputs mean
@@ -31,6 +31,6 @@ class JointTraining(LockstepStrategy):
         training, tasks = self.training, task + 1
         union, device = Instances.union(training.tasks[:tasks]), training.learner.bank.device
         for number in range(epoch * tasks, (epoch + 1) * tasks):
-            order = streams.permutations(training.seeds, union.rows.shape[1], "batch order", task, number)
-            keys = streams.keys(training.seeds, "training dropout", task, number)
+            order = streams.permutation(training.seed, len(union.rows), "batch order", task, number)
+            keys = streams.keys(training.seed, "training dropout", task, number)
             training.learner.train_epoch(union, replay, order.to(device), training.config.batch_size, keys.to(device))

@@ -9,11 +9,11 @@ import torch
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses
-from clops_sweep.learning.batches import EpochBatch, Replay, gather_targets
-from clops_sweep.learning.strategies.base import LockstepStrategy, Training
+from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.strategies.base import Method, Training
 
 
-class LearningWithoutForgetting(LockstepStrategy):
+class LearningWithoutForgetting(Method):
     """mean_I(l_i + lambda H(p(z'_i / T), p(z_i / T))): the loss plus distillation of the network before the task.
 
     z are the logits, z' those of the network at the start of the task, in evaluation mode. p is softmax or sigmoid.
@@ -29,26 +29,24 @@ class LearningWithoutForgetting(LockstepStrategy):
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        device, options = training.learner.bank.device, [config.options for config in training.configs]
+        device, options = training.learner.bank.device, training.config.options
         strength, self._temperature = (
-            torch.tensor([of_run[name] for of_run in options], device=device)[:, None, None]
-            for name in ("lwf_strength", "lwf_temperature")
+            torch.tensor(options[name], device=device) for name in ("lwf_strength", "lwf_temperature")
         )
         self._pull = strength / self._temperature  # the temperature divides logits and therefore slopes
         self._answers = torch.empty(0)
-        """p(z' / T) of the task's instances and the distilled outputs, [S, n, c]."""
+        """p(z' / T) of the task's instances and the distilled outputs, [n, c]."""
 
     def begin_task(self, task: int) -> None:
         """Compute the network's predictions on the task's frames before training."""
         if task:
             learner = self.training.learner
-            logits = learner.logits(self.training.tasks[task].rows)[:, :, self._distilled(task)]
-            runs = (logits / self._temperature).split(1)  # run by run, as in `Learner.backpropagate`
-            self._answers = torch.cat([losses.probabilities(learner.kind, of_run.clone()) for of_run in runs])
+            logits = learner.logits(self.training.tasks[task].rows)[:, self._distilled(task)]
+            self._answers = losses.probabilities(learner.kind, logits / self._temperature)
 
     def _distilled(self, task: int) -> torch.Tensor | slice:
         """Return the indices of the distilled outputs, int64 [c], or all."""
-        known = torch.cat([past.targets[0] for past in self.training.tasks[:task]]).amax(0) > 0
+        known = torch.cat([past.targets for past in self.training.tasks[:task]]).amax(0) > 0
         of_labels = self.training.learner.kind != "softmax" and self.training.config.head != "per_class"
         everything = of_labels or bool(known.all())
         return slice(None) if everything else known.nonzero()[:, 0]
@@ -64,14 +62,16 @@ class LearningWithoutForgetting(LockstepStrategy):
         current = training.learner.begin_epoch(
             training.tasks[task], replay, order, training.config.batch_size, dropout_keys
         )
-        current.keep("answers", gather_targets(self._answers, order))
+        current.keep("answers", self._answers[order])
 
         def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
-            answers = current.kept("answers").index_select(1, batch.draws)
+            answers = current.kept("answers").index_select(0, batch.draws)
             shares = batch.current_count.reciprocal()
-            return batch.targets, batch.factors, shares, answers, self._temperature, self._pull
+            return batch.targets, batch.factors, shares, answers
 
-        training.learner.train_by_logits(current, partial(_by_logits, training.learner.kind, outputs), given)
+        training.learner.train_by_logits(
+            current, partial(_by_logits, training.learner.kind, outputs, self._temperature, self._pull), given
+        )
 
     def state(self) -> dict[str, Any]:
         """Return the network's predictions before the task."""
@@ -86,15 +86,15 @@ class LearningWithoutForgetting(LockstepStrategy):
 def _by_logits(
     kind: LossKind,
     outputs: torch.Tensor | slice,
+    temperature: torch.Tensor,
+    pull: torch.Tensor,
     logits: torch.Tensor,
     targets: torch.Tensor,
     factors: torch.Tensor,
     shares: torch.Tensor,
     answers: torch.Tensor,
-    temperature: torch.Tensor,
-    pull: torch.Tensor,
 ) -> torch.Tensor:
-    """Return dL / dz, [s, B, C]."""
-    gradient = losses.loss_gradient(kind, logits, targets).mul_(factors[:, :, None])
-    gradient[:, :, outputs] += losses.loss_gradient(kind, logits[:, :, outputs] / temperature, answers).mul_(pull)
-    return gradient.mul_(shares[:, :, None])
+    """Return dL / dz, [B, C]."""
+    gradient = losses.loss_gradient(kind, logits, targets).mul_(factors[:, None])
+    gradient[:, outputs] += losses.loss_gradient(kind, logits[:, outputs] / temperature, answers).mul_(pull)
+    return gradient.mul_(shares[:, None])

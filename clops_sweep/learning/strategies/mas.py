@@ -20,6 +20,6 @@ class MemoryAwareSynapses(QuadraticPenalty):
         if task + 1 == len(self.training.tasks):
             return  # nothing is trained after the last task
         learner, rows = self.training.learner, self.training.tasks[task].rows
-        found = learner.mean_of_instance_gradients(rows, lambda logits: logits.square().sum(2), of_each="abs")
-        self.importance.add_(found.mul_(2 * self.of_each_run("mas_strength")))
+        found = learner.mean_of_instance_gradients(rows, lambda logits: logits.square().sum(1), of_each="abs")
+        self.importance.add_(found.mul_(2 * self.training.config.options["mas_strength"]))
         self.centre.copy_(learner.parameters.flat)

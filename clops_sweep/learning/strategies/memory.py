@@ -13,18 +13,18 @@ from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Epoch, Replay
 from clops_sweep.learning.replay import storage
-from clops_sweep.learning.replay.memory import LockstepMemory
-from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
+from clops_sweep.learning.replay.memory import InstanceMemory
+from clops_sweep.learning.strategies.base import InstanceRecord, Method, Training
 
 
-class WithMemory(LockstepStrategy):
+class WithMemory(Method):
     """A method with a memory of instances; subclasses decide what it holds."""
 
     stores = "raw"
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        self.memory = LockstepMemory(training.tasks)
+        self.memory = InstanceMemory(training.tasks)
 
     def record(self, task: int) -> InstanceRecord:
         """Return the task's instances stored now, and their numbers of replays."""
@@ -46,7 +46,7 @@ class RandomMemory(WithMemory):
     """Stores max(1, floor(b N_k)) instances of each task at its end; subclasses use them in their steps.
 
     Attributes:
-        places: places of the stored instances of each past task, int64 [S, m], during an epoch that uses them.
+        places: places of the stored instances of each past task, int64 [m], during an epoch that uses them.
     """
 
     def __init__(self, training: Training) -> None:
@@ -74,23 +74,20 @@ class RandomMemory(WithMemory):
         """
 
     def keys(self, name: str, current: Epoch, *counters: int) -> torch.Tensor:
-        """Return dropout keys for each step of an epoch: int32 [steps, S, 2]. Counters: task, epoch, step, others."""
-        seeds, (task, epoch, *others) = self.training.seeds, counters
-        words = [
-            [streams.key(seed, name, task, epoch, step, *others) for seed in seeds]
-            for step in range(len(current.sizes))
-        ]
+        """Return dropout keys for each step of an epoch: int32 [steps, 2]. Counters: task, epoch, step, others."""
+        seed, (task, epoch, *others) = self.training.seed, counters
+        words = [streams.key(seed, name, task, epoch, step, *others) for step in range(len(current.sizes))]
         return torch.from_numpy(np.array(words))
 
     def choices(self, name: str, current: Epoch, places: torch.Tensor, count: int, *counters: int) -> torch.Tensor:
-        """Return `count` distinct places of [S, m] for each step: int64 [steps, S, count]; streams as in `keys`."""
-        seeds, size, (task, epoch, *others) = self.training.seeds, places.shape[1], counters
+        """Return `count` distinct places of [m] for each step: int64 [steps, count]; streams as in `keys`."""
+        seed, (task, epoch, *others) = self.training.seed, counters
         steps = range(len(current.sizes))
-        drawn = [streams.choices(seeds, size, count, name, task, epoch, step, *others) for step in steps]
-        return places.expand(len(steps), -1, -1).gather(2, torch.stack(drawn).to(places.device))
+        drawn = [streams.choice(seed, len(places), count, name, task, epoch, step, *others) for step in steps]
+        return places[torch.stack(drawn).to(places.device)]
 
     def end_task(self, task: int) -> None:
         """Store a random share `storage_fraction` of the task in the memory."""
         rows = self.training.tasks[task].rows
-        count = count_of(self.training.config.storage_fraction, rows.shape[1])
-        self.memory.add(self.memory.of_task(task, storage.select("random", rows, count, self.training.seeds, task)))
+        count = count_of(self.training.config.storage_fraction, len(rows))
+        self.memory.add(self.memory.of_task(task, storage.select("random", rows, count, self.training.seed, task)))

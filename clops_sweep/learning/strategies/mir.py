@@ -23,7 +23,7 @@ class MaximallyInterferedRetrieval(RandomMemory):
         """Take steps with instances retrieved for each batch, from random candidates of each past task."""
         current.keep("virtual dropout", self.keys("virtual dropout", current, task, epoch))
         for past, places in self.places.items():
-            count = count_of(self.training.config.acquisition_fraction, places.shape[1])
+            count = count_of(self.training.config.acquisition_fraction, len(places))
             current.keep(f"candidates {past}", self.choices("candidates", current, places, count, task, epoch, past))
         self.training.learner.run_epoch(
             current, lambda batch, phase: self._step(current, batch, phase), phases=len(self.places)
@@ -40,7 +40,7 @@ class MaximallyInterferedRetrieval(RandomMemory):
 
     def _retrieve(self, current: Epoch, batch: EpochBatch, phase: int) -> Instances | None:
         """Return the most interfered instances, round(replay_ratio |I|) in total, or all candidates if fewer."""
-        counts = self._shares(round(self.training.config.replay_ratio * batch.rows.shape[1]), phase)
+        counts = self._shares(round(self.training.config.replay_ratio * len(batch.rows)), phase)
         if not any(counts):
             return None
         learner = self.training.learner
@@ -52,13 +52,13 @@ class MaximallyInterferedRetrieval(RandomMemory):
             for past, count in zip(self.places, counts, strict=True)
             if count
         ]
-        return self.memory.replay(torch.cat(found, dim=1))
+        return self.memory.replay(torch.cat(found))
 
     def _most_interfered(self, candidates: torch.Tensor, count: int, shift: torch.Tensor) -> torch.Tensor:
-        """Return the places of the highest scores among candidates of a task, int64 [S, m]: int64 [S, count]."""
-        learner, it = self.training.learner, self.memory.looked_up(self.memory.instances.gather(1, candidates))
+        """Return the places of the highest scores among candidates of a task, int64 [m]: int64 [count]."""
+        learner, it = self.training.learner, self.memory.looked_up(self.memory.instances[candidates])
         scores = learner.losses(it.rows, it.targets, shift=shift) - learner.losses(it.rows, it.targets)
-        return candidates.gather(1, storage.highest(scores, min(count, candidates.shape[1])))
+        return candidates[storage.highest(scores, min(count, len(candidates)))]
 
     def _shares(self, total: int, phase: int) -> list[int]:
         """Return even shares of `total` for the past tasks; the remainder rotates from step to step."""

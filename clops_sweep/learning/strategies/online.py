@@ -14,10 +14,10 @@ from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances, Replay
 from clops_sweep.learning.metrics.prequential import Prequential
-from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, MemoryUse, Training, run_epoch
+from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Method, Training, run_epoch
 
 
-class OnlineStream(LockstepStrategy):
+class OnlineStream(Method):
     """Train another strategy on the batches of a stream, without revealing their tasks.
 
     The n training instances of a task come once, in an order drawn from the run's seed, in ceil(n / `batch_size`)
@@ -27,20 +27,20 @@ class OnlineStream(LockstepStrategy):
 
     Args:
         strategy: class of the strategy.
-        training: a single run.
+        training: the run.
     """
 
-    def __init__(self, strategy: type[LockstepStrategy], training: Training) -> None:
+    def __init__(self, strategy: type[Method], training: Training) -> None:
         super().__init__(training)
         self._orders, self._batches = list[torch.Tensor](), list[Instances]()
         self._sizes: list[list[int]] = []
         for task, instances in enumerate(training.tasks):
-            order = streams.permutations(training.seeds, instances.rows.shape[1], "stream order", task)
+            order = streams.permutation(training.seed, len(instances.rows), "stream order", task)
             order = order.to(instances.rows.device)
-            parts = order.tensor_split(math.ceil(order.shape[1] / training.config.batch_size), dim=1)
+            parts = order.tensor_split(math.ceil(len(order) / training.config.batch_size))
             self._orders.append(order)
             self._batches += [instances.at(part) for part in parts]
-            self._sizes.append([part.shape[1] for part in parts])
+            self._sizes.append(list(map(len, parts)))
         self._first = [0, *accumulate(map(len, self._sizes))]
         self._inner = strategy(replace(training, tasks=self._batches, by_position=False, pretraining=self._first[1]))
         self.stores = self._inner.stores  # type: ignore[misc]
@@ -62,7 +62,7 @@ class OnlineStream(LockstepStrategy):
             inner.end_training(batch)
             inner.come_to(batch, end=True)
             inner.end_task(batch)
-        self._logits.append(torch.cat(logits, dim=1))
+        self._logits.append(torch.cat(logits))
 
     def trains(self, task: int) -> bool:
         """Return whether the first batch of a task takes gradient steps."""
@@ -70,24 +70,23 @@ class OnlineStream(LockstepStrategy):
 
     def predicted(self, kind: LossKind) -> Prequential:
         """Return the predictions of the whole stream; `kind` is the kind of output of the scenario."""
-        targets = torch.cat([batch.targets for batch in self._batches], dim=1).cpu()[0]
+        targets = torch.cat([batch.targets for batch in self._batches]).cpu()
         head = self.training.learner.kind
-        return Prequential(self._sizes, torch.cat(self._logits, dim=1).cpu()[0], targets, kind, head)
+        return Prequential(self._sizes, torch.cat(self._logits).cpu(), targets, kind, head)
 
     def record(self, task: int) -> InstanceRecord:
         """Join the records of a task's batches, in the order of the task's instances."""
         records = [self._inner.record(batch) for batch in range(self._first[task], self._first[task + 1])]
-        back = self._orders[task].argsort(1)
-        joined = {name: torch.cat([vars(it)[name] for it in records], dim=1) for name in vars(records[0])}
-        runs = torch.arange(len(back), device=back.device)[:, None]
-        return InstanceRecord(**{name: values[runs, back] for name, values in joined.items()})
+        back = self._orders[task].argsort()
+        joined = {name: torch.cat([vars(record)[name] for record in records]) for name in vars(records[0])}
+        return InstanceRecord(**{name: values[back] for name, values in joined.items()})
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As `LockstepStrategy.memory_use`, from the wrapped strategy."""
+        """As `Method.memory_use`, from the wrapped strategy."""
         return self._inner.memory_use(records)
 
-    def counts(self) -> dict[str, list[int]]:
-        """As `LockstepStrategy.counts`, from the wrapped strategy."""
+    def counts(self) -> dict[str, int]:
+        """As `Method.counts`, from the wrapped strategy."""
         return self._inner.counts()
 
     def state(self) -> dict[str, Any]:

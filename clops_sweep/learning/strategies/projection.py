@@ -63,24 +63,22 @@ def project(
     return Projected(G.T @ v + g, violated=True, solved=True)
 
 
-def project_singly(gradients: torch.Tensor, memory_gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Apply `project` to one run after another.
+def projected(gradient: torch.Tensor, memory_gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Apply `project` to tensors.
 
     Args:
-        gradients: [S, P].
-        memory_gradients: [S, J, P].
+        gradient: [P].
+        memory_gradients: [J, P].
 
     Returns:
-        The gradients to follow, float32 [S, P], the given tensor if none changes; and bool [2, S], for each run whether
-            a constraint was violated, and whether no solution was found.
+        The gradient to follow, float32 [P], the given tensor if it does not change; and bool [2], whether a constraint
+        was violated, and whether no solution was found.
     """
-    plain, memory = gradients.cpu().numpy(), memory_gradients.cpu().numpy()
-    projected = [project(*pair) for pair in zip(plain, memory, strict=True)]
-    outcomes = np.array([[each.violated for each in projected], [not each.solved for each in projected]])
-    if any(each.violated and each.solved for each in projected):
-        followed = np.stack([each.gradient for each in projected]).astype(plain.dtype)
-        gradients = torch.from_numpy(followed).to(gradients.device)
-    return gradients, torch.from_numpy(outcomes).to(gradients.device)
+    plain = gradient.cpu().numpy()
+    found = project(plain, memory_gradients.cpu().numpy())
+    if found.violated and found.solved:
+        gradient = torch.from_numpy(found.gradient.astype(plain.dtype)).to(gradient.device)
+    return gradient, torch.tensor([found.violated, not found.solved], device=gradient.device)
 
 
 def _solve(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64] | None:

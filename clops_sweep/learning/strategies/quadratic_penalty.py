@@ -8,10 +8,10 @@ import torch
 
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.learners.penalty import Penalty
-from clops_sweep.learning.strategies.base import LockstepStrategy, Training
+from clops_sweep.learning.strategies.base import Method, Training
 
 
-class QuadraticPenalty(LockstepStrategy):
+class QuadraticPenalty(Method):
     """Training on L + 1/2 sum_p a_p (theta_p - c_p)^2; subclasses update a and c at the end of a task.
 
     The gradient of the penalty, a (theta - c), is added to that of the loss, and Adam follows the sum. Batch norm's
@@ -37,12 +37,6 @@ class QuadraticPenalty(LockstepStrategy):
         del epoch
         training, size = self.training, self.training.config.batch_size
         training.learner.train_epoch(training.tasks[task], replay, order, size, dropout_keys, penalty=self.penalty)
-
-    def of_each_run(self, option: str) -> torch.Tensor:
-        """Return the value of an option in each run, laid out like the parameters."""
-        parameters, configs = self.training.learner.parameters, self.training.configs
-        values = torch.tensor([config.options[option] for config in configs], device=parameters.flat.device)
-        return parameters.from_runs(values[:, None].expand(-1, parameters.flat.numel() // len(configs)))
 
     def state(self) -> dict[str, Any]:
         """Return importance and centre."""

@@ -12,8 +12,7 @@ class ExperienceReplay(CLOPS):
     """CLOPS with `storage_order` and `acquisition` random, regardless of the config (Rolnick et al., 2019)."""
 
     def __init__(self, training: Training) -> None:
-        configs = [
-            config.replace(strategy="clops", storage_order="random", acquisition="random", weight_replay=False)
-            for config in training.configs
-        ]
-        super().__init__(replace(training, configs=configs))
+        config = training.config.replace(
+            strategy="clops", storage_order="random", acquisition="random", weight_replay=False
+        )
+        super().__init__(replace(training, config=config))

@@ -31,9 +31,9 @@ class SynapticIntelligence(QuadraticPenalty):
     def end_task(self, task: int) -> None:
         """Add the task's path to Omega, and reset the path."""
         del task
-        parameters = self.training.learner.parameters.flat
-        damped = (parameters - self.centre).square_().add_(self.of_each_run("si_damping"))
-        self.importance.add_(2 * self.of_each_run("si_strength") * self._path / damped).clamp_min_(0)
+        parameters, options = self.training.learner.parameters.flat, self.training.config.options
+        damped = (parameters - self.centre).square_().add_(options["si_damping"])
+        self.importance.add_(2 * options["si_strength"] * self._path / damped).clamp_min_(0)
         self.centre.copy_(parameters)
         self._path.zero_()
 

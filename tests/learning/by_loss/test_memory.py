@@ -14,7 +14,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.by_loss.batch import FrameBatch, Steps
 from clops_sweep.learning.replay.division import herding
-from clops_sweep.learning.replay.memory import LockstepMemory
+from clops_sweep.learning.replay.memory import InstanceMemory
 
 CLASSES = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
 """Twelve instances; the first six belong to the first task."""
@@ -26,9 +26,9 @@ def steps() -> Any:
     found.name, found.task, found.waiting = "mine", 1, None
     found.device, found.rng = torch.device("cpu"), np.random.default_rng(0)
     found.training = SimpleNamespace(by_position=False)
-    targets = torch.nn.functional.one_hot(CLASSES)[None].float()
-    parts = zip(torch.arange(12)[None].split(6, dim=1), targets.split(6, dim=1), strict=True)
-    found.ledger = LockstepMemory([Instances(*part) for part in parts])
+    targets = torch.nn.functional.one_hot(CLASSES).float()
+    parts = zip(torch.arange(12).split(6), targets.split(6), strict=True)
+    found.ledger = InstanceMemory([Instances(*part) for part in parts])
     return found
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import clops_sweep
 from clops_sweep import ContinualRun, Memory, Reservoir, Strategy, native, strategy
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
@@ -110,15 +111,15 @@ def test_several_passes_predictions_and_parameters_add_up(
     apply = learner.apply
     monkeypatch.setattr(learner, "apply", lambda gradient: (gradients.append(gradient.clone()), apply(gradient)))
     run.advance()
-    (seed,) = run._training.seeds
+    seed = run._training.seed
     rows = run._training.tasks[0].rows
-    order = streams.permutations([seed], rows.shape[1], "batch order", 0, 0)[0][:6]
-    x = learner.bank.gather(rows[0][order]).view(6, 1, -1).double()
+    order = streams.permutation(seed, len(rows), "batch order", 0, 0)[:6]
+    x = learner.bank.gather(rows[order]).view(6, 1, -1).double()
     module = PaperNetwork(1, 2500, learner.outputs)
     module.draw(seed, 0)
     module.double()
-    first = streams.keys([seed], "training dropout", 0, 0)[0]
-    second = streams.keys([seed], "training dropout of further passes", 0, 0, 1)[0]
+    first = streams.keys(seed, "training dropout", 0, 0)
+    second = streams.keys(seed, "training dropout of further passes", 0, 0, 1)
     passes = []
     for frames, keys in ((x, first), (0.5 * x, second)):
         with PaperDropout(keys, torch.arange(6)):
@@ -130,7 +131,7 @@ def test_several_passes_predictions_and_parameters_add_up(
     _of_two_passes(*passes, evaluated, torch.cat([it.flatten() for it in parameters])).backward()
     expected = torch.cat([it.grad.flatten() for it in parameters if it.grad is not None])
     views = learner.parameters.like(gradients[0]).views
-    found = torch.cat([views[name][0].flatten() for name, _ in module.named_parameters()]).double()
+    found = torch.cat([views[name].flatten() for name, _ in module.named_parameters()]).double()
     assert torch.allclose(found, expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
 
 
@@ -274,7 +275,7 @@ def test_random_numbers_are_those_of_the_run_s_streams(own: Any) -> None:
 
     run = own(loss, end=lambda self, task: ended.append((self.rng.random(), random.random())), batch_size=64)
     run.run()
-    (seed,) = run._training.seeds
+    seed = run._training.seed
     epochs = [(task, epoch) for task in range(3) for epoch in range(run.config.epochs_per_task)]
     assert [each for each, _ in drawn] == [streams.generator(seed, "loss", task, 2, it).random() for task, it in epochs]
     assert [each for each, _ in ended] == [streams.generator(seed, "loss", task, 1).random() for task in range(3)]
@@ -360,5 +361,12 @@ def test_state_that_cannot_be_kept_is_refused_after_the_first_step(name: str, ow
 
 
 def test_a_strategy_without_a_loss_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"with a method loss\(batch\)"):
+    with pytest.raises(UsageError, match=r"with a method loss\(batch\), train_epoch or replay"):
         strategy("without_a_loss")(type("Nothing", (Strategy,), {}))
+
+
+def test_the_form_of_earlier_versions_is_refused_with_the_page() -> None:
+    with pytest.raises(UsageError, match=r"lockstep = \.\.\.: a method trains one run.*docs/own_method\.md"):
+        strategy("old", lockstep=["my_rate"])
+    with pytest.raises(UsageError, match=r"expected clops_sweep\.Strategy, as in docs/own_method\.md"):
+        clops_sweep.LockstepStrategy  # noqa: B018

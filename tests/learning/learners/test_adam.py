@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
 
@@ -40,16 +39,3 @@ def test_a_restored_optimiser_goes_on_as_the_other() -> None:
         other.step(gradient)
     assert torch.equal(values, copied)
     assert other.steps == 6
-
-
-def test_rows_with_learning_rates_of_their_own_are_as_if_alone() -> None:
-    rates = [0.0, *np.geomspace(1e-5, 1, 40).tolist()]
-    gradients = torch.randn(5, 41, 4, generator=torch.Generator().manual_seed(1))
-    together = Adam(torch.ones(41, 4), 0.0, rates=rates)
-    for gradient in gradients:
-        together.step(gradient)
-    for row, rate in enumerate(rates):
-        alone = Adam(torch.ones(4), rate)
-        for gradient in gradients:
-            alone.step(gradient[row])
-        assert torch.equal(together.values[row], alone.values)

@@ -23,10 +23,10 @@ def objective(beta: torch.Tensor, current: list[int], losses: list[float], repla
 
 
 def batch_of(positions: torch.Tensor, current: torch.Tensor) -> EpochBatch:
-    count = current.sum(1, keepdim=True).float().expand(current.shape)
+    count = current.sum().float().expand(current.shape)
     positions = torch.where(current, positions, 0)
     nothing = torch.zeros(positions.shape)
-    draws = torch.arange(current.shape[1])
+    draws = torch.arange(len(current))
     ones = torch.ones(positions.shape)
     return EpochBatch(positions, nothing[..., None], nothing, draws, positions, current, count, ones, 0)
 
@@ -34,19 +34,19 @@ def batch_of(positions: torch.Tensor, current: torch.Tensor) -> EpochBatch:
 @pytest.mark.parametrize("current_count", [0, 1, 3, 8])
 def test_gradient_by_finite_differences_of_the_loss(current_count: int) -> None:
     stream = torch.Generator().manual_seed(current_count)
-    parameters = TaskInstanceParameters(9, [PENALTY], [1e-4], torch.device("cpu"))
-    parameters.values = (1 + 0.1 * torch.randn(1, 9, generator=stream)).double()
-    positions = torch.randperm(9, generator=stream)[None, :8]
-    current = torch.tensor([[place < current_count for place in range(8)]])
-    losses = torch.rand(1, 8, generator=stream).double()
-    found = parameters.gradient(batch_of(positions, current), losses)[0]
+    parameters = TaskInstanceParameters(9, PENALTY, 1e-4, torch.device("cpu"))
+    parameters.values = (1 + 0.1 * torch.randn(9, generator=stream)).double()
+    positions = torch.randperm(9, generator=stream)[:8]
+    current = torch.tensor([place < current_count for place in range(8)])
+    losses = torch.rand(8, generator=stream).double()
+    found = parameters.gradient(batch_of(positions, current), losses)
 
-    inside, outside = losses[0, :current_count].tolist(), losses[0, current_count:].tolist()
-    chosen = positions[0, :current_count].tolist()
+    inside, outside = losses[:current_count].tolist(), losses[current_count:].tolist()
+    chosen = positions[:current_count].tolist()
     for instance in range(9):
         step = torch.zeros(9, dtype=torch.float64)
         step[instance] = 1e-6
-        beta = parameters.values[0]
+        beta = parameters.values
         slope = (
             objective(beta + step, chosen, inside, outside) - objective(beta - step, chosen, inside, outside)
         ) / 2e-6
@@ -59,33 +59,21 @@ def test_gradient_by_finite_differences_of_the_loss(current_count: int) -> None:
             assert found[instance] == 0
 
 
-def test_runs_of_a_lockstep_have_their_own_batches_and_counts() -> None:
-    parameters = TaskInstanceParameters(3, [PENALTY] * 2, [1e-4] * 2, torch.device("cpu"))
-    parameters.values = torch.tensor([[1.0, 0.9, 1.1], [0.8, 1.0, 1.0]])
-    batch = batch_of(
-        torch.tensor([[2, 1, 0], [0, 0, 0]]),
-        torch.tensor([[True, True, False], [True, False, False]]),
-    )
-    found = parameters.gradient(batch, torch.tensor([[0.5, 0.3, 9.0], [0.7, 9.0, 9.0]]))
-    expected = [[0.0, (0.3 - 2.0) / 2, (0.5 + 2.0) / 2], [0.7 - 4.0, 0.0, 0.0]]
-    assert found.tolist() == [pytest.approx(row, abs=1e-5) for row in expected]
-
-
 def test_the_vector_takes_adam_steps_as_torch_would() -> None:
-    ours = TaskInstanceParameters(6, [PENALTY], [1e-2], torch.device("cpu"))
-    theirs = torch.ones(1, 6, requires_grad=True)
+    ours = TaskInstanceParameters(6, PENALTY, 1e-2, torch.device("cpu"))
+    theirs = torch.ones(6, requires_grad=True)
     optimizer = torch.optim.Adam([theirs], lr=1e-2)
     stream = torch.Generator().manual_seed(0)
     for _ in range(25):
-        positions = torch.randperm(6, generator=stream)[None, :4]
-        losses = torch.rand(1, 4, generator=stream)
+        positions = torch.randperm(6, generator=stream)[:4]
+        losses = torch.rand(4, generator=stream)
         optimizer.zero_grad()
-        beta = theirs.gather(1, positions)
+        beta = theirs[positions]
         ((beta * losses).mean() + PENALTY * (beta - 1).square().mean()).backward()
         optimizer.step()
-        ours.step(batch_of(positions, torch.ones(1, 4, dtype=torch.bool)), losses)
+        ours.step(batch_of(positions, torch.ones(4, dtype=torch.bool)), losses)
         ours.record()
         torch.testing.assert_close(ours.values, theirs.detach(), rtol=0, atol=1e-6)
-    assert ours.trajectories().shape == (1, 25, 6)
-    assert torch.equal(ours.trajectories()[:, -1], ours.values)
+    assert ours.trajectories().shape == (25, 6)
+    assert torch.equal(ours.trajectories()[-1], ours.values)
     assert (ours.values < 1).all()

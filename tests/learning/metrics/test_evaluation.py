@@ -24,7 +24,7 @@ KINDS = ("class_il", "time_il", "domain_il")
 
 
 def logits_of(run: ContinualRun, frames: FrameSet, rows: Any, paper_network: Any) -> np.ndarray[Any, Any]:
-    network = paper_network.of(run._training.learner, 0)
+    network = paper_network.of(run._training.learner)
     with torch.no_grad():
         values: np.ndarray[Any, Any] = network(torch.from_numpy(frames.signal(rows)).double()[:, None]).numpy()
     return values

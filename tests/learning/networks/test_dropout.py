@@ -41,13 +41,13 @@ def test_masks_follow_their_definition() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_tenth_of_the_units_is_dropped(seed: int) -> None:
-    drops = dropped(streams.keys([seed], "training dropout", 0, 0))
+    drops = dropped(streams.keys(seed, "training dropout", 0, 0)[None])
     assert binomtest(int(drops.sum()), drops.numel(), PROBABILITY).pvalue > 1e-4
     assert abs(PROBABILITY - 0.1) < 1e-5
 
 
 def test_masks_do_not_depend_on_batching_or_on_the_other_runs() -> None:
-    keys = streams.keys([1, 2, 3], "training dropout", 0, 0)
+    keys = torch.stack([streams.keys(seed, "training dropout", 0, 0) for seed in (1, 2, 3)])
     draws = torch.tensor([9, 0, 31, 4, 7])
     together = dropped(keys, draws)
     for place, draw in enumerate(draws):
@@ -58,7 +58,7 @@ def test_masks_do_not_depend_on_batching_or_on_the_other_runs() -> None:
 
 def test_layers_of_the_papers_network_take_their_masks_in_order() -> None:
     """One per instance in training; with more draws than instances, the first layer repeats its input."""
-    keys, draws = streams.keys([4], "x")[0], torch.arange(6) + 2
+    keys, draws = streams.keys(4, "x"), torch.arange(6) + 2
     sizes = (4, 416), (16, 68), (32, 10)
     expected = dropout.masks(keys, draws).split(dropout.UNITS, dim=1)
     layer = torch.nn.Dropout(0.1)

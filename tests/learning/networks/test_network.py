@@ -19,18 +19,17 @@ CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 2e-5}
 def test_training_mode(kind: str, trained: Any, paper_network: Any) -> None:
     setting = trained(kind)
     learner, rows = setting.learner, setting.tasks[0].rows
-    keys = streams.keys(setting.seeds, "masks of this test")
-    draws = torch.arange(rows.shape[1])
-    references = [paper_network.of(learner, run) for run in range(2)]
+    keys = streams.keys(setting.seed, "masks of this test")
+    draws = torch.arange(len(rows))
+    reference = paper_network.of(learner)
     found, _ = learner.backpropagate(rows, draws, keys, torch.zeros_like)
-    for run, reference in enumerate(references):
-        reference.norms_in_training(True).masked(layer_masks(keys[run], draws))
-        torch.testing.assert_close(found[run].double(), reference(setting.signal(rows[run])), **CLOSE)
-        # running statistics as in torch.nn: momentum 0.1, variance with divisor n - 1
-        tracked = paper_network.of(learner, run)
-        for place in (1, 6, 11):
-            torch.testing.assert_close(tracked[place].running_mean, reference[place].running_mean, **CLOSE)
-            torch.testing.assert_close(tracked[place].running_var, reference[place].running_var, **CLOSE)
+    reference.norms_in_training(True).masked(layer_masks(keys, draws))
+    torch.testing.assert_close(found.double(), reference(setting.signal(rows)), **CLOSE)
+    # running statistics as in torch.nn: momentum 0.1, variance with divisor n - 1
+    tracked = paper_network.of(learner)
+    for place in (1, 6, 11):
+        torch.testing.assert_close(tracked[place].running_mean, reference[place].running_mean, **CLOSE)
+        torch.testing.assert_close(tracked[place].running_var, reference[place].running_var, **CLOSE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -38,33 +37,31 @@ def test_evaluation_mode(kind: str, trained: Any, paper_network: Any) -> None:
     setting = trained(kind)
     rows = setting.tasks[1].rows
     found = setting.learner.logits(rows)
-    for run in range(2):
-        reference = paper_network.of(setting.learner, run)
-        torch.testing.assert_close(found[run].double(), reference(setting.signal(rows[run])), **CLOSE)
+    reference = paper_network.of(setting.learner)
+    torch.testing.assert_close(found.double(), reference(setting.signal(rows)), **CLOSE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_dropout_on_and_batch_norm_in_evaluation_mode(kind: str, trained: Any, paper_network: Any) -> None:
     setting = trained(kind)
-    rows, samples = setting.tasks[0].rows[:, :5], 4
-    keys = streams.keys(setting.seeds, "masks of this test")
+    rows, samples = setting.tasks[0].rows[:5], 4
+    keys = streams.keys(setting.seed, "masks of this test")
     found = setting.learner.dropout_probabilities(rows, samples, keys)
     draws = torch.arange(5 * samples)  # sample t of instance i: counter i T + t
-    for run in range(2):
-        reference = paper_network.of(setting.learner, run).masked(layer_masks(keys[run], draws))
-        logits = reference(setting.signal(rows[run]).repeat_interleave(samples, 0)).detach()
-        expected = logits.softmax(-1) if setting.scenario.kind == "softmax" else logits.sigmoid()
-        torch.testing.assert_close(found[run].flatten(0, 1).double(), expected, **CLOSE)
-    assert found.std(2).max() > 1e-4
+    reference = paper_network.of(setting.learner).masked(layer_masks(keys, draws))
+    logits = reference(setting.signal(rows).repeat_interleave(samples, 0)).detach()
+    expected = logits.softmax(-1) if setting.scenario.kind == "softmax" else logits.sigmoid()
+    torch.testing.assert_close(found.flatten(0, 1).double(), expected, **CLOSE)
+    assert found.std(1).max() > 1e-4
 
 
 def test_passes_do_not_depend_on_how_they_are_batched(trained: Any) -> None:
     setting = trained("class_il")
     rows = setting.tasks[0].rows
-    keys = streams.keys(setting.seeds, "masks of this test")
+    keys = streams.keys(setting.seed, "masks of this test")
     many = setting.learner.dropout_probabilities(rows, 100, keys)  # one frame at a time
-    few = setting.learner.dropout_probabilities(rows[:, :3], 100, keys)
-    torch.testing.assert_close(many[:, :3], few, rtol=1e-6, atol=1e-7)
+    few = setting.learner.dropout_probabilities(rows[:3], 100, keys)
+    torch.testing.assert_close(many[:3], few, rtol=1e-6, atol=1e-7)
 
 
 def test_the_architecture_has_the_papers_layers() -> None:
@@ -86,7 +83,7 @@ def test_the_architecture_has_the_papers_layers() -> None:
 
 
 def test_initial_parameters_have_torchs_bounds_and_spread() -> None:
-    parameters = network.initial_parameters([0, 1], 4)
+    parameters = network.initial_parameters(0, 4)
     for layer, fan_in in (("conv1", 7), ("conv2", 28), ("conv3", 112), ("linear1", 320), ("linear2", 100)):
         bound = fan_in**-0.5
         for kind in ("weight", "bias"):
@@ -96,6 +93,7 @@ def test_initial_parameters_have_torchs_bounds_and_spread() -> None:
                 # U(-b, b) has a standard deviation of b / sqrt(3)
                 assert values.std().item() == pytest.approx(bound / 3**0.5, rel=0.1)
                 assert abs(values.mean().item()) < 5 * bound / (3 * values.numel()) ** 0.5
-    assert not torch.equal(parameters.views["linear1.weight"][0], parameters.views["linear1.weight"][1])
+    other = network.initial_parameters(1, 4)
+    assert not torch.equal(parameters.views["linear1.weight"], other.views["linear1.weight"])
     assert (parameters.views["norm2.weight"] == 1).all()
     assert (parameters.views["norm2.bias"] == 0).all()

@@ -145,93 +145,87 @@ def test_any_layers_and_resumed(network: str, frames: FrameSet) -> None:
     assert result_difference(run.result(), resumed.run()) is None
 
 
-def learner_of(network: str, frames: FrameSet, seeds: tuple[int, ...] = (3, 8)) -> ModuleLearner:
-    return ModuleLearner(seeds, "binary", 1, 1e-2, FrameBank(frames, CPU), network)
+def learner_of(network: str, frames: FrameSet, seed: int = 8) -> ModuleLearner:
+    return ModuleLearner(seed, "binary", 1, 1e-2, FrameBank(frames, CPU), network)
 
 
 def batch_of(frames: FrameSet, size: int = 7, first_draw: int = 14) -> Batch:
     stream = torch.Generator().manual_seed(size)
-    rows = torch.randint(0, len(frames), (2, size), generator=stream)
-    weights = torch.rand(2, size, generator=stream)
-    return Batch(rows, (rows % 2)[:, :, None].float(), weights, torch.arange(first_draw, first_draw + size))
+    rows = torch.randint(0, len(frames), (size,), generator=stream)
+    weights = torch.rand(size, generator=stream)
+    return Batch(rows, (rows % 2)[:, None].float(), weights, torch.arange(first_draw, first_draw + size))
 
 
-def by_hand(learner: ModuleLearner, run: int, *, norm_in_training: bool) -> nn.Module:
-    """Return a copy of one of the networks, with dropout on."""
-    module = copy.deepcopy(learner._modules[run].module).train()
+def by_hand(learner: ModuleLearner, *, norm_in_training: bool) -> nn.Module:
+    """Return a copy of the network, with dropout on."""
+    module = copy.deepcopy(learner._module.module).train()
     module.norm.train(norm_in_training)
     return module
 
 
 def test_gradients_and_running_statistics_are_those_of_autograd(frames: FrameSet) -> None:
     learner, batch = learner_of("convolutional", frames), batch_of(frames)
-    keys = streams.keys((3, 8), "test")
+    keys = streams.keys(8, "test")
     for track, memory in ((False, False), (False, True), (True, False)):
-        expected, norms = [], []
-        for run in (0, 1):
-            module = by_hand(learner, run, norm_in_training=not memory)
-            module.zero_grad()
-            torch.manual_seed(seed_of((int(keys[run, 0]), int(keys[run, 1])), 14))
-            logits = module(torch.from_numpy(frames.signal(batch.rows[run].numpy())))
-            each = F.binary_cross_entropy_with_logits(logits, batch.targets[run], reduction="none")[:, 0]
-            (batch.weights[run] * each).sum().backward()
-            expected.append({name: p.grad for name, p in module.named_parameters()})
-            norms.append(module.norm.running_mean)
-        before = [buffers.clone() for module in learner._modules for buffers in module.buffers.values()]
+        module = by_hand(learner, norm_in_training=not memory)
+        module.zero_grad()
+        torch.manual_seed(seed_of((int(keys[0]), int(keys[1])), 14))
+        logits = module(torch.from_numpy(frames.signal(batch.rows.numpy())))
+        each = F.binary_cross_entropy_with_logits(logits, batch.targets, reduction="none")[:, 0]
+        (batch.weights * each).sum().backward()
+        before = {name: buffer.clone() for name, buffer in learner._module.buffers.items()}
         if memory:
             found = learner.memory_gradient(batch, keys)
         else:
             _, found = learner.gradient(batch, keys, track_statistics=track)
-        views = learner.parameters.like(found).views
-        for run, gradients in enumerate(expected):
-            torch.testing.assert_close({name: view[run] for name, view in views.items()}, gradients)
-        after = [buffers for module in learner._modules for buffers in module.buffers.values()]
+        expected = {name: parameter.grad for name, parameter in module.named_parameters()}
+        torch.testing.assert_close(learner.parameters.like(found).views, expected)
+        after = learner._module.buffers
         if track:
-            for module, norm in zip(learner._modules, norms, strict=True):
-                torch.testing.assert_close(module.buffers["norm.running_mean"], norm)
+            torch.testing.assert_close(after["norm.running_mean"], module.norm.running_mean)
         else:
-            assert all(torch.equal(*pair) for pair in zip(before, after, strict=True))
+            assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 def test_steps_are_those_of_a_bare_loop_with_pytorchs_adam(frames: FrameSet) -> None:
     learner = learner_of("recurrent", frames)
-    module = copy.deepcopy(learner._modules[1].module).train()
+    module = copy.deepcopy(learner._module.module).train()
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-2)
     for step in range(20):
-        batch, keys = batch_of(frames, first_draw=8 * step), streams.keys((3, 8), "test", step)
+        batch, keys = batch_of(frames, first_draw=8 * step), streams.keys(8, "test", step)
         optimizer.zero_grad()
-        torch.manual_seed(seed_of((int(keys[1, 0]), int(keys[1, 1])), 8 * step))
-        logits = module(torch.from_numpy(frames.signal(batch.rows[1].numpy())))
-        each = F.binary_cross_entropy_with_logits(logits, batch.targets[1], reduction="none")[:, 0]
-        (batch.weights[1] * each).sum().backward()
+        torch.manual_seed(seed_of((int(keys[0]), int(keys[1])), 8 * step))
+        logits = module(torch.from_numpy(frames.signal(batch.rows.numpy())))
+        each = F.binary_cross_entropy_with_logits(logits, batch.targets, reduction="none")[:, 0]
+        (batch.weights * each).sum().backward()
         optimizer.step()
         found = learner.train_step(batch, keys)
-        torch.testing.assert_close(found[1], each.detach(), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(found, each.detach(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("network", list(KINDS))
 def test_passes_with_dropout(network: str, frames: FrameSet) -> None:
     """Against a copy of the module with equal generators; passes leave no side effects."""
-    learner, batch, keys = learner_of(network, frames), batch_of(frames), streams.keys((3, 8), "test")
+    learner, batch, keys = learner_of(network, frames), batch_of(frames), streams.keys(8, "test")
     learner.train_step(batch, keys)
-    rows, before = torch.arange(10).expand(2, -1), saved_and_loaded(learner.state())
-    noise = 0.1 * torch.randn(2, 10, 2, 80, generator=torch.Generator().manual_seed(0))
+    rows, before = torch.arange(10), saved_and_loaded(learner.state())
+    noise = 0.1 * torch.randn(10, 2, 80, generator=torch.Generator().manual_seed(0))
     with global_randomness(2, "the passes"):
         found = learner.dropout_probabilities(rows, 5, keys, noise=noise)
         assert torch.equal(learner.dropout_probabilities(rows, 5, keys, noise=noise), found)
     assert difference(before, learner.state()) is None
-    assert found.shape == (2, 10, 5, 1)
-    assert (found.std(2) > 1e-7).double().mean() > 0.8, "passes of one instance differ"
-    module = copy.deepcopy(learner._modules[1].module).train()
+    assert found.shape == (10, 5, 1)
+    assert (found.std(1) > 1e-7).double().mean() > 0.8, "passes of one instance differ"
+    module = copy.deepcopy(learner._module.module).train()
     for layer in module.modules():
         if isinstance(layer, nn.BatchNorm1d | OwnNorm):
             layer.training = False
     generators = GlobalStreams(CPU)
     with generators.kept(), torch.no_grad():
-        generators.seed(seed_of((int(keys[1, 0]), int(keys[1, 1])), 0))
-        inputs = torch.from_numpy(frames.signal(rows[1].numpy())) + noise[1]
+        generators.seed(seed_of((int(keys[0]), int(keys[1])), 0))
+        inputs = torch.from_numpy(frames.signal(rows.numpy())) + noise
         expected = torch.sigmoid(module(inputs.repeat_interleave(5, dim=0))).view(10, 5, 1)
-    assert torch.equal(found[1], expected)
+    assert torch.equal(found, expected)
 
 
 def test_initial_weights_follow_from_the_run_s_seed(frames: FrameSet) -> None:
@@ -239,14 +233,14 @@ def test_initial_weights_follow_from_the_run_s_seed(frames: FrameSet) -> None:
     torch.manual_seed(seed)
     expected = Convolutional(2, 80, 1)
     torch.manual_seed(0)
-    learner = learner_of("convolutional", frames)
+    learner, other = learner_of("convolutional", frames), learner_of("convolutional", frames, 3)
     for name, parameter in expected.named_parameters():
-        assert torch.equal(learner.parameters.views[name][1], parameter)
-        assert not torch.equal(learner.parameters.views[name][0], parameter) or name.startswith("norm")
-    other = learner_of("attending", frames, (3, 3))
-    one, two = (layer.module.stem.weight for layer in other._modules)
-    assert torch.equal(one, two), "what is frozen follows from the seed too"
-    assert not any("stem" in name for name in other.parameters.views)
+        assert torch.equal(learner.parameters.views[name], parameter)
+        assert not torch.equal(other.parameters.views[name], parameter) or name.startswith("norm")
+    one, two = learner_of("attending", frames), learner_of("attending", frames)
+    stems = [it._module.module.stem.weight for it in (one, two)]
+    assert torch.equal(*stems), "what is frozen follows from the seed too"
+    assert not any("stem" in name for name in one.parameters.views)
 
 
 @pytest.mark.parametrize("network", ["resnet1d_wang", "inception_time", "small_cnn"])
@@ -281,14 +275,14 @@ PARAMETERS = {
 @pytest.mark.parametrize(("dropped", "training"), [(True, True), (False, True), (True, False), (False, False)])
 def test_gradient_of_any_loss(dropped: bool, training: bool, frames: FrameSet) -> None:
     """Against autograd through a float32 copy of each module, with the modes of its layers set by hand."""
-    learner = ModuleLearner([3, 8], "binary", 1, 1e-3, FrameBank(frames, CPU), "convolutional")
-    rows, draws = torch.tensor([[0, 1, 2, 3], [4, 5, 6, 7]]), torch.arange(4) + 50
-    keys = streams.keys([3, 8], "x")
-    copies = [copy.deepcopy(module.module) for module in learner._modules]
+    learner = ModuleLearner(3, "binary", 1, 1e-3, FrameBank(frames, CPU), "convolutional")
+    rows, draws = torch.tensor([4, 5, 6, 7]), torch.arange(4) + 50
+    keys = streams.keys(3, "x")
+    module = copy.deepcopy(learner._module.module)
     before = saved_and_loaded(learner.state())
 
     def loss(logits: torch.Tensor) -> torch.Tensor:
-        return logits.pow(3).mean((1, 2))
+        return logits.pow(3).mean()
 
     with global_randomness(5, "a gradient"):
         logits, gradient = learner.loss_gradient(
@@ -296,15 +290,14 @@ def test_gradient_of_any_loss(dropped: bool, training: bool, frames: FrameSet) -
         )
     assert (difference(before["buffers"], learner.state()["buffers"]) is None) != training
     views = learner.parameters.like(gradient).views
-    for run, module in enumerate(copies):
-        module.norm.train(training)
-        module.dropout.train(dropped)
-        module.zero_grad(set_to_none=True)
-        generators = GlobalStreams(CPU)
-        with generators.kept():
-            generators.seed(seed_of(tuple(keys[run].tolist()), 50))
-            expected = module(learner.bank.gather(rows[run]).view(4, 2, 80))
-        loss(expected[None]).sum().backward()
-        torch.testing.assert_close(logits[run], expected.detach())
-        for name, parameter in module.named_parameters():
-            torch.testing.assert_close(views[name][run], parameter.grad, rtol=1e-4, atol=1e-7)
+    module.norm.train(training)
+    module.dropout.train(dropped)
+    module.zero_grad(set_to_none=True)
+    generators = GlobalStreams(CPU)
+    with generators.kept():
+        generators.seed(seed_of(tuple(keys.tolist()), 50))
+        expected = module(learner.bank.gather(rows).view(4, 2, 80))
+    loss(expected).backward()
+    torch.testing.assert_close(logits, expected.detach())
+    for name, parameter in module.named_parameters():
+        torch.testing.assert_close(views[name], parameter.grad, rtol=1e-4, atol=1e-7)

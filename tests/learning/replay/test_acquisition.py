@@ -62,20 +62,20 @@ class Samples:
 
     def __init__(self, setting: Any, rows: torch.Tensor, paper_network: Any) -> None:
         self.setting, self.rows = setting, rows
-        self.networks = [paper_network.of(setting.learner, run) for run in range(2)]
+        self.network = paper_network.of(setting.learner)
 
-    def probabilities(self, run: int, signal: torch.Tensor, masks: Any) -> list[list[float]]:
+    def probabilities(self, signal: torch.Tensor, masks: Any) -> list[list[float]]:
         with torch.no_grad():
-            logits = self.networks[run].masked(masks)(signal)
+            logits = self.network.masked(masks)(signal)
         softmax = self.setting.scenario.kind == "softmax"
         return (logits.softmax(1) if softmax else logits.sigmoid()).tolist()
 
-    def dropout(self, run: int, place: int, keys: torch.Tensor, noise: torch.Tensor | None = None) -> list[list[float]]:
-        masks = layer_masks(keys[run], torch.arange(place * SAMPLES, (place + 1) * SAMPLES))
-        signal = self.setting.signal(self.rows[run, place : place + 1])
+    def dropout(self, place: int, keys: torch.Tensor, noise: torch.Tensor | None = None) -> list[list[float]]:
+        masks = layer_masks(keys, torch.arange(place * SAMPLES, (place + 1) * SAMPLES))
+        signal = self.setting.signal(self.rows[place : place + 1])
         if noise is not None:
             signal = signal + noise.double()
-        return self.probabilities(run, signal.expand(SAMPLES, -1, -1), masks)
+        return self.probabilities(signal.expand(SAMPLES, -1, -1), masks)
 
 
 @pytest.fixture
@@ -83,11 +83,9 @@ def sampled(trained: Callable[..., Any], paper_network: Any) -> Callable[[str], 
     def make(kind: str) -> tuple[AcquisitionContext, Samples]:
         setting = trained(kind)
         config = setting.config.replace(mc_samples=SAMPLES, perturbation_std=SIGMA)
-        rows = torch.stack([setting.tasks[0].rows[0, :5], setting.tasks[0].rows[1, 3:8]])
-        return (
-            AcquisitionContext(setting.learner, config, setting.seeds, COUNTERS),
-            Samples(setting, rows, paper_network),
-        )
+        rows = setting.tasks[0].rows[3:8]
+        config = config.replace(seed=setting.seed)
+        return AcquisitionContext(setting.learner, config, COUNTERS), Samples(setting, rows, paper_network)
 
     return make
 
@@ -98,7 +96,7 @@ def scored(name: str, context: AcquisitionContext, rows: torch.Tensor) -> torch.
     return getattr(acquisition, name)(context, rows, **options)
 
 
-def compare(found: torch.Tensor, expected: list[list[float]], atol: float) -> None:
+def compare(found: torch.Tensor, expected: list[float], atol: float) -> None:
     torch.testing.assert_close(found.double(), torch.tensor(expected, dtype=torch.float64), rtol=2e-3, atol=atol)
 
 
@@ -106,15 +104,13 @@ def compare(found: torch.Tensor, expected: list[list[float]], atol: float) -> No
 @pytest.mark.parametrize("name", ["bald_mcd", "entropy", "variation_ratio"])
 def test_functions_of_dropout_samples(name: str, kind: str, sampled: Any) -> None:
     context, samples = sampled(kind)
-    keys = streams.keys(context.seeds, "acquisition dropout", *COUNTERS)
+    keys = streams.keys(context.seed, "acquisition dropout", *COUNTERS)
     oracle = {
         "bald_mcd": bald,
         "entropy": lambda loss, p: h(loss, mean_of(p)),
         "variation_ratio": variation,
     }[name]
-    expected = [
-        [oracle(context.learner.kind, samples.dropout(run, place, keys)) for place in range(5)] for run in range(2)
-    ]
+    expected = [oracle(context.learner.kind, samples.dropout(place, keys)) for place in range(5)]
     found = scored(name, context, samples.rows)
     assert found.dtype == torch.float64
     compare(found, expected, 2e-6)
@@ -125,32 +121,26 @@ def test_functions_of_dropout_samples(name: str, kind: str, sampled: Any) -> Non
 def test_bald_mcp(kind: str, sampled: Any) -> None:
     context, samples = sampled(kind)
     expected = []
-    for run, seed in enumerate(context.seeds):
-        stream = streams.generator(seed, "acquisition perturbation", *COUNTERS)
-        drawn = [torch.from_numpy(stream.standard_normal((5, 2500), dtype=np.float32)) for _ in range(SAMPLES)]
-        row = []
-        for place in range(5):
-            clean = samples.setting.signal(samples.rows[run, place : place + 1])
-            z = torch.cat([clean + SIGMA * noise[place].double() for noise in drawn])
-            row.append(bald(context.learner.kind, samples.probabilities(run, z, None)))
-        expected.append(row)
+    stream = streams.generator(context.seed, "acquisition perturbation", *COUNTERS)
+    drawn = [torch.from_numpy(stream.standard_normal((5, 2500), dtype=np.float32)) for _ in range(SAMPLES)]
+    for place in range(5):
+        clean = samples.setting.signal(samples.rows[place : place + 1])
+        z = torch.cat([clean + SIGMA * noise[place].double() for noise in drawn])
+        expected.append(bald(context.learner.kind, samples.probabilities(z, None)))
     compare(scored("bald_mcp", context, samples.rows), expected, 2e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_balc_kld(kind: str, sampled: Any) -> None:
     context, samples = sampled(kind)
-    keys = streams.keys(context.seeds, "acquisition dropout", *COUNTERS, 0)
+    keys = streams.keys(context.seed, "acquisition dropout", *COUNTERS, 0)
     expected = []
-    for run, seed in enumerate(context.seeds):
-        stream = streams.generator(seed, "acquisition perturbation", *COUNTERS)
-        noise = SIGMA * torch.from_numpy(stream.standard_normal((5, 2500), dtype=np.float32))
-        row = []
-        for place in range(5):
-            clean = samples.dropout(run, place, keys)
-            perturbed = samples.dropout(run, place, keys, noise[place])
-            row.append(divergence(context.learner.kind, clean, perturbed))
-        expected.append(row)
+    stream = streams.generator(context.seed, "acquisition perturbation", *COUNTERS)
+    noise = SIGMA * torch.from_numpy(stream.standard_normal((5, 2500), dtype=np.float32))
+    for place in range(5):
+        clean = samples.dropout(place, keys)
+        perturbed = samples.dropout(place, keys, noise[place])
+        expected.append(divergence(context.learner.kind, clean, perturbed))
     found = scored("balc_kld", context, samples.rows)
     torch.testing.assert_close(found.double(), torch.tensor(expected).double(), rtol=0.02, atol=1e-3)
     assert (found > 0).all()
@@ -174,17 +164,16 @@ def test_one_sample_has_no_mutual_information(sampled: Any) -> None:
 def test_random_scores_are_those_of_the_stream(sampled: Any) -> None:
     context, samples = sampled("class_il")
     found = acquisition.random(context, samples.rows)
-    for run, seed in enumerate(context.seeds):
-        assert found[run].tolist() == streams.generator(seed, "random acquisition", *COUNTERS).random(5).tolist()
+    assert found.tolist() == streams.generator(context.seed, "random acquisition", *COUNTERS).random(5).tolist()
 
 
 def test_large_portions_are_scored_in_chunks_with_noise_of_their_own(
     sampled: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     context, samples = sampled("class_il")
-    rows = samples.rows.repeat(1, 3)
+    rows = samples.rows.repeat(3)
     for name in ("bald_mcp", "balc_kld"):
         monkeypatch.setattr(acquisition, "_PERTURBED_CHUNK", 4)
         scores = scored(name, context, rows)
         assert scores.shape == rows.shape
-        assert len(scores[0].unique()) == rows.shape[1]  # each instance has its own noise
+        assert len(scores.unique()) == len(rows)  # each instance has its own noise

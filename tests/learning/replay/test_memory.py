@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.replay.division import kept, random_priorities, shares
-from clops_sweep.learning.replay.memory import LockstepMemory
+from clops_sweep.learning.replay.memory import InstanceMemory
 from clops_sweep.learning.replay.mini_batches import subsets
 from clops_sweep.testing.watch import difference, saved_and_loaded
 
 SIZES = (4, 3)
 
 
-def tasks(runs: int = 2) -> list[Instances]:
+def tasks() -> list[Instances]:
     made, first = [], 100
     for size in SIZES:
-        rows = torch.arange(first, first + size).expand(runs, -1)
-        made.append(Instances(rows, (rows[:, :, None] + torch.tensor([0.25, 0.5]))))
+        rows = torch.arange(first, first + size)
+        made.append(Instances(rows, rows[:, None] + torch.tensor([0.25, 0.5])))
         first += 50
     return made
 
@@ -50,78 +50,74 @@ def test_who_stays(groups: list[int], capacity: int, seed: int) -> None:
     for name in names:
         members = [place for place, group in enumerate(groups) if group == name]
         expected += sorted(members, key=lambda place: (-priorities[place], place))[: most[name]]
-    found = kept(torch.from_numpy(priorities)[None], torch.tensor([groups]), capacity)
-    assert found.tolist() == [sorted(expected)]
+    found = kept(torch.from_numpy(priorities), torch.tensor(groups), capacity)
+    assert found.tolist() == sorted(expected)
 
 
 def test_a_single_group_with_random_priorities_is_a_reservoir() -> None:
     """Whatever their order, all instances are equally likely to be kept at the end."""
-    seeds = list(range(400))
-    held, priorities = torch.zeros(400, 0, dtype=torch.int64), torch.zeros(400, 0, dtype=torch.float64)
-    for task, size in enumerate((6, 2, 4)):
-        first = sum((6, 2, 4)[:task])
-        held = torch.cat([held, torch.arange(first, first + size).repeat(400, 1)], dim=1)
-        priorities = torch.cat([priorities, random_priorities(seeds, size, task)], dim=1)
-        places = kept(priorities, torch.zeros_like(held), 4)
-        held, priorities = held.gather(1, places), priorities.gather(1, places)
-    there = Counter(held.flatten().tolist())
+    there = Counter[int]()
+    for seed in range(400):
+        held, priorities = torch.zeros(0, dtype=torch.int64), torch.zeros(0, dtype=torch.float64)
+        for task, size in enumerate((6, 2, 4)):
+            first = sum((6, 2, 4)[:task])
+            held = torch.cat([held, torch.arange(first, first + size)])
+            priorities = torch.cat([priorities, random_priorities(seed, size, task)])
+            places = kept(priorities, torch.zeros_like(held), 4)
+            held, priorities = held[places], priorities[places]
+        there.update(held.tolist())
     counts = np.array([there[instance] for instance in range(12)])
     expected = 400 * 4 / 12
     assert ((counts - expected) ** 2 / expected).sum() < 31.3  # chi-squared with 11 degrees of freedom, 99.9 %
 
 
 def test_what_belongs_to_an_instance_goes_where_it_goes() -> None:
-    memory = LockstepMemory(tasks())
+    memory = InstanceMemory(tasks())
     assert len(memory) == 0
-    first = torch.tensor([[0, 1, 3], [2, 1, 0]])
-    memory.add(first, logits=first[:, :, None] * torch.tensor([1.0, 10.0]), factor=first.float())
-    assert memory.of_task(1).tolist() == [[4, 5, 6]] * 2
-    assert [places.tolist() for places in memory.places_by_task().values()] == [[[0, 1, 2]] * 2]
-    second = memory.of_task(1)[:, :2]
-    memory.add(second, logits=second[:, :, None] * torch.tensor([1.0, 10.0]), factor=second.float())
-    assert {task: places[1].tolist() for task, places in memory.places_by_task().items()} == {0: [0, 1, 2], 1: [3, 4]}
-    memory.keep(torch.tensor([[0, 2, 4], [1, 2, 3]]))
-    assert memory.instances.tolist() == [[0, 3, 5], [1, 0, 4]]
-    new = torch.tensor([[6, 2], [5, 6]])
-    memory.replace(
-        torch.tensor([[2, 0], [1, 0]]),
-        new,
-        logits=new[:, :, None] * torch.tensor([1.0, 10.0]),
-        factor=new.float(),
-    )
-    assert memory.instances.tolist() == [[2, 3, 6], [6, 5, 4]]
+    first = torch.tensor([2, 1, 0])
+    memory.add(first, logits=first[:, None] * torch.tensor([1.0, 10.0]), factor=first.float())
+    assert memory.of_task(1).tolist() == [4, 5, 6]
+    assert [places.tolist() for places in memory.places_by_task().values()] == [[0, 1, 2]]
+    second = memory.of_task(1)[:2]
+    memory.add(second, logits=second[:, None] * torch.tensor([1.0, 10.0]), factor=second.float())
+    assert {task: places.tolist() for task, places in memory.places_by_task().items()} == {0: [0, 1, 2], 1: [3, 4]}
+    memory.keep(torch.tensor([1, 2, 3]))
+    assert memory.instances.tolist() == [1, 0, 4]
+    new = torch.tensor([5, 6])
+    memory.replace(torch.tensor([1, 0]), new, logits=new[:, None] * torch.tensor([1.0, 10.0]), factor=new.float())
+    assert memory.instances.tolist() == [6, 5, 4]
     assert torch.equal(memory.carried["factor"], memory.instances.float())
-    assert torch.equal(memory.carried["logits"], memory.instances[:, :, None] * torch.tensor([1.0, 10.0]))
-    assert memory.carried_at("logits", torch.tensor([[2, 2], [0, 1]]))[:, :, 1].tolist() == [[60, 60], [60, 50]]
-    assert memory.task_of(memory.instances).tolist() == [[0, 0, 1], [1, 1, 1]]
+    assert torch.equal(memory.carried["logits"], memory.instances[:, None] * torch.tensor([1.0, 10.0]))
+    assert memory.carried_at("logits", torch.tensor([0, 1]))[:, 1].tolist() == [60, 50]
+    assert memory.task_of(memory.instances).tolist() == [1, 1, 1]
 
 
 def test_what_is_replayed_is_counted_and_known_after_it_is_lost() -> None:
-    memory = LockstepMemory(tasks())
-    memory.add(torch.tensor([[0], [1]]))
-    memory.add(torch.tensor([[4, 6], [5, 2]]), logits=torch.ones(2, 2))
+    memory = InstanceMemory(tasks())
+    memory.add(torch.tensor([0]))
+    memory.add(torch.tensor([4, 6]), logits=torch.ones(2))
     assert memory.carried == {}, "a column has a row for every instance, or is not carried"
-    replayed = memory.replay(torch.tensor([[0, 2, 2], [1, 0, 2]]))
-    assert replayed.rows.tolist() == [[100, 152, 152], [151, 101, 102]]
-    assert torch.equal(replayed.targets, replayed.rows[:, :, None] + torch.tensor([0.25, 0.5]))
-    memory.keep(torch.tensor([[0], [1]]))
+    replayed = memory.replay(torch.tensor([0, 2, 2]))
+    assert replayed.rows.tolist() == [100, 152, 152]
+    assert torch.equal(replayed.targets, replayed.rows[:, None] + torch.tensor([0.25, 0.5]))
+    memory.keep(torch.tensor([0]))
     assert memory.stored(0).dtype == torch.bool
-    assert memory.stored(0).tolist() == [[True, False, False, False], [False, False, False, False]]
-    assert memory.stored(1).tolist() == [[False, False, False], [False, True, False]]
-    assert memory.times_replayed(0).tolist() == [[1, 0, 0, 0], [0, 1, 1, 0]]
-    assert memory.times_replayed(1).tolist() == [[0, 0, 2], [0, 1, 0]]
+    assert memory.stored(0).tolist() == [True, False, False, False]
+    assert memory.stored(1).tolist() == [False, False, False]
+    assert memory.times_replayed(0).tolist() == [1, 0, 0, 0]
+    assert memory.times_replayed(1).tolist() == [0, 0, 2]
 
 
-@pytest.mark.parametrize("carried", [{}, {"logits": torch.rand(2, 3, 2)}])
+@pytest.mark.parametrize("carried", [{}, {"logits": torch.rand(3, 2)}])
 def test_a_memory_goes_on_from_its_state(carried: dict[str, torch.Tensor]) -> None:
-    memory, other = LockstepMemory(tasks()), LockstepMemory(tasks())
-    memory.add(torch.tensor([[0, 4, 6], [1, 5, 2]]), **carried)
-    memory.replay(torch.tensor([[1], [1]]))
+    memory, other = InstanceMemory(tasks()), InstanceMemory(tasks())
+    memory.add(torch.tensor([0, 4, 6]), **carried)
+    memory.replay(torch.tensor([1]))
     other.restore(saved_and_loaded(memory.state()))
     assert difference(memory.state(), other.state()) is None
     for each in (memory, other):
-        each.replay(torch.tensor([[0], [2]]))
-        each.keep(torch.tensor([[0, 1], [1, 2]]))
+        each.replay(torch.tensor([0]))
+        each.keep(torch.tensor([0, 1]))
     assert difference(memory.state(), other.state()) is None
 
 

@@ -15,11 +15,10 @@ from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, STORAGE_FUNCTIONS, STRATEGIES
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.replay import acquisition
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.division import kept, random_priorities
-from clops_sweep.learning.replay.memory import LockstepMemory
-from clops_sweep.learning.strategies.base import InstanceRecord, LockstepStrategy, Training
+from clops_sweep.learning.replay.memory import InstanceMemory
+from clops_sweep.learning.strategies.base import InstanceRecord, Method, Training
 from clops_sweep.learning.strategies.clops import CLOPS
 from clops_sweep.testing import (
     ContractViolation,
@@ -123,26 +122,21 @@ def changes_parameters(context: AcquisitionContext, rows: torch.Tensor) -> torch
 
 
 def changes_rows(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
-    rows[0, 0] = rows[0, 1]
+    rows[0] = rows[1]
     return rows.double()
 
 
 def looks_elsewhere(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
-    return context.learner.logits(rows + 1)[:, :, 0]
+    return context.learner.logits(rows + 1)[:, 0]
 
 
 def gathers_elsewhere(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
-    return context.learner.bank.gather(rows + 1)[:, :, 0]
+    return context.learner.bank.gather(rows + 1)[:, 0]
 
 
 def remembers(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
     counter.append(1)
     return rows.double() + len(counter)
-
-
-def compares_runs(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
-    scores = acquisition.entropy(context, rows, mc_samples=3)
-    return scores - scores.mean()
 
 
 counter: list[int] = []
@@ -159,36 +153,35 @@ BROKEN: dict[Any, str] = {
     looks_elsewhere: "frames other than the given ones",
     gathers_elsewhere: "frames other than the given ones",
     remembers: "in a second call",
-    compares_runs: "alone and the same run in lockstep",
 }
 
 
-class Reservoir(LockstepStrategy):
+class Reservoir(Method):
     """Stores seven instances of all tasks, evicts some, and from the second task on trains only on the stored ones."""
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
-        self.memory = LockstepMemory(training.tasks)
+        self.memory = InstanceMemory(training.tasks)
 
     def train_epoch(self, task: int, epoch: int, replay: Any, order: torch.Tensor, dropout_keys: torch.Tensor) -> None:
         if not task:
             super().train_epoch(task, epoch, replay, order, dropout_keys)
             return
-        learner, places = self.training.learner, torch.arange(len(self.memory)).expand(len(order), -1)
+        learner, places = self.training.learner, torch.arange(len(self.memory))
         instances = self.memory.replay(places)
         stored = self.memory.carried["logits"]
         _, gradient = learner.loss_gradient(
             instances.rows,
-            places[0],
+            places,
             dropout_keys,
-            lambda logits, stored: (logits - stored).sigmoid().square().sum((1, 2)),
+            lambda logits, stored: (logits - stored).sigmoid().square().sum(),
             stored,
         )
         learner.apply(gradient)
 
     def end_task(self, task: int) -> None:
         memory, new = self.memory, self.memory.of_task(task)
-        drawn = random_priorities(self.training.seeds, new.shape[1], task)
+        drawn = random_priorities(self.training.seed, len(new), task)
         memory.add(new, logits=self.training.learner.logits(self.training.tasks[task].rows), priority=drawn)
         memory.keep(kept(memory.carried["priority"], torch.zeros_like(memory.instances), 7))
 
@@ -227,29 +220,29 @@ class ForgetsMomentum(CLOPS):
 class StoresOneTooMany(CLOPS):
     def end_task(self, task: int) -> None:
         super().end_task(task)
-        self._records[-1].stored[:, :] = True
+        self._records[-1].stored[:] = True
 
 
-class PeeksAhead(LockstepStrategy):
+class PeeksAhead(Method):
     def replay(self, task: int, epoch: int) -> Replay | None:
         following = self.training.tasks[min(task + 1, len(self.training.tasks) - 1)]
         self.training.learner.logits(following.rows)
         return None
 
 
-class ReplaysTheFuture(LockstepStrategy):
+class ReplaysTheFuture(Method):
     def replay(self, task: int, epoch: int) -> Replay | None:
         return Replay(self.training.tasks[-1], torch.ones(self.training.tasks[-1].rows.shape))
 
 
-class SkipsInstances(LockstepStrategy):
+class SkipsInstances(Method):
     def train_epoch(self, task: int, epoch: int, replay: Any, order: torch.Tensor, dropout_keys: torch.Tensor) -> None:
         order = order.clone()
-        order[:, 0] = order[:, 1]
+        order[0] = order[1]
         super().train_epoch(task, epoch, replay, order, dropout_keys)
 
 
-class CountsAllRuns(LockstepStrategy):
+class CountsAllRuns(Method):
     epochs: ClassVar[list[int]] = []
 
     def end_epoch(self) -> None:
@@ -257,7 +250,7 @@ class CountsAllRuns(LockstepStrategy):
         self.training.learner.parameters.flat.mul_(1 - 1e-3 * len(self.epochs))
 
 
-class Explodes(LockstepStrategy):
+class Explodes(Method):
     def end_epoch(self) -> None:
         self.training.learner.parameters.flat.mul_(torch.inf)
 

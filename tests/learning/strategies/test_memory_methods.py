@@ -55,17 +55,17 @@ class Reference:
 
     def begin_anew(self, task: int) -> None:
         bank = FrameBank(self.frames, torch.device("cpu"))
-        start = ModuleLearner([self.config.seed], self.scenario.kind, self.scenario.outputs, 1.0, bank, PAPER_NETWORK)
+        start = ModuleLearner(self.config.seed, self.scenario.kind, self.scenario.outputs, 1.0, bank, PAPER_NETWORK)
         start.begin_anew(task)
-        self.network = self.network_type.of(start, 0)
+        self.network = self.network_type.of(start)
         self.adam = torch.optim.Adam(self.network.parameters(), lr=self.config.learning_rate)
 
     def stream(self, name: str, *counters: int) -> np.random.Generator:
         return streams.generator(self.config.seed, name, *counters)
 
     def forward(self, instances: list[Instance], draws: Any, stream: tuple[Any, ...], training: bool) -> torch.Tensor:
-        keys = streams.keys([self.config.seed], *stream)
-        masks = None if draws is None else layer_masks(keys[0], torch.as_tensor(list(draws)))
+        keys = streams.keys(self.config.seed, *stream)
+        masks = None if draws is None else layer_masks(keys, torch.as_tensor(list(draws)))
         rows = np.array([self.train[task][0][place] for task, place in instances])
         signal = torch.from_numpy(self.frames.signal(rows)).double()[:, None]
         return self.network.norms_in_training(training).masked(masks)(signal)
@@ -139,7 +139,7 @@ class Reference:
         if config.strategy == "gdumb":
             instances = [entry["instance"] for entry in self.held]
         name = "memory order" if config.strategy == "gdumb" else "batch order"
-        order = streams.permutations([config.seed], len(instances), name, task, epoch)[0].tolist()
+        order = streams.permutation(config.seed, len(instances), name, task, epoch).tolist()
         batches = [[instances[place] for place in order[start : start + size]] for start in range(0, len(order), size)]
         pool = list(range(len(self.held)))
         if task and self.options.get("er_acquire"):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clops_sweep.learning.strategies.projection import project, project_singly
+from clops_sweep.learning.strategies.projection import project, projected
 
 MARGIN, REGULARIZATION = 0.5, 1e-3
 Vector = NDArray[np.float64]
@@ -110,13 +110,17 @@ def test_a_programme_without_a_unique_solution_is_a_failure_that_is_told() -> No
     assert project(g, G).solved
 
 
-def test_what_is_not_finite_is_a_failure_of_its_own_run_alone() -> None:
+def test_outcomes_of_tensors_say_what_happened() -> None:
     stream = np.random.default_rng(0)
-    gradients = torch.from_numpy(stream.standard_normal((3, 6)))
-    memory = -gradients[:, None] + 0.1 * torch.from_numpy(stream.standard_normal((3, 2, 6)))
-    memory[1, 0, 0] = torch.nan
-    found, outcomes = project_singly(gradients, memory)
-    assert outcomes.tolist() == [[True, True, True], [False, True, False]]
-    assert torch.equal(found[1], gradients[1])
-    for run in (0, 2):
-        np.testing.assert_array_equal(found[run], project(gradients[run].numpy(), memory[run].numpy()).gradient)
+    gradient = torch.from_numpy(stream.standard_normal(6))
+    memory = -gradient[None] + 0.1 * torch.from_numpy(stream.standard_normal((2, 6)))
+    found, outcomes = projected(gradient, memory)
+    assert outcomes.tolist() == [True, False]
+    np.testing.assert_array_equal(found, project(gradient.numpy(), memory.numpy()).gradient)
+    found, outcomes = projected(gradient, -memory)
+    assert outcomes.tolist() == [False, False]
+    assert found is gradient
+    memory[0, 0] = torch.nan
+    found, outcomes = projected(gradient, memory)
+    assert outcomes.tolist() == [True, True]
+    assert found is gradient

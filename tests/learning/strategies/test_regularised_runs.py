@@ -41,8 +41,8 @@ class Program:
             (task.validation.rows, torch.from_numpy(task.validation.targets).double()) for task in scenario.tasks
         ]
         bank = FrameBank(frames, torch.device("cpu"))
-        common = ([config.seed], self.kind, scenario.outputs, 1.0, bank, PAPER_NETWORK)
-        self.new = lambda: network.of(ModuleLearner(*common), 0)
+        common = (config.seed, self.kind, scenario.outputs, 1.0, bank, PAPER_NETWORK)
+        self.new = lambda: network.of(ModuleLearner(*common))
         self.start(0)
         self.anchors: list[tuple[Vectors, Vectors]] = []
         """For each past task, the importance of the parameters and their values; the penalty is a sum of squares."""
@@ -92,11 +92,11 @@ class Program:
         return self
 
     def epoch(self, task: int, rows: Any, targets: torch.Tensor, place: tuple[int, int]) -> None:
-        order = streams.permutations([self.config.seed], len(rows), "batch order", *place)[0]
-        keys = streams.keys([self.config.seed], "training dropout", *place)
+        order = streams.permutation(self.config.seed, len(rows), "batch order", *place)
+        keys = streams.keys(self.config.seed, "training dropout", *place)
         for start in range(0, len(rows), self.config.batch_size):
             batch = order[start : start + self.config.batch_size]
-            masks = layer_masks(keys[0], torch.arange(start, start + len(batch)))
+            masks = layer_masks(keys, torch.arange(start, start + len(batch)))
             logits = self.logits(self.network, rows[batch], masks, training=True)
             loss = self.cross_entropies(logits, targets[batch]).mean()
             slopes = torch.autograd.grad(loss, self.parameters, retain_graph=True)
