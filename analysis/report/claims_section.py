@@ -14,11 +14,15 @@ from ..axis_names import axis_symbol
 from ..claims.verdicts import Outcome, Verdict
 from ..collect import label_text
 from ..formats import DASH, TextCell, TextTable, count_cell, label_cell, number, p_cell, plural, with_interval
+from ..metrics import metric_named
 from ..statistics import ALPHA
 from .page import LinkedTable, RunList, Section, free_name
 from .sections import SectionFiles
 
 NAME = "claims"
+_OF_WHICH_SET = (
+    "Measures are of the validation set unless their name says test; those of s and beta are of the training set."
+)
 _OUTCOMES: tuple[Outcome, ...] = ("holds", "does not hold", "undecided")
 
 
@@ -30,6 +34,15 @@ def data_in_words(verdict: Verdict) -> str:
 def departures_in_words(verdict: Verdict) -> list[str]:
     """Describe the settings that differ from the paper."""
     return [f"{axis_symbol(name)} = {label_text(value)}" for name, value in verdict.runs.departures.items()]
+
+
+def measure_in_words(verdict: Verdict) -> str:
+    """Name the measure of the difference that supports the claim least, or the measures of both sides."""
+    contrast = verdict.weakest.contrast
+    ours = metric_named(contrast.measure).plain
+    if contrast.of_theirs in (None, contrast.measure):
+        return ours
+    return f"{ours} minus {metric_named(contrast.of_theirs).plain}"
 
 
 def counts_in_words(verdicts: Sequence[Verdict]) -> str:
@@ -83,13 +96,25 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
     """
     shown = [verdict for verdict in verdicts if verdict.weakest.n]
     source = "source" if seal else "paper"
-    header = ("claim", "data", "verdict", "difference", "level", "n", "matters", "p for", "p against", source)
+    header = (
+        "claim",
+        "data",
+        "measure",
+        "verdict",
+        "difference",
+        "level",
+        "n",
+        "matters",
+        "p for",
+        "p against",
+        source,
+    )
     rows = []
     for verdict in shown:
         found, claim = verdict.weakest, verdict.claim
         rows.append(
             (
-                *map(label_cell, (claim.sentence, data_in_words(verdict))),
+                *map(label_cell, (claim.sentence, data_in_words(verdict), measure_in_words(verdict))),
                 TextCell(verdict.outcome, verdict.outcome, verdict.outcome != "undecided"),
                 TextCell(difference_in_words(verdict), found.mean),
                 TextCell(level_in_words(verdict), found.interval.level),
@@ -107,6 +132,7 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         "Difference: mean of the differences within the same patient split and seed, with the interval of the t-test "
         "that decides, at its level: one bound if the claim has one direction and is decided, else [low, high]. Of "
         "several differences, the table shows the one that supports the claim least.",
+        _OF_WHICH_SET,
         *notes_on_units(shown),
         f"Verdicts use one-sided t-tests (two for an equality), adjusted by Holm over all claims on a data set (p < "
         f"{ALPHA:g}); the level of an interval includes this adjustment. Holds: shown to be as claimed. Does not hold: "
@@ -172,7 +198,7 @@ def claims_section(
 
     def part(places: Sequence[int], name: str, title: str, folded: bool) -> LinkedTable:
         rows, links = zip(*((text.rows[place], runs[place].anchor) for place in places), strict=True)
-        notes = () if name != text.name else text.notes
+        notes = (_OF_WHICH_SET,) if name != text.name else text.notes
         return LinkedTable(replace(text, name=name, title=title, rows=rows, notes=notes), links, written, folded)
 
     tables = [part(decided, text.name, text.title, folded=False)] if decided else []

@@ -10,8 +10,8 @@ from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.run_store import RunStore
 
-from ..collect import Experiment
-from ..drawing.pictures import Sketch, sketch
+from ..collect import Experiment, computed_on
+from ..drawing.pictures import Picture, Sketch, sketch
 from ..failures import failure_notices
 from ..figures.asked import shown_or_said
 from ..figures.curves import draw_learning_curves, learning_curves
@@ -28,7 +28,7 @@ from ..formats import plural
 from ..metrics import metric_named, words
 from ..search_trials import BestTrials, best_trials, best_trials_text
 from .page import LinkedTable, RunEntry, RunList, Section
-from .sections import SectionFiles, tuning_notice
+from .sections import SectionFiles, tuning_notice, with_split
 
 MOST_CURVES = 4
 
@@ -52,15 +52,19 @@ def build_search_section(
         if len(record.objectives) > 1:
             sketches.append(_pareto_picture(record, prefix))
         best = best_trials(record, experiment)
-        tables.append(_table(record, best, space, prefix, files))
+        tables.append(_table(record, best, experiment, space, prefix, files))
         runs = list(_run_lists(best, space, prefix))
         for name in record.objectives:
             if name not in experiment.axes:
                 more += shown_or_said(partial(_importance_picture, experiment, name, prefix))
         more += shown_or_said(partial(_slices_picture, space, record, prefix))
         more += shown_or_said(lambda: _curves_picture(best, experiment, store, prefix, titles))
-    pictures = [files.add_picture(item) for item in sketches]
-    more_pictures = [files.add_picture(item) for item in more if isinstance(item, Sketch)]
+
+    def add(item: Sketch) -> Picture:
+        return files.add_picture(with_split(item, experiment, list(space.objectives)))
+
+    pictures = [add(item) for item in sketches]
+    more_pictures = [add(item) for item in more if isinstance(item, Sketch)]
     return Section(
         prefix,
         space.name,
@@ -141,11 +145,19 @@ def _curves_picture(
     return sketch(draw_learning_curves, records, f"{prefix}-curves", "Learning curves of the best trials", caption)
 
 
-def _table(record: StudyRecord, best: BestTrials, space: SearchSpace, prefix: str, files: SectionFiles) -> LinkedTable:
+def _table(
+    record: StudyRecord,
+    best: BestTrials,
+    experiment: Experiment,
+    space: SearchSpace,
+    prefix: str,
+    files: SectionFiles,
+) -> LinkedTable:
     several = len(record.objectives) > 1
     which = "The trials on the Pareto front" if several else "The best trials"
     notes = (
-        f"Mean ± standard deviation (n - 1) over {_replicates_in_words(space)}. The CSV file has every trial.",
+        f"Mean ± standard deviation (n - 1) over {_replicates_in_words(space)}. Metrics of "
+        f"{computed_on([experiment], record.objectives)}. The CSV file has every trial.",
         "The best of many trials is partly best by luck: expect lower values on seeds that the search has not used.",
     )
     text = best_trials_text(best, record, f"{prefix}-trials", f"{which} of {record.name}", notes)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from clops_sweep.experiment.fields import REPLICATES
+from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment, computed_on, label_text
@@ -25,7 +26,7 @@ from ..figures.sweep_figures import sweep_figures
 from ..figures.task_figures import task_figures
 from ..figures.task_titles import TaskTitles
 from ..formats import TextTable, as_csv, plural, plus_minus, published_text, result_text, to_markdown
-from ..metrics import PAPER, metric_named
+from ..metrics import PAPER, metric_named, words
 from ..published import Departure
 from ..results import Reference, ResultTable, result_table
 from ..selection import cell_name, shown_metrics, variants
@@ -37,6 +38,11 @@ from .page import LinkedTable, RunEntry, RunList, Section, no_links
 from .provenance import distinct_runs
 
 _WHERE_VALUES_ARE = " Values: in the table, and in the tooltips of the SVG file."
+
+_SPLIT = re.compile(
+    rf"\b(?<!-)(validation|test|prequential) (set|people|split|{'|'.join(map(words, MEASURES))})\b", re.IGNORECASE
+)
+"""How a caption says on whose data its metrics are computed."""
 
 
 @dataclass
@@ -70,6 +76,15 @@ class SectionFiles:
         return tuple(f"{table.name}.{ending}" for ending in contents)
 
 
+def with_split(item: Sketch, experiment: Experiment, metrics: Sequence[str]) -> Sketch:
+    """Return a figure whose caption says on whose data its metrics are computed."""
+    said = _SPLIT.search(item.caption)
+    of_data = any(metric_named(metric).split is not None for metric in metrics)
+    if said or not of_data:
+        return item
+    return replace(item, caption=f"{item.caption} Metrics of {computed_on([experiment], metrics)}.")
+
+
 def build_section(
     experiment: Experiment,
     references: Sequence[Reference],
@@ -99,11 +114,9 @@ def build_section(
     grid = _grid_axes(experiment, axes)
     notices = list(_notices(experiment))
     metrics = shown_metrics([experiment, *(reference.experiment for reference in references)])
-    whose = f" Metrics of {computed_on([experiment], metrics)}."
 
     def add(item: Sketch) -> Picture:
-        known = re.search(r"\b(validation|test) (set|people|split)\b", item.caption)
-        return files.add_picture(item if known else replace(item, caption=item.caption + whose))
+        return files.add_picture(with_split(item, experiment, metrics))
 
     pictures = [add(item) for item in _heatmaps(experiment, references, metrics, grid, prefix)]
     if compared is None:
@@ -237,7 +250,7 @@ def _result_tables(
         if len(experiment.replicates) > 1
         else "Values of single runs.",
         f"Metrics of {computed_on([experiment], metrics)}.",
-        "Bold: the best row, if the 95 % interval of its paired difference to every other row excludes zero.",
+        "Bold: the best row, if the interval (95 %, unadjusted) of its paired difference to all other rows excludes 0.",
         *(sentence for sentence in [same_words(metrics).strip()] if sentence),
     )
     text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes, metrics)

@@ -210,7 +210,7 @@ def _cells(it: Best, metric: str) -> list[TextCell]:
 def _notes(found: Sequence[Best]) -> Iterator[str]:
     metrics = [metric for it in found for metric in it.means]
     whose = computed_on([it.experiment for it in found], metrics)
-    yield f"Mean [95 % interval, from three units on]. Metrics of {whose}."
+    yield f"Mean [interval from three units on: 95 %, unadjusted]. Metrics of {whose}."
     if _tested(found):
         rows = [it.above for it in found if it.above]
         yield f"Minus fine-tuning: mean of paired differences [interval of the t-test{levels_in_words(rows)}]."

@@ -39,7 +39,7 @@ def patients_text(experiment: Experiment, store: RunStore, name: str, title: str
         return None
     obstacles = sorted({f"No interval for {label}: {it.obstacle}." for label, _, _, it, _ in rows if it.obstacle})
     notes = (
-        "Single runs of the same patient split and seed [95 % interval: bootstrap over test patients, "
+        "Single runs of the same patient split and seed [interval: 95 %, unadjusted; bootstrap over test patients, "
         f"{RESAMPLES:,} resamples; differences on the same patients; recordings as if independent where people "
         "are unknown]. The networks stay as they are: an interval says how much a number depends on who was tested. "
         f"Intervals over fewer than {FEW_PEOPLE} people cover less than 95 %: {FEW_COVER}.",

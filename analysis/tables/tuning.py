@@ -13,7 +13,7 @@ from scipy.special import stdtr, stdtrit
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.fields import OF_TASKS
-from clops_sweep.experiment.metrics import MEASURES
+from clops_sweep.experiment.metrics import MEASURES, limits_of_difference
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.tuning import METHOD, TuneOn
 from clops_sweep.planning.request import Request
@@ -38,6 +38,7 @@ from ..statistics import (
     PairedDifference,
     Replicate,
     Units,
+    clipped,
     estimate,
     ordered,
     partitions,
@@ -45,6 +46,13 @@ from ..statistics import (
     units_in_words,
     units_of,
 )
+
+LEVEL = 0.95
+"""Coverage of the interval of the optimism, which is not adjusted for the number of methods."""
+
+_LEVEL_IN_WORDS = f"{100 * LEVEL:.4g} %, unadjusted"
+OPTIMISM = f"optimism [{_LEVEL_IN_WORDS}]"
+"""Heading of the column of the optimism."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +75,9 @@ class TunedMethod:
         same_tasks: mean and standard deviation of `test` over the reported runs on the tasks that tuning had, after
             training on these alone; without values if they cannot be compared (see `on_tasks_of_tuning`).
         optimism: score while tuning minus `same_tasks`, over patient splits (positive: tuning was too optimistic).
-            Paired if every reported split was also tuned on. Otherwise the variance of the score while tuning is the
-            variance over splits of the reported runs' validation scores, divided by the number of tuning splits.
+            The interval has the level `LEVEL` and ends at the limits of the measure. Paired if every reported split
+            was also tuned on. Otherwise the variance of the score while tuning is the variance over splits of the
+            reported runs' validation scores, divided by the number of tuning splits.
         first_tasks: number of tasks while tuning; None for all.
         seen: share of the reported test people who were validation people while tuning, averaged over the reported
             splits; NaN if the data are not prepared.
@@ -218,9 +227,11 @@ def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test
     mean, low, high, p = float(each.mean()), np.nan, np.nan, np.nan
     if not obstacle and (variance := sum(variances)) > 0:
         freedom = (n - 1) * variance**2 / sum(it**2 for it in variances)  # Welch and Satterthwaite
-        half = float(stdtrit(freedom, 0.975)) * variance**0.5
+        half = float(stdtrit(freedom, (1 + LEVEL) / 2)) * variance**0.5
         low, high, p = mean - half, mean + half, float(2 * stdtr(freedom, -abs(mean) / variance**0.5))
-    return PairedDifference(mean, low, high, p, n, replace(units, obstacle=obstacle), tuple(each.tolist()))
+    found = PairedDifference(mean, low, high, p, n, replace(units, obstacle=obstacle), tuple(each.tolist()))
+    larger, smaller = (measure, test) if sign > 0 else (test, measure)
+    return clipped(found, limits_of_difference(larger, smaller))
 
 
 def _of_units(values: NDArray[np.float64], units: Units) -> NDArray[np.float64]:
@@ -258,7 +269,8 @@ def tuning_in_words(row: TunedMethod) -> str:
     if row.optimism.n:
         optimism = with_interval(row.optimism.mean, row.optimism.low, row.optimism.high)
         tasks = " on the tasks of tuning" if row.first_tasks else ""
-        parts.append(f"optimism {optimism}{tasks}")
+        level = f" ({_LEVEL_IN_WORDS})" if np.isfinite(row.optimism.low) else ""
+        parts.append(f"optimism {optimism}{level}{tasks}")
     return name + ", ".join(parts)
 
 
@@ -275,7 +287,7 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
     ]
     header = (
         *("method", "chosen", "trials", "runs", "compute"),
-        *(f"{measure} while tuning", f"{test} reported", "n", *other_tasks, "optimism", "test people seen"),
+        *(f"{measure} while tuning", f"{test} reported", "n", *other_tasks, OPTIMISM, "test people seen"),
     )
     cells = tuple(
         (
@@ -294,8 +306,9 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
     notes = (
         f"Tuned on {rows[0].tune_on}: chosen is the configuration with the best mean {measure} on validation people. "
         "Optimism: how much better the score while tuning is than the test score of the reported runs on the tasks of "
-        "tuning [95 % interval], paired if every reported patient split was also tuned on; else the interval includes "
-        "the variance of the score while tuning. Without a value, the two cannot be compared.",
+        f"tuning [interval: {_LEVEL_IN_WORDS}, within the limits of the measure], paired if every reported patient "
+        "split was also tuned on; else the interval includes the variance of the score while tuning. "
+        "Without a value, the two cannot be compared.",
         *notes_on_tasks,
         "Test people seen: share of the reported test people who were validation people while tuning, in another "
         "patient split.",
@@ -311,11 +324,15 @@ def tuning_as_data(row: TunedMethod) -> dict[str, object]:
     numbers = {
         "seconds": row.seconds,
         "while_tuning": row.while_tuning.mean,
+        "while_tuning_sd": row.while_tuning.sd,
         "reported": row.reported.mean,
+        "reported_sd": row.reported.sd,
         "same_tasks": row.same_tasks.mean,
+        "same_tasks_sd": row.same_tasks.sd,
         "optimism": row.optimism.mean,
         "low": row.optimism.low,
         "high": row.optimism.high,
+        "level": LEVEL if np.isfinite(row.optimism.low) else np.nan,
         "test_people_seen": row.seen,
     }
     return {

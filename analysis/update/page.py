@@ -192,7 +192,7 @@ def _criterion(it: Decision) -> list[TextCell]:
 
 def _flips_picture(report: Findings) -> Picture:
     caption = (
-        "Share of instances whose decision became wrong or right, of all instances of the row, whose number is in "
+        "Share of test instances whose decision became wrong or right, of all instances of the row, whose number is in "
         "brackets. Black lines: 95 % intervals."
     )
     return sketch(draw_flips, report.flips, "flips", "Flips", caption).drawn(files=False)
@@ -200,7 +200,7 @@ def _flips_picture(report: Findings) -> Picture:
 
 def _reliability_picture(report: Findings) -> Picture:
     caption = (
-        f"Decisions in {BINS} bins of equal width of their confidence: the share that is right, and the share of all "
-        "decisions. On the dashed line, as many decisions are right as their confidence says."
+        f"Decisions on test instances in {BINS} bins of equal width of their confidence: the share that is right, and "
+        "the share of all decisions. On the dashed line, as many decisions are right as their confidence says."
     )
     return sketch(draw_reliability, report.reliability, "reliability", "Reliability", caption).drawn(files=False)

@@ -120,7 +120,7 @@ HEADINGS = {
     "beta_penalty": "Penalty on beta",
 }
 SCENARIOS = {"class_il": "Class-IL", "time_il": "Time-IL", "domain_il": "Domain-IL"}
-_COLUMNS = ("verdict", "difference", "level", "n", "matters", "paper")
+_COLUMNS = ("measure", "verdict", "difference", "level", "n", "matters", "paper")
 OF_FRAMES = "signal_to_noise_by_s"
 _TABLES: dict[str, TableName] = {name: table for name, (table, _) in (MEASURES | OF_TWO).items()}
 MOST_BYTES = 200_000

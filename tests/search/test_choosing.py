@@ -7,12 +7,20 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 from clops_sweep import OptunaSearch, RunConfig, SearchSpace, TuneOn
 from clops_sweep.analysis.statistics import paired_difference, partitions
-from clops_sweep.analysis.tables.tuning import TunedMethod, tuned_methods, tuning_as_data, tuning_in_words, tuning_text
+from clops_sweep.analysis.tables.tuning import (
+    TunedMethod,
+    optimism_of,
+    tuned_methods,
+    tuning_as_data,
+    tuning_in_words,
+    tuning_text,
+)
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.execution.jobs import Job
@@ -152,3 +160,12 @@ def test_optimism_is_left_out_where_nothing_is_comparable(world: Any, prepared_r
     row, _ = rows(world, grid(tune_on=TuneOn(tasks=1), objectives={"seconds": "minimize"}), prepared_root)
     assert row.optimism.n == 0
     assert "optimism" not in tuning_in_words(row)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_interval_of_the_optimism_ends_at_the_limits_of_the_measure(sign: int) -> None:
+    splits = {"scenario": "class_il", "dataset": "ward", "split_seed": range(3), "seed": [0] * 3, "fold": [None] * 3}
+    scores = pd.DataFrame(splits | {"auc": [1.0, 1.0, 1.0], "test_auc": [0.05, 0.4, 0.75]})
+    found = optimism_of(scores, scores, "auc", "test_auc", sign)
+    assert found.mean == pytest.approx(0.6 * sign)
+    assert (found.high if sign > 0 else found.low) == sign

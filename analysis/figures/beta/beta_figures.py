@@ -87,16 +87,16 @@ def _of_one_cell(
         record = task_similarity(rows, known)
         whose = f"mean over {record.n} runs of {name}" if record.n > 1 else f"one run of {name} ({known[0]})"
         caption = (
-            f"One minus the Hellinger distance of the Gaussians of s, {whose}. Numbered frames: the resulting "
-            "curriculum, from the easiest task always to the most similar remaining one."
+            f"One minus the Hellinger distance of the Gaussians of s of the training instances, {whose}. Numbered "
+            "frames: the resulting curriculum, from the easiest task always to the most similar remaining one."
         )
         return sketch(draw_similarity, record, f"{prefix}-similarity", "Similarity of tasks", caption)
 
     def show_agreement() -> Sketch:
         record = rank_agreement(rows[rows["run_id"].isin(known)])
         caption = (
-            f"Whether difficulty is a property of the instance: rank correlation of s between pairs of {record.runs} "
-            f"runs of {name}, by task (1: equal ranking, 0: unrelated). The line marks the mean."
+            f"Whether difficulty is a property of the training instance: rank correlation of s between "
+            f"pairs of {record.runs} runs of {name}, by task (1: equal ranking, 0: unrelated). The line marks the mean."
         )
         return sketch(
             draw_rank_agreement,
@@ -119,9 +119,9 @@ def _of_one_cell(
     def show_trajectories() -> Sketch:
         record = beta_trajectories(first)
         caption = (
-            f"beta after each epoch on its task, one run of {name} ({known[0]}): the instances with the lowest, the "
-            "middle and the highest s of each task. Solid: highest, dotted: middle, dashed: lowest. s is the area "
-            "under such a line."
+            f"beta after each epoch on its task, one run of {name} ({known[0]}): the training instances with the "
+            "lowest, the middle and the highest s of each task. Solid: highest, dotted: middle, dashed: lowest. "
+            "s is the area under such a line."
         )
         return sketch(draw_trajectories, record, f"{prefix}-beta", "Trajectories of beta", caption)
 
@@ -163,8 +163,8 @@ def _overlap(experiment: Experiment, store: RunStore, prefix: str) -> list[Sketc
         if not record.n.any():
             raise UsageError("overlap of replays: no run replayed any instance")
         caption = (
-            "Overlap of the instances that acquisition functions replay, for equal seeds: sum of the smaller over "
-            "sum of the larger numbers of replays (1: equal, 0: none in common). Shown: "
+            "Overlap of the training instances that acquisition functions replay, for equal seeds: sum of the smaller "
+            "over sum of the larger numbers of replays (1: equal, 0: none in common). Shown: "
             f"b = {config.storage_fraction:g}, a = {config.acquisition_fraction:g}, T = {config.mc_samples}, storage "
             f"{config.storage_order} by {config.storage_function}."
         )

@@ -1,128 +1,353 @@
-"""Every table in LaTeX: its headings and numbers are those of its data."""
+"""Every table in LaTeX has the headings and numbers of its data, and each number says whose it is."""
 
 from __future__ import annotations
 
+import ast
 import csv
+import html
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.drawing.pictures import Picture, Sketch
 from clops_sweep.analysis.metrics import METRICS, metric_named
 from clops_sweep.analysis.report.write import write_report
+from clops_sweep.cli.commands import command
 from clops_sweep.store.run_store import RunStore
+from tests.data.declared_files import forget
+
+ROOT = Path(__file__).parents[3]
+FILES = {
+    "analysis/formats.py:result_text": "*-results",
+    "analysis/formats.py:published_text": "*-published",
+    "analysis/tables/best.py:best_text": "best",
+    "analysis/tables/comparisons.py:comparison_text": "*-differences",
+    "analysis/tables/patients.py:patients_text": "*-patients",
+    "analysis/tables/tuning.py:tuning_text": "tuning-*",
+    "analysis/report/claims_section.py:claims_text": "claims",
+    "analysis/search_trials.py:best_trials_text": "*-trials",
+}
+"""The files of the tables that each function makes."""
+
+HTML_ALONE = {"analysis/update/page.py:_table"}
+"""Functions whose tables are written as HTML alone."""
 
 COLUMNS = {metric_named(name).latex: name for metric in METRICS for name in (metric, f"test_{metric}")}
-DATA = {
-    "mean": "{}_mean",
-    "ours": "{}_mean",
-    "validation": "{}_mean",
-    "test": "test_{}_mean",
-    "published": "{}_published_mean",
-    "diff.": "{}_difference",
-    "difference": "{}_difference",
-    "p": "{}_p_holm",
+PLAIN = {metric_named(name).plain: name for name in COLUMNS.values()} | {"seconds": "seconds"}
+OF_METRIC = {
+    "mean": ("{}_mean", "{}_sd"),
+    "ours": ("{}_mean", "{}_sd"),
+    "validation": ("{}_mean", "{}_sd"),
+    "test": ("test_{}_mean", "test_{}_sd"),
+    "published": ("{}_published_mean", "{}_published_sd"),
+    "diff.": ("{}_difference",),
+    "difference": ("{}_difference", "{}_low", "{}_high"),
+    "p": ("{}_p_holm",),
 }
-"""The column of the data of a column of a metric, by its heading."""
+"""The numbers of a column of a metric, by its heading."""
 
-BEST = {"mean": "mean", "minus fine-tuning": "minus_fine_tuning", "p": "p_holm"}
-"""As `DATA`, of the best configurations, which have a row for each metric."""
+OF_BEST = {
+    "mean": ("mean", "low", "high"),
+    "minus fine-tuning": ("minus_fine_tuning", "difference_low", "difference_high"),
+    "p": ("p_holm",),
+}
+"""As `OF_METRIC`, of the best configurations, which have a row for each metric."""
+
+NUMBERS = {
+    "patients": {
+        "test patients": ("units",),
+        "value": ("value", "low", "high"),
+        "minus the first": ("minus_first", "minus_first_low", "minus_first_high"),
+    },
+    "tuning": {
+        "trials": ("trials",),
+        "runs": ("runs",),
+        "compute": ("seconds",),
+        "Average AUC while tuning": ("while_tuning", "while_tuning_sd"),
+        "Average AUC, test reported": ("reported", "reported_sd"),
+        "n": ("n",),
+        "Average AUC, test, tasks of tuning": ("same_tasks", "same_tasks_sd"),
+        "optimism [95 %, unadjusted]": ("optimism", "low", "high"),
+        "test people seen": ("percent_seen",),
+    },
+    "claims": {
+        "difference": ("difference", "low", "high"),
+        "level": ("percent_level",),
+        "n": ("n",),
+        "matters": ("matters",),
+        "p for": ("p_for_holm",),
+        "p against": ("p_against_holm",),
+    },
+    "trials": {"runs": ("n",), "seconds": ("mean_seconds", "sd_seconds")},
+    "results": {"runs": ("finished",)},
+    "published": {"runs": ("finished",)},
+    "best": {"n": ("n",)},
+    "differences": {"n": ("pairs",)},
+}
+"""The numbers of the other columns, by their headings."""
+
+TEXTS = {"run": "run_id", "claim": "sentence", "minus": "baseline", "search space": "search_space", "source": "paper"}
+"""The column of the data of a column of texts; the others have the name of their heading."""
+
+STUDY = """
+import numpy as np
+from clops_sweep import (
+    Claim, Contrast, FloatDistribution, OptunaSearch, Recordings, RunConfig, SearchSpace, Side, TuneOn, dataset,
+)
+
+
+@dataset("ward", scenarios=("class_il",))
+def ward(data_root):
+    random, labels = np.random.default_rng(0), np.arange(96) % 4
+    signals = random.normal(size=(96, 1, 64)).astype(np.float32) + 0.5 * labels[:, None, None]
+    return Recordings(signals, 50, ("II",), "mV", labels, ("rest", "walk", "run", "stairs"), np.arange(96) // 4)
+
+
+BASE = RunConfig(dataset="ward", network="linear", epochs_per_task=1)
+METHODS = {"er": {"learning_rate": [1e-4, 1e-2]}, "finetune": {"learning_rate": [1e-4, 1e-2]}}
+RATES = {"learning_rate": FloatDistribution(1e-4, 1e-2), "weight_decay": FloatDistribution(0.0, 0.1)}
+BY_TWO = OptunaSearch(objectives={"auc": "maximize", "seconds": "minimize"}, parameters=RATES, n_trials=3)
+FRACTIONS = {"storage_fraction": [0.25, 0.5], "acquisition_fraction": [0.25, 0.5]}
+SPACE = [
+    SearchSpace("tuned", BASE, search=OptunaSearch(sampler="grid", methods=METHODS, tune_on=TuneOn(tasks=1)), seeds=3),
+    SearchSpace("searched", BASE, search=BY_TWO, seeds=2),
+    SearchSpace("beta", BASE, FRACTIONS | {"acquisition": ["bald_mcp", "random"]}, seeds=3),
+]
+
+
+def side(acquisition):
+    return Side(acquisition, {"acquisition": acquisition, "storage_fraction": 0.25, "acquisition_fraction": 0.25})
+
+
+BALD, RANDOM = side("bald_mcp"), side("random")
+CLAIMS = [
+    Claim("bald", "BALD is above random replay", Contrast(BALD, RANDOM, "test_auc")),
+    Claim("worst", "The worst task gains", Contrast(BALD, RANDOM, "worst_task")),
+    Claim("fast", "BALD trains fewer than 100 instances less", Contrast(BALD, RANDOM, "replayed"), matters=100.0),
+]
+"""
 
 
 def cells(line: str) -> list[str]:
-    return [cell.strip() for cell in re.split(r"(?<!\\)&", line.removesuffix(r"\\"))]
+    return [as_text(cell) for cell in re.split(r"(?<!\\)&", line.removesuffix(r"\\"))]
 
 
-def tabulars(text: str) -> list[tuple[list[tuple[str, str]], list[list[str]]]]:
-    """Return the columns of each tabular, as metric and heading, and its rows."""
-    found = []
-    for content in re.findall(r"begin{tabular}{[^\n]*\n(.*?)\\end{tabular}", text, re.S):
+def as_text(cell: str) -> str:
+    """Return the text of a cell of LaTeX; names of metrics and spans stay as they are."""
+    cell = cell.strip()
+    if cell in COLUMNS or cell.startswith(r"\multicolumn"):
+        return cell
+    if stacked := re.fullmatch(r"\\shortstack\[l\]{(.*)}", cell):
+        cell = " ".join(stacked[1].replace(r"\\", " ").split())
+    cell = re.sub(r"^\\textbf{(.*)}$", r"\1", cell).replace("{}", "").replace("~", " ")
+    cell = cell.replace(r"$\pm$", "±").replace("$<$", "<").replace(r"$\lambda$", "λ")
+    return re.sub(r"\\([&%$#_{}])", r"\1", re.sub(r"\$(-[\d.]+)\$", r"\1", cell))
+
+
+def tabulars(text: str) -> Iterator[tuple[list[tuple[str, str]], list[list[str]]]]:
+    """Yield the columns of each tabular, as metric and heading, and its rows."""
+    for content in re.findall(r"begin{(?:tabular|longtable)}{[^\n]*\n(.*?)\\end{(?:tabular|longtable)}", text, re.S):
         head, body = content.split(r"\midrule", 1)
-        lines = [line for line in head.splitlines() if line.endswith(r"\\")]
+        body = body.partition(r"\endhead")[2] or body
+        lines = [line for line in head.splitlines() if line.endswith(r"\\") and not line.startswith(r"\caption")]
         names = cells(lines[-1])
-        groups = [""] * len(names)
+        groups = [name if name in COLUMNS else "" for name in names]
         if len(lines) > 1:
             groups = []
             for cell in cells(lines[0]):
                 span = re.fullmatch(r"\\multicolumn{(\d+)}{c}{(.*)}", cell)
                 groups += [span[2]] * int(span[1]) if span else [cell]
         else:
-            groups = [name if name in COLUMNS else "" for name in names]
             names = ["mean" if name in COLUMNS else name for name in names]
         rows = [cells(line) for line in body.splitlines() if line.endswith(r"\\")]
-        found.append((list(zip(groups, names, strict=True)), rows))
+        yield list(zip(groups, names, strict=True)), rows
+
+
+def functions_with_tables() -> set[str]:
+    """Return the functions of the analysis that make tables, from the syntax trees."""
+    found = set()
+    for file in (ROOT / "analysis").rglob("*.py"):
+        for function in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            called = (node.func for node in ast.walk(function) if isinstance(node, ast.Call))
+            if any(isinstance(name, ast.Name) and name.id == "TextTable" for name in called):
+                found.add(f"{file.relative_to(ROOT).as_posix()}:{function.name}")
     return found
 
 
-def number_in(cell: str) -> str:
-    """Return the first number of a cell, as it is printed; a dash without one."""
-    found = re.search(r"[-+]?\d+\.\d+", cell.replace("$", ""))
-    return found[0].lstrip("+") if found else "--"
+def test_each_function_that_makes_tables_is_compared() -> None:
+    assert functions_with_tables() == FILES.keys() | HTML_ALONE
 
 
-def as_printed(value: str) -> str:
-    if not value:
-        return "--"
-    return f"{max(float(value), 0.001) if 0 < float(value) < 0.0005 else float(value):z.3f}"
-
-
-@pytest.fixture(scope="module")
-def tables(tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> Path:
-    """Tables of a report of all kinds: the paper's cells, fine-tuning trained alike, and other methods."""
-    folder = tmp_path_factory.mktemp("latex")
+def of_generated_runs(folder: Path, generated: ModuleType) -> None:
+    """Write a report with the paper's cells, fine-tuning trained alike, and other methods."""
     base = RunConfig(dataset="cardiology")
     spaces = [
         SearchSpace("grid", base, {"storage_fraction": [0.25, 0.5]}, seeds=range(4)),
         SearchSpace("methods", base, {"strategy": ["finetune", "er"]}, seeds=range(4)),
     ]
-    store = RunStore(folder / "results")
+    store = RunStore(folder / "generated")
     rows = []
     for number, request in enumerate(request for space in spaces for request in space.requests()):
         value = 0.5 + 0.07 * (number % 5) + 0.01 * number
         columns = {"auc": value, "bwt": 0.1 - value / 3, "bwt_t": 0.02 * number, "bwt_lambda": -0.01 * number}
         rows.append((request.config, columns | {f"test_{name}": it - 0.05 for name, it in columns.items()}))
     generated.write_given_runs(store, rows)
-    write_report(spaces, store, folder / "report")
-    return folder / "report" / "tables"
+    write_report(spaces, store, folder / "of generated")
 
 
-def test_headings_and_numbers_are_those_of_the_data(tables: Path) -> None:
-    compared: dict[str, int] = {}
-    for path in sorted(tables.glob("*.tex")):
-        with path.with_suffix(".csv").open() as file:
-            data = list(csv.DictReader(file))
-        for columns, rows in tabulars(path.read_text()):
-            for place, (group, heading) in enumerate(columns):
-                if group not in COLUMNS:
+def of_a_launch(folder: Path) -> None:
+    """Launch a study with tuning, a search, a grid and claims, and write its report."""
+    (folder / "study.py").write_text(STUDY)
+    of_study = (folder / "study.py", "--results", folder / "results", "--prepared-root", folder / "prepared")
+    for words in (
+        ("launch", *of_study, "--no-ray", "--no-report", "--keep", "predictions"),
+        ("report", *of_study, "--output", folder / "of a launch"),
+    ):
+        done = CliRunner().invoke(command, [*map(str, words)], standalone_mode=False)
+        forget("ward")
+        assert done.exit_code == 0, done.output
+        assert done.exception is None
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> Path:
+    """A folder with two reports that have every kind of table; figures are not drawn."""
+    folder = tmp_path_factory.mktemp("latex")
+
+    def empty(item: Sketch) -> Picture:
+        return Picture(item.name, item.title, item.caption, "", b"\x89PNG\r\n\x1a\n", b"%PDF", "<svg />", 1, 1)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Sketch, "drawn", empty)
+        of_generated_runs(folder, generated)
+        of_a_launch(folder)
+    return folder
+
+
+Row = dict[str, str]
+
+
+def data_of(path: Path, kind: str, store: RunStore) -> list[Row]:
+    """Return the rows of a table's data, with numbers that the table derives from others."""
+    with path.with_suffix(".csv").open() as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        if kind == "tuning":
+            row["percent_seen"] = str(100 * float(row["test_people_seen"]))
+        elif kind == "claims":
+            row["percent_level"] = str(100 * float(row["level"])) if row["level"] else ""
+            row["data"] = f"{row['scenario']}, {row['dataset']}"
+            row["measure"] = metric_named(row["measure"]).plain
+        elif kind == "differences":
+            row["pairs"] = max((value for name, value in row.items() if name.endswith("_pairs")), key=int)
+        elif kind == "trials":
+            runs = store.read("runs", row["run_ids"].split())
+            row["n"] = str(len(runs))
+            for name in ("auc", "seconds"):
+                row[f"sd_{name}"] = str(np.std(runs[name], ddof=1))
+    return rows
+
+
+def shown_rows(kind: str, data: Sequence[Row], rows: Sequence[Sequence[str]], metric: str) -> list[Row]:
+    """Return the rows of the data that a table shows."""
+    if kind == "trials":
+        by_number = {row["trial"]: row for row in data}
+        return [by_number[cells[0]] for cells in rows]
+    if kind == "claims":  # the data have every difference of every claim, the table the one that decides
+        return [_decisive(cells, data) for cells in rows]
+    if kind == "best":
+        first = metric or data[0]["metric"]
+        return [row for row in data if row["metric"] == first]
+    return list(data)
+
+
+def _decisive(cells: Sequence[str], data: Sequence[Row]) -> Row:
+    of_claim = [row for row in data if row["sentence"] == cells[0] and row["measure"] == cells[2]]
+    return next(row for row in of_claim if agree(cells[4].partition(" ")[0].rstrip(","), [row["difference"]]))
+
+
+def agree(cell: str, exact: Sequence[str]) -> bool:
+    """Return whether a cell shows these numbers, each rounded to the decimals that it shows."""
+    numbers = re.findall(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?", cell)
+    values = [float(value) for value in exact if value]
+    if cell.startswith("<"):
+        return len(values) == 1 and values[0] < float(numbers[0])
+    if len(numbers) != len(values):
+        return False
+    for number, value in zip(numbers, values, strict=True):
+        digits = number.replace(",", "").partition(".")[2]
+        if abs(float(number.replace(",", "")) - value) > 0.5000001 * 10.0 ** -len(digits):
+            return False
+    return True
+
+
+def disagreements(path: Path, kind: str, store: RunStore) -> Iterator[str]:
+    """Yield every heading that is unknown, and every cell that differs from the data."""
+    data = data_of(path, kind, store)
+    of_metric: Mapping[str, Sequence[str]] = OF_BEST if kind == "best" else OF_METRIC
+    if kind == "trials":
+        of_metric = {"mean": ("mean_{}", "sd_{}")}
+    for columns, rows in tabulars(path.read_text()):
+        for place, (group, heading) in enumerate(columns):
+            metric = COLUMNS.get(group, "")
+            names = of_metric.get(heading) if metric else NUMBERS[kind].get(heading)
+            expected = shown_rows(kind, data, rows, metric)
+            assert len(rows) == len(expected), path.name
+            for cells_of_row, row in zip(rows, expected, strict=True):
+                cell = cells_of_row[place]
+                if names is not None:
+                    exact = [row.get(name.format(metric), "missing column") for name in names]
+                    if "missing column" in exact or not agree(cell, exact):
+                        yield f"{path.name}, {heading}: {cell!r} shows {exact}"
                     continue
-                metric = COLUMNS[group]
-                if path.stem == "best":
-                    of_metric = [row for row in data if row["metric"] == metric]
-                    expected = [row[BEST[heading]] for row in of_metric]
-                else:
-                    expected = [row[DATA[heading].format(metric)] for row in data]
-                shown = [number_in(row[place]) for row in rows]
-                if heading == "p":
-                    shown = ["" if it == "--" else it for it in shown]
-                assert shown == [as_printed(it) if heading != "p" or it else "" for it in expected], (
-                    path.name,
-                    heading,
-                )
-                compared[path.stem] = compared.get(path.stem, 0) + 1
-    assert {"best", "grid-results", "grid-differences", "methods-results"} <= compared.keys(), compared
+                text = row.get(TEXTS.get(heading, heading), row.get(heading.replace(" ", "_")))
+                if text is None or (cell != text.replace("—", "--") and not agree(cell, [text])):
+                    yield f"{path.name}, {heading}: {cell!r} shows {text!r}"
 
 
-def test_the_paper_s_table_has_validation_and_test(tables: Path) -> None:
-    ((columns, _), *_) = tabulars((tables / "grid-published.tex").read_text())
+@pytest.mark.parametrize("function", FILES)
+def test_headings_and_cells_are_those_of_the_data(reports: Path, function: str) -> None:
+    pattern = FILES[function]
+    paths = sorted(reports.glob(f"of */tables/{pattern}.tex"))
+    assert paths, "no report has a table of this function"
+    store = RunStore(reports / "results")
+    wrong = [text for path in paths for text in disagreements(path, pattern.strip("*-"), store)]
+    assert wrong == []
+
+
+def test_the_paper_s_table_has_validation_and_test(reports: Path) -> None:
+    ((columns, _), *_) = tabulars((reports / "of generated/tables/grid-published.tex").read_text())
     headings = [name for group, name in columns if group == metric_named("auc").latex]
     assert headings == ["validation", "test", "published", "diff."]
 
 
+WHOSE = re.compile(r"(?<![\w-])(validation|test|training) (set|people|patients|split|instances?|AUC)\b", re.IGNORECASE)
+
+
 @pytest.mark.parametrize("ending", ["tex", "md"])
-def test_each_table_of_metrics_says_whose_they_are(tables: Path, ending: str) -> None:
-    for path in tables.glob(f"*.{ending}"):
+def test_each_table_says_whose_its_numbers_are(reports: Path, ending: str) -> None:
+    for path in reports.glob(f"of */tables/*.{ending}"):
+        assert WHOSE.search(path.read_text()), path.name
+
+
+@pytest.mark.parametrize("report", ["of generated", "of a launch"])
+def test_each_caption_says_whose_its_numbers_are(reports: Path, report: str) -> None:
+    page = (reports / report / "index.html").read_text()
+    captions = [html.unescape(re.sub("<[^>]+>", "", it)) for it in re.findall("<figcaption>(.*?)</figcaption>", page)]
+    assert len(captions) > 5
+    assert [it for it in captions if not WHOSE.search(it)] == []
+
+
+def test_each_95_percent_interval_is_said_to_be_unadjusted(reports: Path) -> None:
+    for path in reports.glob("of */tables/*.md"):
         text = path.read_text()
-        if "AUC" in text and not path.stem.startswith("claims"):
-            assert "validation set" in text, path.name
+        if "95 %" in text and not re.search(r"interval of the t-test, [\d. %to]*95 %", text):
+            assert "unadjusted" in text or path.stem == "claims", path.name
