@@ -12,7 +12,9 @@ Markers = Literal["refuse", "keep"]
 WORDS: Final = frozenset(
     {
         "status", "trig", "trigger", "triggers", "triggerin", "sti", "stim", "stims", "stimulus", "stimuli", "stimtrak",
-        "event", "events", "marker", "markers", "mkr", "annotation", "annotations", "ttl", "din",
+        "event", "events", "evt", "marker", "markers", "mark", "marks", "mkr", "mrk", "annotation", "annotations",
+        "ttl", "din", "trg", "eventcode", "eventcodes", "eventid", "markercode", "markerid", "triggercode",
+        "stimcode", "stimuluscode",
     }
 )  # fmt: skip
 """Words in the names of such channels, in lower case."""

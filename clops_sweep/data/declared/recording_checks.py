@@ -178,6 +178,8 @@ def signal(argument: str, value: Any) -> NDArray[Any]:
         array = np.asarray(value)
     except ValueError:
         raise UsageError(f"{argument}: its channels have different lengths; expected [channels, samples]") from None
+    if array.dtype.kind == "c":
+        raise UsageError(f"{argument}: holds complex numbers ({array.dtype}); expected real ones: take its real part")
     if array.dtype.kind not in "iuf":
         raise UsageError(f"{argument}: expected an array of numbers, not of {array.dtype}")
     if array.dtype.itemsize > 8:

@@ -370,6 +370,8 @@ def _fault(path: Path, layout: Layout, places: Sequence[int]) -> str:
             cell = cells[place].strip()
             if cell and number_of(cell, layout.form.decimal) is None:
                 usual = "repair it, put commas between columns, or give channels=[...] without this column"
+                if number_of(cell, ",") is not None:
+                    usual = "some cells have decimal commas and others points: write one of both"
                 return (
                     f"line {number}, column {shown(layout.titles[place])}: {shown(cell)} is not a number; "
                     f"{remedy or usual}"

@@ -139,3 +139,54 @@ def test_a_file_where_a_folder_is_expected_names_both_forms(tmp_path: Path) -> N
             sampling_rate=100,
         ),
     )  # fmt: skip
+
+
+ONE = """
+@dataset("own", files=["h"])
+def own(data_root):
+    return Recordings.from_hdf5(data_root / "h", "*.h5", signals="{signals}", table="t.csv", label="kind",
+        channels=("I",), units="mV", sampling_rate=100)
+"""
+
+
+def _of_one_channel(root: Path, signals: str) -> np.ndarray[Any, Any]:
+    (root / "h" / "t.csv").write_text("\n".join(["file,kind", *(f"{n},{'xy'[n % 2]}" for n in range(20))]))
+    declare(root / "space.py", ONE.format(signals=signals))
+    prepare("own", prepared_root=root / "prepared", data_root=root, workers=1)
+    return open_frames("own", prepared_root=root / "prepared", leads="all").signal(np.arange(20))
+
+
+@pytest.mark.parametrize(("reverse", "marked"), [(False, False), (True, False), (True, True)])
+def test_rows_of_one_channel_are_recordings(reverse: bool, marked: bool, tmp_path: Path) -> None:
+    (tmp_path / "h").mkdir()
+    with h5py.File(tmp_path / "h" / "x.h5", "w") as file:
+        data = file.create_dataset("x", data=X[:, 0].T if reverse else X[:, 0])
+        if marked:
+            data.attrs["MATLAB_class"] = np.bytes_(b"single")
+    assert np.array_equal(_of_one_channel(tmp_path, "x"), X[:, 0].astype(np.float32))
+
+
+def test_groups_of_one_channel_beside_others(tmp_path: Path) -> None:
+    (tmp_path / "h").mkdir()
+    with h5py.File(tmp_path / "h" / "x.h5", "w") as file:
+        file["meta/rate"] = 100
+        for number, row in enumerate(X[:, 0]):
+            file[f"{number}/ecg"] = row
+    assert np.array_equal(_of_one_channel(tmp_path, "*/ecg"), X[:, 0].astype(np.float32))
+
+
+def test_files_of_one_recording_with_an_axis_of_recordings(tmp_path: Path) -> None:
+    (tmp_path / "h").mkdir()
+    for number, row in enumerate(X[:, :1]):
+        with h5py.File(tmp_path / "h" / f"{number}.h5", "w") as file:
+            file["x"] = row[None]
+    assert np.array_equal(_of_one_channel(tmp_path, "x"), X[:, 0].astype(np.float32))
+
+
+def test_files_that_number_their_recordings_need_ids(tmp_path: Path) -> None:
+    (tmp_path / "h").mkdir()
+    for name in "ab":
+        with h5py.File(tmp_path / "h" / f"{name}.h5", "w") as file:
+            file["x"] = X[:10, :1]
+    with pytest.raises(UsageError, match=r"b.h5: its recording '0' has the name of one in a.h5; give ids"):
+        _of_one_channel(tmp_path, "x")

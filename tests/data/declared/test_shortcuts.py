@@ -73,6 +73,11 @@ def test_a_trigger_channel_that_is_named_is_taken(read: str, more: str, tmp_path
     assert any("channel Status is an input" in note for note in manifest.notes)
 
 
+@pytest.mark.parametrize("name", ["DIN1", "EVT", "MKR", "Mark", "TRG", "eventcode", "StimCode", "STI101"])
+def test_names_of_markers(name: str) -> None:
+    assert looks_like_marker(name)
+
+
 def test_few_values_that_follow_the_labels_are_refused_whatever_their_name(tmp_path: Path) -> None:
     _edf(tmp_path, "A3", "uV")
     with pytest.raises(UsageError, match=r"channel 'A3' has few values, .* 1 in class A, 2 elsewhere; leave it out"):

@@ -108,8 +108,11 @@ def event_table(path: Path, column: str, start: Start | None, offset: float) -> 
             raise UsageError(f"{where} has {len(cells)} cells; expected {len(titles)}")
         onset, length = (cells[place].strip() for place in places[:2])
         known = moment(onset)
-        begin = _number(where, "onset", onset, decimal) if known is None else _since(where, onset, start)
-        duration = 0.0 if length in _NO_DURATION else _number(where, "duration", length, decimal)
+        if known is None:
+            begin = _number(where, "onset", onset, decimal, " of seconds, or a date such as 2020-01-31 22:00:00")
+        else:
+            begin = _since(where, onset, start)
+        duration = 0.0 if length in _NO_DURATION else _number(where, "duration", length, decimal, " of seconds")
         if duration < 0:
             raise UsageError(f"{where}: duration {shown(length)} is negative")
         dated.add(known is not None)
@@ -133,13 +136,13 @@ def _places(path: Path, titles: Sequence[str], column: str) -> list[int]:
     return [titles.index(name) for name in ("onset", "duration", column)]
 
 
-def _number(where: str, what: str, text: str, decimal: str) -> float:
+def _number(where: str, what: str, text: str, decimal: str, of: str) -> float:
     try:
         number = float(text.replace(decimal, "."))
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise UsageError(f"{where}: {what} {shown(text)} is not a number")
+        raise UsageError(f"{where}: {what} {shown(text)} is not a number{of}")
     return number
 
 

@@ -51,7 +51,8 @@ class Hdf5Rows(Portion):
                 if first.place is None:
                     return np.atleast_2d(data[()])[None]
                 part = slice(first.place, first.place + len(self.rows))
-                return data[..., part].transpose() if first.is_reversed else data[part]
+                stored = data[..., part].transpose() if first.is_reversed else data[part]
+                return stored[:, None] if stored.ndim == 2 else stored
 
         stored = opened(first.file, "HDF5 file", "h5py", "hdf5", read)
         if stored.shape[1] != len(self.gain):
@@ -74,13 +75,15 @@ class Hdf5Rows(Portion):
 class _Layout(NamedTuple):
     """The recordings of a file, their types, and the bytes of one.
 
-    `is_alone` tells that the file holds one recording [channels, samples], which has the name of the file.
+    `is_alone` tells that the file holds one recording [channels, samples], which has the name of the file. `others` are
+    the names of its groups without the dataset of a recording.
     """
 
     rows: list[_Row]
     kinds: set[np.dtype[Any]]
     size: int
     is_alone: bool
+    others: tuple[str, ...] = ()
 
 
 def _layout_of(file: Path, signals: str, ids: str | None, channels: int, numbered: int | None) -> _Layout:
@@ -104,9 +107,14 @@ def _layout_of(file: Path, signals: str, ids: str | None, channels: int, numbere
                 rows = [_Row(name, file, signals.replace("*", name), None) for name in names]
                 return _of_groups(file, opened_file, rows, channels)
             data = _dataset(file, opened_file, signals)
-            if data.ndim < 3:
+            is_table = data.ndim == 2 and channels == 1 and 1 not in data.shape
+            has_one = data.ndim == 3 and data.shape[0] == 1 and ids is None
+            if data.ndim < 3 and not is_table:
                 return _of_one(file, opened_file, data, signals, ids, channels)
-            return _of_rows(file, opened_file, data, signals, ids, channels, numbered)
+            layout = _of_rows(file, opened_file, data, signals, ids, channels, numbered)
+            if has_one and len(layout.rows) == 1:
+                return layout._replace(rows=[layout.rows[0]._replace(name=file.stem)], is_alone=True)
+            return layout
 
     return cast("_Layout", opened(file, "HDF5 file", "h5py", "hdf5", read))
 
@@ -122,34 +130,42 @@ def _dataset(file: Path, opened_file: Any, name: str) -> Any:
 
 
 def _of_groups(file: Path, opened_file: Any, rows: list[_Row], channels: int) -> _Layout:
-    """Return the recordings of a file with a group for each."""
+    """Return the recordings of a file with a group for each; groups without the dataset are others."""
     kinds = set[np.dtype[Any]]()
     size = 0
-    for row in rows:
+    there = [row for row in rows if hasattr(opened_file.get(row.dataset), "shape")]
+    for row in there or rows:
         data = _dataset(file, opened_file, row.dataset)
-        if data.ndim != 2 or channels not in data.shape:
+        is_one = channels in data.shape if data.ndim == 2 else data.ndim == channels == 1
+        if not is_one:
             raise UsageError(
                 f"{shorten(file)}: {row.dataset} has the shape {list(data.shape)}; expected {channels} channels and "
                 "samples"
             )
         kinds.add(_real(file, row.dataset, data.dtype))
         size = int(data.dtype.itemsize * np.prod(data.shape))
-    return _Layout(rows, kinds, size, is_alone=False)
+    others = tuple(row.name for row in rows if row not in there)
+    return _Layout(there, kinds, size, is_alone=False, others=others)
 
 
 def _of_rows(
     file: Path, opened_file: Any, data: Any, signals: str, ids: str | None, channels: int, numbered: int | None
 ) -> _Layout:
-    """Return the recordings of a dataset [n, channels, samples] or [n, samples, channels], or of its reverse."""
+    """Return the recordings of a dataset [n, channels, samples] or [n, samples, channels], or of its reverse.
+
+    With one channel it may be [n, samples].
+    """
     names = None if ids is None else _names(file, opened_file, ids)
     is_reversed = _is_reversed(data, channels, numbered if names is None else len(names))
     shape = tuple(data.shape)[:: -1 if is_reversed else 1]
+    how_many = "n" if names is None else f"{len(names):,}"
     if names is None:
         names = [str(number) for number in range(shape[0])]
-    if data.ndim != 3 or channels not in shape[1:] or shape[0] != len(names):
+    has_channels = data.ndim == 2 or (data.ndim == 3 and channels in shape[1:])
+    if not has_channels or shape[0] != len(names):
         raise UsageError(
-            f"{shorten(file)}: {signals} has the shape {list(data.shape)}; expected {len(names):,} recordings of "
-            f"{channels} channels and samples"
+            f"{shorten(file)}: {signals} has the shape {list(data.shape)}; expected [{how_many}, {channels}, samples] "
+            f"or [{how_many}, samples, {channels}], for {how_many} recordings"
         )
     kind = _real(file, signals, data.dtype)
     rows = [_Row(name, file, signals, place, is_reversed) for place, name in enumerate(names)]
@@ -182,12 +198,13 @@ def _is_reversed(data: Any, channels: int, count: int | None) -> bool:
 
     `save` of MATLAB marks what it writes. `h5write` does not: then the number of recordings tells, if it is known.
     """
-    if data.ndim != 3:
+    if data.ndim not in (2, 3):
         return False
     if "MATLAB_class" in data.attrs:
         return True
     *others, last = data.shape
-    return count is not None and last == count != others[0] and channels in others
+    has_channels = data.ndim == 2 or channels in others
+    return count is not None and last == count != others[0] and has_channels
 
 
 def _real(file: Path, name: str, kind: np.dtype[Any]) -> np.dtype[Any]:
@@ -226,6 +243,23 @@ def _names(file: Path, opened_file: Any, ids: str) -> list[str]:
 def _text(codes: Any) -> str:
     """Return the text of a character array of MATLAB."""
     return "".join(map(chr, np.ravel(codes)))
+
+
+def _require_names(layouts: Sequence[_Layout]) -> None:
+    """Refuse a second file whose recordings have the names of those of another, as numbers from 0 are.
+
+    Raises:
+        UsageError: two recordings have one name.
+    """
+    files = dict[str, Path]()
+    for layout in layouts:
+        for row in layout.rows:
+            other = files.setdefault(row.name, row.file)
+            if other != row.file:
+                raise UsageError(
+                    f"{shorten(row.file)}: its recording {shown(row.name)} has the name of one in {other.name}; give "
+                    "ids, the dataset with the names of recordings, or one of the files as pattern"
+                )
 
 
 def _known_rows(
@@ -289,10 +323,13 @@ def hdf5_rows(
     layouts = [_layout_of(file, signals, ids, len(names), numbered) for file in files]
     known = _known_rows(listed, layouts, place)
     there = [row for layout in layouts for row in layout.rows]
+    _require_names(layouts)
     used = [
         (row, code) for row in there if row.name in known and (code := labels.of(known[row.name]["label"])) is not None
     ]
     labels.left_out.update(UNLISTED for row in there if row.name not in known)
+    without = f"groups without {signals.rpartition('*/')[2]}"
+    labels.left_out.update(without for layout in layouts for _ in layout.others)
     labels.left_out.update(["rows of the table without a recording"] * len(known.keys() - {row.name for row in there}))
     facts = columns_of([known[row.name] for row, _ in used], labels, [code for _, code in used])
     many = 1 if one_by_one else max(1, STACK_BYTES // max(1, layouts[0].size))
