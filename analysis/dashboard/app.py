@@ -22,7 +22,7 @@ from clops_sweep.store.reading import rerun_command
 
 from ..as_stored import stored_value
 from ..axis_names import axis_title
-from ..collect import label_text
+from ..collect import computed_on, label_text
 from ..drawing.pictures import Picture, sketch
 from ..failures import failures
 from ..figures.curves import draw_learning_curves, learning_curves
@@ -128,6 +128,7 @@ class Dashboard:
         return {
             "experiment": experiment.name,
             "columns": columns,
+            "whose": computed_on([experiment], [metric.column for metric in columns]),
             "labels": table.labels,
             "rows": [
                 {

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord
@@ -90,5 +91,21 @@ def _draw(axes: Axes, record: Slices, name: str, labels: tuple[Any, ...], values
         axes.set_xticks(range(len(kinds)), kinds, rotation=30, ha="right")
     elif record.logarithmic.get(name, _spans_decades(places)):
         axes.set_xscale("log")
+        _label_log_axis(axes, places)
     texts = [f"trial {number}: {value:.3g}" for number, value in zip(record.numbers, values, strict=True)]
     tell_points(axes, np.array(places), values, texts)
+
+
+def _label_log_axis(axes: Axes, places: Sequence[float]) -> None:
+    """Label a log axis with plain numbers: the formatter of Matplotlib writes TeX, which SVG text would show."""
+    decades = float(np.log10(max(places) / min(places)))
+    steps: tuple[float, ...] = (1, 1.5, 2, 3, 4, 5, 6, 8)
+    if decades > 2:
+        steps = (1,)
+    elif decades > 1:
+        steps = (1, 2, 5)
+    elif decades > 0.4:
+        steps = (1, 2, 3, 5)
+    axes.xaxis.set_major_locator(LogLocator(subs=steps))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())

@@ -31,7 +31,7 @@ from ..published import Departure
 from ..results import Reference, ResultTable, result_table
 from ..selection import cell_name, shown_metrics, variants
 from ..statistics import Estimate, Fold, estimate, split_name
-from ..tables.comparisons import Comparisons, comparison_text, comparisons
+from ..tables.comparisons import Comparisons, comparison_text, comparisons, without_undecided
 from ..tables.latex import to_latex
 from ..tables.patients import patients_text
 from .page import LinkedTable, RunEntry, RunList, Section, no_links
@@ -243,14 +243,15 @@ def _result_tables(
     prefix: str,
     files: SectionFiles,
 ) -> Iterator[LinkedTable]:
-    table = result_table(experiment, references)
+    table = without_undecided(result_table(experiment, references), compared)
     links = [f"{prefix}-runs-{i}" for i in range(len(table.rows))]
     notes = (
         f"Mean ± standard deviation (n - 1) over {_replicate_words(experiment)}."
         if len(experiment.replicates) > 1
         else "Values of single runs.",
         f"Metrics of {computed_on([experiment], metrics)}.",
-        "Bold: the best row, if the interval (95 %, unadjusted) of its paired difference to all other rows excludes 0.",
+        "Bold: the best row, if the 95 % interval of its paired difference to every other row excludes zero, and if no "
+        "corrected p of the paired differences on this page is 0.05 or more.",
         *(sentence for sentence in [same_words(metrics).strip()] if sentence),
     )
     text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes, metrics)

@@ -153,7 +153,10 @@ def best_sentence(found: Sequence[Best], more_seeds: str = "") -> str:
     best, several = found[0], len({it.experiment.name for it in found}) > 1
     metric, mean = next(iter(best.means.items()))
     where = f" in {best.experiment.name}" if several else ""
-    said = [f"Best{where}: {best.name}, {metric_named(metric).plain} {number(mean.mean)}"]
+    of_whom = ""  # the names of other metrics say whose they are
+    if metric_named(metric).split == "validation":
+        of_whom = " on test people" if best.experiment.on_test else " on validation people"
+    said = [f"Best{where}: {best.name}, {metric_named(metric).plain} {number(mean.mean)}{of_whom}"]
     if best.above is not None and (above := best.above.differences[metric]).n:
         said.append(f"{number(abs(above.mean))} {'above' if above.mean >= 0 else 'below'} fine-tuning")
         p = p_text(best.above.corrected[metric])

@@ -15,7 +15,7 @@ from clops_sweep.experiment.metrics import limits_of_difference
 from ..collect import Experiment, computed_on, headline_of
 from ..formats import TextCell, TextTable, count_cell, label_cell, p_cell, with_interval
 from ..metrics import metric_named
-from ..results import Reference, aligned
+from ..results import Reference, ResultTable, aligned
 from ..selection import cell_name
 from ..statistics import (
     ALPHA,
@@ -153,6 +153,24 @@ def corrected_together(tables: Sequence[Comparisons]) -> list[Comparisons]:
         return replace(row, differences=differences, corrected=p_holm, levels=of_metrics)
 
     return [replace(table, rows=tuple(map(of_page, table.rows))) for table in tables]
+
+
+def without_undecided(table: ResultTable, compared: Comparisons) -> ResultTable:
+    """Return a table of results without bold marks that corrected comparisons of the same rows do not support.
+
+    Args:
+        table: the table; its rows are configurations, then references, as in `comparisons`.
+        compared: the comparisons of these rows, with corrected p-values.
+    """
+    best = [row.best_in for row in table.rows]
+    undecided: set[str] = set()
+    for row in compared.rows:
+        for metric, p in row.corrected.items():
+            sides_that_win = (metric in best[row.cell]) + (metric in best[row.baseline_cell])
+            if sides_that_win == 1 and not p < ALPHA:  # two winners have equal values
+                undecided.add(metric)
+    rows = (replace(row, best_in=row.best_in - undecided) for row in table.rows)
+    return replace(table, rows=tuple(rows))
 
 
 def _by_runs(p_values: Mapping[Runs, float], function: Callable[[list[float]], Floats]) -> dict[Runs, float]:

@@ -37,10 +37,10 @@ def draw_flips(slices: Sequence[Slice]) -> Figure:
                 axes.plot(
                     [sign * it.low, sign * it.high], [height, height], color="black", lw=1.0, marker="|", ms=5, zorder=3
                 )
-        said = [f"{_name(it)}: {abs(value):.1%} {label}" for it, value in zip(slices, values, strict=True)]
+        said = [f"{it.title}: {abs(value):.1%} {label}" for it, value in zip(slices, values, strict=True)]
         tell_points(axes, values, places.astype(float), said)
     axes.axvline(0, color="#444444", lw=0.8)
-    names = [f"{shortened(_name(it), 2.4, 8.5)} ({it.instances:,})" for it in slices]
+    names = [f"{shortened(it.title, 2.4, 8.5)} ({it.instances:,})" for it in slices]
     axes.set_yticks(places, names)
     axes.set_ylim(-0.7, len(slices) - 0.3)
     most = max([0.01, *(end for it in slices for q in (it.right_to_wrong, it.wrong_to_right) for end in _ends(q))])
@@ -75,10 +75,6 @@ def draw_reliability(curves: tuple[Sequence[Bin], Sequence[Bin]]) -> Figure:
     below.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     above.legend(loc="upper left")
     return figure
-
-
-def _name(it: Slice) -> str:
-    return "all instances" if it.column == "all" else f"{it.column} {it.name}"
 
 
 def _ends(quantity: object) -> list[float]:

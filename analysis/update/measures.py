@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -30,6 +30,10 @@ class Quantity:
     value: float
     low: float
     high: float
+
+    def as_share(self) -> Quantity:
+        """Return the quantity with value and interval cut off at 0 and 1."""
+        return Quantity(*(float(np.clip(it, 0.0, 1.0)) for it in (self.value, self.low, self.high)))
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,11 @@ class Slice:
     accuracy: Change
     right_to_wrong: Quantity
     wrong_to_right: Quantity
+
+    @property
+    def title(self) -> str:
+        """Column and value in words, such as "class AF"; "all instances" for all."""
+        return "all instances" if self.column == "all" else f"{self.column} {self.name}"
 
 
 @dataclass(frozen=True)
@@ -161,10 +170,13 @@ class Measures:
         of decisions. By chance alone E_b is not 0, so this is above 0 for a perfectly calibrated model (Kumar et al.,
         2019). Here the sign of a bin comes from other patients: with E_bp the sum over patient p,
         sum_b sum_p sign(E_b - E_bp) E_bp / n. Its mean is 0 for a perfectly calibrated model, whatever the dependence
-        within a patient, so it can be negative. With a softmax, each instance is one decision for its most probable
-        class. With sigmoids, each output is a decision, whose confidence is max(p, 1 - p).
+        within a patient, so it can be negative. Value and interval are cut off at 0.
+
+        With a softmax, each instance is one decision for its most probable class. With sigmoids, each output is a
+        decision, whose confidence is max(p, 1 - p).
         """
-        return self._of_both("expected calibration error", self._calibration_error)
+        change = self._of_both("expected calibration error", self._calibration_error)
+        return replace(change, before=change.before.as_share(), after=change.after.as_share())
 
     def _calibration_error(self, model: Predicted) -> Floats:
         confidence, right = confidences(model)

@@ -316,7 +316,7 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
             "Test instances are later parts of recordings of the training patients, not of other patients. Patients in "
             "no task are left out."
         )
-    few = [f"{it.column} {it.name}" for it in report.flips if it.units < FEW_PEOPLE]
+    few = [it.title for it in report.flips if it.units < FEW_PEOPLE]
     if few:
         yield f"Fewer than {FEW_PEOPLE} {report.unit}s: {listed(few)}. Their intervals cover less: {FEW_COVER}."
     for name, count in report.unknown.items():

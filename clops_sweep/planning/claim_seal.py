@@ -11,6 +11,7 @@ from typing import Any
 
 from clops_sweep.errors import DamagedStore, UsageError, several, shown
 from clops_sweep.experiment.spaces.claims import claims_as_json, sha256
+from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.request import Request
 
 
@@ -109,12 +110,20 @@ def seal_in_words(request: Request) -> str:
 
 
 def _path(request: Request) -> str:
-    """Return the path of a seal: files of one name in different folders have different seals."""
+    """Return the path of a seal, named after the studies and the places of their files.
+
+    The place alone tells seals apart: a study keeps its seal under a new name, and equal names have different seals.
+    """
     store = request.store.files
     start = Path.cwd() if store.folder is None else store.folder.parent
     places = [Path(os.path.relpath(file.resolve(), start)).as_posix() for file in request.selection.files]
-    name = "+".join(file.stem for file in request.selection.files)
-    return f"{store.root}/claims/{name}-{sha256(places)[:8]}.json"
+    folder = f"{store.root}/claims"
+    ending = f"-{sha256(places)[:8]}.json"
+    for written in store.names(folder):
+        if written.endswith(ending):  # under an earlier name of the study
+            return f"{folder}/{written}"
+    name = "+".join(map(file_name, request.selection.studies))
+    return f"{folder}/{name}{ending}"
 
 
 def _content(request: Request) -> dict[str, Any]:

@@ -105,3 +105,13 @@ def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared
     seal.write_text(seal.read_text().replace("sealed_at", "sealed_on"))
     assert "was edited after it was sealed" in str(told("new.py", prepared_root=prepared_root).exception)
     assert "defines CLAIMS" in str(told("--seal", prepared_root=prepared_root).exception)
+
+
+def test_a_seal_has_the_name_of_the_study_and_survives_a_new_one(folder: Path, prepared_root: Path) -> None:
+    (folder / "space.py").write_text((SPACE + CLAIMS).replace("epochs_per_task=2", "epochs_per_task=3"))
+    written = (folder / "space.py").read_text()
+    assert told("space.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    (seal,) = (folder / "results" / "claims").iterdir()
+    assert seal.name.startswith("methods-")
+    (folder / "space.py").write_text(written.replace('"methods"', '"another name"'))
+    assert "never replaced" in str(told("space.py", "--seal", prepared_root=prepared_root).exception)

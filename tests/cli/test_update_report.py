@@ -90,6 +90,7 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
     text = page.read_text()
     assert "All 3 acceptance criteria are met." in text
     assert "sex f" in text
+    assert "Fewer than 20 patients: all instances, class " in text
     assert "http" not in text.replace("http://www.w3.org", "")  # it needs nothing else
     assert '<section id="signatures">' in text
     assert re.fullmatch("[0-9a-f]{64}", found["data"]["SHA-256 of the criteria"])

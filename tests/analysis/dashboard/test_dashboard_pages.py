@@ -126,6 +126,11 @@ def test_a_finished_run_has_its_stored_curves(dashboard: Dashboard, store: RunSt
     assert figure.find("svg")
 
 
+def test_overview_and_runs_say_whose_scores_they_show(dashboard: Dashboard) -> None:
+    for name in ("", "runs"):
+        assert "Metrics of the validation set" in words_of(read_page(dashboard, name, CLOPS).find("main")[0])
+
+
 def test_every_link_of_every_page_leads_to_a_page(dashboard: Dashboard) -> None:
     for name in PAGES:
         for link in read_page(dashboard, name, CLOPS).find("a")[:40]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -82,7 +83,10 @@ def test_a_report_ranks_reported_runs_alone(study: Path, tmp_path: Path, known: 
     means = {row["configuration"]: float(row["mean"]) for row in rows if row["metric"] == "auc"}
     assert means == pytest.approx(reported.to_dict())
     page = (tmp_path / "index.html").read_text()
-    assert "Best: " in page
+    assert re.search("Best: .* on validation people", page)
+    for title in ("Optimisation history", "The best trials of first ward_selection_er", "Slices") if known else ():
+        _, caption = page.split(f"<strong>{title}.</strong>", 1)
+        assert "Metrics of the validation set." in caption[:600], title
     assert page.count("Tuning trials: they choose a configuration and are no results.") == 2
     assert page.index('<section id="first-ward"') < page.index('<section id="first-ward_selection_er"')
 

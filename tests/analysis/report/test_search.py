@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +15,7 @@ from optuna.trial import TrialState
 
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
 from clops_sweep.analysis.drawing.style import as_png
+from clops_sweep.analysis.drawing.svg import as_svg
 from clops_sweep.analysis.figures.optimization_history import (
     draw_optimization_history,
     optimization_history,
@@ -135,3 +137,16 @@ def test_a_parameter_has_the_scale_of_its_range() -> None:
         found = slices(StudyRecord("s", {"auc": "maximize"}, of_study), {"rate": True, "width": False})
         scales = {axes.get_xlabel(): axes.get_xscale() for axes in draw_slices(found).axes}
         assert scales == {"rate": "log", "width": "linear", "listed": listed}
+
+
+@pytest.mark.parametrize("rates", [(1.1e-3, 4.8e-3), (1e-3, 2e-3), (1e-5, 1e-1)])
+def test_a_log_axis_has_plain_numbers(rates: tuple[float, float]) -> None:
+    """Text of TeX, such as that of Matplotlib's formatter of log axes, is shown as it is on a page."""
+    of_study = tuple(TrialRecord(n, "complete", {"rate": rate}, (0.5,)) for n, rate in enumerate(rates))
+    found = slices(StudyRecord("s", {"auc": "maximize"}, of_study), {"rate": True})
+    figure = draw_slices(found)
+    as_png(figure)
+    drawn = as_svg(figure, "slices", "slices")
+    assert "mathdefault" not in drawn
+    labels = [float(text) for text in re.findall(r">([\d.e-]+)</text>", drawn)]
+    assert len([it for it in labels if rates[0] <= it <= rates[1] and it < 0.4]) >= 2

@@ -9,9 +9,10 @@ from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import ALPHA, holm
-from clops_sweep.analysis.tables.best import best_configurations, best_text, corrected_with
-from clops_sweep.analysis.tables.comparisons import comparisons
+from clops_sweep.analysis.tables.best import best_configurations, best_sentence, best_text, corrected_with
+from clops_sweep.analysis.tables.comparisons import comparisons, without_undecided
 from clops_sweep.store.run_store import RunStore
 
 AXES = {"storage_fraction": [0.1, 0.5, 1.0], "variant": {"CLOPS": {}, "Random": {"storage_order": "random"}}}
@@ -101,3 +102,28 @@ def test_two_units_have_neither_interval_nor_p(tmp_path: Path, generated: Module
     assert table.header == ("configuration", "n", "Average AUC", "minus fine-tuning", "BWT", "minus fine-tuning")
     assert table.rows[0][1].text == "2 seeds"
     assert "2 seeds where 3 are needed: not tested." in table.notes
+
+
+def test_a_bold_row_is_also_best_after_the_correction_of_the_page(tmp_path: Path, generated: ModuleType) -> None:
+    methods = {"CLOPS": {}, "Random": {"storage_order": "random"}, "Fine-tuning": {"strategy": "finetune"}}
+    space = SearchSpace("methods", RunConfig(storage_fraction=0.5), {"method": methods}, seeds=range(5))
+    below = 0.02 * np.array([[0, 0, 0, 0, 0], [-2, -1, 0, 1, 2], [2, -1, 1, 0, -2]])
+    below[1:] += 0.0466  # p = 0.03 of both differences, 0.09 after Holm over three
+    rows = []
+    for request in space.requests():
+        value = 0.8 - float(below[list(methods).index(request.labels["method"]), request.config.seed])
+        rows.append((request.config, {"auc": value, "bwt": value - 1 + 0.3 * (value == 0.8)}))
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, rows)
+    (experiment,) = collect([space], store.read("runs"))
+    compared = comparisons(experiment)
+    alone = result_table(experiment)
+    shown = without_undecided(alone, compared)
+    assert alone.rows[0].best_in >= {"auc", "bwt"}
+    assert min(row.corrected["auc"] for row in compared.rows) > ALPHA > compared.rows[0].differences["auc"].p
+    assert shown.rows[0].best_in == alone.rows[0].best_in - {"auc"}
+
+
+def test_the_sentence_says_whose_scores_are_best(tmp_path: Path, generated: ModuleType) -> None:
+    _, _, (grid, tuned) = experiments(tmp_path, generated)
+    assert "b = 0.5, Average AUC 0.804 on validation people; " in best_sentence(best_configurations(grid, [tuned]))
