@@ -93,6 +93,34 @@ def test_what_a_contract_lets_through_is_not_loaded(linked: Path, contract: Cont
     assert _loaded(linked, contract) == []
 
 
+PATTERNS = {
+    "drawing/svg.py": "changes the XML that matplotlib writes",
+    "drawing/task_styles.py": "sorts names of tasks, which are the user's, by the numbers in them",
+    "figures/beta/tracings.py": "knows leads of an ECG by the names in the user's files",
+    "formats.py": "escapes text for Markdown and CSV",
+    "report/sections.py": "asks whether a caption, in which labels of users stand, names the split of its numbers",
+    "report/page.py": "replaces characters that HTML does not show, and spaces between which a line must not break",
+    "tables/latex.py": "makes labels and minus signs of LaTeX",
+}
+"""The files of analysis that use patterns, and what for: to write a format, or to read names that a user chose."""
+
+
+def test_no_pattern_of_analysis_reads_what_this_package_writes() -> None:
+    """Labels, epochs and scores are data: logs have JSON lines, and names have parts."""
+    folder = ROOT / "analysis"
+    with_patterns = {
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom) and {"re", "regex"} & _imported(node)
+    }
+    assert with_patterns == PATTERNS.keys()
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> set[str | None]:
+    return {node.module} if isinstance(node, ast.ImportFrom) else {alias.name for alias in node.names}
+
+
 def test_only_public_names_of_ray_are_used() -> None:
     """No private module or attribute of Ray, and no argument that begins with an underscore."""
     private, found = re.compile(r"ray\.(.+\.)?_[^_]"), []

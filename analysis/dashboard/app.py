@@ -14,11 +14,11 @@ from urllib.parse import urlencode
 import pandas as pd
 
 from clops_sweep.errors import UsageError, one_line, reason
-from clops_sweep.execution.run_log import curves_in
 from clops_sweep.experiment.columns import config_columns
 from clops_sweep.experiment.provenance import plugin_files
 from clops_sweep.store.launches import UnderWay
 from clops_sweep.store.reading import rerun_command
+from clops_sweep.store.run_logs import EpochScores
 
 from ..as_stored import stored_value
 from ..axis_names import axis_title
@@ -184,8 +184,8 @@ class Dashboard:
             measure, cell = experiment.measure, experiment.runs["cell"][experiment.runs["run_id"] == run].iloc[0]
             rows = section.titles.named(rows, experiment, cell)
         else:
-            measure, found = curves_in(log.lines)
-            rows = pd.DataFrame(found).assign(run_id=run)
+            measure = log.scores[-1].measure if log.scores else ""
+            rows = _logged_curves(run, log.scores)
         if rows.empty:
             return None
         split = "test" if is_stored and section is not None and section.experiment.on_test else "validation"
@@ -240,6 +240,23 @@ def make_app(dashboard: Dashboard) -> Any:
         "/runs.csv", "csv", lambda: Response(dashboard.csv(request.args), mimetype="text/csv", headers=as_file)
     )
     return app
+
+
+def _logged_curves(run: str, scores: Sequence[EpochScores]) -> pd.DataFrame:
+    """Return the scores in the log of a run as rows of the table `curves`."""
+    rows = []
+    for after in scores:
+        for task, value in after.values.items():
+            rows.append(
+                {
+                    "run_id": run,
+                    "epoch": after.place.step,
+                    "training_task": after.place.task_name,
+                    "task": task,
+                    after.measure: value,
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def _experiment(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection | None:

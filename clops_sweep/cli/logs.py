@@ -6,8 +6,8 @@ import click
 
 from clops_sweep.cli.options import json_option, print_json, results_option, run_id_argument
 from clops_sweep.errors import UsageError
-from clops_sweep.execution.run_log import printed_by, stacks_file
 from clops_sweep.store.rows import printable
+from clops_sweep.store.run_logs import log_folder, printed_by, stacks_file
 from clops_sweep.store.run_store import RunStore
 
 
@@ -30,7 +30,7 @@ def logs(run_id: str, results: str, as_json: bool) -> None:
         unknown = reason
     else:
         error = next(iter(store.rows("runs", ["error"], [run_id])))["error"]
-    folder = store.log_folder / "logs"
+    folder = log_folder(store)
     found = {log: lines for log in sorted(folder.glob("*.log")) if (lines := list(printed_by(run_id, log)))}
     if (stacks := stacks_file(folder, run_id)).is_file():
         found[stacks] = stacks.read_text(errors="replace").rstrip().splitlines()

@@ -27,6 +27,7 @@ from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
 from clops_sweep.store.rows import storing
+from clops_sweep.store.run_logs import log_folder
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.writing import merge_parts
 
@@ -69,7 +70,7 @@ def run_feeds(
         found = (feed for feed in made if not _is_over(feed))
         if (feed := next(found, None)) is None:
             return
-        with RunsUnderWay(store, pending) as under_way, writing(store):
+        with RunsUnderWay(store, pending, log) as under_way, writing(store):
             if resources.no_ray:
                 from clops_sweep.execution.alone import workers
             else:
@@ -130,7 +131,7 @@ def closing(observers: Observers, display: Display) -> Iterator[None]:
 
 def new_log(store: RunStore) -> Path:
     """Create the log file of a sweep that starts now."""
-    log = store.log_folder / "logs" / f"{time.strftime('%Y%m%d-%H%M%S')}-{socket.gethostname()}-{os.getpid()}.log"
+    log = log_folder(store) / f"{time.strftime('%Y%m%d-%H%M%S')}-{socket.gethostname()}-{os.getpid()}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     return log
 

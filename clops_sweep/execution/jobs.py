@@ -14,6 +14,7 @@ from clops_sweep.execution.observers.requested import check_observers
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, check_limits
 from clops_sweep.experiment.plugins.declarations import Plugin
+from clops_sweep.experiment.spaces.run_names import RunName
 from clops_sweep.machine import available_cores, check_gpu
 from clops_sweep.planning.plan import PlannedRun
 
@@ -38,7 +39,7 @@ class Job:
     run_id: str
     config: RunConfig
     until: int | None = None
-    name: str = ""
+    name: RunName = field(default_factory=RunName)
 
     @classmethod
     def of(cls, run: PlannedRun) -> Job:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from clops_sweep.experiment.events import Place
+
 if TYPE_CHECKING:
     from clops_sweep.store.rows import Tables
 
@@ -20,22 +22,16 @@ class Begun:
 
 @dataclass(frozen=True)
 class Running:
-    """The job has finished epoch `epoch` of task `task`, both counted from 1."""
+    """The job has finished the epoch at `place`."""
 
-    task: int
-    tasks: int
-    epoch: int
-    epochs: int
+    place: Place
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """The job resumes from a checkpoint with epoch `epoch` of task `task`, both counted from 1."""
+    """The job resumes from a checkpoint, with the epoch at `place`."""
 
-    task: int
-    tasks: int
-    epoch: int
-    epochs: int
+    place: Place
 
 
 @dataclass(frozen=True)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.experiment.spaces.run_names import run_names
+from clops_sweep.experiment.spaces.run_names import RunName, run_names
 from clops_sweep.experiment.spaces.search_space import RunRequest
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty, source_config
 from clops_sweep.planning.shard import Shard
 from clops_sweep.store.run_store import RunStore
 
-FOR_ORDERS = "for task orders"
+FOR_ORDERS = RunName.of("for task orders")
 """Name of runs that are not requested, but whose s determines the task order of others."""
 
 State = Literal["finished", "failed", "pending", "waiting"]
@@ -35,7 +35,7 @@ class PlannedRun:
     run_id: str | None
     config: RunConfig
     state: State
-    name: str = ""
+    name: RunName = field(default_factory=RunName)
 
     @property
     def is_to_come(self) -> bool:
@@ -102,7 +102,7 @@ def _is_in(shard: Shard, config: RunConfig, data_hash: Callable[[RunConfig], str
 
 def _make_plan(
     requests: Sequence[RunRequest],
-    called: Sequence[str],
+    called: Sequence[RunName],
     store: RunStore,
     data_hash: Callable[[RunConfig], str | None],
 ) -> Plan:
@@ -113,7 +113,7 @@ def _make_plan(
     runs: dict[str, PlannedRun] = {}
     contents: dict[DataKey, str | None] = {}
     resolved = [orders.get(config, config) or config for config in asked] if orders else asked
-    names: dict[str, str] = {}
+    names: dict[str, RunName] = {}
     for config, name in zip(resolved, called, strict=True):
         names.setdefault(config.identity, name)
     for config in (*sources, *resolved):

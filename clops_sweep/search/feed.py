@@ -14,7 +14,8 @@ from clops_sweep.execution.jobs import Job, Jobs
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied, ends
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
-from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
+from clops_sweep.experiment.spaces.run_names import Label, RunName
+from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words, value_in_words
 from clops_sweep.search.study import OpenTrial, SearchStudy
 from clops_sweep.store.run_store import RunStore
 
@@ -49,9 +50,10 @@ class _Trial:
     over: bool = False
 
     @property
-    def name(self) -> str:
-        """Name of its runs."""
-        return f"trial {self.open.number}: {in_words(self.open.labels)}"
+    def name(self) -> RunName:
+        """Name of its runs: "trial 3: learning_rate 0.00012"."""
+        labels = [Label(value_in_words(value), name) for name, value in self.open.labels.items()]
+        return RunName(tuple(labels), f"trial {self.open.number}")
 
 
 class SearchFeed:
@@ -224,7 +226,8 @@ class SearchFeed:
         jobs = []
         for run_id, config in trial.runs.items():
             if run_id in run_ids:
-                name = ", ".join([trial.name, *(f"{axis} {config.get(axis)}" for axis in self._space.axes)])
+                labels = [Label(str(config.get(axis)), axis) for axis in self._space.axes]
+                name = replace(trial.name, labels=(*trial.name.labels, *labels))
                 jobs.append(Job(run_id, config, name=name))
         return jobs
 

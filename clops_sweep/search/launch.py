@@ -15,6 +15,7 @@ from clops_sweep.errors import DamagedStore, StoreError, UsageError, several, sh
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.plugins.registry import headline
+from clops_sweep.experiment.spaces.run_names import RunName
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.planning.launched import remember
 from clops_sweep.planning.plan import Plan, PlannedRun
@@ -300,7 +301,7 @@ class _Sweep:
             yield feed
 
 
-def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[str, RunConfig, dict[str, float]]]:
+def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[RunName, RunConfig, dict[str, float]]]:
     """Yield name, config and headline metrics of each run that earlier launches finished."""
     runs = {str(run.run_id): run for run in plan.of("finished")}
     metrics = {run.config.scenario: headline(run.config.scenario)[:2] for run in runs.values()}

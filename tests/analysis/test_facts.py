@@ -24,6 +24,7 @@ from clops_sweep.experiment.fields import any_replicate, equally_trained, facts_
 from clops_sweep.experiment.plugins.options import OPTIONS, registry_of, scalar
 from clops_sweep.experiment.plugins.registry import BUILT_IN, REGISTRIES, STRATEGIES, USERS
 from clops_sweep.experiment.spaces.claims import Claim, Contrast, Side
+from clops_sweep.experiment.spaces.run_names import RunName
 from clops_sweep.planning.costs import estimate, kind_of, kind_of_row
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
@@ -137,7 +138,8 @@ def test_runs_that_differ_in_one_field_alone(name: str) -> None:
         assert (one.data_key == other.data_key) == (not facts.prepared)
         assert (any_replicate(one) == any_replicate(other)) == facts.replicate
         best = BestCell()
-        best.add(["a run", "another"], [one, other], {"auc": [0.5, 0.6]})
+        best.add(RunName.of("a run"), one, {"auc": 0.5})
+        best.add(RunName.of("another"), other, {"auc": 0.6})
         assert f"n = {2 if facts.replicate else 1})" in str(best)
         left = TimeLeft([one, one, other])
         left.ended([one], 10)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.store.run_logs import epoch_scores
 from clops_sweep.store.run_store import RunStore
 from tests.execution.conftest import Launch
 from tests.helpers.launching import Tables, assert_same, runs_alone, wait_for
@@ -125,5 +126,12 @@ def test_a_stopped_sweep_goes_on_from_its_checkpoint(
     for name in ("auc", "bwt", "test_auc"):
         assert runs.loc["slow", name] == expected["runs"][name].item()
     assert runs.loc["raising", "error"].rstrip().endswith("RuntimeError: broken on purpose")
-    printed = "".join(it.read_text() for it in (tmp_path / "results" / ".work" / "logs").glob("*.log"))
+    logs = tmp_path / "results" / ".work" / "logs"
+    printed = "".join(log.read_text() for log in logs.glob("*.log"))
     assert f"[run {runs.loc['slow', 'run_id'][:12]}] at task 5\n" in printed
+    logged = epoch_scores(runs.loc["slow", "run_id"], logs)
+    assert logged
+    curves = pd.read_parquet(tmp_path / "results" / "curves").set_index(["run_id", "epoch", "task"])["auc"]
+    for after in logged:
+        stored = curves.loc[runs.loc["slow", "run_id"], after.place.step]
+        assert dict(after.values) == stored[: after.place.task].to_dict()

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
 from statistics import fmean
 
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.metrics import in_words
+from clops_sweep.experiment.spaces.run_names import Label, RunName
+
+
+@dataclass
+class _Cell:
+    """Finished runs of one cell: the labels that their names share, and the values of each run."""
+
+    labels: tuple[Label, ...]
+    columns: tuple[str, ...]
+    values: list[tuple[float, ...]] = field(default_factory=list)
+
+    @property
+    def means(self) -> dict[str, float]:
+        """The mean of each metric over the runs."""
+        by_metric = zip(*self.values, strict=True)
+        return {column: fmean(values) for column, values in zip(self.columns, by_metric, strict=True)}
+
+    @property
+    def rank(self) -> float:
+        """The mean of the first metric."""
+        return self.means[self.columns[0]]
 
 
 class BestCell:
@@ -19,42 +39,41 @@ class BestCell:
     """
 
     def __init__(self) -> None:
-        self._found: defaultdict[tuple[str, Hashable], list[tuple[float, ...]]] = defaultdict(list)
-        self._names: dict[tuple[str, Hashable], list[str]] = {}
-        self._best: dict[str, tuple[str, Hashable]] = {}
-        self._columns: dict[str, tuple[str, ...]] = {}
+        self._cells: dict[str, dict[Hashable, _Cell]] = {}
+        self._best: dict[str, _Cell] = {}
 
-    def add(self, name: str, config: RunConfig, values: Mapping[str, float]) -> None:
+    def add(self, name: RunName, config: RunConfig, values: Mapping[str, float]) -> None:
         """Add a run.
 
         Args:
-            name: name of the run. A cell has the parts of a name that all its runs share.
+            name: name of the run. A cell is called by the labels that the names of all its runs share.
             config: its config.
             values: its headline metrics by column; the first one ranks runs.
         """
         if not values:
             return
-        first, *_ = self._columns[next(iter(values))] = tuple(values)
-        fields = (value for field, value in vars(config).items() if field not in REPLICATES)
-        cell = first, (*fields, *config.options.items())
-        parts = re.split(", |: ", name)
-        self._names[cell] = [part for part in self._names.get(cell, parts) if part in parts]
-        self._found[cell].append(tuple(values.values()))
-        best = self._best.get(first)
-        if cell == best:
-            of_metric = (it for it in self._found if it[0] == first)
-            self._best[first] = max(of_metric, key=lambda it: self._mean(it)[0])
-        elif best is None or self._mean(cell)[0] > self._mean(best)[0]:
-            self._best[first] = cell
-
-    def _mean(self, cell: tuple[str, Hashable]) -> tuple[float, ...]:
-        return tuple(map(fmean, zip(*self._found[cell], strict=True)))
+        columns = tuple(values)
+        metric = columns[0]
+        cells = self._cells.setdefault(metric, {})
+        cell = cells.setdefault(_settings(config), _Cell(name.parts, columns))
+        cell.labels = tuple(label for label in cell.labels if label in name.parts)
+        cell.values.append(tuple(values.values()))
+        best = self._best.get(metric)
+        if best is cell:  # its mean may have fallen
+            self._best[metric] = max(cells.values(), key=lambda cell: cell.rank)
+        elif best is None or cell.rank > best.rank:
+            self._best[metric] = cell
 
     def __str__(self) -> str:
         """Return the best cells in words; empty before the first finished run."""
-        parts = []
-        for first, cell in self._best.items():
-            means = dict(zip(self._columns[first], self._mean(cell), strict=True))
-            name = ", ".join(self._names[cell]) or "all runs"
-            parts.append(f"{in_words(means)} ({name}, n = {len(self._found[cell])})")
-        return "; ".join(parts)
+        texts = []
+        for cell in self._best.values():
+            name = ", ".join(map(str, cell.labels)) or "all runs"
+            texts.append(f"{in_words(cell.means)} ({name}, n = {len(cell.values)})")
+        return "; ".join(texts)
+
+
+def _settings(config: RunConfig) -> Hashable:
+    """Return what all runs of a cell share."""
+    fields = tuple(value for field, value in vars(config).items() if field not in REPLICATES)
+    return fields, tuple(config.options.items())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Resumed, Unrecorded
+from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Unrecorded
+from clops_sweep.experiment.events import Place
 from clops_sweep.experiment.metrics import in_words
-from clops_sweep.experiment.spaces.search_space import is_field
+from clops_sweep.experiment.spaces.run_names import RunName
 
 
 def called(job: Job) -> str:
@@ -16,26 +16,32 @@ def called(job: Job) -> str:
     return f"{name_of(job)}, seed {job.config.seed}"
 
 
-_FIELD = re.compile(r"(?:^|(?<=, )|(?<=: ))(\w+) (?=\S)")
-
-
-def fitted(names: Sequence[str], width: int) -> list[str]:
+def fitted(names: Sequence[RunName], width: int) -> list[str]:
     """Shorten names to a number of columns, if possible without losing their differences.
 
-    Names of fields are dropped first, then values that all names share.
+    Names of fields are dropped first, then labels that all names share.
     """
-    if max(map(len, names), default=0) <= width:
-        return list(names)
-    short = [_FIELD.sub(lambda found: "" if is_field(found[1]) else found[0], name) for name in names]
-    if max(map(len, short)) <= width:
+    whole = [str(name) for name in names]
+    if _fit(whole, width):
+        return whole
+    short = [name.short for name in names]
+    if _fit(short, width):
         return short
-    parts = [name.split(", ") for name in short]
-    return [", ".join(it for it in of if any(it not in other for other in parts)) or ", ".join(of) for of in parts]
+    shared = set.intersection(*(set(name.parts) for name in names))
+    telling = []
+    for name in names:
+        labels = [label.short for label in name.parts if label not in shared]
+        telling.append(", ".join(labels) or name.short)
+    return telling
 
 
-def name_of(job: Job) -> str:
+def _fit(texts: Sequence[str], width: int) -> bool:
+    return all(len(text) <= width for text in texts)
+
+
+def name_of(job: Job) -> RunName:
     """Return the name of a job's run, without its seed."""
-    return job.name or job.config.strategy
+    return job.name if job.name.parts else RunName.of(job.config.strategy)
 
 
 def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, status: str) -> str:
@@ -53,9 +59,14 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, stat
             return f"not recorded  {name}: {error}"
 
 
-def resumed(job: Job, at: Resumed) -> str:
+def resumed(job: Job, place: Place) -> str:
     """Describe where a job resumes from a checkpoint."""
-    return f"resumed   {called(job)}: at task {at.task}/{at.tasks}, epoch {at.epoch}/{at.epochs}, from its checkpoint"
+    return f"resumed   {called(job)}: at {at(place)}, from its checkpoint"
+
+
+def at(place: Place) -> str:
+    """Describe the progress of a run: "task 2/6, epoch 3/40"."""
+    return f"task {place.task}/{place.tasks}, epoch {place.epoch}/{place.epochs}"
 
 
 def time_left(seconds: float) -> str:

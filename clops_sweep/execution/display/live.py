@@ -22,7 +22,7 @@ from rich.text import Text
 from clops_sweep.errors import several
 from clops_sweep.execution.display.best_cell import BestCell
 from clops_sweep.execution.display.console import nearby, own_output
-from clops_sweep.execution.display.display_lines import ended, fitted, name_of, resumed, time_left
+from clops_sweep.execution.display.display_lines import at, ended, fitted, name_of, resumed, time_left
 from clops_sweep.execution.display.terminal import Lenient
 from clops_sweep.execution.display.time_left import TimeLeft
 from clops_sweep.execution.reports import (
@@ -39,6 +39,8 @@ from clops_sweep.execution.reports import (
     WorkerDied,
 )
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.spaces.run_names import RunName
 
 if TYPE_CHECKING:
     from clops_sweep.execution.jobs import Job
@@ -52,7 +54,7 @@ _INTERRUPTS = tuple(
 """Ctrl-C; the time limit of a batch system; a closed terminal; Slurm before preemption. Windows has only two."""
 
 
-Results = Callable[[], Iterable[tuple[str, RunConfig, Mapping[str, float]]]]
+Results = Callable[[], Iterable[tuple[RunName, RunConfig, Mapping[str, float]]]]
 """Name, config and headline metrics of each run; the first metric ranks runs."""
 
 
@@ -121,7 +123,7 @@ class SweepDisplay:
         self._time_left: TimeLeft | None = None
         self._ends_at: float | None = None
         self._workers = 0
-        self._running: dict[str, tuple[Job, Running | None]] = {}
+        self._running: dict[str, tuple[Job, Place | None]] = {}
         self._unfinished: dict[str, Job] = {}
         self._best = BestCell()
         self._best_trial = ""
@@ -211,13 +213,13 @@ class SweepDisplay:
     def report(self, job: Job, report: Report | WorkerDied) -> None:
         """Show a report of a job."""
         match report:
-            case Running():
-                self._running[job.run_id] = (job, report)
+            case Running(place):
+                self._running[job.run_id] = (job, place)
                 self._met.add(job.run_id)
                 return
-            case Resumed():
+            case Resumed(place):
                 if job.run_id not in self._met:
-                    self._print(resumed(job, report))
+                    self._print(resumed(job, place))
                 self._met.add(job.run_id)
                 return
             case Begun() | Retrying():
@@ -333,9 +335,8 @@ class SweepDisplay:
         of_jobs = [f"seed {job.config.seed}" for job, _ in jobs[:_RUNNING_SHOWN]]
         room = self.console.width - max(map(len, of_jobs), default=0) - _WIDEST_PLACE - 3 * _PADDING
         names = fitted([name_of(job) for job, _ in jobs[:_RUNNING_SHOWN]], room)
-        for name, of_job, (_, at) in zip(names, of_jobs, jobs, strict=False):
-            where = f"task {at.task}/{at.tasks}, epoch {at.epoch}/{at.epochs}" if at else "starting"
-            table.add_row(Text(name), of_job, where)
+        for name, of_job, (_, place) in zip(names, of_jobs, jobs, strict=False):
+            table.add_row(Text(name), of_job, at(place) if place else "starting")
         if len(jobs) > _RUNNING_SHOWN:
             table.add_row(f"and {len(jobs) - _RUNNING_SHOWN} more", "", "")
         return Group(*lines, table, "")  # leaves room for the terminal's echo of Ctrl-C behind the last line

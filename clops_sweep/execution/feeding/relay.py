@@ -12,9 +12,9 @@ from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job, Jobs
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.reports import Begun, Recorded, Report, Unrecorded, WorkerDied
-from clops_sweep.execution.run_log import stacks_file
 from clops_sweep.experiment.events import Event
 from clops_sweep.store.rows import storing
+from clops_sweep.store.run_logs import EpochScores, log_folder, stacks_file
 from clops_sweep.store.run_store import RunStore
 
 _FAILURES_IN_A_ROW = 3  # then the store is broken, and further runs would be lost
@@ -73,7 +73,7 @@ class Relay:
         self,
         jobs: Jobs,
         rows: Iterable[Recorded],
-        reports: Sequence[tuple[int, Report]],
+        reports: Sequence[tuple[int, Report | EpochScores]],
         events: Sequence[Event],
         begun: Callable[[Job], None],
     ) -> None:
@@ -82,7 +82,7 @@ class Relay:
         Args:
             jobs: the jobs of the worker.
             rows: the rows of runs that have finished or failed.
-            reports: reports, each with the index of a job.
+            reports: reports and scores, each with the index of a job.
             events: events for observers.
             begun: called with each job that the worker started.
         """
@@ -93,6 +93,9 @@ class Relay:
             match report:
                 case Begun():
                     begun(jobs[index])
+                    continue
+                case EpochScores():
+                    self._under_way.scored(jobs[index], report)
                     continue
                 case Unrecorded():
                     report = self._as_seen_here(report)
@@ -110,7 +113,7 @@ class Relay:
 
     def left_stacks(self, jobs: Jobs) -> bool:
         """Return whether the time limit of an epoch ended the worker of some jobs, as far as can be seen from here."""
-        files = [stacks_file(self._store.log_folder / "logs", job.run_id) for job in jobs]
+        files = [stacks_file(log_folder(self._store), job.run_id) for job in jobs]
         return not self._store.files.local or any(file.exists() and file.stat().st_size for file in files)
 
     def check(self) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clops_sweep.execution.run_log import place_of
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.events import EpochEnd, Event, Place, RunEnd, TaskEnd
+from clops_sweep.experiment.events import EpochEnd, Event, RunEnd, TaskEnd
 from clops_sweep.experiment.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -19,8 +20,7 @@ _MEASURED = (*METRICS, *(f"test_{name}" for name in METRICS))
 
 def after_epoch(run_id: str, run: ContinualRun, progress: Progress) -> list[Event]:
     """Return the events of a run after `run.advance()`."""
-    name = run.task_names[progress.task - 1]
-    place = Place(progress.task, name, progress.tasks, progress.epoch, progress.epochs)
+    place = place_of(run, progress)
     events: list[Event] = [EpochEnd(run_id, run.config, place, run.epoch_metrics())]
     if run.at_task_end:
         events.append(TaskEnd(run_id, run.config, place, run.task_metrics()))

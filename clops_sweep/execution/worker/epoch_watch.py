@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from clops_sweep.execution.run_log import stacks_file
+from clops_sweep.store.run_logs import stacks_file
 
 
 @contextmanager

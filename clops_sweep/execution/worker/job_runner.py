@@ -13,6 +13,7 @@ from clops_sweep.execution.worker.run_runner import RunRunner
 from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.declarations import Plugin
 from clops_sweep.experiment.plugins.registry import REGISTRIES
+from clops_sweep.store.run_logs import EpochScores
 from clops_sweep.store.run_store import RunStore
 
 _SECONDS_PER_STEP = 1.0
@@ -37,8 +38,9 @@ class JobRunner:
         store.files.retry_longer()
         self._rows: list[Recorded] = []
         self._events: list[Event] = []
+        self._reports: list[tuple[int, Report | EpochScores]] = []
         tell = (lambda events: self._events.extend(events)) if workplace.is_observed else None
-        self._runner = RunRunner(workplace, store, lambda row: self._rows.append(row), tell)
+        self._runner = RunRunner(workplace, store, lambda row: self._rows.append(row), tell, self._report)
         for registry, members in workplace.plugins.items():
             for name, packed in members.items():
                 plugin = packed if isinstance(packed, Plugin) else packed.unpacked()
@@ -52,27 +54,30 @@ class JobRunner:
         self._ends_at = time.monotonic() + _SECONDS_OF_JOBS
         self._runner.begin(jobs[0])
 
-    def step(self) -> list[tuple[int, Report]]:
+    def step(self) -> list[tuple[int, Report | EpochScores]]:
         """Compute for about a second, and to the end of an epoch.
 
         Returns:
-            Reports in order, each with the index of a job.
+            Reports and scores in order, each with the index of a job.
         """
         due_at = time.monotonic() + _SECONDS_PER_STEP
-        found: list[tuple[int, Report]] = []
+        self._reports = []
         while not self.done:
             report = self._runner.step(lambda: time.monotonic() >= due_at)
-            found.append((self._index, report))
+            self._report(report)
             if not ends(report):
                 break
             self._index += 1
             self.done = self._index == len(self._jobs) or time.monotonic() > self._ends_at
             if not self.done:
                 self._runner.begin(self._jobs[self._index])
-                found.append((self._index, Begun()))
+                self._report(Begun())
             if time.monotonic() >= due_at:
                 break
-        return found
+        return self._reports
+
+    def _report(self, report: Report | EpochScores) -> None:
+        self._reports.append((self._index, report))
 
     def rows_and_events(self) -> dict[str, list[Any]]:
         """Return rows and events since the last call."""

@@ -34,7 +34,7 @@ from clops_sweep.execution.reports import (
     Unrecorded,
     bounded,
 )
-from clops_sweep.execution.run_log import epoch_line, print_for
+from clops_sweep.execution.run_log import epoch_line, place_of, print_for, scores_after
 from clops_sweep.execution.worker.epoch_watch import epoch_limit
 from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.registry import headline
@@ -44,6 +44,7 @@ from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun, Progress
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.rows import failure_reason, rows_of_failure, rows_of_result, storing
+from clops_sweep.store.run_logs import EpochScores, log_folder
 from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class RunRunner:
         store: the store, for checkpoints and models.
         record: called with the rows of each run that has finished or failed.
         tell: called with the events of its runs; None without observers.
+        show: called with scores, at most once a second.
     """
 
     def __init__(
@@ -74,9 +76,11 @@ class RunRunner:
         store: RunStore,
         record: Callable[[Recorded], object],
         tell: Callable[[Sequence[Event]], object] | None,
+        show: Callable[[EpochScores], object],
     ) -> None:
         self._process = ProcessState()
         self._workplace, self._store, self._record, self._tell = workplace, store, record, tell
+        self._show = show
         self._frames: dict[DataKey, FrameSet] = {}
         self._bank_of = LastBank()
 
@@ -143,7 +147,7 @@ class RunRunner:
             self._run, resumed = self._begin()
             if resumed:
                 self._whole = False
-                return Resumed(**vars(self._run.comes_to))
+                return Resumed(place_of(self._run, self._run.comes_to))
         run = self._run
         until = self._job.until
         while not run.finished:
@@ -156,11 +160,13 @@ class RunRunner:
                 self._tell(after_epoch(self._job.run_id, run, progress))
             if (now := time.monotonic()) >= self._print_at:
                 self._print_at = now + max(1.0, (now - self._started) / 100)
-                print(epoch_line(run, progress))  # 460 lines in an hour
+                scores = scores_after(run, progress)
+                print(epoch_line(scores))  # 460 lines in an hour
+                self._show(scores)
             if not run.finished and (run.tasks_trained == until or self._is_checkpoint(run, progress)):
                 self._save()
             if not run.finished and run.tasks_trained != until and is_due():
-                return Running(**vars(progress))
+                return Running(place_of(run, progress))
         with self._limit():
             result = run.result()
         self._process.restore()  # recording must not depend on global settings that the run's code has left
@@ -184,7 +190,7 @@ class RunRunner:
 
     def _limit(self) -> AbstractContextManager[None]:
         """Apply the time limit to code in which a plug-in may hang."""
-        return epoch_limit(self._workplace.epoch_timeout, self._store.log_folder / "logs", self._job.run_id)
+        return epoch_limit(self._workplace.epoch_timeout, log_folder(self._store), self._job.run_id)
 
     def _save(self) -> None:
         assert self._run is not None

@@ -3,17 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from clops_sweep.experiment.spaces.search_space import RunRequest, is_field
 
-_SAY_IT_ALL = frozenset({"strategy", "dataset", "network", "scenario"})
+_WITHOUT_AXIS = frozenset({"strategy", "dataset", "network", "scenario"})
 """Fields whose values are shown without the field's name."""
 
 _LONGEST_VALUE = 40
 
 
-def run_names(requests: Sequence[RunRequest]) -> list[str]:
+@dataclass(frozen=True)
+class Label:
+    """A label in the name of a run.
+
+    Attributes:
+        text: its value, or the name of a variant, a space or a trial.
+        axis: the axis, if it is shown before the value; else empty.
+    """
+
+    text: str
+    axis: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.axis} {self.text}" if self.axis else self.text
+
+    @property
+    def short(self) -> str:
+        """The label without the name of a config field."""
+        return self.text if is_field(self.axis) else str(self)
+
+
+@dataclass(frozen=True)
+class RunName:
+    """The name of a run, without its seed: "my space: Random storage, storage_fraction 0.1".
+
+    Attributes:
+        labels: its labels.
+        space: its search space, or its trial of a search; empty if it need not be named.
+    """
+
+    labels: tuple[Label, ...] = ()
+    space: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> RunName:
+        """Return a name that consists of a text."""
+        return cls((Label(text),))
+
+    def __str__(self) -> str:
+        return self._joined([str(label) for label in self.labels])
+
+    @property
+    def parts(self) -> tuple[Label, ...]:
+        """The labels, after the space if it is named."""
+        return (Label(self.space), *self.labels) if self.space else self.labels
+
+    @property
+    def short(self) -> str:
+        """The name without names of config fields."""
+        return self._joined([label.short for label in self.labels])
+
+    def _joined(self, labels: Sequence[str]) -> str:
+        texts = [text for text in (self.space, ", ".join(labels)) if text]
+        return ": ".join(texts)
+
+
+def run_names(requests: Sequence[RunRequest]) -> list[RunName]:
     """Return the name of each run, without its seed.
 
     The name consists of the labels on the axes in which the runs differ: names of variants, and fields with their
@@ -24,13 +81,15 @@ def run_names(requests: Sequence[RunRequest]) -> list[str]:
     for request in requests:
         spaces.setdefault(request.space, []).append(request.labels)
     axes = {space: _telling(labels) for space, labels in spaces.items()}
-    names: dict[tuple[str, int], str] = {}  # by identity of the object: the seeds of a cell share its labels
+    names: dict[tuple[str, int], RunName] = {}  # by identity of the object: the seeds of a cell share its labels
+    result = []
     for request in requests:
-        if (request.space, id(request.labels)) not in names:
-            place = _place({axis: request.labels[axis] for axis in axes[request.space]})
-            parts = [request.space] * (len(spaces) > 1 or not place) + [place] * bool(place)
-            names[request.space, id(request.labels)] = ": ".join(parts)
-    return [names[request.space, id(request.labels)] for request in requests]
+        cell = request.space, id(request.labels)
+        if cell not in names:
+            labels = _labels({axis: request.labels[axis] for axis in axes[request.space]})
+            names[cell] = RunName(labels, request.space if len(spaces) > 1 or not labels else "")
+        result.append(names[cell])
+    return result
 
 
 def _telling(cells: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -39,14 +98,15 @@ def _telling(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     return [axis for axis in first if any(labels[axis] != first[axis] for labels in cells)]
 
 
-def _place(labels: Mapping[str, Any]) -> str:
-    """Format labels on axes: "Random storage, storage_fraction 0.1"."""
-    return ", ".join(_shown(axis, label) for axis, label in labels.items() if label is not None)
+def _labels(values: Mapping[str, Any]) -> tuple[Label, ...]:
+    """Return the labels of values on axes, without missing ones."""
+    return tuple(_label(axis, value) for axis, value in values.items() if value is not None)
 
 
-def _shown(axis: str, label: Any) -> str:
-    if isinstance(label, float):
-        return f"{axis} {label:.6g}"
-    text = str(label)
-    text = text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}…"
-    return text if axis in _SAY_IT_ALL or not is_field(axis) else f"{axis} {text}"
+def _label(axis: str, value: Any) -> Label:
+    if isinstance(value, float):
+        return Label(f"{value:.6g}", axis)
+    text = str(value)
+    if len(text) > _LONGEST_VALUE:
+        text = f"{text[:_LONGEST_VALUE]}…"
+    return Label(text) if axis in _WITHOUT_AXIS or not is_field(axis) else Label(text, axis)

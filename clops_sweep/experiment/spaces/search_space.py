@@ -613,7 +613,9 @@ def is_field(axis: str) -> bool:
 
 def in_words(labels: Mapping[str, Any]) -> str:
     """Format labels on axes or parameters of a trial: "learning_rate 0.00012, acquisition entropy"."""
-    return ", ".join(
-        f"{name} {label:.3g}" if isinstance(label, float) else f"{name} {one_line(label)}"
-        for name, label in labels.items()
-    )
+    return ", ".join(f"{name} {value_in_words(label)}" for name, label in labels.items())
+
+
+def value_in_words(label: Any) -> str:
+    """Format a label on an axis or a parameter of a trial."""
+    return f"{label:.3g}" if isinstance(label, float) else one_line(label)

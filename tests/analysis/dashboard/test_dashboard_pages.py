@@ -19,7 +19,9 @@ from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.formats import DASH
+from clops_sweep.experiment.events import Place
 from clops_sweep.store.launches import LaunchFile, UnderWay
+from clops_sweep.store.run_logs import EpochScores, ScoresFile
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import record_failure, write_finished
 
@@ -178,8 +180,13 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     assert "running, task 2 of 4, epoch 3 of 5, time left: 60 min" in words_of(run)
     assert not run.find("figure")
     (store.log_folder / "logs").mkdir(parents=True)
-    line = f"[run {ids[0][:12]}] task 1 of 4 (0-1, left (a)), epoch 1 of 5: auc 0.5000 (0-1, left (a))\n"
-    (store.log_folder / "logs" / "1.log").write_text(line)
+    log = store.log_folder / "logs" / "1.log"
+    log.write_text(f"[run {ids[0][:12]}] printed by the run\n")
+    run = read_page(dashboard, *followed_link(link))
+    assert "printed by the run" in words_of(run)
+    assert not run.find("figure"), "a log of an earlier version, without scores"
+    task = "0-1, left (a)"
+    ScoresFile(log).add([(ids[0], EpochScores(Place(1, task, 4, 1, 5), "auc", {task: 0.5}))])
     (figure,) = read_page(dashboard, *followed_link(link)).find("figure", id="run-curves")
     assert "validation AUC 0.500 in the end" in figure.text
     assert [cell for row in cells_of(read_page(dashboard, "runs"), "Runs") for cell in row].count("running") == 2

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from clops_sweep import RunConfig
-from clops_sweep.execution.display.display_lines import ended
+from clops_sweep.execution.display.best_cell import BestCell
+from clops_sweep.execution.display.display_lines import ended, fitted
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import (
@@ -29,13 +30,15 @@ from clops_sweep.execution.reports import (
     Unrecorded,
     WorkerDied,
 )
+from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.spaces.run_names import Label, RunName
 
 fcntl = pytest.importorskip("fcntl")
 termios = pytest.importorskip("termios")
 
 
 def job(seed: int, name: str = "Random storage", **settings: object) -> Job:
-    return Job(f"run {name} {seed}", RunConfig(**{"seed": seed, **settings}), name=name)
+    return Job(f"run {name} {seed}", RunConfig(**{"seed": seed, **settings}), name=RunName.of(name))
 
 
 NAN = float("nan")
@@ -74,22 +77,41 @@ def test_how_a_job_has_ended(of: Job, report: Finished | FoundFinished | Failed 
     assert ended(of, report, "clops-sweep status") == line
 
 
+def test_names_are_shortened_by_their_labels_whatever_the_labels_say() -> None:
+    shared = Label("Random storage, seed 0: mc_samples 5")
+    names = [RunName((shared, Label(b, "storage_fraction")), "space: one, two") for b in ("0.1", "0.5")]
+    assert str(names[0]) == "space: one, two: Random storage, seed 0: mc_samples 5, storage_fraction 0.1"
+    assert fitted(names, 100) == [str(name) for name in names]
+    short = "space: one, two: Random storage, seed 0: mc_samples 5, "
+    assert fitted(names, 60) == [f"{short}0.1", f"{short}0.5"]
+    assert fitted(names, 20) == ["0.1", "0.5"]
+    assert fitted(names[:1], 20) == [f"{short}0.1"]
+
+
+def test_the_best_cell_is_called_by_the_labels_that_its_runs_share() -> None:
+    best = BestCell()
+    shared = Label("Random storage, uncertain")
+    best.add(RunName((shared, Label("uncertain"))), RunConfig(seed=0), {"auc": 0.5})
+    best.add(RunName((shared, Label("seed 1"))), RunConfig(seed=1), {"auc": 0.7})
+    assert str(best) == "AUC 0.600 (Random storage, uncertain, n = 2)"
+
+
 def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on servers that build and test
     jobs = [job(seed, name="how much: storage_fraction 0.1, " + "long " * 30) for seed in range(4)]
     reports: list[tuple[Job, Report | WorkerDied]] = [
-        (jobs[0], Resumed(2, 6, 3, 40)),
-        (jobs[0], Running(2, 6, 3, 40)),
+        (jobs[0], Resumed(Place(2, "a", 6, 3, 40))),
+        (jobs[0], Running(Place(2, "a", 6, 3, 40))),
         (jobs[0], WorkerDied("gone")),
-        (jobs[0], Resumed(2, 6, 1, 40)),
+        (jobs[0], Resumed(Place(2, "a", 6, 1, 40))),
         (jobs[0], Finished({"auc": 0.8, "bwt": 0.1})),
-        (jobs[1], Running(1, 6, 1, 40)),
+        (jobs[1], Running(Place(1, "a", 6, 1, 40))),
         (jobs[1], Paused({})),
-        (jobs[1], Resumed(3, 6, 1, 40)),  # nobody wonders: it is the same sweep
+        (jobs[1], Resumed(Place(3, "a", 6, 1, 40))),  # nobody wonders: it is the same sweep
         (jobs[1], Failed()),
-        (jobs[2], Running(1, 6, 1, 40)),
+        (jobs[2], Running(Place(1, "a", 6, 1, 40))),
     ]
     with SweepDisplay("clops-sweep status --results out") as display:
         display.begin([it.config for it in jobs], Path("/tmp/log"))
@@ -119,20 +141,24 @@ from clops_sweep import RunConfig
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Resumed, Running
+from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.spaces.run_names import Label, RunName
 
-names = ["storage_fraction 0.1, acquisition_fraction 0.25, Random storage and acquisition", "CLOPS"]
+fractions = Label("0.1", "storage_fraction"), Label("0.25", "acquisition_fraction")
+labels = (*fractions, Label("Random storage and acquisition"))
+names = [RunName(labels), RunName.of("CLOPS")]
 jobs = [Job(f"run {i}", RunConfig(mc_samples=5 + i), name=names[i]) for i in (0, 1)]
 with SweepDisplay() as display:
     display.begin([job.config for job in jobs], Path.cwd() / "log")
-    display.finished_before(lambda: [("CLOPS", RunConfig(mc_samples=6), {"auc": 0.4, "bwt": 0.1})])
+    display.finished_before(lambda: [(names[1], RunConfig(mc_samples=6), {"auc": 0.4, "bwt": 0.1})])
     display.starting("starting Ray")
     time.sleep(0.4)
     for job in jobs:
         display.started(job)
     display.stops_in_order = True
     display.report(jobs[1], Finished({"auc": 0.8, "bwt": 0.1}, 60.0))
-    display.report(jobs[0], Resumed(2, 6, 3, 40))
-    display.report(jobs[0], Running(2, 6, 4, 40))
+    display.report(jobs[0], Resumed(Place(2, "a", 6, 3, 40)))
+    display.report(jobs[0], Running(Place(2, "a", 6, 4, 40)))
     Path("ready").touch()
     while not display.interrupted:
         time.sleep(0.01)

@@ -10,10 +10,12 @@ from clops_sweep import RunConfig
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Running
+from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.spaces.run_names import RunName
 from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
 
-JOB = Job("a" * 24, RunConfig(seed=1), name="CLOPS")
+JOB = Job("a" * 24, RunConfig(seed=1), name=RunName.of("CLOPS"))
 
 
 def told(under_way: RunsUnderWay, store: RunStore) -> tuple[UnderWay, ...]:
@@ -25,12 +27,12 @@ def told(under_way: RunsUnderWay, store: RunStore) -> tuple[UnderWay, ...]:
 
 def test_a_run_is_told_with_its_place_and_its_end(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    under_way = RunsUnderWay(store, ())
+    under_way = RunsUnderWay(store, (), tmp_path / "1.log")
     under_way.started(JOB)
     assert told(under_way, store) == (UnderWay(JOB.run_id, "CLOPS, seed 1"),)
-    under_way.report(JOB, Running(1, 2, 1, 10), 100.0)
+    under_way.report(JOB, Running(Place(1, "a", 2, 1, 10)), 100.0)
     assert told(under_way, store) == (UnderWay(JOB.run_id, "CLOPS, seed 1", 1, 2, 1, 10),), "one epoch says nothing"
-    under_way.report(JOB, Running(1, 2, 5, 10), 108.0)
+    under_way.report(JOB, Running(Place(1, "a", 2, 5, 10)), 108.0)
     (it,) = told(under_way, store)
     assert (it.task, it.tasks, it.epoch, it.epochs) == (1, 2, 5, 10)
     assert it.ends_at == pytest.approx(108 + 15 * 2), "four epochs took 8 s, and 15 are left"

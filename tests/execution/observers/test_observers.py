@@ -15,12 +15,13 @@ from clops_sweep.execution.observers import thread
 from clops_sweep.execution.observers.events import after_epoch, after_run
 from clops_sweep.execution.observers.requested import check_observers, requested_observers
 from clops_sweep.execution.observers.thread import Observers
-from clops_sweep.execution.run_log import curves_in, epoch_line
+from clops_sweep.execution.run_log import epoch_line, scores_after
 from clops_sweep.experiment.events import Event, Place
 from clops_sweep.experiment.plugins.decorators import observer
 from clops_sweep.experiment.plugins.registry import OBSERVERS
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.run import ContinualRun
+from clops_sweep.store.run_logs import EpochScores
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import ContractViolation, check_observer, tiny_config, tiny_frames
 from tests.helpers.documentation import examples
@@ -174,22 +175,24 @@ def test_what_is_told_is_what_is_stored() -> None:
     config, frames = tiny_config("class_il"), tiny_frames("class_il", tasks=3)
     run = ContinualRun(config, frames)
     told: list[Event] = []
-    lines = ["the network printed this"]
+    logged: list[EpochScores] = []
     while not run.finished:
         progress = run.advance()
         told += after_epoch(RUN, run, progress)
-        lines.append(epoch_line(run, progress))
+        logged.append(scores_after(run, progress))
     result = run.result()
     curves, r = result.curves, result.r_matrix
-    measure, logged = curves_in(lines)
-    assert measure == "auc"
+    assert {after.measure for after in logged} == {"auc"}
     epochs = [event for event in told if isinstance(event, EpochEnd)]
     assert [event.place.step for event in epochs] == list(range(1, len(epochs) + 1))
     for event in epochs:
         rows = curves[curves["epoch"] == event.place.step][: event.place.task]
         assert event.metrics["auc"] == pytest.approx(rows["auc"].mean(), abs=1e-12)
-        shown = [it for it in logged if it["epoch"] == event.place.step]
-        assert shown == rows[list(shown[0])].round(4).to_dict("records")
+        (after,) = (after for after in logged if after.place == event.place)
+        assert dict(after.values) == dict(zip(rows["task"], rows["auc"], strict=True))
+        assert set(rows["training_task"]) == {after.place.task_name}
+        for task, value in after.values.items():
+            assert f"{value:.4f} ({task})" in epoch_line(after)
         assert {name: event.metrics[f"loss/{name}"] for name in rows["task"]} == dict(
             zip(rows["task"], rows["loss"], strict=True)
         )
