@@ -34,12 +34,14 @@ class Intervals:
         in_samples: whether starts and ends are in samples.
         dated: whether they are in seconds since 1970.
         begin: the start of the recording in seconds since 1970, if known.
+        zoned: whether dates were given with a time zone.
     """
 
     rows: tuple[Interval, ...]
     in_samples: bool = False
     dated: bool = False
     begin: float | None = None
+    zoned: bool = False
 
     def stretches(self, rate: float, samples: int) -> tuple[list[Stretch], list[str]]:
         """Return the intervals of a recording in samples, sorted, and notes on those that are outside.
@@ -54,7 +56,9 @@ class Intervals:
         unit = "samples" if self.in_samples else "s"
         for start, end, label, where in sorted(rows):
             said = f"{where}: the interval from {start:g} to {end:g} {unit}"
-            if not (0 <= start <= end and start < math.inf):
+            if start < 0:
+                raise UsageError(f"{said} starts before the recording; expected a start from 0")
+            if not (start <= end and start < math.inf):
                 raise UsageError(f"{said} has no duration; expected a start from 0 and an end after it")
             begin = round(start * scale)
             stop = samples if end == math.inf else round(end * scale)

@@ -504,9 +504,7 @@ def _intervals(rows: Sequence[tuple[dict[str, str], str]], labels: Labels, in_sa
         if known.zoned != (_ZONED in clocks):
             raise UsageError(f"{place}: one of start and time has a time zone and the other none; expected both alike")
         begin = known.seconds
-    if dated and known is None and _ZONED in clocks:
-        raise UsageError(f"{place}: start has a time zone; give time, the start of each recording with its time zone")
-    return Intervals(tuple(intervals), in_samples, dated, begin)
+    return Intervals(tuple(intervals), in_samples, dated, begin, _ZONED in clocks)
 
 
 def _time_of(text: str, where: str, clocks: set[str]) -> float:

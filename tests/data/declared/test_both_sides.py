@@ -178,3 +178,30 @@ def test_recordings_whose_names_begin_as_comments(nights: Path) -> None:
     rows = [f"#{number},{STAGES[number % 2]}" for number in range(8)]
     (nights / "nights" / "people.csv").write_text("\n".join(rows) + "\n")
     assert _frames(nights, more=", table='people.csv', name=0, label=1").labels.tolist() == [0, 0, 1, 1] * 4
+
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        ("2020-01-31T22:59:59Z", None),
+        ("2020-01-31T22:59:59", "start: has a time zone, and the start of the recording has none"),
+    ],
+)
+def test_intervals_of_a_table_with_a_time_zone(start: str, said: str | None, nights: Path) -> None:
+    rows = ["record,stage,from,to"]
+    for number in range(8):
+        rows.append(f"n{number},W,2020-01-31T23:59:59+01:00,2020-02-01T00:00:02+01:00")
+        rows.append(f"n{number},N2,2020-02-01T00:00:02+01:00,2020-02-01T00:00:05+01:00")
+    (nights / "nights" / "t.csv").write_text("\n".join(rows) + "\n")
+    more = ", table='t.csv', name='record', label='stage', start='from', end='to'"
+    own = f", patient=number, start='{start}'"
+    if said is None:
+        assert _frames(nights, own, more).labels.tolist() == [0, 1] * 8
+    else:
+        with pytest.raises(UsageError, match=said):
+            _frames(nights, own, more)
+
+
+def test_an_interval_before_the_recording_is_named_so(nights: Path) -> None:
+    with pytest.raises(UsageError, match="the interval from -1 to 3 s starts before the recording"):
+        _frames(nights, ", label=None, patient=number, intervals=[(-1, 3, 'W'), (3, 6, 'N2')]")

@@ -140,8 +140,9 @@ def _from_start(intervals: Intervals, begin: Moment | None) -> Intervals:
     """Return the intervals of a table with the start of their recording, if the recording has one."""
     if begin is None or not intervals.dated:
         return intervals
-    if begin.zoned:
-        raise UsageError("start: has no time zone, and the start of the recording has one; expected both alike")
+    if begin.zoned != intervals.zoned:
+        ours, theirs = ("a time zone", "none") if intervals.zoned else ("no time zone", "one")
+        raise UsageError(f"start: has {ours}, and the start of the recording has {theirs}; expected both alike")
     if intervals.begin is not None:
         apart = begin.seconds - intervals.begin
         is_its_day = intervals.begin % DAY == 0 and 0 <= apart < DAY  # a date without a time of day
