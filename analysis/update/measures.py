@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -170,13 +170,12 @@ class Measures:
         of decisions. By chance alone E_b is not 0, so this is above 0 for a perfectly calibrated model (Kumar et al.,
         2019). Here the sign of a bin comes from other patients: with E_bp the sum over patient p,
         sum_b sum_p sign(E_b - E_bp) E_bp / n. Its mean is 0 for a perfectly calibrated model, whatever the dependence
-        within a patient, so it can be negative. Value and interval are cut off at 0.
+        within a patient, so it can be negative and averaged over runs; pages show 0 then.
 
         With a softmax, each instance is one decision for its most probable class. With sigmoids, each output is a
         decision, whose confidence is max(p, 1 - p).
         """
-        change = self._of_both("expected calibration error", self._calibration_error)
-        return replace(change, before=change.before.as_share(), after=change.after.as_share())
+        return self._of_both("expected calibration error", self._calibration_error)
 
     def _calibration_error(self, model: Predicted) -> Floats:
         confidence, right = confidences(model)

@@ -103,7 +103,7 @@ def _tables(report: Findings) -> dict[str, LinkedTable]:
         [
             label_cell(it.name),
             *(_number(each) for each in (it.before, it.after, it.difference) if it.name == "Brier score"),
-            *(_change(it, True) if it.name != "Brier score" else ()),
+            *(shares_of(it, True) if it.name != "Brier score" else ()),
         ]
         for it in report.overall
     ]
@@ -112,12 +112,12 @@ def _tables(report: Findings) -> dict[str, LinkedTable]:
             label_cell(it.name),
             count_cell(it.positives, f"{it.positives:,} of {it.instances:,}"),
             _units(it, report),
-            *(cell for change in (it.sensitivity, it.specificity) for cell in _change(change)),
+            *(cell for change in (it.sensitivity, it.specificity) for cell in shares_of(change)),
         ]
         for it in report.classes
     ]
     fixed = [
-        [label_cell(it.name), *_change(it.sensitivity_at_specificity), *_change(it.specificity_at_sensitivity)]
+        [label_cell(it.name), *shares_of(it.sensitivity_at_specificity), *shares_of(it.specificity_at_sensitivity)]
         for it in report.classes
     ]
     became = [
@@ -128,7 +128,7 @@ def _tables(report: Findings) -> dict[str, LinkedTable]:
         [
             *(label_cell(name) for name in _named(it)),
             *(count_cell(it.instances), _units(it, report)),
-            *(*_change(it.accuracy, True), _share(it.right_to_wrong), _share(it.wrong_to_right)),
+            *(*shares_of(it.accuracy, True), _share(it.right_to_wrong), _share(it.wrong_to_right)),
         ]
         for it in report.flips
     ]
@@ -175,17 +175,19 @@ def _number(quantity: Quantity) -> TextCell:
     return TextCell(number(quantity.value) + interval_text(quantity.low, quantity.high), quantity.value)
 
 
-def _change(change: Change, difference: bool = False) -> list[TextCell]:
+def shares_of(change: Change, difference: bool = False) -> list[TextCell]:
     """Return the cells before and after, and of the difference if wanted."""
-    return [_share(change.before), _share(change.after), *([_share(change.difference, True)] if difference else [])]
+    before, after = change.before.as_share(), change.after.as_share()
+    return [_share(before), _share(after), *([_share(change.difference, True)] if difference else [])]
 
 
 def _criterion(it: Decision) -> list[TextCell]:
+    loss = it.criterion == "max_accuracy_loss"  # negative for a gain
     sign = "\N{LESS-THAN OR EQUAL TO}" if it.criterion.startswith("max") else "\N{GREATER-THAN OR EQUAL TO}"
     interval = ("agrees" if it.certain else "crosses the limit") if math.isfinite(it.measured.low) else DASH
     return [
         *(TextCell(TITLES[it.criterion], it.criterion), TextCell(it.of or "all instances", it.of)),
-        *(TextCell(f"{sign} {100 * it.limit:g} %", it.limit), _share(it.measured)),
+        *(TextCell(f"{sign} {100 * it.limit:g} %", it.limit), _share(it.measured if loss else it.measured.as_share())),
         *(TextCell("yes" if it.holds else "no", float(it.holds), not it.holds), TextCell(interval, "")),
     ]
 
