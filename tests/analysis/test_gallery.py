@@ -48,3 +48,11 @@ def test_what_the_page_asks_the_store_works(monkeypatch: pytest.MonkeyPatch) -> 
     answer = eval(last, names)
     assert {"clops", "finetune", "gem", "mir", "multitask"} <= set(answer.index.get_level_values("strategy"))
     assert (answer["auc", "mean"].between(0.5, 1)).all()
+
+
+def test_intervals_of_the_findings_are_those_of_the_generated_page() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    intervals = re.findall(r"interval\s+from\s+(\S+)\s+to\s+(-?\d\.\d+)", (docs / "gallery.md").read_text())
+    generated = (docs / "results" / "gallery.md").read_text()
+    assert intervals
+    assert all(rf"\[{low}, {high}\]" in generated for low, high in intervals)
