@@ -85,6 +85,7 @@ def sweep(
     observe: Sequence[str] = (),
     shard: str | None = None,
     no_ray: bool = False,
+    ray: bool = False,
     stop_after: str | float | None = None,
     device: Literal["auto", "cpu", "gpu"] = "auto",
     nice: int = 0,
@@ -116,6 +117,7 @@ def sweep(
         observe: experiment trackers and other observers, such as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
         shard: part of the runs to compute, such as ``"3/16"``, so that processes can share a store; not for searches.
         no_ray: whether to compute in this process without Ray, one run after another.
+        ray: whether to start Ray even if the runs would end sooner in this process.
         stop_after: seconds, or a duration such as ``"3h55m"``, after which to write checkpoints and stop.
         device: ``"cpu"``, ``"gpu"``, or ``"auto"`` for the device of finished runs, else a GPU if the network gains.
         nice: niceness of the workers of a Ray cluster that is started here.
@@ -131,6 +133,7 @@ def sweep(
     resources = Resources(
         *(address, cpus_per_trial, gpus_per_trial, max_retries, checkpoint_every, epoch_timeout, observe),
         no_ray=no_ray,
+        ray=ray,
         device=device,
         nice=nice,
     )

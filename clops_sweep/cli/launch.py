@@ -48,6 +48,7 @@ from clops_sweep.search.launch import launch as launched
     metavar="HOST:PORT",
     help="Attach to a Ray cluster (auto or HOST:PORT) instead of starting one here.",
 )
+@click.option("--ray", is_flag=True, help="Start Ray even if the runs would end sooner in this process.")
 @click.option("--no-ray", is_flag=True, help="Compute in this process without Ray, one run after another.")
 @cpus_option
 @gpus_option
@@ -107,6 +108,7 @@ from clops_sweep.search.launch import launch as launched
 def launch(
     request: Request,
     address: str | None,
+    ray: bool,
     no_ray: bool,
     cpus_per_trial: float,
     gpus_per_trial: float,
@@ -130,6 +132,7 @@ def launch(
     resources = Resources(
         *(address, cpus_per_trial, gpus_per_trial, max_retries, checkpoint_every, epoch_timeout, observe),
         no_ray=no_ray,
+        ray=ray,
         device=device,
         nice=nice,
     )

@@ -7,15 +7,17 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
-from clops_sweep.execution.jobs import MakeWorkplace, Resources
+from clops_sweep.execution.jobs import Job, Jobs, MakeWorkplace, Resources
+from clops_sweep.execution.reports import Report
 from clops_sweep.execution.run_log import mark_output, print_for
 from clops_sweep.execution.worker.job_runner import JobRunner
 
@@ -24,30 +26,59 @@ _SECONDS_TO_STOP = 20.0
 """Seconds to wait for the current epoch to end, so that the run can be checkpointed."""
 
 
+class Watch(Protocol):
+    """Follows the jobs that this process computes, and may end its work early."""
+
+    def begun(self, job: Job) -> None:
+        """Record that a job started."""
+
+    def heard(self, jobs: Jobs, reports: Sequence[tuple[int, Report]]) -> None:
+        """Record the reports of a step, each with the index of a job."""
+
+    def should_end(self) -> bool:
+        """Return whether to stop; the running job is checkpointed and returned to its feed."""
+
+
 @contextmanager
 def workers(
-    frames: Mapping[DataKey, FrameSet], resources: Resources, display: Display, make_workplace: MakeWorkplace
+    frames: Mapping[DataKey, FrameSet],
+    resources: Resources,
+    display: Display,
+    make_workplace: MakeWorkplace,
+    watch: Watch | None = None,
 ) -> Iterator[RunFed]:
-    """Yield a function that runs the jobs of a feed; see `on_ray.workers`."""
+    """Yield a function that runs the jobs of a feed; see `on_ray.workers`.
+
+    Args:
+        frames: the prepared data.
+        resources: the resources of a job.
+        display: shows the progress.
+        make_workplace: creates the settings of this process.
+        watch: may end the work early; None to compute all jobs.
+    """
     del resources
     runner = JobRunner(make_workplace(frames))
 
     def run_fed(feed: Feed, relay: Relay) -> None:
         lock = threading.Lock()
         with _marked_output(), _looked_after(display, relay, lock):
-            _run(feed, runner, display, relay, lock)
+            _run(feed, runner, display, relay, lock, watch)
         relay.check()
 
     yield run_fed
 
 
-def _run(feed: Feed, runner: JobRunner, display: Display, relay: Relay, lock: threading.Lock) -> None:
+def _run(
+    feed: Feed, runner: JobRunner, display: Display, relay: Relay, lock: threading.Lock, watch: Watch | None
+) -> None:
     while not (display.interrupted or relay.store_error):
         jobs = feed.next_jobs(1)
         if jobs is None:  # all jobs are done, or a trial waits for runs that another trial has just recorded
             time.sleep(0 if feed.finished else _SECONDS_BETWEEN_LOOKS)
             return
         relay.started(jobs[0])
+        if watch is not None:
+            watch.begun(jobs[0])
         runner.assign(jobs)
         while not runner.done:
             if display.interrupted or relay.store_error:
@@ -57,7 +88,14 @@ def _run(feed: Feed, runner: JobRunner, display: Display, relay: Relay, lock: th
             found = runner.rows_and_events()
             with lock:
                 relay.pass_on(jobs, found["rows"], reports, found["events"], relay.started)
+            if watch is not None:
+                watch.heard(jobs, reports)
+                if watch.should_end():
+                    runner.stop()
+                    break
         feed.returned(jobs)
+        if watch is not None and watch.should_end():
+            return
 
 
 @contextmanager

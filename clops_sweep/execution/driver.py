@@ -7,7 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +20,13 @@ from clops_sweep.errors import StoreError
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.display.terminal import output_to
 from clops_sweep.execution.feeding.feed import Feed
-from clops_sweep.execution.feeding.relay import Relay
+from clops_sweep.execution.feeding.relay import Relay, RunFed
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
+from clops_sweep.execution.ray_pays import Rest
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_logs import log_folder
 from clops_sweep.store.run_store import RunStore
@@ -48,17 +49,19 @@ def run_feeds(
     store: RunStore,
     resources: Resources,
     display: Display,
+    rest: Rest | None = None,
 ) -> None:
     """Run the jobs of some feeds, one feed after another; no cluster is started without jobs.
 
     It ends early if the user interrupts it, with `display.interrupted` set. `pending` are the runs that no other launch
-    may compute meanwhile.
+    may compute meanwhile. With `rest`, the runs to compute, this process computes them until Ray would end sooner;
+    without it, Ray computes all, unless `resources.no_ray`.
 
     Raises:
         UsageError: a plug-in cannot be sent to workers, there is no cluster at the address, or no trial fits on it.
         StoreError: results can no longer be written; unfinished runs stay pending.
     """
-    plugins = {} if resources.no_ray else _packed_plugins()
+    plugins = {} if resources.no_ray or rest is not None else _packed_plugins()
     software = machine.software()
     observers = Observers(requested_observers(resources.observe, store), display.warn)
     retries = Retries(
@@ -71,13 +74,9 @@ def run_feeds(
         if (feed := next(found, None)) is None:
             return
         with RunsUnderWay(store, pending, log) as under_way, writing(store):
-            if resources.no_ray:
-                from clops_sweep.execution.alone import workers
-            else:
-                from clops_sweep.execution.on_ray import workers
             witness = str(log) if resources.address and store.files.local else ""
             workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
-            with workers(frames, resources, display, workplace) as run_fed, closing(observers, display):
+            with _workers(frames, resources, display, workplace, rest) as run_fed, closing(observers, display):
                 while feed is not None:
                     relay = Relay(store, display, feed, observers, under_way)
                     while not (display.interrupted or _is_over(feed)):
@@ -85,6 +84,28 @@ def run_feeds(
                     if display.interrupted:
                         return
                     feed = next(found, None)
+
+
+def _workers(
+    frames: Mapping[DataKey, FrameSet],
+    resources: Resources,
+    display: Display,
+    make: partial[Workplace],
+    rest: Rest | None,
+) -> AbstractContextManager[RunFed]:
+    """Return what computes the jobs: this process, Ray, or one after the other."""
+    if resources.no_ray:
+        from clops_sweep.execution import alone
+
+        return alone.workers(frames, resources, display, make)
+    if rest is not None:
+        from clops_sweep.execution import alone_first
+
+        here = partial(make, alone=True)
+        return alone_first.workers(frames, resources, display, here, make, rest)
+    from clops_sweep.execution import on_ray
+
+    return on_ray.workers(frames, resources, display, make)
 
 
 @contextmanager
@@ -144,9 +165,14 @@ def make_workplace(
     software: Mapping[str, Any],
     witness: str,
     held: HeldFrames,
+    *,
+    alone: bool = False,
 ) -> Workplace:
-    """Return the workers' settings; `held` are the frames, or references to them in Ray's object store."""
-    alone = resources.no_ray  # by now, all plug-ins are registered
+    """Return the workers' settings; `held` are the frames, or references to them in Ray's object store.
+
+    `alone` is whether they are for this process, in which all plug-ins are registered.
+    """
+    alone = alone or resources.no_ray
     return Workplace(
         frames=held,
         data_hashes={key: frame_set.data_hash for key, frame_set in frames.items()},

@@ -74,12 +74,13 @@ class Resources:
         epoch_timeout: time limit of an epoch in seconds, after which its run fails; None for no limit.
         observe: observers of its runs, as NAME or NAME:TARGET.
         no_ray: whether this process alone computes the jobs, one after another.
+        ray: whether Ray computes them all. Without either, Ray starts only if it pays (see `ray_pays`).
         device: "cpu", "gpu", or "auto" for the faster one.
         nice: niceness of the workers of a Ray that the launch starts.
 
     Raises:
         UsageError: a number is out of bounds, `address` is not text, an observer is unknown, two devices are given,
-            `no_ray` is combined with a feature of Ray, or `nice` with workers that the launch does not start.
+            `no_ray` is combined with `ray` or a feature of Ray, or `nice` with workers that the launch does not start.
     """
 
     address: str | None = None
@@ -90,6 +91,7 @@ class Resources:
     epoch_timeout: float | None = None
     observe: Sequence[str] = ()
     no_ray: bool = False
+    ray: bool = False
     device: Device = "auto"
     nice: int = 0
 
@@ -98,8 +100,11 @@ class Resources:
         if self.address is not None and not (isinstance(self.address, str) and self.address.strip()):
             raise UsageError(f"address = {shown(self.address)}: expected auto or HOST:PORT")
         check_observers(self.observe)
-        if not isinstance(self.no_ray, bool):
-            raise UsageError(f"no_ray = {shown(self.no_ray)}: expected True or False")
+        for name, value in (("no_ray", self.no_ray), ("ray", self.ray)):
+            if not isinstance(value, bool):
+                raise UsageError(f"{name} = {shown(value)}: expected True or False")
+        if self.no_ray and self.ray:
+            raise UsageError("--ray and --no-ray are both given; expected one of them")
         if self.no_ray and self.address is not None:
             raise UsageError("--no-ray and --address are both given; expected one of them")
         if self.no_ray and self.epoch_timeout is not None:

@@ -124,10 +124,33 @@ def estimate(
         store: the store with the finished runs.
         device: ``cpu`` or ``cuda``; None for both.
     """
+    kinds = _kinds_of(pending)
+    costs, devices, count = _known(kinds, finished, store, device)
+    expected = [costs.seconds(kind) for kind in kinds]
+    unknown = tuple(run for run, seconds in zip(pending, expected, strict=True) if seconds is None)
+    known = [seconds / 3600 for seconds in expected if seconds is not None]
+    return CostEstimate(sum(known), max(known, default=0), len(known), unknown, count, devices)
+
+
+def known_costs(
+    pending: Sequence[PlannedRun], finished: Sequence[PlannedRun], store: RunStore, device: str | None = None
+) -> Costs:
+    """Return the costs of finished runs of the kinds of pending ones; for the arguments see `estimate`."""
+    return _known(_kinds_of(pending), finished, store, device)[0]
+
+
+def _kinds_of(pending: Sequence[PlannedRun]) -> list[Kind]:
     kinds = []
     for run in pending:
         kind = kind_of(run.config)
         kinds.append(kind.of_any_options if run.is_to_come else kind)
+    return kinds
+
+
+def _known(
+    kinds: Sequence[Kind], finished: Sequence[PlannedRun], store: RunStore, device: str | None
+) -> tuple[Costs, frozenset[str], int]:
+    """Return the costs of finished runs of some kinds, their devices, and their number."""
     costs, devices, count = Costs(), frozenset[str](), 0
     wanted = set(kinds)
     for row in _rows_of(wanted, finished, store):
@@ -137,10 +160,7 @@ def estimate(
         if needed and device in (None, of) and 0 < (row["seconds"] or 0) < inf:
             costs.add(kind, row["seconds"])
             devices, count = devices | {of}, count + 1
-    expected = [costs.seconds(kind) for kind in kinds]
-    unknown = tuple(run for run, seconds in zip(pending, expected, strict=True) if seconds is None)
-    known = [seconds / 3600 for seconds in expected if seconds is not None]
-    return CostEstimate(sum(known), max(known, default=0), len(known), unknown, count, devices)
+    return costs, devices, count
 
 
 def _rows_of(kinds: set[Kind], finished: Sequence[PlannedRun], store: RunStore) -> Sequence[Mapping[str, Any]]:

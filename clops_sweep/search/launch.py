@@ -28,6 +28,7 @@ from clops_sweep.search.standing import (
     check_samplers,
     data_hashes,
     finished_runs,
+    runs_to_come,
     standings,
 )
 from clops_sweep.store.rows import failure_reason, storing
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from clops_sweep.execution.feeding.feed import Feed
     from clops_sweep.execution.feeding.retries import Retries
     from clops_sweep.execution.jobs import Job, Resources
+    from clops_sweep.execution.ray_pays import Rest
 
 MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
 """Creates a display, a context manager that shows progress."""
@@ -205,7 +207,8 @@ def _launch(
 
             for space in request.selection.searches:
                 locks.enter_context(only_driver(space, request.store.log_folder))
-        _check_start(resources)
+        rest = _rest(request, plan, pending, there, choice.resources)
+        _check_start(resources, imports=rest is None)
         request.store.open_for_writing()
         if pending:
             starting(plan, pending, choice.resources)
@@ -217,7 +220,7 @@ def _launch(
         with make_display() as display:
             display.warn(f"device: {choice.words}")
             try:
-                run_feeds(partial(sweep.feeds, display), ids, frames, request.store, choice.resources, display)
+                run_feeds(partial(sweep.feeds, display), ids, frames, request.store, choice.resources, display, rest)
                 plan = _plan(sweep.request)
             except KeyboardInterrupt:
                 at_once = True
@@ -329,8 +332,25 @@ def _check(request: Request, resources: Resources) -> list[Standing]:
     return standings(request)
 
 
-def _check_start(resources: Resources) -> None:
-    """Check that Ray can start, if the launch starts it, and import it.
+def _rest(
+    request: Request, plan: Plan, pending: Sequence[PlannedRun], there: Sequence[Standing], resources: Resources
+) -> Rest | None:
+    """Return the runs to compute, if this process may compute them; None if only Ray or only this process may."""
+    from clops_sweep.execution.ray_pays import Rest, why_ray
+    from clops_sweep.planning.costs import Costs, known_costs
+
+    if resources.no_ray or why_ray(resources) is not None:
+        return None
+    to_come = [*pending, *plan.of("waiting"), *runs_to_come(request, there)]
+    try:
+        costs = known_costs(to_come, plan.of("finished"), request.store, "cpu")
+    except DamagedStore:  # a damaged part hides finished runs from the estimate, nothing else
+        costs = Costs()
+    return Rest.of([run.config for run in to_come], costs, resources)
+
+
+def _check_start(resources: Resources, imports: bool) -> None:
+    """Check that Ray can start, if the launch may start it, and import it if the launch starts with it.
 
     Ray is imported only here, after all errors of the user have been checked for.
 
@@ -345,7 +365,8 @@ def _check_start(resources: Resources) -> None:
     if not resources.address:
         check_ray_can_start()
         stay_on_loopback()
-    import clops_sweep.execution.on_ray  # noqa: F401
+    if imports:
+        import clops_sweep.execution.on_ray  # noqa: F401
 
 
 def _outcome(

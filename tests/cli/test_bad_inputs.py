@@ -372,6 +372,7 @@ LAUNCHES: list[tuple[list[str], str]] = [
     (["--shard", ""], "Invalid value for '--shard': '': expected i/n"),
     (["--stop-after", "soon"], "Invalid value for '--stop-after': 'soon': expected a duration such as 3h55m"),
     (["--stop-status", "0"], "Invalid value for '--stop-status': 0 is not in the range 1<=x<=255"),
+    (["--no-ray", "--ray"], "--ray and --no-ray are both given; expected one of them"),
     (["--no-ray", "--address", "auto"], "--no-ray and --address are both given; expected one of them"),
     (["--no-ray", "--epoch-timeout", "3"], "--epoch-timeout ends a worker of Ray, and --no-ray has none; expected one"),
     (["--checkpoint-every", "x"], "Invalid value for '--checkpoint-every': "),

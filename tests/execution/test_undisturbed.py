@@ -26,7 +26,7 @@ def finished(
     (folder / "clops_sweep" / "__init__.py").write_text("raise RuntimeError('a worker has imported another package')")
     long = folder / "researcher" / "job.12345678" / "scratch"  # as batch systems have it, too long for Ray's sockets
     long.mkdir(parents=True)
-    sweep = Sweep(console_script, folder, environment | {"TMPDIR": str(long)}, "space.py")
+    sweep = Sweep(console_script, folder, environment | {"TMPDIR": str(long)}, "space.py", "--ray")
     sweep.wait()
     return sweep
 

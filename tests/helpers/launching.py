@@ -34,7 +34,7 @@ ALL_METRICS = [prefix + name for prefix in ("", "test_") for name, it in METRICS
 COMPUTED = ["run_id", "seed", "left_out", *ALL_METRICS]
 PATIENCE = 280  # seconds: a busy machine may take a minute to start Ray
 ATTACHED = ("--address", "auto")
-ONE_WORKER = ("--cpus-per-trial", "2")  # of the two CPUs; a second one costs what it takes to start
+ONE_WORKER = ("--ray", "--cpus-per-trial", "2")  # of the two CPUs; a second one costs what it takes to start
 
 Tables = dict[str, pd.DataFrame]
 

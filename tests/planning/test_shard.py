@@ -47,6 +47,8 @@ def test_what_is_no_shard_is_refused(text: object) -> None:
         ({"shard": "1/2"}, "^shard 1/2: 'search' is an Optuna search"),
         ({"stop_after": "soon"}, "^stop_after = 'soon': expected a duration"),
         ({"no_ray": 1}, "^no_ray = 1: expected True or False"),
+        ({"ray": "yes"}, "^ray = 'yes': expected True or False"),
+        ({"no_ray": True, "ray": True}, "ray and no_ray are both given"),
         ({"no_ray": True, "address": "auto"}, "no_ray and address are both given"),
         ({"no_ray": True, "epoch_timeout": 3}, "epoch_timeout ends a worker of Ray"),
     ],

@@ -60,7 +60,7 @@ class Starting(Exception):
     """Everything has been looked at."""
 
 
-def _start(*_: object) -> None:
+def _start(*arguments: object, **options: object) -> None:
     raise Starting
 
 

@@ -1,0 +1,119 @@
+"""A sweep that begins in this process, and goes on with Ray once that ends sooner."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.execution import alone
+from clops_sweep.execution.display.live import Display
+from clops_sweep.execution.feeding.feed import Feed
+from clops_sweep.execution.feeding.relay import Relay, RunFed
+from clops_sweep.execution.jobs import Job, Jobs, MakeWorkplace, Resources
+from clops_sweep.execution.ray_pays import Rest
+from clops_sweep.execution.reports import Begun, Failed, Finished, Report, ends
+
+
+class _Watch:
+    """Measures the runs that this process computes, and decides when Ray takes over."""
+
+    def __init__(self, rest: Rest, display: Display) -> None:
+        self._rest, self._display = rest, display
+        self._job: Job | None = None
+        self._began = self._cpu_began = 0.0
+        self._said = False
+        if rest.known:
+            self._say()
+        else:
+            display.warn("workers: this process computes the first run, which shows whether starting Ray pays")
+
+    def begun(self, job: Job) -> None:
+        """Record that this process started a job."""
+        self._job = job
+        self._began, self._cpu_began = time.monotonic(), time.process_time()
+
+    def heard(self, jobs: Jobs, reports: Sequence[tuple[int, Report]]) -> None:
+        """Record the reports of a step."""
+        for index, report in reports:
+            match report:
+                case Begun():
+                    self.begun(jobs[index])
+                case _ if ends(report):
+                    self._ended(jobs[index], report)
+
+    def _ended(self, job: Job, report: Report) -> None:
+        seconds = time.monotonic() - self._began
+        self._rest.computed(seconds, time.process_time() - self._cpu_began)
+        if isinstance(report, Finished) and report.seconds is not None:
+            seconds = report.seconds
+        self._job = None
+        self._rest.ended(job, seconds)
+        if not self._said and not isinstance(report, Failed):
+            self._say()
+
+    def _say(self) -> None:
+        """Say once that this process computes the rest."""
+        if not self._rest.ray_pays() and any(self._rest.seconds()[:1]):
+            self._display.warn(self._rest.in_words())
+            self._said = True
+
+    def should_end(self) -> bool:
+        """Return whether Ray should compute the rest."""
+        return self._rest.ray_pays(self._job, self._so_far())
+
+    def _so_far(self) -> float:
+        return 0.0 if self._job is None else time.monotonic() - self._began
+
+    def say_switch(self) -> None:
+        """Say why Ray takes over."""
+        self._display.warn(self._rest.in_words(self._job, self._so_far()))
+        self._job = None
+
+
+@contextmanager
+def workers(
+    frames: Mapping[DataKey, FrameSet],
+    resources: Resources,
+    display: Display,
+    of_this_process: MakeWorkplace,
+    of_ray: MakeWorkplace,
+    rest: Rest,
+) -> Iterator[RunFed]:
+    """Yield a function that runs the jobs of a feed; see `on_ray.workers`.
+
+    A run that is under way when Ray takes over goes on from a checkpoint, with the same numbers.
+
+    Args:
+        frames: the prepared data.
+        resources: the resources of a job.
+        display: shows the progress.
+        of_this_process: creates the settings for this process.
+        of_ray: creates the settings for workers of Ray.
+        rest: the runs to compute, and what is known of their time.
+    """
+    watch = _Watch(rest, display)
+    run_with_ray: RunFed | None = None
+    with ExitStack() as until_the_end:
+        run_here: RunFed | None = None
+
+        def run(feed: Feed, relay: Relay) -> None:
+            nonlocal run_here, run_with_ray
+            if run_with_ray is not None:
+                run_with_ray(feed, relay)
+            elif watch.should_end():
+                watch.say_switch()
+                run_here = None  # with its networks
+                from clops_sweep.execution import on_ray
+
+                run_with_ray = until_the_end.enter_context(on_ray.workers(frames, resources, display, of_ray))
+            else:
+                if run_here is None:
+                    run_here = until_the_end.enter_context(
+                        alone.workers(frames, resources, display, of_this_process, watch)
+                    )
+                run_here(feed, relay)
+
+        yield run

@@ -1,0 +1,131 @@
+"""Whether starting Ray pays, or this process computes the runs sooner. Imports neither torch nor Ray."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from clops_sweep.errors import several
+from clops_sweep.execution.jobs import Job, Resources
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.registry import REGISTRIES
+from clops_sweep.machine import available_cores
+from clops_sweep.planning.costs import Costs, Kind, kind_of
+
+SECONDS_TO_START = 12.0
+"""Seconds from the decision for Ray to the first epoch of its workers on an idle machine: 8 for Ray, 4 for imports.
+
+With five processes a core, 45 were measured; see `Rest.slowed`.
+"""
+
+_MOST_SLOWED = 4.0
+
+
+def why_ray(resources: Resources) -> str | None:
+    """Return why a launch needs Ray however short its runs are; None if this process may compute them.
+
+    Args:
+        resources: the resources of a trial, with the device chosen.
+    """
+    if resources.ray:
+        return "as requested"
+    if resources.is_elsewhere:
+        return "a cluster is given"
+    if resources.gpus_per_trial:
+        return "it shares out the GPUs"
+    if resources.epoch_timeout is not None:
+        return "--epoch-timeout ends a worker"
+    if resources.nice:
+        return "--nice is for its workers"
+    if resources.observe:
+        return "observers follow its workers"
+    for registry in REGISTRIES.values():
+        for name in registry.added:
+            return f"a crash in {registry.kind} {name!r}, which is not built in, must not end the launch"
+    return None
+
+
+class Rest:
+    """The runs of a launch that have not ended, and the expected time to compute them here or with Ray.
+
+    A run is expected to take the mean of its kind, or of all kinds if no run of its kind has finished.
+
+    Args:
+        configs: the configs of the runs.
+        costs: the seconds of finished runs.
+        places: number of runs that Ray would compute at once.
+    """
+
+    def __init__(self, configs: Iterable[RunConfig], costs: Costs, places: int) -> None:
+        self._left = Counter(kind_of(config).of_any_options for config in configs)
+        self._costs, self._places = costs, places
+        self._ended: set[str] = set()
+        self._wall = self._cpu = 0.0
+
+    @classmethod
+    def of(cls, configs: Iterable[RunConfig], costs: Costs, resources: Resources) -> Rest:
+        """Return the rest of a launch on this machine."""
+        return cls(configs, costs, max(1, int(available_cores() / resources.cpus_per_trial)))
+
+    @property
+    def known(self) -> bool:
+        """Whether the time of any run is known."""
+        return self._costs.seconds(None) is not None
+
+    @property
+    def slowed(self) -> float:
+        """How many times longer the runs of this process took than their CPU time: Ray starts as much later."""
+        return min(max(self._wall / self._cpu, 1.0), _MOST_SLOWED) if self._cpu else 1.0
+
+    def computed(self, wall: float, cpu: float) -> None:
+        """Record wall-clock time and CPU time of a run in this process, in seconds."""
+        self._wall += wall
+        self._cpu += cpu
+
+    def ended(self, job: Job, seconds: float) -> None:
+        """Record the end of a job's run, or of the part of it that was asked for."""
+        if job.run_id not in self._ended:
+            self._ended.add(job.run_id)
+            self._left[kind_of(job.config).of_any_options] -= 1
+        self._costs.add(kind_of(job.config), seconds)
+
+    def seconds(self, running: Job | None = None, so_far: float = 0.0) -> tuple[float, float]:
+        """Return the expected seconds of the rest in this process, and with Ray.
+
+        Args:
+            running: a job that is being computed here. Runs of its kind take at least as long as it has taken.
+            so_far: its seconds so far.
+        """
+        kind = None if running is None else kind_of(running.config).of_any_options
+        here, longest, count = -so_far, 0.0, 0
+        for of_kind, left in self._left.items():
+            if left > 0:
+                each = self._mean(of_kind)
+                if of_kind == kind:
+                    each = max(each, so_far)
+                here += left * each
+                longest = max(longest, each)
+                count += left
+        here = max(here, 0.0)
+        at_once = max(1, min(self._places, count))
+        return here, SECONDS_TO_START * self.slowed + max(here / at_once, min(longest, here))
+
+    def ray_pays(self, running: Job | None = None, so_far: float = 0.0) -> bool:
+        """Return whether the rest is expected to end sooner with Ray."""
+        here, with_ray = self.seconds(running, so_far)
+        return with_ray < here
+
+    def in_words(self, running: Job | None = None, so_far: float = 0.0) -> str:
+        """Return the choice between this process and Ray, with its reason."""
+        here, with_ray = self.seconds(running, so_far)
+        runs = several(sum(left for left in self._left.values() if left > 0), "run")
+        if with_ray < here:
+            return f"workers: Ray, which computes {runs} in about {with_ray:.0f} s instead of {here:.0f} s without it"
+        return (
+            f"workers: this process, which computes {runs} in about {max(here, 1):.0f} s; with Ray, which starts "
+            f"first, it would be {with_ray:.0f} s"
+        )
+
+    def _mean(self, kind: Kind) -> float:
+        mean = self._costs.seconds(kind)
+        return (self._costs.seconds(None) or 0.0) if mean is None else mean

@@ -1,0 +1,119 @@
+"""Whether a launch starts Ray, and that results do not depend on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clops_sweep import RunConfig
+from clops_sweep.execution.jobs import Job, Resources
+from clops_sweep.execution.ray_pays import SECONDS_TO_START, Rest, why_ray
+from clops_sweep.experiment.plugins.registry import REGISTRIES
+from clops_sweep.planning.costs import Costs, kind_of
+from tests.execution.conftest import Launch
+from tests.helpers.launching import Tables, assert_same
+from tests.helpers.preloaded import Preloaded
+
+SHORT = RunConfig(strategy="finetune")
+LONG = RunConfig(strategy="clops")
+
+SWITCHING = """
+import sys
+
+from clops_sweep.execution import ray_pays
+from clops_sweep.execution.worker import job_runner
+
+ray_pays.SECONDS_TO_START = 0.0
+job_runner._SECONDS_PER_STEP = 0.0  # Ray takes over after the first epoch
+
+from clops_sweep.cli.command import main
+
+sys.argv[0] = "clops-sweep"
+main()
+"""
+
+
+def rest(short: int, long: int, places: int, seconds: float = 0.0) -> Rest:
+    """The rest of a launch; `seconds` of a short run are known, unless 0."""
+    costs = Costs()
+    if seconds:
+        costs.add(kind_of(SHORT), seconds)
+    return Rest([SHORT] * short + [LONG] * long, costs, places)
+
+
+def test_ray_pays_if_what_its_workers_save_takes_longer_than_its_start() -> None:
+    assert not rest(10, 0, 2, seconds=1).ray_pays()
+    assert rest(100, 0, 2, seconds=1).ray_pays()
+    assert not rest(100, 0, 1, seconds=1).ray_pays()  # a single worker is not faster
+    assert not rest(0, 1, 16, seconds=1000).ray_pays()  # nor are many for a single run
+    here, with_ray = rest(100, 0, 4, seconds=1).seconds()
+    assert here == 100
+    assert with_ray == SECONDS_TO_START + 25
+
+
+def test_runs_of_a_kind_that_has_not_finished_take_the_mean_and_at_least_as_long_as_the_running_one() -> None:
+    unknown = rest(0, 20, 2)
+    assert not unknown.known
+    assert not unknown.ray_pays()
+    running = Job("0" * 64, LONG)
+    assert not unknown.ray_pays(running, so_far=0.5)
+    assert unknown.ray_pays(running, so_far=5.0)
+    assert rest(1, 2, 2, seconds=3).seconds()[0] == 9
+
+
+def test_ended_runs_are_left_out_and_count_for_the_others() -> None:
+    left = rest(0, 20, 2)
+    job = Job("0" * 64, LONG)
+    left.ended(job, 4.0)
+    assert left.seconds()[0] == 19 * 4
+    left.ended(job, 4.0)  # a further part of the same run
+    assert left.seconds()[0] == 19 * 4
+    assert left.ray_pays()
+    assert "19 runs in about" in left.in_words()
+
+
+def test_on_a_busy_machine_ray_starts_later() -> None:
+    left = rest(40, 0, 2, seconds=1)
+    assert left.ray_pays()
+    left.computed(wall=3.0, cpu=1.0)
+    assert not left.ray_pays()
+
+
+@pytest.mark.parametrize(
+    ("resources", "reason"),
+    [
+        (Resources(), None),
+        (Resources(ray=True), "as requested"),
+        (Resources(address="auto"), "cluster"),
+        (Resources(gpus_per_trial=0.5), "GPUs"),
+        (Resources(epoch_timeout=3), "--epoch-timeout"),
+        (Resources(nice=3), "--nice"),
+        (Resources(observe=["tensorboard"]), "observers"),
+    ],
+)
+def test_some_launches_need_ray(resources: Resources, reason: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for registry in REGISTRIES.values():
+        monkeypatch.setattr(type(registry), "added", {})
+    found = why_ray(resources)
+    assert found is None if reason is None else reason in str(found)
+
+
+def test_a_launch_of_short_runs_does_not_start_ray_and_says_so(
+    launch: Launch, commands: Preloaded, alone: Tables, tmp_path: Path
+) -> None:
+    sweep = launch("space.py", "--no-report", script=commands)
+    assert (sweep.wait(), sweep.errors) == (0, "")
+    assert "workers: this process computes the first run" in sweep.output
+    assert "workers: this process, which computes 5 runs in about" in sweep.output
+    assert "starting Ray" not in sweep.output.splitlines()
+    assert_same(tmp_path / "results", alone)
+
+
+def test_ray_takes_over_with_the_same_numbers(launch: Launch, forked: Preloaded, alone: Tables, tmp_path: Path) -> None:
+    sweep = launch("space.py", "--no-report", "--checkpoint-every", "1", script=forked, program=SWITCHING)
+    assert (sweep.wait(), sweep.errors) == (0, "")
+    assert "starting Ray" in sweep.output.splitlines()
+    assert "workers: Ray, which computes 6 runs" in sweep.output
+    assert "6 runs asked for, 6 finished" in sweep.output
+    assert_same(tmp_path / "results", alone)
