@@ -48,26 +48,32 @@ class _Collector(logging.Handler):
 
 
 @contextmanager
-def warnings_refused(path: Path, what: str, harmless: Sequence[Harmless] = ()) -> Iterator[None]:
+def warnings_refused(path: Path, what: str, harmless: Sequence[Harmless] = (), library: str = "") -> Iterator[None]:
     """Refuse a file about which a library warns within the block, by a warning or by its log.
 
     Args:
         path: the file.
         what: what is read, such as "EDF file".
         harmless: warnings that are dropped.
+        library: the library, whose log may not reach the root.
 
     Raises:
         UsageError: a warning is neither about code nor in `harmless`.
     """
     collector = _Collector()
-    root = logging.getLogger()
-    root.addHandler(collector)
+    loggers = [logging.getLogger()]
+    own = logging.getLogger(library.partition(".")[0])
+    if not own.propagate:
+        loggers.append(own)
+    for logger in loggers:
+        logger.addHandler(collector)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield
     finally:
-        root.removeHandler(collector)
+        for logger in loggers:
+            logger.removeHandler(collector)
     messages = [str(warning.message) for warning in caught if not issubclass(warning.category, ABOUT_CODE)]
     for message in messages + collector.messages:
         if not any(re.match(named.pattern, message) for named in harmless):

@@ -121,3 +121,16 @@ def test_a_header_that_counts_other_records(written: bytes, sentence: str, tmp_p
     (tmp_path / "r1.edf").write_bytes(content)
     with pytest.raises(UsageError, match=sentence):
         from_edf(tmp_path / "r1.edf")
+
+
+def test_an_incomplete_record_of_a_recorder_that_stopped_is_noted(tmp_path: Path) -> None:
+    path = tmp_path / "x.edf"
+    edfio.Edf([edfio.EdfSignal(np.arange(1000) % 7 - 3.0, 100, label="c", physical_dimension="mV")]).write(path)
+    whole = bytearray(path.read_bytes())
+    whole[236:244] = b"-1      "
+    path.write_bytes(whole)
+    assert from_edf(path).notes == ()
+    path.write_bytes(whole[:-70])
+    read = from_edf(path)
+    assert len(read.signal[0]) == 900
+    assert read.notes == ("its last record is incomplete and left out",)

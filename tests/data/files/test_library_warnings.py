@@ -186,3 +186,12 @@ def test_named_warnings_and_those_about_code_are_dropped() -> None:
             warnings_refused(Path("x"), "table", [Harmless("as", "")]),
         ):
             warnings.warn(message, stacklevel=1)
+
+
+def test_a_log_that_does_not_reach_the_root_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logger = logging.getLogger("a_library")
+    monkeypatch.setattr(logger, "propagate", False)
+    refused = pytest.raises(UsageError, match=r"x\.bin: not wholly readable as file: part 2 is not loaded")
+    with refused, warnings_refused(tmp_path / "x.bin", "file", library="a_library.reader"):
+        logging.getLogger("a_library.reader.parts").warning("part 2 is not loaded")
+    assert logger.handlers == []

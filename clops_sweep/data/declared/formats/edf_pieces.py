@@ -61,6 +61,17 @@ def pieces_of(path: Path, count: int, duration: float, fastest: float) -> list[P
     return [Piece(first, last, onsets[first] - onsets[0]) for first, last in zip(begins, ends, strict=True)]
 
 
+def incomplete_bytes(path: Path) -> int:
+    """Return the number of bytes after the last complete record, as of a recorder that stopped within one."""
+    with open_regular(path) as file:
+        fixed = file.read(256)
+        signals = int(fixed[252:256])
+        lengths = file.read(256 * signals)[216 * signals : 224 * signals]
+    samples = sum(int(lengths[8 * place : 8 * place + 8]) for place in range(signals))
+    width = 3 if fixed[:1] == b"\xff" else 2
+    return (path.stat().st_size - int(fixed[184:192])) % (width * samples)
+
+
 def _onsets(path: Path, count: int) -> list[float]:
     """Return the start of each record in seconds, from the first annotation of its first channel of annotations."""
     with open_regular(path) as file:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.data.declared.clocks import Start, shift
-from clops_sweep.data.declared.formats.edf_pieces import laid_out, pieces_of
+from clops_sweep.data.declared.formats.edf_pieces import incomplete_bytes, laid_out, pieces_of
 from clops_sweep.data.declared.formats.events import Events, event_table
 from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
 from clops_sweep.data.declared.label_table import positions
@@ -67,7 +67,7 @@ def opened(
     except ImportError:
         raise UsageError(f"{shorten(path)}: needs {library}; pip install 'clops-sweep[{extra}]'") from None
     try:
-        with warnings_refused(path, what, harmless):
+        with warnings_refused(path, what, harmless, library):
             return read(module)
     except UsageError:
         raise
@@ -140,6 +140,8 @@ def from_edf(
         seconds = pieces[-1].start + (pieces[-1].last - pieces[-1].first) * duration
         if len(pieces) > 1:
             notes = ("is interrupted: its pieces are at their times, with missing samples between them",)
+    if incomplete_bytes(path):
+        notes = (*notes, "its last record is incomplete and left out")
     events = Events([])
     if annotations is not False:
         source = path if annotations is True else Path(annotations)
