@@ -41,7 +41,7 @@ def check_augmentation(function: Callable[..., Any], *, whole_runs: bool = True,
                 before, found = frames.clone(), []
                 for _ in range(2):
                     with global_randomness(number, "the augmentation"):
-                        found.append(Augmenter("augmentation_under_test", [3], options)(frames))
+                        found.append(Augmenter("augmentation_under_test", 3, options)(frames))
                     require(same_bits(frames, before), "the augmentation modifies the given frames")
                 require(bool(found[0].isfinite().all()), f"frames {list(shape)}: a sample is not finite")
                 require(same_bits(*found), f"frames {list(shape)}: equal generators give different frames")
