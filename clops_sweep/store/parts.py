@@ -69,6 +69,11 @@ class Part:
     replaces: tuple[str, ...]
     schema: pa.Schema
 
+    @property
+    def finished(self) -> set[str]:
+        """The finished runs, which alone have rows in other tables."""
+        return {run_id for run_id, status in self.statuses.items() if status == "finished"}
+
 
 def is_name(name: str) -> bool:
     """Return whether a file has the name of a part."""

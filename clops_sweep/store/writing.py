@@ -37,29 +37,37 @@ def write(store: StoreReader, rows: Rows) -> None:
     Parts that lack a column of the new rows are rewritten first, so that every part of a table has all columns.
     """
     live = store.live()
-    new = {run_id: tables for run_id, tables in rows.items() if not any(_has(part, run_id, tables) for part in live)}
+    added: dict[TableName, list[pa.Table]] = {table: [] for table in SCHEMAS}
+    new = set()
+    for run_id, tables in rows.items():
+        if any(_has(part, run_id, tables) for part in live):
+            continue
+        new.add(run_id)
+        for table, piece in tables.items():
+            added[table].append(piece)
     if not new:
         return
-    added: dict[TableName, list[pa.Table]] = {
-        table: [tables[table] for tables in new.values() if table in tables] for table in SCHEMAS
-    }
-    schemas = {table: store.schema(table, live, *(it.schema for it in pieces)) for table, pieces in added.items()}
+    schemas = {}
+    for table, pieces in added.items():
+        schemas[table] = store.schema(table, live, *(piece.schema for piece in pieces))
     live = [_with_columns(store, part, schemas) for part in live]
-    commit(store, [part for part in live if not new.keys().isdisjoint(part.statuses)], schemas, added, gone=new)
+    replaced = [part for part in live if not new.isdisjoint(part.statuses)]
+    commit(store, replaced, schemas, added, gone=new)
 
 
 def _has(part: Part, run_id: str, tables: Mapping[TableName, pa.Table]) -> bool:
     """Return whether a part has a run and everything that would be added to it."""
+    if part.statuses.get(run_id) != "finished":
+        return False
     failed = len(tables) == 1
-    status = part.statuses.get(run_id)
-    return status == "finished" and (failed or "predictions" not in tables or run_id in part.predicted)
+    return failed or "predictions" not in tables or run_id in part.predicted
 
 
 def _with_columns(store: StoreReader, part: Part, schemas: Mapping[TableName, pa.Schema]) -> Part:
     """Return a part, rewritten if it lacks a column."""
-    lacks = part.schema != schemas["runs"] or (
-        bool(part.files.get("predictions")) and store.schema("predictions", [part]) != schemas["predictions"]
-    )
+    lacks = part.schema != schemas["runs"]
+    if not lacks and part.files.get("predictions"):
+        lacks = store.schema("predictions", [part]) != schemas["predictions"]
     return commit(store, [part], schemas) if lacks else part
 
 
@@ -82,39 +90,64 @@ def commit(
         gone: runs whose rows in `sources` are left out.
         combined: whether to merge the files of other tables; else those that need no change are kept.
     """
-    stem, gone, added = store.next_stem(), frozenset(gone), added or {}
+    stem = store.next_stem()
+    removed = frozenset(gone)
+    added = added or {}
     files: dict[TableName, list[str]] = {}
     for table in OTHERS:
-        kept, pieces = [], list(added.get(table, ()))
+        schema = schemas[table]
+        kept: list[str] = []
+        pieces = list(added.get(table, ()))
         for part in sources:
-            leave = gone & {run_id for run_id, status in part.statuses.items() if status == "finished"}
-            for name in part.files.get(table, ()):
-                changed = table == "predictions" and store.schema(table, [part]) != schemas[table]
-                if combined or leave or changed:
-                    pieces.append(store.read_part(table, name, schemas[table], None, part.statuses.keys() - leave))
-                else:
-                    kept.append(name)
-        if sum(piece.num_rows for piece in pieces):
-            kept.append(_written(store, table, stem, encoded(_joined(pieces, schemas[table]))))
+            leave = removed & part.finished
+            if combined or leave or _lacks_columns(store, part, table, schema):
+                stay = part.statuses.keys() - leave
+                for name in part.files.get(table, ()):
+                    pieces.append(store.read_part(table, name, schema, None, stay))
+            else:
+                kept += part.files.get(table, ())
+        if any(piece.num_rows for piece in pieces):
+            kept.append(_written(store, table, stem, encoded(_joined(pieces, schema))))
         files[table] = kept
-    runs = [store.read_part("runs", part.name, schemas["runs"], None, part.statuses.keys() - gone) for part in sources]
-    table = _joined([*added.get("runs", ()), *runs], schemas["runs"])
-    ids = set(table["run_id"].to_pylist())
-    predicted = {str(run_id) for it in added.get("predictions", ()) for run_id in it["run_id"].unique().to_pylist()}
-    predicted |= {run_id for part in sources for run_id in part.predicted - gone}
+    runs = list(added.get("runs", ()))
+    for part in sources:
+        stay = part.statuses.keys() - removed
+        runs.append(store.read_part("runs", part.name, schemas["runs"], None, stay))
+    rows = _joined(runs, schemas["runs"])
+    predicted = _predicted(sources, added, removed)
     facts = {
-        "files": {name: of for name, of in files.items() if of},
-        "predicted": sorted(predicted & ids),
+        "files": {table: names for table, names in files.items() if names},
+        "predicted": sorted(predicted.intersection(rows["run_id"].to_pylist())),
         "replaces": [part.name for part in sources],
     }
-    content = encoded(table, facts)
+    content = encoded(rows, facts)
     name = _written(store, "runs", stem, content)
-    _remove(store, sources, {table: set(of) for table, of in files.items()})
+    _remove(store, sources, {table: set(names) for table, names in files.items()})
     return store.know(decoded(store.path("runs", name), content))
 
 
+def _lacks_columns(store: StoreReader, part: Part, table: TableName, schema: pa.Schema) -> bool:
+    """Return whether the files of a part lack columns of a table other than `runs`; only predictions gain any."""
+    if table != "predictions" or not part.files.get(table):
+        return False
+    return store.schema(table, [part]) != schema
+
+
+def _predicted(
+    sources: Sequence[Part], added: Mapping[TableName, Sequence[pa.Table]], gone: Collection[str]
+) -> set[str]:
+    """Return the runs with predictions, among new rows and those of earlier parts."""
+    predicted: set[str] = set()
+    for part in sources:
+        predicted |= part.predicted.difference(gone)
+    for piece in added.get("predictions", ()):
+        predicted.update(map(str, piece["run_id"].unique().to_pylist()))
+    return predicted
+
+
 def _joined(pieces: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
-    return sorted_by_key(pa.concat_tables([schema.empty_table(), *(conform(piece, schema) for piece in pieces)]))
+    conforming = [conform(piece, schema) for piece in pieces]
+    return sorted_by_key(pa.concat_tables([schema.empty_table(), *conforming]))
 
 
 def _written(store: StoreReader, table: TableName, stem: str, content: pa.Buffer) -> str:
@@ -162,13 +195,16 @@ def _batches(store: StoreReader, parts: Sequence[Part]) -> Iterator[list[Part]]:
     batch: list[Part] = []
     runs = nbytes = 0
     for part in parts:
-        files = [("runs", part.name), *((table, name) for table, names in part.files.items() for name in names)]
-        size = sum(sizes[table].get(name, 0) for table, name in files)
+        size = sizes["runs"].get(part.name, 0)
+        for table, names in part.files.items():
+            size += sum(sizes[table].get(name, 0) for name in names)
         if batch and (runs + len(part.statuses) > RUNS_PER_PART or nbytes + size > _BYTES_PER_PART):
             yield batch
-            batch, runs, nbytes = [], 0, 0
+            batch = []
+            runs = nbytes = 0
         batch.append(part)
-        runs, nbytes = runs + len(part.statuses), nbytes + size
+        runs += len(part.statuses)
+        nbytes += size
     yield batch
 
 
@@ -187,14 +223,14 @@ def tidy(store: StoreReader) -> None:
     names: dict[TableName, set[str]] = {table: set() for table in SCHEMAS}
     names["runs"] = {part.name for part in live}
     for part in live:
-        for table, of in part.files.items():
-            names[table].update(of)
+        for table, of_table in part.files.items():
+            names[table].update(of_table)
     for table, known in names.items():
-        there = [name for name in store.files.names(store.folder(table)) if is_name(name)]
-        left = [name for name in there if name not in known]
-        if not store.files.local:
-            left = [name for name in left if time.time() - written_at(name) > _OLD_ORPHAN]
-        for name in left:
+        for name in store.files.names(store.folder(table)):
+            if not is_name(name) or name in known:
+                continue
+            if not store.files.local and time.time() - written_at(name) <= _OLD_ORPHAN:
+                continue
             store.files.move(store.path(table, name), f"{store.work_folder}/left/{table}-{name}")
 
 
