@@ -382,7 +382,8 @@ def _fault(path: Path, layout: Layout, places: Sequence[int]) -> str:
 def fitting(form: TextForm) -> str:
     """Return the mark between cells and the lines to skip by which most first lines are numbers; "" without any."""
     lines = [line for line in form.lines if line.strip()]
-    for mark in SEPARATORS:
+    marks = SEPARATORS if form.separator != "\t" else [mark for mark in SEPARATORS if mark != " "]  # tabs are spaces
+    for mark in marks:
         for decimal in (".", ","):
             if mark == decimal:
                 continue

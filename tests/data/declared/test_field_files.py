@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from clops_sweep import Recordings
 from clops_sweep.cli.data import data
 from clops_sweep.data.declared.file_folder import read_signal
-from clops_sweep.data.declared.text_table import TextOptions, text_layout
+from clops_sweep.data.declared.text_table import TextOptions, text_columns, text_layout
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -433,3 +433,11 @@ def test_a_header_of_many_lines(skipped: int, tmp_path: Path) -> None:
     (tmp_path / "x.txt").write_text(line * 2000 + "ecg\tppg\n1\t2.5\n3\t4.5\n")
     options = TextOptions(skip_lines=skipped or None)
     np.testing.assert_array_equal(read_signal(tmp_path / "x.txt", ["ppg"], options), [[2.5, 4.5]])
+
+
+def test_a_short_line_between_tabs_is_named_without_another_separator(tmp_path: Path) -> None:
+    lines = [f"{number}.5\t{-number}.25" for number in range(40)]
+    (tmp_path / "x.txt").write_text("\n".join(["a\tb", *lines, "0.5", *lines]))
+    layout = text_layout(tmp_path / "x.txt", TextOptions())
+    with pytest.raises(UsageError, match=r"line 42 has 1 cells; expected 2$"):
+        text_columns(tmp_path / "x.txt", layout, [0, 1])
