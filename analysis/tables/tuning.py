@@ -312,6 +312,7 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
         *notes_on_tasks,
         "Test people seen: share of the reported test people who were validation people while tuning, in another "
         "patient split.",
+        "Mean ± standard deviation (n - 1) over runs; n counts the reported runs, not patient splits.",
         "Compute: total time of the finished tuning runs, without pruned runs.",
         *units_in_words([row.optimism.units for row in rows]),
     )
