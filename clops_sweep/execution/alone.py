@@ -20,6 +20,7 @@ from clops_sweep.execution.jobs import Job, Jobs, MakeWorkplace, Resources
 from clops_sweep.execution.reports import Report
 from clops_sweep.execution.run_log import mark_output, print_for
 from clops_sweep.execution.worker.job_runner import JobRunner
+from clops_sweep.store.run_logs import EpochScores
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_TO_STOP = 20.0
@@ -32,7 +33,7 @@ class Watch(Protocol):
     def begun(self, job: Job) -> None:
         """Record that a job started."""
 
-    def heard(self, jobs: Jobs, reports: Sequence[tuple[int, Report]]) -> None:
+    def heard(self, jobs: Jobs, reports: Sequence[tuple[int, Report | EpochScores]]) -> None:
         """Record the reports of a step, each with the index of a job."""
 
     def should_end(self) -> bool:

@@ -15,6 +15,7 @@ from clops_sweep.execution.feeding.relay import Relay, RunFed
 from clops_sweep.execution.jobs import Job, Jobs, MakeWorkplace, Resources
 from clops_sweep.execution.ray_pays import Rest
 from clops_sweep.execution.reports import Begun, Failed, Finished, Report, ends
+from clops_sweep.store.run_logs import EpochScores
 
 
 class _Watch:
@@ -35,10 +36,12 @@ class _Watch:
         self._job = job
         self._began, self._cpu_began = time.monotonic(), time.process_time()
 
-    def heard(self, jobs: Jobs, reports: Sequence[tuple[int, Report]]) -> None:
+    def heard(self, jobs: Jobs, reports: Sequence[tuple[int, Report | EpochScores]]) -> None:
         """Record the reports of a step."""
         for index, report in reports:
             match report:
+                case EpochScores():
+                    pass
                 case Begun():
                     self.begun(jobs[index])
                 case _ if ends(report):

@@ -130,7 +130,7 @@ def _lacks_columns(store: StoreReader, part: Part, table: TableName, schema: pa.
     """Return whether the files of a part lack columns of a table other than `runs`; only predictions gain any."""
     if table != "predictions" or not part.files.get(table):
         return False
-    return store.schema(table, [part]) != schema
+    return bool(store.schema(table, [part]) != schema)
 
 
 def _predicted(
