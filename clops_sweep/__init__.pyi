@@ -82,7 +82,7 @@ from .learning.strategies.base import (
     Training as Training,
 )
 from .learning.strategies.fixed_memory import FixedMemory as FixedMemory
-from .search.launch import Outcome as Outcome
+from .execution.launch import Outcome as Outcome
 from .search.study import read_study as read_study
 
 __version__: str

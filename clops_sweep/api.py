@@ -15,13 +15,13 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Resources
+from clops_sweep.execution.launch import Outcome, launch
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import Keep, seconds_in
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.shard import Shard
-from clops_sweep.search.launch import Outcome, launch
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 

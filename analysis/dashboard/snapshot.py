@@ -51,8 +51,8 @@ class Snapshot:
 class Source(Protocol):
     """Source of experiments: search-space files, or the store alone."""
 
-    def experiments(self, runs: pd.DataFrame) -> list[Found]:
-        """Return the experiments of runs, given by run id."""
+    def experiments(self, runs: pd.DataFrame, store: RunStore) -> list[Found]:
+        """Return the experiments of runs, given by run id, in a store at one moment."""
 
     def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:
         """Return their available prepared frames."""
@@ -101,7 +101,8 @@ class FollowedStore:
 
     def _read(self) -> Snapshot:
         self.store.files.check_is_there()
-        owners = owners_of(self.store.live())
+        store = self.store.at_one_moment()
+        owners = owners_of(store.live())
         statuses = {run_id: part.statuses[run_id] for run_id, part in owners.items()}
         failures = {run_id: part.name for run_id, part in owners.items() if statuses[run_id] == "failed"}
         mark = (frozenset(statuses.items()), frozenset(failures.items()), self._source.mark())
@@ -118,9 +119,9 @@ class FollowedStore:
         ]
         kept = before[np.array(same, dtype=bool)]
         new = sorted(statuses.keys() - set(kept.index))
-        read = self.store.read("runs", new).set_index("run_id", drop=False)
+        read = store.read("runs", new).set_index("run_id", drop=False)
         runs = pd.concat([kept, read]).sort_index() if len(kept) else read
-        found = self._source.experiments(runs)
+        found = self._source.experiments(runs, store)
         frames = self._source.frames([it[0] for it in found])
         sections = {it.experiment.name: it for it in planned_sections(found, self.store, frames=frames)}
         self._mark = mark

@@ -24,7 +24,8 @@ class StoreSource:
     Args:
         store: the store.
         frames: returns the prepared frames of a key, or None; called once per key.
-        spaces: returns the search spaces; called at every refresh, as task orders by difficulty become known.
+        spaces: returns the search spaces for the store at one moment; called at every refresh, as task orders by
+            difficulty become known.
         whole: whether to show all other runs of the store as well.
     """
 
@@ -32,7 +33,7 @@ class StoreSource:
         self,
         store: RunStore,
         frames: Callable[[DataKey], Frames | None],
-        spaces: Callable[[], Sequence[SearchSpace]] = tuple,
+        spaces: Callable[[RunStore], Sequence[SearchSpace]] = lambda store: (),
         *,
         whole: bool = True,
     ) -> None:
@@ -41,14 +42,14 @@ class StoreSource:
         self._find = frames
         self._frames: dict[DataKey, Frames | None] = {}
 
-    def experiments(self, runs: pd.DataFrame) -> list[Found]:
-        """Return the experiments of runs, given by run id."""
+    def experiments(self, runs: pd.DataFrame, store: RunStore) -> list[Found]:
+        """Return the experiments of runs, given by run id, in the store at one moment."""
         runs = runs.reset_index(drop=True)
-        spaces = self._spaces()
-        collected = collect_with_searches(spaces, self._store, runs=runs)
+        spaces = self._spaces(store)
+        collected = collect_with_searches(spaces, store, runs=runs)
         found: list[Found] = [(it, space, study) for space, (it, study) in zip(spaces, collected, strict=True)]
         if self._whole:
-            tuning = tuning_experiments(self._store, runs)
+            tuning = tuning_experiments(store, runs)
             of_tuning = {run_id for it in tuning for run_id in it.runs["run_id"]}
             rest = runs[~runs["run_id"].isin(of_tuning | requested_ids(spaces, runs))]
             others = [*recorded_experiments(rest, beside=bool(spaces)), *tuning]

@@ -10,7 +10,7 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import with_reported
+from clops_sweep.planning.state import State
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
@@ -34,5 +34,5 @@ def open_sweep(
     Raises:
         UsageError: the file does not exist or defines no SPACE, the store cannot be read, or a data hash is unknown.
     """
-    asked = with_reported(Request(Selection.of(space), PreparedData.found(), RunStore(results)))
+    asked = State.of(Request(Selection.of(space), PreparedData.found(), RunStore(results))).request
     return [experiment for experiment, _ in collect_with_searches(asked.selection.spaces, asked.store, data_hashes)]

@@ -17,7 +17,7 @@ from clops_sweep.experiment.metrics import MEASURES, limits_of_difference
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.tuning import METHOD, TuneOn
 from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import Tuned, configs_of, tasks_of
+from clops_sweep.planning.state import State, TunedSpace, configs_of, tasks_of
 
 from ..collect import Experiment, collect
 from ..formats import (
@@ -100,12 +100,12 @@ class TunedMethod:
     seen: float = np.nan
 
 
-def tuned_methods(found: Sequence[Tuned], asked: Request) -> list[TunedMethod]:
+def tuned_methods(state: State) -> list[TunedMethod]:
     """Return a row for each tuned method; methods that take over the choice of another have no row."""
-    return [row for it in found for row in _rows(it, asked)]
+    return [row for tuned in state.tuned for row in _rows(tuned, state.request)]
 
 
-def _rows(it: Tuned, asked: Request) -> Iterator[TunedMethod]:
+def _rows(it: TunedSpace, asked: Request) -> Iterator[TunedMethod]:
     ((measure, direction),) = it.space.objectives.items()
     test = f"test_{measure}" if f"test_{measure}" in RESULTS else measure
     seen = _seen(it.space, asked)

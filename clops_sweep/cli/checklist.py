@@ -14,7 +14,7 @@ from clops_sweep.cli.request_options import request_options
 from clops_sweep.errors import UsageError
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.request import Request
-from clops_sweep.search.standing import finished_runs, standings
+from clops_sweep.planning.state import State
 
 if TYPE_CHECKING:
     from clops_sweep.data.prepared.prepared_folder import PreparedSet
@@ -37,11 +37,11 @@ def checklist(request: Request, output: Path | None, as_json: bool) -> None:
     from clops_sweep.analysis.report.checklist import checklist as written
     from clops_sweep.data.files.folder import one_sentence
 
-    store = request.store
+    state = State.of(request)
+    request, store = state.request, state.request.store
     store.files.check_is_there()
     given = bool(request.selection.given)
-    found = finished_runs(request, request.plan(), standings(request)) if given else None
-    runs = store.read("runs", None if found is None else sorted(found))
+    runs = store.read("runs", sorted(state.finished) if given else None)
     runs = runs[runs["status"] == "finished"]
     if runs.empty:
         raise UsageError(f"{store.files.shown}: none of the runs is finished, so nothing can be filled in")
@@ -52,7 +52,7 @@ def checklist(request: Request, output: Path | None, as_json: bool) -> None:
         files=[str(file) for file in request.selection.files],
         seal=seal_in_words(request) if request.selection.claims else "",
         prepared=_prepared(request, runs.drop_duplicates("dataset").to_dict("records")),
-        studies=[it.record for it in standings(request) if it.record is not None] if given else [],
+        studies=[search.record for search in state.searches if search.record is not None],
         keeps_predictions=first in store.predicted(),
     )
     text = written(study)

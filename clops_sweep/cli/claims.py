@@ -14,6 +14,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import listed, several
 from clops_sweep.planning.claim_seal import seal, seal_in_words
 from clops_sweep.planning.request import Request
+from clops_sweep.planning.state import State
 
 if TYPE_CHECKING:
     from clops_sweep.analysis.claims.verdicts import Verdict
@@ -53,8 +54,10 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
             click.echo(f"{several(len(request.selection.claims), 'claim')} sealed: {written.path}")
         return
     request.store.files.check_is_there()
+    state = State.of(request)
+    request = state.request
     if request.selection.given:
-        grids = [space for space in request.resolved_spaces() if space.search is None]
+        grids = [space for space in state.spaces if space.search is None]
         experiments, own = collect(grids, request.store.read("runs")), set[str]()
     else:
         experiments, _ = everything(request)

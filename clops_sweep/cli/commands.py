@@ -37,8 +37,7 @@ from clops_sweep.errors import UsageError, several, shown
 from clops_sweep.experiment.limits import Device
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import with_reported
-from clops_sweep.search.standing import failed_runs
+from clops_sweep.planning.state import State, check_samplers
 from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.rows import failure_reason, printable
 
@@ -125,7 +124,7 @@ def _watch(request: Request) -> None:
     is_terminal, before = sys.stdout.isatty(), ""
     while True:
         with redirect_stdout(StringIO()) as said:
-            pending = _say_status(with_reported(request))  # the launch may have chosen configurations meanwhile
+            pending = _say_status(request)
         if (text := said.getvalue()) != before:
             if is_terminal:
                 click.clear()
@@ -141,18 +140,20 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
     names: dict[str, str] = {}
     data: dict[str, Any] = {}
     pending = True
-    request = request.as_launched()
+    request.data.solve_splits(config.data_key for config in request.selection.configs)
+    check_samplers(request)
+    state = State.of(request, launched=True)
+    request = state.request
     if request.selection.files:
-        request.data.solve_splits(config.data_key for config in request.selection.configs)
-        plan = request.plan()
-        facts = Facts.of(request, plan)
+        plan = state.plan
+        facts = Facts.of(state)
         pending = bool(facts.pending)
         if as_json:
             data = plan_as_data(plan, facts)
         else:
             say_plan(plan, facts)
         names = {str(run.run_id): f"{run.name}, seed {run.config.seed}" for run in plan.of("failed")}
-        failed = sorted(names.keys() | failed_runs(request))
+        failed = sorted(state.failed)
     else:
         request.store.files.check_is_there()
         states = request.store.statuses()
@@ -169,7 +170,7 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
             click.echo(f"{finished} finished, {len(failed)} failed in {request.store.files.shown}")
             for line in studies_in_words(searches):
                 click.echo(line)
-        plans = {it.name: replace(request, selection=Selection((it,))).plan() for it in request.selection.given}
+        plans = {it.name: State.of(replace(request, selection=Selection((it,)))).plan for it in request.selection.given}
         for name, plan in plans.items():
             names |= {str(run.run_id): f"{run.name}, seed {run.config.seed}" for run in plan.of("failed")}
             if not as_json:

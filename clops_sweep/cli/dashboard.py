@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,13 @@ from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import with_reported
+from clops_sweep.planning.state import State
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.experiment.spaces.search_space import SearchSpace
+    from clops_sweep.store.run_store import RunStore
 
 TOKEN = "CLOPS_DASHBOARD_TOKEN"
 
@@ -55,7 +58,7 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
     source = StoreSource(
         request.store,
         partial(_frames, request.data),
-        lambda: with_reported(request.as_launched()).resolved_spaces(),
+        partial(_spaces, request),
         whole=not request.selection.files,
     )
     notices = [_left_out(name, why) for name, why in request.unknown_spaces().items()]
@@ -66,6 +69,11 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
     click.echo("Press Ctrl-C to stop.", err=True)
     with contextlib.suppress(KeyboardInterrupt):
         server.serve()
+
+
+def _spaces(request: Request, store: RunStore) -> list[SearchSpace]:
+    """Return the search spaces of a request for a store at one moment."""
+    return State.of(replace(request, store=store), launched=True).spaces
 
 
 def _left_out(name: str, why: str) -> str:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,15 +29,19 @@ from clops_sweep.cli.options import (
     print_json,
 )
 from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first, say_kinds
-from clops_sweep.cli.report import render
+from clops_sweep.cli.report import render_unless_drawn
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.errors import UsageError, masked, several
+from clops_sweep.execution.launch import Outcome
+from clops_sweep.execution.launch import launch as launched
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, seconds_in
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
-from clops_sweep.search.launch import Outcome
-from clops_sweep.search.launch import launch as launched
+from clops_sweep.planning.state import State
+
+if TYPE_CHECKING:
+    from clops_sweep.analysis.tables.tuning import TunedMethod
 
 
 @click.command()
@@ -166,21 +170,24 @@ def launch(
         except KeyboardInterrupt:  # interrupted while data were prepared
             click.echo("interrupted", err=True)
             raise Ended(stop_status) from None
-        _say_outcome(request, outcome)
+        tuned = [] if outcome.stopped else tuned_rows(outcome.state)
+        _say_outcome(request, outcome, tuned)
         if not (no_report or request.shard or outcome.interrupted or outcome.stopped):
             try:
-                report = render(request, None)
+                is_of_encoders = not outcome.state.request.selection.files  # runs that become encoders have failed
+                state = State.of(request) if is_of_encoders else outcome.state
+                report = render_unless_drawn(state, tuned)
                 click.echo(f"report: {report}")
             except UsageError as error:  # the results are complete; the report can be made later
                 click.echo(f"clops-sweep: no report: {error}", err=True)
     if as_json:
-        print_json(_as_data(request, outcome) | {"report": report, "resume": resume_command(sys.argv[1:])})
+        print_json(_as_data(outcome, tuned) | {"report": report, "resume": resume_command(sys.argv[1:])})
     if outcome.interrupted:
         raise Ended(stop_status)
     raise Ended(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
 
 
-def _as_data(request: Request, outcome: Outcome) -> dict[str, Any]:
+def _as_data(outcome: Outcome, tuned: Sequence[TunedMethod]) -> dict[str, Any]:
     """Return the outcome of a launch as data."""
     return {
         "results": outcome.store.files.shown,
@@ -190,12 +197,12 @@ def _as_data(request: Request, outcome: Outcome) -> dict[str, Any]:
         **outcome.counts,
         "failures": {} if outcome.stopped else outcome.failures,
         "searches": [search_as_data(it) for it in outcome.searches],
-        "tuned": tuned_as_data(tuned_rows(request)),
+        "tuned": tuned_as_data(tuned),
         "changed_code": list(outcome.changed_code),
     }
 
 
-def _say_outcome(request: Request, outcome: Outcome) -> None:
+def _say_outcome(request: Request, outcome: Outcome, tuned: Sequence[TunedMethod]) -> None:
     """Print the outcome, and the command that continues if the launch did not complete."""
     resume = resume_command(sys.argv[1:])
     if outcome.interrupted:
@@ -218,7 +225,7 @@ def _say_outcome(request: Request, outcome: Outcome) -> None:
         if not outcome.ran and plan.count("failed"):
             click.echo("--retry failed runs failed runs again")
     print_searches(outcome.searches)
-    print_tuned(tuned_rows(request))
+    print_tuned(tuned)
     click.echo(f"results: {request.store.files.shown}")
 
 

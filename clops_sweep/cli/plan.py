@@ -12,11 +12,11 @@ import click
 from clops_sweep.cli.options import print_json
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.errors import DamagedStore, several
+from clops_sweep.execution.fit import check_fit
 from clops_sweep.machine import available_cores, usable_gpus
+from clops_sweep.planning.changes import changes
 from clops_sweep.planning.memories import memories
-from clops_sweep.search.changes import changes
-from clops_sweep.search.fit import check_fit
-from clops_sweep.search.standing import Standing, check_samplers, finished_runs, runs_to_come, standings, unprepared
+from clops_sweep.planning.state import State, check_samplers
 
 _FEW_HOURS = 0.01  # shorter times are printed in seconds
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from clops_sweep.planning.costs import CostEstimate
     from clops_sweep.planning.plan import Plan, PlannedRun
     from clops_sweep.planning.request import Request
+    from clops_sweep.planning.state import Search
 
 
 def counts(plan: Plan) -> str:
@@ -54,7 +55,7 @@ class Facts:
         device: the device that the pending runs will be computed on, and the reason; None if not determined.
     """
 
-    searches: list[Standing]
+    searches: tuple[Search, ...]
     tuned: list[TunedMethod]
     changed: list[str]
     unprepared: list[str]
@@ -69,33 +70,28 @@ class Facts:
         return self._estimated()
 
     @classmethod
-    def of(cls, request: Request, plan: Plan, resources: Resources | None = None) -> Facts:
-        """Collect the facts from store and studies.
+    def of(cls, state: State, resources: Resources | None = None) -> Facts:
+        """Collect the facts of a state.
 
         Args:
-            request: what was asked for.
-            plan: its plan.
+            state: the state of what was asked for.
             resources: the requested resources of a trial; None skips the choice of a device.
         """
-        check_samplers(request)
-        searches = standings(request)  # report an invalid sampler first
-        pending = [*plan.of("pending", "waiting"), *runs_to_come(request, searches)]
-        not_here = list(dict.fromkeys((*plan.unprepared, *unprepared(request))))
-
         from clops_sweep.execution.jobs import Resources
 
+        pending = state.pending
         taken, device = resources or Resources(), None
         if resources is not None and pending:
             from clops_sweep.execution.devices import choose
 
-            choice = choose(request, resources, finished_runs(request, plan, searches))
+            choice = choose(state.request, resources, state.finished)
             taken, device = choice.resources, choice.words
 
         def estimated() -> CostEstimate | None:
-            return _estimated(request, plan, pending, taken) if pending else None
+            return _estimated(state.request, state.plan, pending, taken) if pending else None
 
-        changed = changes(request, plan, searches)
-        return cls(searches, tuned_rows(request), changed, not_here, pending, taken, device, estimated)
+        changed = changes(state)
+        return cls(state.searches, tuned_rows(state), changed, state.unprepared, pending, taken, device, estimated)
 
 
 def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
@@ -107,11 +103,13 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
         as_json: whether to print JSON.
     """
     request.data.solve_splits(config.data_key for config in request.selection.configs)
-    plan = request.plan()
-    facts = Facts.of(request, plan, resources)
-    check_fit(request, plan, facts.searches)
-    held = memories(request)
-    before = _pretraining(request, resources)
+    check_samplers(request)
+    state = State.of(request)
+    plan = state.plan
+    facts = Facts.of(state, resources)
+    check_fit(state.request, plan, state.searches)
+    held = memories(state.request)
+    before = _pretraining(state, resources)
     if as_json:
         extra = {"memories": [vars(it) for it in held], "pretraining": [plan_as_data(*it) for it in before]}
         print_json({"results": request.store.files.shown, **plan_as_data(plan, facts), **extra})
@@ -125,12 +123,12 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     say_kinds(plan)
 
 
-def _pretraining(request: Request, resources: Resources) -> list[tuple[Plan, Facts]]:
+def _pretraining(state: State, resources: Resources) -> list[tuple[Plan, Facts]]:
     """Return plan and facts of the runs that become encoders, after those that become encoders of these."""
-    if not request.selection.pretraining:
+    first = state.pretraining
+    if first is None:
         return []
-    first = request.pretraining()
-    return [*_pretraining(first, resources), (plan := first.plan(), Facts.of(first, plan, resources))]
+    return [*_pretraining(first, resources), (first.plan, Facts.of(first, resources))]
 
 
 def say_kinds(plan: Plan) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clops_sweep.cli import drawn_report
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, plugins_option, print_json
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.search import tuned_rows
@@ -21,10 +22,11 @@ from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import with_reported
+from clops_sweep.planning.state import State
 
 if TYPE_CHECKING:
     from clops_sweep.analysis.collect import Experiment
+    from clops_sweep.analysis.tables.tuning import TunedMethod
     from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 _LONGEST_NAME, _LONGEST_STEM = 200, 40
@@ -80,9 +82,11 @@ def report(
         raise click.UsageError("a report shows whole search spaces: it takes neither --limit nor --where")
     _ = request.selection.spaces  # report an invalid search-space file first
     request.store.files.check_is_there()
+    state = State.of(request, launched=True)
     index = render(
-        request,
+        state,
         output,
+        tuned_rows(state),
         axes=_axes(axes),
         metrics=_metrics(metrics),
         data_hashes=data_hashes,
@@ -110,10 +114,27 @@ def _metrics(texts: Sequence[str]) -> list[str]:
     return names
 
 
+def render_unless_drawn(state: State, tuned: Sequence[TunedMethod]) -> Path:
+    """Render the report of a launch, unless nothing has changed since it was drawn, and return the path of its page.
+
+    Args:
+        state: the state after the launch.
+        tuned: the rows of its tuned methods.
+    """
+    folder = _default_folder(state.request)
+    digest = drawn_report.drawn_from(state)
+    if drawn_report.is_current(folder, digest):
+        return (folder / "index.html").resolve()
+    index = render(state, None, tuned)
+    drawn_report.remember(folder, digest)
+    return index
+
+
 @gc_paused()  # checked after each figure
 def render(
-    request: Request,
+    state: State,
     output: Path | None,
+    tuned: Sequence[TunedMethod],
     *,
     axes: tuple[str, str] | None = None,
     metrics: Sequence[str] = (),
@@ -124,10 +145,11 @@ def render(
     from clops_sweep.analysis.as_stored import data_keys
     from clops_sweep.analysis.report.write import check_folder, write_report
 
-    request = with_reported(request.as_launched())  # the launch may have chosen configurations meanwhile
+    request = state.request
     folder = output or _default_folder(request)
     check_folder(folder, request.store)
-    spaces = request.resolved_spaces()
+    drawn_report.forget(folder)
+    spaces = state.spaces
     experiments, as_stored = ([], []) if request.selection.files else everything(request, data_hashes, spaces)
     if not spaces and not experiments and not as_stored:
         raise UsageError(f"{request.store.files.shown}: no run is recorded there; name a search-space file")
@@ -148,7 +170,7 @@ def render(
             as_stored=as_stored,
             claims=request.selection.claims,
             seal=seal_in_words(request),
-            tuned=tuned_rows(request),
+            tuned=tuned,
             more_seeds=_more_seeds(request),
             journal=journal,
         ).index

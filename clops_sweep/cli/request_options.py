@@ -102,7 +102,6 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
             from clops_sweep.experiment.spaces.selection import Selection
             from clops_sweep.learning.encoders.encoders import Encoders
             from clops_sweep.planning.request import Request
-            from clops_sweep.search.choosing import with_reported
             from clops_sweep.store.run_store import RunStore
 
             changes = {"--set": settings, "--seeds": seeds, "--limit": limit, "--where": where}
@@ -117,7 +116,7 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
             store = RunStore.named(results, keep=keep)
             encoders = Encoders(store.models.read, data_root)
             request = Request(selection, PreparedData.found(prepared_root, data_root, encoders), store, shard)
-            function(with_reported(request), **others)
+            function(request, **others)
 
         for option in reversed(options):
             with_asked = option(with_asked)

@@ -9,10 +9,8 @@ import click
 
 from clops_sweep.errors import several
 from clops_sweep.experiment.spaces.search_space import in_words
-from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import tuned
+from clops_sweep.planning.state import Search, State
 from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState, studies_of
-from clops_sweep.search.standing import Standing
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
 
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from clops_sweep.analysis.tables.tuning import TunedMethod
 
 
-def print_searches(searches: Sequence[Standing]) -> None:
+def print_searches(searches: Sequence[Search]) -> None:
     """Print the state of every search."""
     for it in searches:
         found = {state: it.count(state) for state in ("complete", "pruned", "failed", "running")}
@@ -33,13 +31,13 @@ def print_searches(searches: Sequence[Standing]) -> None:
             click.echo(f"  {printable(best_in_words(it.record))}")
 
 
-def tuned_rows(request: Request) -> list[TunedMethod]:
+def tuned_rows(state: State) -> list[TunedMethod]:
     """Return the choices of tuned spaces, with scores and cost; without such a space, pandas is not loaded."""
-    if not request.selection.tuned:
+    if not state.tuned:
         return []
     from clops_sweep.analysis.tables.tuning import tuned_methods
 
-    return tuned_methods(tuned(request), request)
+    return tuned_methods(state)
 
 
 def print_tuned(rows: Sequence[TunedMethod]) -> None:
@@ -60,16 +58,16 @@ def tuned_as_data(rows: Sequence[TunedMethod]) -> list[dict[str, object]]:
     return [tuning_as_data(row) for row in rows]
 
 
-def search_as_data(standing: Standing) -> dict[str, Any]:
+def search_as_data(search: Search) -> dict[str, Any]:
     """Return the state of a search with its best trial or, with several objectives, its Pareto front."""
     states: tuple[TrialState, ...] = ("complete", "pruned", "failed", "running")
-    best = standing.record.best if standing.record else []
+    best = search.record.best if search.record else []
     return {
-        "name": standing.space.name,
-        "n_trials": standing.search.n_trials,
-        **{state: standing.count(state) for state in states},
+        "name": search.space.name,
+        "n_trials": search.search.n_trials,
+        **{state: search.count(state) for state in states},
         "best": [
-            {"number": trial.number, "values": dict(zip(standing.space.objectives, trial.values or (), strict=True))}
+            {"number": trial.number, "values": dict(zip(search.space.objectives, trial.values or (), strict=True))}
             | {"parameters": dict(trial.labels), "run_ids": list(trial.run_ids)}
             for trial in best
         ],

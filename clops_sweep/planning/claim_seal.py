@@ -13,6 +13,7 @@ from clops_sweep.errors import DamagedStore, UsageError, several, shown
 from clops_sweep.experiment.spaces.claims import claims_as_json, sha256
 from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.request import Request
+from clops_sweep.planning.state import State
 
 
 @dataclass(frozen=True)
@@ -63,14 +64,14 @@ def seal(request: Request) -> Sealed:
         raise UsageError("--seal: expected a search-space file that defines CLAIMS")
     if (there := sealed(request)) is not None:
         raise UsageError(f"{there.path}: these claims are {there}; a seal is never replaced")
-    if first := request.selection.pretraining:
+    if first := State.of(request).request.selection.pretraining:
         raise UsageError(
             f"--seal: encoder = {shown(first[0])} is a config, and a seal holds the hash of its features; expected "
             "'run:RUN_ID' of a finished run"
         )
     request.data.prepare(it.data_key for it in request.selection.configs if request.data_hash(it) is None)
-    plan = request.plan()
-    if begun := plan.count("finished", "failed"):
+    state = State.of(request)
+    if begun := state.plan.count("finished", "failed"):
         raise UsageError(
             f"--seal: {several(begun, 'run')} of this file ended already; claims are sealed before the first"
         )

@@ -24,9 +24,14 @@ def studies_of(store: RunStore) -> bytes | None:
     Raises:
         UnreadableFile: it is no regular file.
     """
+    return store.once(STUDIES, lambda: _content(store))
+
+
+def _content(store: RunStore) -> bytes | None:
     path = f"{store.files.root}/{STUDIES}"
     there = os.path.lexists(path) if store.files.local else store.files.exists(path)
-    return store.files.read(path).to_pybytes() if there else None
+    content: bytes | None = store.files.read(path).to_pybytes() if there else None
+    return content
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -119,7 +120,8 @@ class SearchStudy:
                 pruner=SuccessiveHalvingPruner(pruner.min_resource, pruner.reduction_factor) if pruner else NopPruner(),
                 load_if_exists=True,
             )
-            check_definition(space, self._study, data_hashes, place(store))
+            has_trials = bool(self._study.get_trials(deepcopy=False))
+            check_definition(space, self._study.user_attrs, has_trials, data_hashes, place(store))
             if DEFINITION not in self._study.user_attrs:
                 self._study.set_metric_names(list(space.objectives))
                 self._study.set_user_attr(DEFINITION, definition(space, data_hashes))
@@ -187,6 +189,60 @@ class SearchStudy:
         return current_trials(self._study.get_trials(deepcopy=False))
 
 
+@dataclass(frozen=True)
+class _StoredStudy:
+    """A study as its journal has it.
+
+    Attributes:
+        name: its name.
+        attributes: its user attributes.
+        objectives: direction of each objective, by name or place.
+        trials: its trials, without failed ones that were retried under another number.
+        best_numbers: the numbers of its best trials.
+    """
+
+    name: str
+    attributes: Mapping[str, Any]
+    objectives: Mapping[str, Direction]
+    trials: Sequence[FrozenTrial]
+    best_numbers: tuple[int, ...]
+
+    @classmethod
+    def of(cls, study: optuna.Study) -> _StoredStudy:
+        """Read a study."""
+        directions: list[Direction] = []
+        for direction in study.directions:
+            is_maximized = direction == optuna.study.StudyDirection.MAXIMIZE
+            directions.append("maximize" if is_maximized else "minimize")
+        names = study.metric_names or [f"objective {place}" for place in range(len(directions))]
+        return cls(
+            study.study_name,
+            study.user_attrs,
+            dict(zip(names, directions, strict=True)),
+            current_trials(study.get_trials(deepcopy=False)),
+            tuple(trial.number for trial in study.best_trials),
+        )
+
+
+def _stored_studies(store: RunStore) -> dict[str, _StoredStudy]:
+    """Return every study of a store by name; of a store at one moment, the journal is read once.
+
+    Raises:
+        UsageError: the journal cannot be read.
+    """
+    return store.once("studies", lambda: _read_journal(store))
+
+
+def _read_journal(store: RunStore) -> dict[str, _StoredStudy]:
+    with existing_journal(store) as storage:
+        if storage is None:
+            return {}
+        studies = {}
+        for name in optuna.get_all_study_names(storage):
+            studies[name] = _StoredStudy.of(optuna.load_study(study_name=name, storage=storage))
+        return studies
+
+
 def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, str] | None = None) -> StudyRecord | None:
     """Return the current content of the study of a search, or None. Nothing is written.
 
@@ -199,16 +255,15 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
         UsageError: the journal cannot be read, or the study was created from another definition.
     """
     search = _search(space)
-    with existing_journal(store) as storage:
-        if storage is None or space.name not in optuna.get_all_study_names(storage):
-            return None
-        study = optuna.load_study(study_name=space.name, storage=storage)
-        check_definition(space, study, data_hashes or {}, place(store))
-        records = [
-            _record(trial, {n: _decoded(search, n, trial.params[n]) for n in search.parameters if n in trial.params})
-            for trial in current_trials(study.get_trials(deepcopy=False))
-        ]
-        best = tuple(trial.number for trial in study.best_trials)
+    study = _stored_studies(store).get(space.name)
+    if study is None:
+        return None
+    with reading(store):
+        check_definition(space, study.attributes, bool(study.trials), data_hashes or {}, place(store))
+        records = []
+        for trial in study.trials:
+            names = [name for name in search.parameters if name in trial.params]
+            records.append(_record(trial, {name: _decoded(search, name, trial.params[name]) for name in names}))
     replicates = len(space.replicates())
     for record in records:
         if record.run_ids and (absent := search.parameters.keys() - record.labels.keys()):
@@ -216,7 +271,7 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
         if len(record.run_ids) not in (0, replicates):
             runs = several(len(record.run_ids), "run")
             raise DamagedStore(f"study {space.name!r}, trial {record.number}: has {runs}; expected {replicates}")
-    return StudyRecord(space.name, space.objectives, tuple(records), best, space.is_phase)
+    return StudyRecord(space.name, space.objectives, tuple(records), study.best_numbers, space.is_phase)
 
 
 def current_trials(trials: Sequence[FrozenTrial]) -> list[FrozenTrial]:
@@ -247,15 +302,23 @@ def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, 
     return plain
 
 
-def check_definition(space: SearchSpace, study: optuna.Study, data_hashes: Mapping[str, str], where: str) -> None:
+def check_definition(
+    space: SearchSpace, attributes: Mapping[str, Any], has_trials: bool, data_hashes: Mapping[str, str], where: str
+) -> None:
     """Check that a study is continued with the definition that it was created from.
+
+    Args:
+        space: the search space.
+        attributes: the user attributes of the study.
+        has_trials: whether the study has trials.
+        data_hashes: content hashes of the prepared data, by their names in the definition.
+        where: the name of the journal.
 
     Raises:
         UsageError: another definition, or a study that another program created.
     """
-    attributes = study.user_attrs
     if DEFINITION not in attributes:
-        if study.get_trials(deepcopy=False):
+        if has_trials:
             raise UsageError(
                 f"study {space.name!r} in {where} was created by another program; give the search space another name"
             )
@@ -346,23 +409,16 @@ def recorded_studies(store: RunStore) -> list[StudyRecord]:
     Raises:
         UsageError: the file of the studies is damaged.
     """
-    with existing_journal(store) as storage:
-        if storage is None:
-            return []
-        names = optuna.get_all_study_names(storage)
-        return [_as_recorded(optuna.load_study(study_name=name, storage=storage)) for name in names]
+    studies = _stored_studies(store).values()
+    with reading(store):
+        return [_as_recorded(study) for study in studies]
 
 
-def _as_recorded(study: optuna.Study) -> StudyRecord:
-    directions: list[Direction] = [
-        "maximize" if it == optuna.study.StudyDirection.MAXIMIZE else "minimize" for it in study.directions
-    ]
-    names = study.metric_names or [f"objective {place}" for place in range(len(directions))]
-    trials = current_trials(study.get_trials(deepcopy=False))
+def _as_recorded(study: _StoredStudy) -> StudyRecord:
     return StudyRecord(
-        study.study_name,
-        dict(zip(names, directions, strict=True)),
-        tuple(_record(trial, dict(trial.params)) for trial in trials),
-        tuple(trial.number for trial in study.best_trials),
-        bool(study.user_attrs.get(IS_PHASE)),
+        study.name,
+        study.objectives,
+        tuple(_record(trial, dict(trial.params)) for trial in study.trials),
+        study.best_numbers,
+        bool(study.attributes.get(IS_PHASE)),
     )

@@ -59,6 +59,9 @@ _VANISHED = 100
 _MANY_PARTS = 32
 """Small parts are merged once there are as many."""
 
+_PARTS = "parts"
+"""What a store at one moment keeps its live parts as."""
+
 _SECONDS_TO_LOCK = 60.0
 _MOST_SHOWN = 60
 
@@ -87,6 +90,7 @@ class StoreReader:
         self._known: dict[str, Part] = {}
         self._schemas: dict[str, pa.Schema] = {}
         self._verified = Verified(self._files, self.log_folder / "verified.json")
+        self._moment: dict[str, Any] | None = None
 
     @classmethod
     def named(cls, root: str, *, keep: Collection[str] = ()) -> Self:
@@ -210,6 +214,20 @@ class StoreReader:
         """Return the beginning of the names of the next parts that this object writes."""
         return self._stems.next()
 
+    def once(self, what: str, compute: Callable[[], T]) -> T:
+        """Return what `compute` returns. A store at one moment computes it at the first call and keeps it.
+
+        Args:
+            what: a name of the result, unique among all that is kept.
+            compute: reads it from the store.
+        """
+        if self._moment is None:
+            return compute()
+        if what not in self._moment:
+            self._moment[what] = compute()
+        kept: T = self._moment[what]
+        return kept
+
     def live(self) -> list[Part]:
         """Return the parts of `runs` that no other part replaces, oldest first.
 
@@ -219,6 +237,9 @@ class StoreReader:
         return self._settled(self._live)
 
     def _live(self) -> list[Part]:
+        return self.once(_PARTS, self._listed)
+
+    def _listed(self) -> list[Part]:
         names = self._part_names("runs")
         while self._files.local and (again := self._part_names("runs")) != names:
             names = again  # a folder that changes while it is listed may lack both a part and what replaces it
@@ -252,6 +273,8 @@ class StoreReader:
             try:
                 return work()
             except FileNotFoundError as error:
+                if self._moment is not None:
+                    self._moment.pop(_PARTS, None)  # merged since this moment: the parts that replace it have its runs
                 now = (str(error), self._part_names("runs"))
                 if now == before:
                     break
@@ -266,6 +289,9 @@ class StoreReader:
 
     def statuses(self) -> dict[str, Status]:
         """Return the status of each run. Predictions and models count only if they are to be kept."""
+        return self.once(f"statuses with {sorted(self.keep)}", self._statuses_as_kept)
+
+    def _statuses_as_kept(self) -> dict[str, Status]:
         found = self._statuses(self.keep_predictions)
         if self.keep_models:
             have = self.models.runs(self.keep_models)
@@ -281,7 +307,7 @@ class StoreReader:
 
     def _statuses(self, with_predictions: bool) -> dict[str, Status]:
         self.flush()
-        owners = owners_of(self.complete(self.live()))
+        owners = owners_of(self.once("complete parts", lambda: self.complete(self.live())))
         found = {run_id: part.statuses[run_id] for run_id, part in sorted(owners.items())}
         if with_predictions:
             found = {run_id: it for run_id, it in found.items() if it == "failed" or run_id in owners[run_id].predicted}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import tempfile
 import time
@@ -53,6 +54,30 @@ class RunStore(StoreReader):
     def __init__(self, root: str | Path, *, keep: Collection[str] = ()) -> None:
         super().__init__(root, keep=keep)
         self._waiting = _Waiting()
+
+    def at_one_moment(self) -> RunStore:
+        """Return the store as it is now, for reading: its parts are listed once, and statuses are computed once.
+
+        A store at one moment returns itself.
+        """
+        if self._moment is not None:
+            return self
+        self.flush()
+        reader = copy.copy(self)
+        reader._waiting = _Waiting()
+        reader._moment = {}
+        return reader
+
+    def keeping(self, keep: str) -> RunStore:
+        """Return the store, at the same moment if it has one, in which runs count as finished only if it has more.
+
+        Args:
+            keep: "predictions", "models" or "models:all".
+        """
+        store = RunStore(self.uri, keep={*self.keep, keep})
+        store._moment = self._moment
+        store._known = self._known
+        return store
 
     def check_writable(self) -> None:
         """Check that the store can be written to, without leaving anything behind.

@@ -44,7 +44,7 @@ COMMANDS = (
 
 SWEEPS = (
     "clops_sweep.execution.driver",
-    "clops_sweep.search.feed",
+    "clops_sweep.execution.feeding.search_feed",
     "clops_sweep.execution.on_ray",
     "clops_sweep.execution.tune",
     "ray.dag.compiled_dag_node",

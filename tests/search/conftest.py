@@ -15,11 +15,11 @@ import pytest
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.execution.display.live import Results
 from clops_sweep.execution.feeding.retries import Retries
+from clops_sweep.execution.feeding.search_feed import SearchFeed
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Paused, Report, WorkerDied
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.search.feed import SearchFeed
 from clops_sweep.search.study import SearchStudy
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS

@@ -26,8 +26,7 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.execution.jobs import Job
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import ChosenCell, tuned, with_reported
-from clops_sweep.search.standing import data_hashes
+from clops_sweep.planning.state import ChosenCell, State, data_hashes
 
 VALUES = [0.25, 0.5, 1.0]
 OTHER_SPLITS = TuneOn(splits=(7, 8))
@@ -46,8 +45,12 @@ def grid(**changes: Any) -> SearchSpace:
     return SearchSpace("it", RunConfig(), {"split_seed": range(3)}, seeds=range(2), search=search)
 
 
-def request(world: Any, space: SearchSpace, root: Path = Path("nowhere"), **options: Any) -> Request:
-    return with_reported(Request(Selection.of(space, **options), AnyData(root, None), world.store))
+def state(world: Any, space: SearchSpace, root: Path = Path("nowhere"), **options: Any) -> State:
+    return State.of(Request(Selection.of(space, **options), AnyData(root, None), world.store))
+
+
+def request(world: Any, space: SearchSpace, **options: Any) -> Request:
+    return state(world, space, **options).request
 
 
 def run(world: Any, configs: list[RunConfig]) -> None:
@@ -55,8 +58,8 @@ def run(world: Any, configs: list[RunConfig]) -> None:
         world.work(Job(config.run_id("generated0001"), config))
 
 
-def pending(asked: Request) -> list[RunConfig]:
-    return [it.config for it in asked.plan().of("pending")]
+def pending(asked: State) -> list[RunConfig]:
+    return [it.config for it in asked.plan.of("pending")]
 
 
 def worth(world: Any, config: RunConfig) -> float:
@@ -76,21 +79,21 @@ def test_a_grid_reports_the_best_mean_and_computes_nothing_twice(world: Any, dir
     for (job,) in jobs[:-1]:
         feed.report(job, world.work(job))
     assert feed.next_jobs(12) is None  # and then the driver is killed
-    assert tuned(request(world, space))[0].choices[0].chosen is None
+    assert state(world, space).tuned[0].choices[0].chosen is None
     world.finish(study)
     means = {
         value: fmean(worth(world, it) for it in tries if it.replay_ratio == value) for value in VALUES
     }  # brute force
     expected = best(means, key=means.__getitem__)
-    asked = request(world, space)
-    choice = tuned(asked)[0].choices[0]
+    asked = state(world, space)
+    choice = asked.tuned[0].choices[0]
     assert choice.chosen == {"replay_ratio": expected}
     assert (choice.trials, len(choice.run_ids), len(choice.best)) == (3, 12, 4)
     reported = pending(asked)
     assert len(reported) == 3 * 3 * 2
     assert {it.get("replay_ratio") for it in reported} == {expected, None}
     run(world, reported)
-    assert pending(request(world, space)) == []
+    assert pending(state(world, space)) == []
     assert set(world.trained.values()) == {1}
     assert len(world.trained) == (12 + 18) * world.tasks
 
@@ -100,9 +103,9 @@ def rows(world: Any, space: SearchSpace, root: Path) -> tuple[TunedMethod, Chose
     (study,) = request(world, space).selection.searches
     world.data = data_hashes(request(world, space), study)
     world.finish(study)
-    run(world, pending(request(world, space)))
-    asked = request(world, space, root)
-    return tuned_methods(tuned(asked), asked)[0], tuned(asked)[0].choices[0]
+    run(world, pending(state(world, space)))
+    asked = state(world, space, root)
+    return tuned_methods(asked)[0], asked.tuned[0].choices[0]
 
 
 @pytest.mark.parametrize("tune_on", ["same", pytest.param(OTHER_SPLITS, marks=pytest.mark.nightly)])

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.execution.launch import _results_of
 from clops_sweep.planning.plan import make_plan
-from clops_sweep.search.launch import _results_of
 from clops_sweep.store.run_store import RunStore
 from tests.conftest import Tables
 from tests.helpers.stores import write_finished

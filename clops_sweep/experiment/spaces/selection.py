@@ -39,7 +39,7 @@ class Selection:
         files: their files, if any.
         studies: a name for each file: that of its search space or, if it has several, that of the file.
         claims: claims of these files.
-        reported: the spaces of the configurations that tuned spaces chose (`search.choosing.with_reported`).
+        reported: the spaces of the configurations that tuned spaces chose (see `planning.state.State`).
 
     Raises:
         UsageError: a number is out of bounds, `settings` is not a mapping, `where` is not text, or a name is invalid

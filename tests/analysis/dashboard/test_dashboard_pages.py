@@ -161,7 +161,7 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     first, second, third, _ = (it.config for it in space.requests())
     generated.write_given_runs(store, [(first, {"auc": 0.7})])
     ids = [it.run_id("generated0001") for it in (second, third)]
-    dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None, lambda: [space]), 0))
+    dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None, lambda store: [space]), 0))
     page = read_page(dashboard)
     assert "Runs: 1 finished, 3 missing." in words_of(page)
     version = page.find("body")[0].attributes["data-version"]

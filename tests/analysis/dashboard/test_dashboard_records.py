@@ -34,7 +34,7 @@ class Recorded:
     def __init__(self) -> None:
         self.asked: list[int] = []
 
-    def experiments(self, runs: pd.DataFrame) -> list[Found]:
+    def experiments(self, runs: pd.DataFrame, store: RunStore) -> list[Found]:
         self.asked.append(len(runs))
         return [(it, None, None) for it in recorded_experiments(runs.reset_index(drop=True))]
 
@@ -129,7 +129,7 @@ def test_with_search_spaces_missing_runs_are_counted(tmp_path: Path, generated: 
     store = RunStore(tmp_path / "results")
     done = [(it.config, {"auc": 0.7}) for it in space.requests() if it.config.storage_fraction == 0.1]
     generated.write_given_runs(store, done)
-    followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda: [space]), 0)
+    followed = FollowedStore(store, StoreSource(store, lambda key: None, lambda store: [space]), 0)
     (it,) = progress(followed.snapshot)
     assert (it.name, it.finished, it.missing, it.total) == ("own", 2, 2, 4)
 

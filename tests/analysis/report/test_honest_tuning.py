@@ -20,7 +20,7 @@ from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import with_reported
+from clops_sweep.planning.state import State
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
 
@@ -103,9 +103,10 @@ def test_a_report_of_tuning_alone_names_no_best(study: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize("known", [True, False])
 def test_the_overview_of_a_dashboard_has_no_best_tuning_trial(study: Path, known: bool) -> None:
     store = RunStore(study / "results")
-    asked = with_reported(Request(Selection.of(study / "study.py"), PreparedData.found(study / "prepared"), store))
+    request = Request(Selection.of(study / "study.py"), PreparedData.found(study / "prepared"), store)
+    asked = State.of(request).request
     spaces = asked.selection.spaces if known else ()
-    snapshot = FollowedStore(store, StoreSource(store, lambda key: None, lambda: spaces), 0).snapshot
+    snapshot = FollowedStore(store, StoreSource(store, lambda key: None, lambda store: spaces), 0).snapshot
     found: list[Progress] = progress(snapshot)
     assert [it.name for it in found if it.is_tuning] == ["first ward_selection_er", "first ward_selection_finetune"]
     assert not any(it.is_tuning for it in found[:-2])  # results come first

@@ -100,6 +100,30 @@ def test_a_config_as_encoder_is_run_once_before_the_others(place: Place) -> None
     assert json.loads(said(place, "other", "plan", "--json").output)["pretraining"][0]["without_kept"] == 1
 
 
+TUNED = """
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace, TuneOn
+BASE = RunConfig(dataset="{dataset}", network="mlp", epochs_per_task=1, leads="all", encoder={first})
+SEARCH = OptunaSearch(sampler="grid", parameters={{"mlp_width": [4, 8]}}, tune_on=TuneOn(tasks=1))
+SPACE = SearchSpace("tuned", BASE, seeds=1, search=SEARCH)
+"""
+
+
+def test_one_launch_pretrains_then_searches_then_reports_what_is_chosen(place: Place) -> None:
+    done = said(place, "other", "launch", "--no-ray", "--no-report", space=TUNED)
+    if done.exc_info:
+        import traceback
+
+        traceback.print_exception(*done.exc_info)
+    assert done.exit_code == 0, (done.output, done.exception)
+    runs = place.store.read("runs").sort_values("started_at")
+    first, *later = runs.to_dict("records")
+    assert (first["dataset"], len(later)) == ("small", 3)
+    assert {row["encoder"] for row in later} == {f"run:{first['run_id']}"}
+    *trials, reported = later
+    assert [row["first_tasks"] for row in trials] == [1, 1]
+    assert reported["mlp_width"] == max(trials, key=lambda row: row["auc"])["mlp_width"]
+
+
 def test_people_of_a_run_to_come_are_not_evaluated(place: Place) -> None:
     for what in ("launch", "plan"):  # which knows them once the data are prepared
         refused = said(place, "small", what)

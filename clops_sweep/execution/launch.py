@@ -5,32 +5,24 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import DamagedStore, StoreError, UsageError, several, shown
+from clops_sweep.execution.fit import check_fit
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.run_names import RunName
 from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.planning.changes import changes
 from clops_sweep.planning.launched import remember
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
-from clops_sweep.search.changes import changes
-from clops_sweep.search.choosing import Tuned, tuned, with_reported
-from clops_sweep.search.fit import check_fit
-from clops_sweep.search.standing import (
-    Standing,
-    check_samplers,
-    data_hashes,
-    finished_runs,
-    runs_to_come,
-    standings,
-)
+from clops_sweep.planning.state import Search, State, TunedSpace, check_samplers, data_hashes
 from clops_sweep.store.rows import failure_reason, storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep import without_damage
@@ -60,28 +52,39 @@ class Outcome:
     """The outcome of a launch.
 
     Attributes:
-        plan: the requested runs, with their ids and states.
-        searches: the searches, with their trials.
+        state: the state of all requested runs and searches when it ended.
         store: the store; `store.read("runs")` reads the results.
         ran: whether any run was pending.
         interrupted: whether the user stopped it; the same launch continues.
         stopped: what ended it early, such as a full disk; the same launch continues once this is fixed.
         under_way: number of runs that were running when the user stopped it.
         checkpointed: number of these that continue from a checkpoint.
-        tuned: the tuned spaces, with their choices.
         changed_code: a sentence for each plug-in and encoder that changed since requested runs were computed.
     """
 
-    plan: Plan
-    searches: tuple[Standing, ...]
+    state: State
     store: RunStore
     ran: bool
     interrupted: bool = False
     stopped: str | None = None
     under_way: int = 0
     checkpointed: int = 0
-    tuned: tuple[Tuned, ...] = ()
     changed_code: tuple[str, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        """The requested runs, with their ids and states."""
+        return self.state.plan
+
+    @property
+    def searches(self) -> tuple[Search, ...]:
+        """The searches, with their trials; none if it was stopped early."""
+        return () if self.stopped else self.state.searches
+
+    @property
+    def tuned(self) -> tuple[TunedSpace, ...]:
+        """The tuned spaces, with their choices; none if it was stopped early."""
+        return () if self.stopped else self.state.tuned
 
     @property
     def complete(self) -> bool:
@@ -109,8 +112,7 @@ class Outcome:
     def runs(self) -> pd.DataFrame:
         """The rows of `runs` of the requested runs and trials, without columns that are empty in all of them."""
         ids = {str(run.run_id) for run in self.plan.asked}
-        records = [it.record for it in self.searches if it.record is not None]
-        ids = ids.union(*(trial.run_ids for record in records for trial in record.trials))
+        ids = ids.union(*(search.run_ids for search in self.searches))
         return self.store.read("runs", sorted(ids)).dropna(axis=1, how="all")
 
     def _repr_html_(self) -> str:
@@ -173,107 +175,125 @@ def _launch(
     starting: Starting,
     warn: Callable[[str], None],
 ) -> Outcome:
-    """Compute the unfinished runs of a request, and then those that its searches have chosen."""
-    request = with_reported(request)
-    if first := request.selection.pretraining:
-        if request.shard:
-            raise UsageError(
-                f"--shard {request.shard}: the run of encoder = {shown(first[0])} is not finished; expected a launch "
-                "with --limit 1 before the shards, which trains it"
-            )
-        configs = *request.selection.configs, *first
-        request.data.prepare(config.data_key.signals for config in configs)
-        check_fit(request, request.plan(), ())
-        outcome = _launch(request.pretraining(), resources, make_display, retry_failed, starting, warn)
+    """Compute the runs that become encoders, then the others, then those that searches have chosen."""
+    state = State.of(request)
+    if state.pretraining is not None:
+        first = _pretraining(request, state)
+        outcome = _launch(first, resources, make_display, retry_failed, starting, warn)
         if not outcome.complete:
             return outcome
-        request = with_reported(request)
-    there = _check(request, resources)
-    plan = _plan_without_damage(request, warn)
-    pending = _to_do(plan, retry_failed)
-    frames = check_fit(request, plan, there)
-    changed = changes(request, plan, there)
-    for said in changed:
-        warn(said)
-    remember(request.selection, request.store)
-    if not pending and all(it.complete or not (it.left or retry_failed) for it in there):
-        return _outcome(request, plan, there, ran=False, changed=changed)
+        state = State.of(request)
+    state = _checked(request, state, resources, warn)
+    pending = _to_do(state.plan, retry_failed)
+    frames = check_fit(state.request, state.plan, state.searches)
+    changed = changes(state)
+    for sentence in changed:
+        warn(sentence)
+    remember(state.request.selection, request.store)
+    if not pending and all(search.complete or not (search.left or retry_failed) for search in state.searches):
+        return _outcome(request, state, ran=False, changed=changed)
     from clops_sweep.execution.devices import choose
 
-    choice = choose(request, resources, finished_runs(request, plan, there))
+    choice = choose(state.request, resources, state.finished)
     with ExitStack() as locks:
-        if request.selection.searches:
+        if state.searches:
             from clops_sweep.search.storage import only_driver
 
-            for space in request.selection.searches:
-                locks.enter_context(only_driver(space, request.store.log_folder))
-        rest = _rest(request, plan, pending, there, choice.resources)
+            for search in state.searches:
+                locks.enter_context(only_driver(search.space, request.store.log_folder))
+        rest = _rest(state, pending, choice.resources)
         _check_start(resources, imports=rest is None)
         request.store.open_for_writing()
         if pending:
-            starting(plan, pending, choice.resources)
+            starting(state.plan, pending, choice.resources)
         from clops_sweep.execution.driver import run_feeds
 
-        sweep = _Sweep(request, plan, choice.resources, retry_failed)
-        ids = [it.run_id for it in (*pending, *plan.of("waiting")) if it.run_id is not None]
+        sweep = _Sweep(request, state, choice.resources, retry_failed)
+        ids = [run.run_id for run in (*pending, *state.plan.of("waiting")) if run.run_id is not None]
         at_once = False
         with make_display() as display:
             display.warn(f"device: {choice.words}")
             try:
                 run_feeds(partial(sweep.feeds, display), ids, frames, request.store, choice.resources, display, rest)
-                plan = _plan(sweep.request)
+                state = _planned(request)
             except KeyboardInterrupt:
                 at_once = True
             except (StoreError, OSError) as error:
-                return _outcome(request, plan, (), ran=True, stopped=str(error), changed=changed)
+                return _outcome(request, state, ran=True, stopped=str(error), changed=changed)
     if at_once:
-        with suppress(StoreError):  # else the earlier plan stays
-            plan = _plan(sweep.request)
-    request, there = sweep.request, standings(request)
-    unfinished = plan.of("pending", "waiting") or any(it.left for it in there)
-    unfinished = unfinished or len(request.selection.reported) < len(request.selection.tuned)
-    left = display.unfinished() if at_once or (display.interrupted and unfinished) else None
-    return _outcome(request, plan, there, ran=True, left=left, changed=changed)
+        with suppress(StoreError):  # else the earlier state stays
+            state = _planned(request)
+    left = display.unfinished() if at_once or (display.interrupted and state.is_unfinished) else None
+    return _outcome(request, state, ran=True, left=left, changed=changed)
+
+
+def _pretraining(request: Request, state: State) -> Request:
+    """Return the request of the runs that become encoders, once their data and those of the others are prepared.
+
+    Raises:
+        UsageError: only a shard of the runs is requested, or the data do not fit.
+    """
+    assert state.pretraining is not None
+    selection = state.request.selection
+    first = selection.pretraining
+    if request.shard:
+        raise UsageError(
+            f"--shard {request.shard}: the run of encoder = {shown(first[0])} is not finished; expected a launch "
+            "with --limit 1 before the shards, which trains it"
+        )
+    request.data.prepare(config.data_key.signals for config in (*selection.configs, *first))
+    check_fit(state.request, state.plan, ())
+    return replace(state.pretraining.request, store=request.store.keeping("models"))
 
 
 class _Sweep:
     """The feeds of a launch: grids, searches, and the runs that these have chosen.
 
-    Attributes:
-        request: what was asked for, with the spaces that have been chosen by now.
+    Args:
+        request: what was asked for.
+        state: its state.
+        resources: the resources of a job.
+        retry_failed: whether to retry failed runs and trials.
     """
 
-    def __init__(self, request: Request, plan: Plan, resources: Resources, retry_failed: bool) -> None:
-        self.request, self._plan, self._resources, self._retry_failed = request, plan, resources, retry_failed
+    def __init__(self, request: Request, state: State, resources: Resources, retry_failed: bool) -> None:
+        self._request = request
+        self._state = state
+        self._resources = resources
+        self._retry_failed = retry_failed
         self._tried: set[str | None] = set()
 
     def feeds(self, display: Display, retries: Retries, log: Path) -> Generator[Feed, None, None]:
         """Yield the feeds one after another; each may depend on the results of the ones before."""
         reported: tuple[SearchSpace, ...] | None = None
-        while reported != self.request.selection.reported:
-            reported = self.request.selection.reported
+        while reported != self._state.request.selection.reported:
+            reported = self._state.request.selection.reported
             yield from self._grids(display, retries, log)
-            for space in self.request.selection.searches:
-                yield from self._trials(space, display, retries, log)
+            for search in self._state.searches:
+                yield from self._trials(search.space, display, retries, log)
             self._retry_failed = False
-            self.request = with_reported(self.request)
-            remember(self.request.selection, self.request.store)
-            self._plan = _plan(self.request)
+            self._state = _planned(self._request)
+            remember(self._state.request.selection, self._request.store)
 
     def _grids(self, display: Display, retries: Retries, log: Path) -> Iterator[Feed]:
         """Yield the runs to compute in rounds: later rounds depend on earlier ones. No run is tried twice."""
         from clops_sweep.execution.feeding.feed import GridFeed
         from clops_sweep.execution.jobs import Job
 
-        plan, first = self._plan, True
-        while pending := [it for it in _to_do(plan, self._retry_failed) if it.run_id not in self._tried]:
-            if first:
-                display.begin([it.config for it in (*pending, *plan.of("waiting"))], log)
-                display.finished_before(partial(_results_of, self.request.store, plan))
+        is_first = True
+        while True:
+            plan = self._state.plan
+            pending = [run for run in _to_do(plan, self._retry_failed) if run.run_id not in self._tried]
+            if not pending:
+                return
+            if is_first:
+                display.begin([run.config for run in (*pending, *plan.of("waiting"))], log)
+                display.finished_before(partial(_results_of, self._request.store, plan))
             self._tried |= {run.run_id for run in pending}
             jobs = [Job.of(run) for run in pending]
             yield GridFeed(jobs, retries, display, may_grow=self._resources.address is not None)
-            plan, first = _plan(self.request), False
+            self._state = _planned(self._request)
+            is_first = False
 
     def _trials(self, space: SearchSpace, display: Display, retries: Retries, log: Path) -> Iterator[Feed]:
         """Yield the remaining trials of a search.
@@ -281,10 +301,10 @@ class _Sweep:
         Raises:
             UsageError: its journal cannot be used.
         """
-        from clops_sweep.search.feed import SearchFeed
+        from clops_sweep.execution.feeding.search_feed import SearchFeed
         from clops_sweep.search.study import SearchStudy
 
-        request = self.request
+        request = self._request
         study = SearchStudy(space, request.store, data_hashes(request, space))
         if self._retry_failed:
             study.retry_failed()
@@ -322,28 +342,43 @@ def _results_of(store: RunStore, plan: Plan) -> Iterator[tuple[RunName, RunConfi
         )
 
 
-def _check(request: Request, resources: Resources) -> list[Standing]:
-    """Check the request before anything starts, and return its searches. Only data are written."""
-    configs = request.selection.configs
-    check_samplers(request)
+def _checked(request: Request, state: State, resources: Resources, warn: Callable[[str], None]) -> State:
+    """Check the request before anything starts, and return its state. Data are prepared, and damaged parts set aside.
+
+    Args:
+        request: what was asked for.
+        state: its state.
+        resources: the resources of a job.
+        warn: called with a sentence about each damaged part.
+    """
+    selection = state.request.selection
+    check_samplers(state.request)
     resources.check()
     request.store.check_writable()
-    request.data.prepare(config.data_key for config in configs)
-    return standings(request)
+    is_prepared = None not in {request.data_hash(config) for config in selection.configs}
+    request.data.prepare(config.data_key for config in selection.configs)
+    if not is_prepared:
+        state = State.of(request)
+    try:
+        pending = state.plan.of("pending")  # a run whose part lacks a file of another table is pending, too
+    except DamagedStore:  # a part of unknown content, or one that a task order depends on
+        without_damage(request.store, None, warn)
+        state = State.of(request)
+        pending = state.plan.of("pending")
+    stored = state.finished | {str(run.run_id) for run in pending}
+    return State.of(request) if without_damage(request.store, stored, warn) else state
 
 
-def _rest(
-    request: Request, plan: Plan, pending: Sequence[PlannedRun], there: Sequence[Standing], resources: Resources
-) -> Rest | None:
+def _rest(state: State, pending: Sequence[PlannedRun], resources: Resources) -> Rest | None:
     """Return the runs to compute, if this process may compute them; None if only Ray or only this process may."""
     from clops_sweep.execution.ray_pays import Rest, why_ray
     from clops_sweep.planning.costs import Costs, known_costs
 
     if resources.no_ray or why_ray(resources) is not None:
         return None
-    to_come = [*pending, *plan.of("waiting"), *runs_to_come(request, there)]
+    to_come = [*pending, *state.plan.of("waiting"), *state.to_come]
     try:
-        costs = known_costs(to_come, plan.of("finished"), request.store, "cpu")
+        costs = known_costs(to_come, state.plan.of("finished"), state.request.store, "cpu")
     except DamagedStore:  # a damaged part hides finished runs from the estimate, nothing else
         costs = Costs()
     return Rest.of([run.config for run in to_come], costs, resources)
@@ -371,8 +406,7 @@ def _check_start(resources: Resources, imports: bool) -> None:
 
 def _outcome(
     request: Request,
-    plan: Plan,
-    there: Sequence[Standing],
+    state: State,
     *,
     ran: bool,
     left: Sequence[Job] | None = None,
@@ -380,38 +414,30 @@ def _outcome(
     changed: Sequence[str] = (),
 ) -> Outcome:
     """Return the outcome; `left` are the jobs that an interrupt ended, `changed` says which code changed before."""
-    choices = () if stopped or request.shard else tuple(tuned(request, there))
     jobs = list(left or ())
     checkpointed = sum(request.store.has_checkpoint(job.run_id) for job in jobs)
     return Outcome(
-        plan,
-        tuple(there),
+        state,
         request.store,
         ran,
         interrupted=left is not None,
         stopped=stopped,
         under_way=len(jobs),
         checkpointed=checkpointed,
-        tuned=choices,
         changed_code=tuple(changed),
     )
 
 
-def _plan(request: Request) -> Plan:
+def _planned(request: Request) -> State:
+    """Return the state of a request, with its plan.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    state = State.of(request)
     with storing(request.store):
-        return request.plan()
-
-
-def _plan_without_damage(request: Request, warn: Callable[[str], None]) -> Plan:
-    """Return the plan, after setting aside damaged parts of its runs."""
-    try:
-        plan = request.plan()
-    except DamagedStore:  # a part of unknown content, or one that a task order depends on
-        without_damage(request.store, None, warn)
-        plan = request.plan()
-    # A run whose part lacks a file of another table is pending, too.
-    stored = finished_runs(request, plan, standings(request)) | {str(run.run_id) for run in plan.of("pending")}
-    return request.plan() if without_damage(request.store, stored, warn) else plan
+        _ = state.plan
+    return state
 
 
 def _to_do(plan: Plan, retry_failed: bool) -> list[PlannedRun]:

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, plugins_of
-from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.request import Request
-from clops_sweep.search.standing import Standing
+from clops_sweep.planning.state import State
 
 
-def changes(request: Request, plan: Plan, searches: Sequence[Standing]) -> list[str]:
-    """Return a sentence for each plug-in and encoder that changed since finished runs of a request used it.
-
-    Args:
-        request: what was asked for.
-        plan: its plan.
-        searches: the state of its searches.
-    """
-    return [*_changed_plugins(request, plan, searches), *_changed_encoders(request)]
+def changes(state: State) -> list[str]:
+    """Return a sentence for each plug-in and encoder that changed since finished runs of a request used it."""
+    return [*_changed_plugins(state), *_changed_encoders(state.request)]
 
 
-def _changed_plugins(request: Request, plan: Plan, searches: Sequence[Standing]) -> list[str]:
+def _changed_plugins(state: State) -> list[str]:
+    request = state.request
     if not ORIGINS or not any(plugins_of(config) for config in request.selection.configs):
         return []
-    finished = [str(run.run_id) for run in plan.of("finished")]
-    records = [search.record for search in searches if search.record is not None]
-    finished += [run_id for record in records for trial in record.trials for run_id in trial.run_ids]
+    finished = [str(run.run_id) for run in state.plan.of("finished")]
+    for search in state.searches:
+        finished += search.run_ids
     return changed_code(request.store.rows("runs", PROVENANCE, finished)) if finished else []
 
 

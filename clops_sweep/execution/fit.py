@@ -20,15 +20,14 @@ from clops_sweep.learning.encoders.adapting import Signals, adapter
 from clops_sweep.learning.encoders.encoders import taken_by_run
 from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.request import Request
-from clops_sweep.search.choosing import configs_of, in_sequential_order, tasks_of
-from clops_sweep.search.standing import Standing
+from clops_sweep.planning.state import Search, configs_of, in_sequential_order, tasks_of
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
     from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 
-def check_fit(request: Request, plan: Plan, there: Iterable[Standing]) -> Mapping[DataKey, FrameSet]:
+def check_fit(request: Request, plan: Plan, searches: Iterable[Search]) -> Mapping[DataKey, FrameSet]:
     """Check all pending runs and trials on the data that are prepared on this machine, and return these data.
 
     Raises:
@@ -40,8 +39,8 @@ def check_fit(request: Request, plan: Plan, there: Iterable[Standing]) -> Mappin
     _check_pretraining(request)
     left = [run.config for run in plan.of("pending", "waiting", "failed")]
     left += [config for space in request.selection.tuned for config in space.reported_at_bounds]
-    searches = [standing.space for standing in there if not standing.complete]
-    for space in searches:
+    incomplete = [search.space for search in searches if not search.complete]
+    for space in incomplete:
         left += configs_at_bounds(space)
     for key in dict.fromkeys(config.data_key for config in left):
         request.data.check_encoder(key)
@@ -51,7 +50,7 @@ def check_fit(request: Request, plan: Plan, there: Iterable[Standing]) -> Mappin
         from clops_sweep.learning.networks.module_probe import check_networks
 
         check_networks(configs, frames, keep_models=request.store.keep_models is not None)
-    for space in (*searches, *(phase for it in request.selection.tuned for phase in it.phases)):
+    for space in (*incomplete, *(phase for it in request.selection.tuned for phase in it.phases)):
         _check_validation(space, frames)
     return frames
 

@@ -1,0 +1,321 @@
+"""The state of a request at one moment: runs, searches and choices, from one read of the store and its studies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from clops_sweep.data.prepared.prepared_folder import know
+from clops_sweep.errors import UsageError, prefixed, shown
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
+from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
+from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
+from clops_sweep.experiment.tasks import scenario_of
+from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
+from clops_sweep.planning.launched import launched_spaces
+from clops_sweep.planning.plan import Plan, PlannedRun, make_plan
+from clops_sweep.planning.request import Request
+from clops_sweep.search.records import StudyRecord, TrialState
+
+if TYPE_CHECKING:
+    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.scenarios import Scenario
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search and the record of its study, None before the study exists."""
+
+    space: SearchSpace
+    search: OptunaSearch
+    record: StudyRecord | None
+
+    def count(self, *states: TrialState) -> int:
+        """Return the number of trials in any of the given states."""
+        return len(self.record.of(*states)) if self.record else 0
+
+    @property
+    def left(self) -> int:
+        """Number of trials that have not ended."""
+        return max(0, self.search.n_trials - self.count("complete", "pruned", "failed"))
+
+    @property
+    def complete(self) -> bool:
+        """Whether all trials have ended and none has failed."""
+        return self.count("complete", "pruned") >= self.search.n_trials and not self.count("failed")
+
+    @property
+    def run_ids(self) -> tuple[str, ...]:
+        """The runs of all its trials, each once."""
+        trials = () if self.record is None else self.record.trials
+        return tuple(dict.fromkeys(run_id for trial in trials for run_id in trial.run_ids))
+
+
+@dataclass(frozen=True)
+class ChosenCell:
+    """The choice of a method of a tuned space.
+
+    Attributes:
+        method: label of the method; empty if the space has a single configuration.
+        chosen: the chosen config fields; None until the tuning ends, and if every trial failed.
+        words: the choice in words; empty if there was nothing to choose.
+        trials: number of configurations that were tried.
+        run_ids: all runs of the tuning, including pending and pruned ones.
+        best: the runs of the chosen configuration.
+    """
+
+    method: str
+    chosen: Mapping[str, Any] | None = field(hash=False)
+    words: str = ""
+    trials: int = 0
+    run_ids: tuple[str, ...] = ()
+    best: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TunedSpace:
+    """A tuned space with the choices of its methods.
+
+    Attributes:
+        space: the search space.
+        choices: one for each method that is not like another.
+    """
+
+    space: SearchSpace
+    choices: tuple[ChosenCell, ...]
+
+    @property
+    def reported(self) -> SearchSpace | None:
+        """The space of the chosen configurations; None until all choices are known."""
+        chosen = {choice.method: choice.chosen for choice in self.choices if choice.chosen is not None}
+        return self.space.reported(chosen) if len(chosen) == len(self.choices) else None
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """The state of a request at one moment.
+
+    Everything is read from the store as it was when `of` was called: its parts are listed once, and the journal of the
+    studies is read once. Fields that need more than that are computed at their first use.
+
+    Attributes:
+        request: what was asked for, with the encoders that are trained and the configurations that are chosen. Its
+            store is that of this moment, for reading.
+        searches: the requested searches, with their trials.
+        tuned: the tuned spaces, with their choices.
+    """
+
+    request: Request
+    searches: tuple[Search, ...]
+    tuned: tuple[TunedSpace, ...]
+
+    @classmethod
+    def of(cls, request: Request, *, launched: bool = False) -> State:
+        """Read the state of a request.
+
+        Args:
+            request: what was asked for.
+            launched: whether a request without search-space files is for the spaces of all launches on the store.
+
+        Raises:
+            UsageError: a study's journal cannot be read, the study was created from another definition, or a config is
+                an encoder elsewhere than in base or axes.
+        """
+        request = replace(request, store=request.store.at_one_moment())
+        if launched and not request.selection.files:
+            spaces = launched_spaces(request.store, partial(know, prepared_root=request.data.root))
+            request = replace(request, selection=Selection(spaces))
+        return cls._of(request)
+
+    @classmethod
+    def _of(cls, request: Request) -> State:
+        """Return the state of a request whose store is at one moment."""
+        request = _with_trained_encoders(request)
+        searches = tuple(_search(request, space) for space in request.selection.searches)
+        by_name = {search.space.name: search for search in searches}
+        tuned = tuple(TunedSpace(space, tuple(_choices(space, by_name))) for space in request.selection.tuned)
+        if tuned:
+            reported = tuple(space for it in tuned if (space := it.reported) is not None)
+            request = replace(request, selection=replace(request.selection, reported=reported))
+        return cls(request, searches, tuned)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The requested runs, and those that they depend on, with their states."""
+        return _plan(self.request)
+
+    @cached_property
+    def pretraining(self) -> State | None:
+        """The state of the runs that become encoders, which come first; None if all of them are finished."""
+        first = self.request.selection.pretraining
+        return State._of(_pretraining(self.request, first)) if first else None
+
+    @cached_property
+    def spaces(self) -> list[SearchSpace]:
+        """The search spaces with known task orders by difficulty replaced by permutations."""
+        selection = self.request.selection
+        configs = [request.config for request in selection.requests]
+        resolved = orders_by_difficulty(configs, self.request.store, self.request.data_hash)
+        return [replace(space, resolve=lambda config: resolved.get(config) or config) for space in selection.spaces]
+
+    @cached_property
+    def to_come(self) -> list[PlannedRun]:
+        """The runs that searches and tuning may still request, for an estimate; their parameters are not known."""
+        return list(self._to_come())
+
+    def _to_come(self) -> Iterator[PlannedRun]:
+        for search in self.searches:
+            base = search.space.base
+            of_a_trial = [PlannedRun(None, base.replace(**it), "pending") for it in search.space.replicates()]
+            for _ in range(search.left):
+                yield from of_a_trial
+        for tuned in self.tuned:
+            if tuned.reported is None:
+                for run in next(tuned.space.at_bounds()).requests():
+                    yield from [PlannedRun(None, run.config, "pending")] * len(tuned.space.seeds)
+
+    @property
+    def pending(self) -> list[PlannedRun]:
+        """The pending runs, and those to come."""
+        return [*self.plan.of("pending", "waiting"), *self.to_come]
+
+    @property
+    def unprepared(self) -> list[str]:
+        """The data sets and encoder features that are not prepared on this machine."""
+        configs = [config for search in self.searches for config in configs_at_bounds(search.space)]
+        of_searches = [config.data_key.words for config in configs if self.request.data_hash(config) is None]
+        return list(dict.fromkeys((*self.plan.unprepared, *of_searches)))
+
+    @cached_property
+    def finished(self) -> set[str]:
+        """The runs that count as finished, including those of trials."""
+        plan = self.plan
+        found = {str(run.run_id) for run in plan.of("finished")}
+        found |= {str(run.run_id) for run in plan.of("pending")} & self.request.store.without_kept()
+        return found.union(*(search.run_ids for search in self.searches))
+
+    @cached_property
+    def failed(self) -> set[str]:
+        """The failed runs, including those of failed trials."""
+        of_plan = {str(run.run_id) for run in self.plan.of("failed")}
+        trials = [trial for search in self.searches if search.record for trial in search.record.of("failed")]
+        of_trials = {run_id for trial in trials for run_id in trial.run_ids}
+        if not of_trials:
+            return of_plan
+        statuses = self.request.store.statuses()
+        return of_plan | {run_id for run_id in of_trials if statuses.get(run_id) == "failed"}
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether runs or trials are pending, or a choice is not made."""
+        if self.plan.of("pending", "waiting") or any(search.left for search in self.searches):
+            return True
+        return any(tuned.reported is None for tuned in self.tuned)
+
+
+def check_samplers(request: Request) -> None:
+    """Check the samplers of all searches with Optuna.
+
+    Raises:
+        UsageError: invalid options.
+    """
+    for space in request.selection.searches:
+        from clops_sweep.search.samplers import make_sampler
+
+        assert isinstance(space.search, OptunaSearch)
+        with prefixed(f"search space {space.name!r}"):
+            make_sampler(space.search)
+
+
+def data_hashes(request: Request, space: SearchSpace) -> dict[str, str]:
+    """Return the content hashes of the prepared data of a search, by their names in its definition."""
+    found = {}
+    for config in configs_at_bounds(space):
+        content = request.data_hash(config)
+        if content is not None:
+            key = config.data_key
+            more = "".join(f", {name} {value}" for name, value in key.given.items())
+            found[f"{key.dataset}, split {key.split_seed}, normalize {key.normalize}{more}"] = content
+    return found
+
+
+def configs_of(space: SearchSpace) -> list[RunConfig]:
+    """Return the configs of a space; for a search, those at its bounds."""
+    return configs_at_bounds(space) or [request.config for request in space.requests()]
+
+
+def tasks_of(request: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
+    """Return the distinct tasks of some configs with their frames; configs whose data are not prepared are skipped."""
+    prepared = [config for config in configs if request.data_hash(config) is not None]
+    found = {(config.data_key, config.task_order, *config.tasks_key): config for config in prepared}
+    kept = [(in_sequential_order(config), request.data.frames(config.data_key)) for config in found.values()]
+    return [(scenario_of(config, frames), frames) for config, frames in kept]
+
+
+def in_sequential_order(config: RunConfig) -> RunConfig:
+    """Return a config with a known task order: an order by difficulty depends on unfinished runs."""
+    return config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config
+
+
+def _plan(request: Request) -> Plan:
+    return make_plan(request.selection.requests, request.store, request.data_hash, request.shard)
+
+
+def _pretraining(request: Request, configs: Iterable[RunConfig]) -> Request:
+    """Return the request of configs that are encoders, which keeps their models."""
+    spaces = [SearchSpace(f"pretraining_{n}", config, seeds=[config.seed]) for n, config in enumerate(configs, 1)]
+    return Request(Selection(tuple(spaces)), request.data, request.store.keeping("models"))
+
+
+def _with_trained_encoders(request: Request) -> Request:
+    """Return the request with `run:RUN_ID` in place of each encoder that is a finished run.
+
+    Raises:
+        UsageError: a config is an encoder elsewhere than in base or axes.
+    """
+    first = request.selection.pretraining
+    if not first:
+        return request
+    if left := _with_encoders(request, dict.fromkeys(first, f"run:{0:024}")).selection.pretraining:
+        raise UsageError(f"encoder = {shown(left[0])}: expected it in base or axes of the search space")
+    stored = {}
+    for config in first:
+        run = _plan(_with_trained_encoders(_pretraining(request, [config]))).asked[0]
+        if run.state == "finished":
+            stored[config] = f"run:{run.run_id}"
+    return _with_encoders(request, stored)
+
+
+def _with_encoders(request: Request, stored: Mapping[RunConfig, str]) -> Request:
+    given = tuple(space.with_encoders(stored) for space in request.selection.given)
+    return replace(request, selection=replace(request.selection, given=given, reported=()))
+
+
+def _search(request: Request, space: SearchSpace) -> Search:
+    """Return a search with its study."""
+    from clops_sweep.search.study import read_study
+
+    assert isinstance(space.search, OptunaSearch)
+    return Search(space, space.search, read_study(space, request.store, data_hashes(request, space)))
+
+
+def _choices(space: SearchSpace, searches: Mapping[str, Search]) -> Iterator[ChosenCell]:
+    """Yield the choices of Optuna: the best trial of each study that has all its trials."""
+    names = iter(phase.name for phase in space.phases)
+    for method in space.methods:
+        if method.like:
+            continue
+        if not method.parameters:
+            yield ChosenCell(method.name, {})
+            continue
+        search = searches[next(names)]
+        trials = 0 if search.record is None else len(search.record.trials)
+        choice = ChosenCell(method.name, None, trials=trials, run_ids=search.run_ids)
+        if search.record is not None and search.record.best and not search.left:
+            best = search.record.best[0]
+            chosen = search.search.settings(best.labels)
+            choice = replace(choice, chosen=chosen, words=in_words(best.labels), best=best.run_ids)
+        yield choice
