@@ -19,7 +19,7 @@ from clops_sweep import (
     dataset,
     sweep,
 )
-from clops_sweep.search import launch
+from clops_sweep.execution import launch
 from tests.data.declared_files import forget, waves
 
 
