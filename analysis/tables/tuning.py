@@ -141,7 +141,7 @@ def _rows(it: TunedSpace, asked: Request) -> Iterator[TunedMethod]:
         )
 
 
-def _reported_ids(it: Tuned, asked: Request) -> dict[str, list[str]]:
+def _reported_ids(it: TunedSpace, asked: Request) -> dict[str, list[str]]:
     """Return the ids of the reported runs by method; without prepared data, those in the store."""
     ids: dict[str, list[str]] = {choice.method: [] for choice in it.choices}
     if it.reported is None:
