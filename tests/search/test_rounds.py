@@ -169,8 +169,8 @@ def test_a_command_reads_a_finished_store_once(
 
 def test_a_sweep_of_seven_rounds_reads_at_most_so_often(sweep: Sweep, reads: Counter[str]) -> None:
     sweep.launches("--no-report")
-    assert reads["listings"] <= 66
-    assert reads["journals"] <= 6
+    assert reads["listings"] <= 66  # each flush lists the folder, too
+    assert reads["journals"] <= 7  # 2 of them open a study for writing
 
 
 def test_a_dashboard_that_opens_reads_at_most_so_often(
