@@ -30,7 +30,7 @@ def test_results_of_earlier_launches_have_the_names_of_this_one(tmp_path: Path, 
             tables["runs"] = tables["runs"].set_column(place, "auc", pa.array([nan]))
         write_finished(store, run_id, tables)
     found = {
-        name: values
+        str(name): values
         for name, _, values in _results_of(store, make_plan(space.requests(), store, lambda config: "data"))
     }
     assert found == {
