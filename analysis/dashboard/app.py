@@ -17,7 +17,7 @@ from clops_sweep.errors import UsageError, one_line, reason
 from clops_sweep.experiment.columns import config_columns
 from clops_sweep.experiment.provenance import plugin_files
 from clops_sweep.store.launches import UnderWay
-from clops_sweep.store.reading import rerun_command
+from clops_sweep.store.reading import rerun_command, store_command
 from clops_sweep.store.run_logs import EpochScores
 
 from ..as_stored import stored_value
@@ -173,7 +173,7 @@ class Dashboard:
             "error": error if isinstance(error, str) else "",
             "curves": self._curves(section, run, row.get("status") == "finished", log),
             "log": log,
-            "logs": f"clops-sweep logs {run}",
+            "logs": store_command(results, "logs", run),
             "rerun": rerun_command(run, results, plugins=plugin_files(row.get("plugins"))) if row else "",
         }
 

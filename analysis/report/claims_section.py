@@ -140,7 +140,7 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         "Undecided: neither.",
     ]
     if others := len(verdicts) - len(shown):
-        notes.append(f"{plural(others, 'further claim')} without runs: clops-sweep claims says what is missing.")
+        notes.append(f"{plural(others, 'further claim')} without runs: the CSV file says what is missing.")
     title, data = "Claims" if seal else "Claims of the paper", pd.DataFrame(claims_as_data(verdicts), dtype=object)
     return TextTable(NAME, title, header, tuple(rows), 2, (), tuple(notes), data)
 

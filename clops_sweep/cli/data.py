@@ -132,7 +132,7 @@ def prepare(
         options=chosen,
         anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root, on_error=policy),
     )
-    _print_counts(prepared, split_seed, markdown, as_json)
+    _print_counts(prepared, data_root, split_seed, markdown, as_json)
 
 
 @data.command()
@@ -214,7 +214,7 @@ def counts(
     name: str, data_root: Path | None, prepared_root: Path | None, split_seed: int, markdown: bool, as_json: bool
 ) -> None:
     """Count frames and patients per class, task and patient. The data set must be prepared."""
-    _print_counts(_prepared(name, prepared_root, data_root), split_seed, markdown, as_json)
+    _print_counts(_prepared(name, prepared_root, data_root), data_root, split_seed, markdown, as_json)
 
 
 @data.command()
@@ -292,10 +292,11 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None, as_jso
 
     NAME is a data set of 'data list', or vfdb.
     """
-    from clops_sweep.data.prepared.commands import default_prepared_root
+    from clops_sweep.data.prepared.commands import data_command, default_prepared_root
     from clops_sweep.data.preparing.verify import verify as check
 
-    found = check(name, prepared_root=prepared_root or default_prepared_root(), data_root=data_root)
+    root = prepared_root or default_prepared_root()
+    found = check(name, prepared_root=root, data_root=data_root)
     if as_json:
         print_json({"name": name, **vars(found)})
         if found.problems:
@@ -312,7 +313,8 @@ def verify(name: str, data_root: Path | None, prepared_root: Path | None, as_jso
     if found.published:
         click.echo(f"{name}: {found.published} files have the publisher's SHA-256")
     if name == "vfdb":
-        click.echo("vfdb: prepared as part of mitbih_vfdb; 'clops-sweep data verify mitbih_vfdb' checks the frames")
+        of_frames = data_command("verify", "mitbih_vfdb", prepared_root=root, data_root=data_root)
+        click.echo(f"vfdb: prepared as part of mitbih_vfdb; '{of_frames}' checks the frames")
         return
     click.echo(
         f"{name}: {'the prepared frames are intact and match these files' if found.prepared else 'not prepared'}"
@@ -408,7 +410,9 @@ def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str 
     return values
 
 
-def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_json: bool) -> None:
+def _print_counts(
+    prepared: PreparedSet, data_root: Path | None, split_seed: int, markdown: bool, as_json: bool
+) -> None:
     """Print counts per class, task and patient, dropped and skipped recordings, and notes."""
     from rich.box import MARKDOWN
     from rich.console import Console
@@ -475,7 +479,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
     missing = manifest.dropped.get("missing samples", 0)
     said = f"{manifest.samples:,} samples a frame{rate}; {several(missing, 'frame')} dropped for missing samples"
     console.print(said, highlight=False, soft_wrap=True)
-    if line := _options_line(manifest, prepared.folder.parent):
+    if line := _options_line(manifest, prepared.folder.parent, data_root):
         console.print(line, highlight=False, soft_wrap=True)
     for reason, count in manifest.dropped.items():
         console.print(f"dropped: {count} frames ({reason})", highlight=False)
@@ -488,7 +492,7 @@ def _print_counts(prepared: PreparedSet, split_seed: int, markdown: bool, as_jso
     console.print(f"{len(frames)} frames in {prepared.folder}", highlight=False, soft_wrap=True)
 
 
-def _options_line(manifest: Manifest, prepared_root: Path) -> str:
+def _options_line(manifest: Manifest, prepared_root: Path, data_root: Path | None) -> str:
     """Return the options of a prepared set and how to get the defaults if they differ; empty without options."""
     from clops_sweep.data.declared.data_set import DataSet
     from clops_sweep.data.prepared.commands import data_command
@@ -500,8 +504,10 @@ def _options_line(manifest: Manifest, prepared_root: Path) -> str:
     others = [key for key, value in defaults.items() if manifest.options[key] != value]
     if not others:
         return line
-    option = f"{others[0]}={defaults[others[0]]}"
-    back = data_command("prepare", manifest.name, "--option", option, prepared_root=prepared_root)
+    words: list[str] = []
+    for key in others:
+        words += ["--option", f"{key}={defaults[key]}"]
+    back = data_command("prepare", manifest.name, *words, prepared_root=prepared_root, data_root=data_root)
     return f"{line}; not the default {', '.join(f'{key}={defaults[key]}' for key in others)}, which '{back}' restores"
 
 

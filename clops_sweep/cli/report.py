@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +15,7 @@ from clops_sweep.cli import drawn_report
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, plugins_option, print_json
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.search import tuned_rows
+from clops_sweep.data.prepared.commands import default_prepared_root
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
@@ -207,8 +207,14 @@ def _title(request: Request) -> str:
 def _more_seeds(request: Request) -> str:
     """Return the command that asks for five seeds, if the request names files."""
     files = request.selection.files
-    changes = (f"--set {shlex.quote(f'{name}={value}')}" for name, value in request.selection.settings.items())
-    return " ".join(["clops-sweep", *map(shlex.quote, map(str, files)), "--seeds 5", *changes]) if files else ""
+    if not files:
+        return ""
+    words = [*map(str, files), "--seeds", "5"]
+    for name, value in request.selection.settings.items():
+        words += ["--set", f"{name}={value}"]
+    if request.data.root != default_prepared_root():
+        words += ["--prepared-root", str(request.data.root)]
+    return request.store.command(*words)
 
 
 def _overrides(request: Request) -> list[str]:

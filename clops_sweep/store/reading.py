@@ -460,4 +460,14 @@ def rerun_command(run_id: str, results: str, *, verify: bool = False, plugins: S
     """
     named = [word for file in plugins for word in ("--plugins", file)]
     verified = ["--verify"] if verify else []
-    return shlex.join(["clops-sweep", "rerun", run_id, *verified, "--results", masked(results), *named])
+    return store_command(results, "rerun", run_id, *verified, *named)
+
+
+def store_command(results: str, *words: str) -> str:
+    """Return a command line for a store, in any folder, without the password of the store.
+
+    Args:
+        results: the store, as `--results` takes it.
+        words: the command, its arguments and other options.
+    """
+    return shlex.join(["clops-sweep", *words, "--results", masked(results)])

@@ -63,7 +63,7 @@ def page(runs: pd.DataFrame) -> str:
         if min(found["size"].get((method, it), 0) for it in ("openecg", other)) > 2
     ]
     each = [difference(runs, (method, "openecg"), (method, other)) for method, other in pairs]
-    lines += ["", "| openecg minus | mean [95 % interval] | p |", "| --- | ---: | ---: |"]
+    lines += ["", "| openecg minus | mean [95 %, unadjusted] | p |", "| --- | ---: | ---: |"]
     better: dict[str, list[str]] = {}
     unsettled: dict[str, list[str]] = {}
     for (method, other), it, p in zip(pairs, each, holm([it.p for it in each]).tolist(), strict=True):

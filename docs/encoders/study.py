@@ -80,7 +80,7 @@ def tables(runs: pd.DataFrame) -> str:
         "ER, layer norm minus batch norm, from scratch": (("er", "none, layer norm"), ("er", SCRATCH)),
     }
     each = [difference(runs, *sides) for sides in compared.values()]
-    lines += ["", "| difference | mean [95 % interval] | p |", "| --- | ---: | ---: |"]
+    lines += ["", "| difference | mean [95 %, unadjusted] | p |", "| --- | ---: | ---: |"]
     for name, it, p in zip(compared, each, holm([it.p for it in each]).tolist(), strict=True):
         lines.append(
             f"| {name} | {it.mean:+.3f} [{it.low:+.3f}, {it.high:+.3f}] | {'< .001' if p < 1e-3 else f'{p:.3f}'} |"

@@ -44,6 +44,9 @@ RUNS, SECONDS, FIGURE, PROFILES = (
 FILES = ("methods_mitbih", "methods_cinc2017", "methods_uci_har")
 MEASURES = ("auc", "bwt", "accuracy", "accuracy_bwt", "balanced_accuracy", "balanced_accuracy_bwt")
 PEOPLE = ("patients_train", "patients_validation", "patients_test", "split_hash")
+LEVEL = "[95 %, unadjusted]"
+"""The level of intervals, in headings."""
+
 DOCUMENT = FOLDER.parent / "results" / "methods.md"
 HEAD = """# Comparison of methods: tables
 
@@ -169,7 +172,14 @@ def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
         options = chosen(runs, space)
         finetuning = {row.method: row for row in compared(runs, space, FINETUNING)}
         er = {row.method: row for row in compared(runs, space, ER)}
-        head = [study.title, "option", study.measure, study.forgotten.removeprefix("test_"), "minus fine-tuning", "p"]
+        head = [
+            study.title,
+            "option",
+            study.measure,
+            study.forgotten.removeprefix("test_"),
+            f"minus fine-tuning {LEVEL}",
+            "p",
+        ]
         lines = []
         for method in runs.loc[runs["space"] == space, "method"].unique():
             row = finetuning.get(method) or er[method]
@@ -177,7 +187,7 @@ def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
             cells = [method, option, _of(row.value), _of(row.forgotten)]
             cells += [*_less(finetuning.get(method)), *_less(er.get(method))]
             lines.append([*cells, f"{cost[method]:.1f}"] if study is STUDIES[FILES[0]] else cells)
-        yield _markdown([*head, "minus ER", "p", *(["seconds"] if study is STUDIES[FILES[0]] else [])], lines)
+        yield _markdown([*head, f"minus ER {LEVEL}", "p", *(["seconds"] if study is STUDIES[FILES[0]] else [])], lines)
     lines = [
         [name, f"{it.interquartile_mean:.3f} [{it.low:.3f}, {it.high:.3f}]"] for name, it in performances(runs).items()
     ]
@@ -189,7 +199,7 @@ def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
     yield _markdown(["MIT-BIH: auc", *(f"{size:.0%}" for size in sizes)], lines)
     parts = [{row.method: row for row in compared(runs, FILES[0], ER, PARTS, size)} for size in sizes]
     lines = [[name, *(text for rows in parts for text in _less(rows[name]))] for name in PARTS]
-    yield _markdown(["MIT-BIH: minus ER", *(text for size in sizes for text in (f"{size:.0%}", "p"))], lines)
+    yield _markdown([f"MIT-BIH: minus ER {LEVEL}", *(text for size in sizes for text in (f"{size:.0%}", "p"))], lines)
 
 
 def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -229,7 +239,7 @@ def figure(runs: pd.DataFrame) -> Figure:
         axes.locator_params(axis="x", nbins=4)
     name_rows(columns[0], methods, range(len(methods)), 0.24)
     columns[0].set_ylim(len(methods) - 0.5, -0.5)
-    drawn.supxlabel("test split, less fine-tuning: mean of paired differences and its 95 % interval", fontsize=9)
+    drawn.supxlabel("test split, less fine-tuning: mean of paired differences [95 %, unadjusted]", fontsize=9)
     return drawn
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import html
 import json
 import re
 import shlex
@@ -16,7 +19,9 @@ from click.testing import CliRunner, Result
 from clops_sweep.cli.commands import command
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.experiment.plugins.registry import ENCODERS
+from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
+from tests.data.published_formats import small_mitbih
 
 FILE = """
 import numpy as np
@@ -40,6 +45,7 @@ ER, FINETUNE = Side("ER", {"strategy": "er"}), Side("fine-tuning", {"strategy": 
 CLAIMS = [Claim("er", "ER is above fine-tuning", Contrast(ER, FINETUNE, "test_auc"))]
 """
 ROOT = "--prepared-root", "my data"
+REPOSITORY = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -131,9 +137,159 @@ def test_plan_solves_splits_of_prepared_data(folder: Path) -> None:
     assert json.loads(run("plan", "own.py", "--json", *ROOT).stdout)["unprepared"] == []
 
 
-MESSAGES = Path(__file__).parents[1] / "messages.txt"
+# Commands about a store and about other data, each from the message that names it.
+
+STORE = "--results", "my results"
+FAILS = """
+from clops_sweep import strategy
+from clops_sweep.learning.strategies.finetune import FineTuning
+
+@strategy("fails")
+class Fails(FineTuning):
+    def begin_task(self, task):
+        raise RuntimeError("broken on purpose")
+"""
 
 
-def test_recommended_commands_are_made_by_one_function() -> None:
-    """A message that spells out a command knows neither the file nor the folder; that of generated data needs none."""
-    assert re.findall(r"'clops-sweep (\w+ \w*)", MESSAGES.read_text()) == ["data prepare"]
+def launch(file: str) -> None:
+    done = run("launch", file, "--no-ray", "--no-report", *STORE, *ROOT)
+    assert done.exit_code == 0, said_by(done)
+    forget("wearable")
+
+
+def commands_in(text: str) -> list[list[str]]:
+    """Return the commands of a text or page; each ends with its line, quotation or element."""
+    text = html.unescape(re.sub(r"<[^>]+>", "\n", text))
+    commands = []
+    for line in re.findall(r"clops-sweep \w(?:[^\n'`;()]|'[^'\n]*')+", text):
+        with contextlib.suppress(ValueError):  # prose with an apostrophe
+            commands.append(shlex.split(re.sub(r" shows \w+$", "", line.rstrip(" ."))))
+    return commands
+
+
+def one_command(text: str, word: str) -> list[str]:
+    """Return the first command of a text that has a word."""
+    return next(words for words in commands_in(text) if word in words)
+
+
+def test_a_run_names_its_repetition_and_its_output(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(folder / "my data"))
+    launch("own.py")
+    store = RunStore("my results")
+    run_id = store.read("runs")["run_id"].iloc[0]
+    runs_as_typed(one_command(said_by(run("show", run_id, *STORE)), "rerun"))
+
+
+def test_a_launch_names_the_status_and_that_the_output_of_failed_runs(folder: Path) -> None:
+    failing = (
+        FILE.partition("ER, FINETUNE = ")[0]
+        .replace("BASE = ", FAILS + "\nBASE = ")
+        .replace('["finetune", "er"]', '["fails"]')
+    )
+    (folder / "failing.py").write_text(failing)
+    words = "launch", "failing.py", "--no-ray", "--no-report", "--max-retries", "0", *STORE, *ROOT
+    done = subprocess.run([sys.executable, "-m", "clops_sweep", *words], capture_output=True, text=True)
+    status = one_command(done.stdout + done.stderr, "status")
+    shown = subprocess.run([sys.executable, "-m", "clops_sweep", *status[1:]], capture_output=True, text=True)
+    assert "broken on purpose" in shown.stdout, shown.stderr
+    run_id = RunStore("my results").read("runs")["run_id"].iloc[0]
+    runs_as_typed([run_id if word == "RUN_ID" else word for word in one_command(shown.stdout, "logs")])
+
+
+def test_download_of_generated_data_names_their_preparation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(folder / "by default"))
+    runs_as_typed(recommended(said_by(run("data", "download", "synthetic", "--data-root", "."))))
+
+
+def test_new_names_the_launch_of_its_file(folder: Path) -> None:
+    said = run("new", "my first.py")
+    words = shlex.split(said.output.partition("run it with: ")[2])
+    runs_as_typed([words[0], "plan", *words[1:]])
+
+
+def test_the_options_line_names_the_preparation_with_all_defaults(folder: Path) -> None:
+    root = small_mitbih(folder / "all data")
+    words = ("--option", "frames_per_class=10", "--option", "frames_per_patient_and_class=2", "--json")
+    of_mitbih = ("mitbih", "--data-root", str(root), *ROOT)
+    assert run("data", "prepare", *of_mitbih, *words).exit_code == 0
+    line = next(it for it in run("data", "counts", *of_mitbih).stdout.splitlines() if it.startswith("options: "))
+    runs_as_typed(recommended(line))
+    counted = run("data", "counts", *of_mitbih)
+    assert "restores" not in counted.stdout, counted.stdout
+
+
+RUN, FAILED = (
+    "a_run_names_its_repetition_and_its_output",
+    "a_launch_names_the_status_and_that_the_output_of_failed_runs",
+)
+PLACES = {
+    "clops_sweep/cli/show.py:show": RUN,
+    "clops_sweep/cli/launch.py:launch": FAILED,
+    "clops_sweep/cli/commands.py:_say_status": FAILED,
+    "clops_sweep/cli/data.py:_options_line": "the_options_line_names_the_preparation_with_all_defaults",
+    "clops_sweep/cli/new.py:new": "new_names_the_launch_of_its_file",
+    "clops_sweep/data/published/download.py:download": "download_of_generated_data_names_their_preparation",
+    "clops_sweep/data/prepared/manifest.py:remedy": "damaged_data",
+    "clops_sweep/data/prepared/prepared_folder.py:required_set": "data_that_are_not_prepared",
+    "clops_sweep/data/preparing/features.py:__init__": "features_that_are_not_computed",
+    "analysis/update/report.py:_groups": "evict_names_the_folder",
+}
+"""The functions that name commands, each with the test that runs one of them as typed."""
+
+NOT_RUN = {
+    "clops_sweep/api.py:sweep": "the command that a launch names",
+    "clops_sweep/cli/launch.py:_say_outcome": "tests/execution/test_interrupted.py runs it",
+    "clops_sweep/cli/data.py:verify": "needs the records of VFDB",
+    "analysis/dashboard/app.py:_run": "the repetition is that of show; the output is not run from a page",
+    "analysis/report/page.py:render_page": "the repetition is that of show",
+    "clops_sweep/cli/report.py:_more_seeds": "needs a configuration above fine-tuning",
+    "clops_sweep/store/upkeep.py:faults": "needs a store with runs that are there twice",
+    "clops_sweep/cli/rewrite.py:merge": "needs a store with incomplete runs",
+}
+"""Functions whose commands no test of this file runs, with the reason."""
+
+BUILDERS = {"data_command", "rerun_command", "store_command", "resume_command"}
+COMMANDS = "|".join(command.commands)
+
+
+def names_a_command(node: ast.AST) -> bool:
+    """Return whether code calls a function that builds commands, or spells one out."""
+    if isinstance(node, ast.Constant):
+        return re.search(rf"clops-sweep (({COMMANDS})\b|$)|^clops-sweep$", str(node.value)) is not None
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Attribute):
+        return node.func.attr == "command" and ast.unparse(node.func.value).endswith(("store", "source"))
+    return isinstance(node.func, ast.Name) and node.func.id in BUILDERS
+
+
+def functions_that_name_commands() -> set[str]:
+    """Return them from the syntax trees, without the functions that build commands."""
+    places = set()
+    for file in [*(REPOSITORY / "clops_sweep").rglob("*.py"), *(REPOSITORY / "analysis").rglob("*.py")]:
+        for function in ast.walk(ast.parse(file.read_text())):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            body = function.body[ast.get_docstring(function) is not None :]
+            if any(names_a_command(node) for statement in body for node in ast.walk(statement)):
+                places.add(f"{file.relative_to(REPOSITORY).as_posix()}:{function.name}")
+    return {place for place in places if place.rpartition(":")[2] not in BUILDERS | {"command"}}
+
+
+PRODUCT = {
+    "clops_sweep/execution/rerun.py:repeat",
+    *(
+        "clops_sweep/cli/command.py:_exit_status",
+        "clops_sweep/cli/runs.py:rerun",
+        "clops_sweep/store/reading.py:log_folder",
+    ),
+    *("clops_sweep/data/prepared/commands.py:default_prepared_root", "clops_sweep/native/__init__.py:why_missing"),
+    *("clops_sweep/machine.py:_installed_commit", "clops_sweep/machine.py:software"),
+    *("clops_sweep/execution/observers/mlflow.py:__init__", "clops_sweep/execution/observers/wandb.py:__init__"),
+}
+"""Functions that name the product or a title, not a command."""
+
+
+def test_each_function_that_names_a_command_has_a_test_that_runs_it() -> None:
+    assert functions_that_name_commands() - PRODUCT == PLACES.keys() | NOT_RUN.keys()
+    assert {f"test_{test}" for test in PLACES.values()} <= globals().keys()
