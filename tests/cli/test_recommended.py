@@ -16,6 +16,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from clops_sweep.analysis.dashboard.app import Dashboard
+from clops_sweep.analysis.dashboard.snapshot import FollowedStore
+from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.cli.commands import command
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.experiment.plugins.registry import ENCODERS
@@ -180,6 +183,25 @@ def test_a_run_names_its_repetition_and_its_output(folder: Path, monkeypatch: py
     runs_as_typed(one_command(said_by(run("show", run_id, *STORE)), "rerun"))
 
 
+def test_pages_name_the_repetition_and_the_output_of_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report, and the page of a run on the dashboard."""
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(folder / "my data"))
+    launch("own.py")
+    drawn = run("report", "own.py", *STORE)
+    assert drawn.exit_code == 0, said_by(drawn)
+    forget("wearable")
+    (page,) = Path("my results").glob("report/*/index.html")
+    runs_as_typed(one_command(page.read_text(), "rerun"))
+    store = RunStore("my results")
+    dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None), 0))
+    try:
+        shown = dashboard.page("run", {"run": store.read("runs")["run_id"].iloc[0]})
+    finally:
+        dashboard.close()
+    assert shown is not None
+    runs_as_typed(one_command(shown, "rerun"))
+
+
 def test_a_launch_names_the_status_and_that_the_output_of_failed_runs(folder: Path) -> None:
     failing = (
         FILE.partition("ER, FINETUNE = ")[0]
@@ -222,6 +244,7 @@ RUN, FAILED = (
     "a_run_names_its_repetition_and_its_output",
     "a_launch_names_the_status_and_that_the_output_of_failed_runs",
 )
+PAGES = "pages_name_the_repetition_and_the_output_of_runs"
 PLACES = {
     "clops_sweep/cli/show.py:show": RUN,
     "clops_sweep/cli/launch.py:launch": FAILED,
@@ -233,6 +256,8 @@ PLACES = {
     "clops_sweep/data/prepared/prepared_folder.py:required_set": "data_that_are_not_prepared",
     "clops_sweep/data/preparing/features.py:__init__": "features_that_are_not_computed",
     "analysis/update/report.py:_groups": "evict_names_the_folder",
+    "analysis/dashboard/app.py:_run": PAGES,
+    "analysis/report/page.py:render_page": PAGES,
 }
 """The functions that name commands, each with the test that runs one of them as typed."""
 
@@ -240,8 +265,6 @@ NOT_RUN = {
     "clops_sweep/api.py:sweep": "the command that a launch names",
     "clops_sweep/cli/launch.py:_say_outcome": "tests/execution/test_interrupted.py runs it",
     "clops_sweep/cli/data.py:verify": "needs the records of VFDB",
-    "analysis/dashboard/app.py:_run": "the repetition is that of show; the output is not run from a page",
-    "analysis/report/page.py:render_page": "the repetition is that of show",
     "clops_sweep/cli/report.py:_more_seeds": "needs a configuration above fine-tuning",
     "clops_sweep/store/upkeep.py:faults": "needs a store with runs that are there twice",
     "clops_sweep/cli/rewrite.py:merge": "needs a store with incomplete runs",
