@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
@@ -40,8 +41,10 @@ def is_current(folder: Path, digest: str) -> bool:
 
 def forget(folder: Path) -> None:
     """Remove the digest of a report that is about to change."""
-    with one_sentence(folder / MARK):
-        (folder / MARK).unlink(missing_ok=True)
+    mark = folder / MARK
+    if os.path.exists(mark):  # False also for a name that the file system refuses, which drawing reports
+        with one_sentence(mark):
+            mark.unlink()
 
 
 def remember(folder: Path, digest: str) -> None:

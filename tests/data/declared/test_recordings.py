@@ -33,7 +33,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a single number": ({"signals": 3.0}, "^signals: expected an array or a list of arrays"),
     "four dimensions": ({"signals": np.zeros((6, 2, 20, 1))}, "^signals: expected .* not the shape"),
     "text as signals": ({"signals": np.full((6, 2, 20), "a")}, "^signals: expected an array of numbers"),
-    "complex signals": ({"signals": X * 1j}, "^signals: expected an array of numbers, not of complex"),
+    "complex signals": ({"signals": X * 1j}, "^signals: holds complex numbers .* expected real ones"),
     "one sample": ({"signals": X[:, :, :1]}, "^signals: has 1 samples; expected two at least"),
     "channels that are not named": ({"channels": ("a", "b", "c")}, r"^signals\[0\]: has 2 channels; expected 3"),
     "ragged channels": ({"signals": [[[1, 2], [1]]] * 6}, r"^signals\[0\]: its channels have different lengths"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -245,8 +245,10 @@ def _text(codes: Any) -> str:
     return "".join(map(chr, np.ravel(codes)))
 
 
-def _require_names(layouts: Sequence[_Layout]) -> None:
+def _require_names(layouts: Sequence[_Layout], listed: Collection[str]) -> None:
     """Refuse a second file whose recordings have the names of those of another, as numbers from 0 are.
+
+    Recordings that the table does not list may share a name: each file of CODE-15% ends with one named 0.
 
     Raises:
         UsageError: two recordings have one name.
@@ -254,6 +256,8 @@ def _require_names(layouts: Sequence[_Layout]) -> None:
     files = dict[str, Path]()
     for layout in layouts:
         for row in layout.rows:
+            if row.name not in listed:
+                continue
             other = files.setdefault(row.name, row.file)
             if other != row.file:
                 raise UsageError(
@@ -323,7 +327,7 @@ def hdf5_rows(
     layouts = [_layout_of(file, signals, ids, len(names), numbered) for file in files]
     known = _known_rows(listed, layouts, place)
     there = [row for layout in layouts for row in layout.rows]
-    _require_names(layouts)
+    _require_names(layouts, known)
     used = [
         (row, code) for row in there if row.name in known and (code := labels.of(known[row.name]["label"])) is not None
     ]
