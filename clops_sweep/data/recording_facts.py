@@ -124,7 +124,7 @@ def facts_of(
 
 
 def _absent(samples: Samples) -> NDArray[np.bool_] | None:
-    """Return the moments [b, samples] with missing samples; None if there are none."""
+    """Return the moments [b, samples] with missing samples; None without any."""
     absent = samples.missing
     if samples.stored.dtype.kind == "f":
         finite = np.isfinite(samples.stored)

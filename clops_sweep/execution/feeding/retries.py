@@ -42,7 +42,7 @@ class Retries:
         self._deaths: dict[Job, int] = {}
 
     def after_death(self, job: Job, death: WorkerDied) -> Failed | None:
-        """Return the end of a job whose worker died; None if it is to be retried."""
+        """Return the end of a job whose worker died; None for a retry."""
         self._deaths[job] = self._deaths.get(job, 0) + 1
         if self._deaths[job] <= self._max_retries and not death.timed_out:
             return None

@@ -50,7 +50,7 @@ _HARMLESS = (
     Harmless(r"Kardia data\..* has missing samples", "they stay missing"),
     Harmless(
         r"Invalid value for VR|The value length|Value .* is not valid for elements with a VR",
-        "pydicom keeps a value of another form; numbers that are none raise an error",
+        "pydicom keeps a value of another form; text that is no number raises an error",
     ),
 )
 """Warnings of ecgdatakit and pydicom that change no sample, lead, rate or person."""
