@@ -313,10 +313,17 @@ def files_of(part: Part, table: TableName) -> tuple[str, ...]:
 
 
 def owners_of(parts: Iterable[Part]) -> dict[str, Part]:
-    """Return the part to read each run from: a finished one rather than a failed one, else the newest."""
+    """Return the part to read each run from: a finished one rather than a failed one, then one with predictions.
+
+    Among equals it is the newest.
+    """
     owners: dict[str, Part] = {}
     for part in parts:
-        for run_id, status in part.statuses.items():
-            if status == "finished" or run_id not in owners or owners[run_id].statuses[run_id] == "failed":
+        for run_id in part.statuses:
+            if run_id not in owners or _rank(part, run_id) >= _rank(owners[run_id], run_id):
                 owners[run_id] = part
     return owners
+
+
+def _rank(part: Part, run_id: str) -> tuple[bool, bool]:
+    return part.statuses[run_id] == "finished", run_id in part.predicted

@@ -12,6 +12,7 @@ from clops_sweep.store.parts import (
     conform,
     decoded,
     encoded,
+    files_of,
     is_name,
     named,
     owners_of,
@@ -82,6 +83,8 @@ def commit(
 ) -> Part:
     """Write a part with new rows and those of earlier parts, and remove these. It counts once its file in `runs` does.
 
+    A run that several of these parts hold is written once.
+
     Args:
         store: the store.
         sources: the parts that the new one replaces.
@@ -91,7 +94,7 @@ def commit(
         combined: whether to merge the files of other tables; else those that need no change are kept.
     """
     stem = store.next_stem()
-    removed = frozenset(gone)
+    stays = _stays(sources, gone)
     added = added or {}
     files: dict[TableName, list[str]] = {}
     for table in OTHERS:
@@ -99,11 +102,10 @@ def commit(
         kept: list[str] = []
         pieces = list(added.get(table, ()))
         for part in sources:
-            leave = removed & part.finished
-            if combined or leave or _lacks_columns(store, part, table, schema):
-                stay = part.statuses.keys() - leave
+            changes = not stays[part.name].issuperset(part.finished)
+            if combined or changes or _lacks_columns(store, part, table, schema):
                 for name in part.files.get(table, ()):
-                    pieces.append(store.read_part(table, name, schema, None, stay))
+                    pieces.append(store.read_part(table, name, schema, None, stays[part.name]))
             else:
                 kept += part.files.get(table, ())
         if any(piece.num_rows for piece in pieces):
@@ -111,10 +113,9 @@ def commit(
         files[table] = kept
     runs = list(added.get("runs", ()))
     for part in sources:
-        stay = part.statuses.keys() - removed
-        runs.append(store.read_part("runs", part.name, schemas["runs"], None, stay))
+        runs.append(store.read_part("runs", part.name, schemas["runs"], None, stays[part.name]))
     rows = _joined(runs, schemas["runs"])
-    predicted = _predicted(sources, added, removed)
+    predicted = _predicted(sources, added, stays)
     facts = {
         "files": {table: names for table, names in files.items() if names},
         "predicted": sorted(predicted.intersection(rows["run_id"].to_pylist())),
@@ -122,8 +123,19 @@ def commit(
     }
     content = encoded(rows, facts)
     name = _written(store, "runs", stem, content)
-    _remove(store, sources, {table: set(names) for table, names in files.items()})
-    return store.know(decoded(store.path("runs", name), content))
+    new = store.know(decoded(store.path("runs", name), content))
+    _remove(store, sources)
+    return new
+
+
+def _stays(sources: Sequence[Part], gone: Collection[str]) -> Mapping[str, set[str]]:
+    """Return the runs whose rows are taken from each part, by the name of the part."""
+    owners = owners_of(sources)
+    stays = {}
+    for part in sources:
+        own = {run_id for run_id in part.statuses if owners[run_id] is part}
+        stays[part.name] = own.difference(gone)
+    return stays
 
 
 def _lacks_columns(store: StoreReader, part: Part, table: TableName, schema: pa.Schema) -> bool:
@@ -134,12 +146,12 @@ def _lacks_columns(store: StoreReader, part: Part, table: TableName, schema: pa.
 
 
 def _predicted(
-    sources: Sequence[Part], added: Mapping[TableName, Sequence[pa.Table]], gone: Collection[str]
+    sources: Sequence[Part], added: Mapping[TableName, Sequence[pa.Table]], stays: Mapping[str, set[str]]
 ) -> set[str]:
-    """Return the runs with predictions, among new rows and those of earlier parts."""
+    """Return the runs with predictions, among new rows and those that are taken from earlier parts."""
     predicted: set[str] = set()
     for part in sources:
-        predicted |= part.predicted.difference(gone)
+        predicted |= part.predicted & stays[part.name]
     for piece in added.get("predictions", ()):
         predicted.update(map(str, piece["run_id"].unique().to_pylist()))
     return predicted
@@ -156,12 +168,19 @@ def _written(store: StoreReader, table: TableName, stem: str, content: pa.Buffer
     return name
 
 
-def _remove(store: StoreReader, parts: Sequence[Part], kept: Mapping[TableName, Collection[str]]) -> None:
-    """Remove replaced parts, those of `runs` first, and their files except those that another part has taken over."""
+def _remove(store: StoreReader, parts: Sequence[Part]) -> None:
+    """Remove replaced parts, those of `runs` first, and their files except those that a live part names.
+
+    Such a part is the one that replaces them. Others have come from a copy of this store that other launches changed.
+    """
+    if not parts:
+        return
     store.files.delete(store.path("runs", part.name) for part in parts)
+    live = store.live()
     for table in OTHERS:
-        names = [name for part in parts for name in part.files.get(table, ()) if name not in kept.get(table, ())]
-        store.files.delete(store.path(table, name) for name in names)
+        needed = {name for part in live for name in files_of(part, table)}
+        names = {name for part in parts for name in files_of(part, table)}
+        store.files.delete(store.path(table, name) for name in sorted(names - needed))
 
 
 def delete(store: StoreReader, run_ids: Collection[str]) -> None:
@@ -172,7 +191,7 @@ def delete(store: StoreReader, run_ids: Collection[str]) -> None:
         if not part.statuses.keys().isdisjoint(run_ids):
             left = commit(store, [part], schemas, gone=run_ids)
             if not left.statuses:
-                _remove(store, [left], {})
+                _remove(store, [left])
 
 
 def merge_parts(store: StoreReader, *, at_least: int = 2) -> int:

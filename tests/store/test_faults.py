@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from clops_sweep import merge
@@ -174,6 +176,86 @@ def test_copied_stores_are_read_whole_and_what_is_doubled_is_named(
     again.flush()
     assert equal(raw(store), content(store))
     assert list(damages(RunStore(store.uri))) == []
+
+
+def as_a_launch(store: RunStore) -> None:
+    store.open_for_writing()
+    with store.locked():
+        merge_parts(store)
+
+
+def merge_alone(store: RunStore) -> None:
+    """As a launch does at its end if the files were copied while it ran."""
+    with store.locked():
+        merge_parts(store)
+
+
+def delete_one(store: RunStore) -> None:
+    delete_runs(store, [id_of(1)])
+
+
+def went_on_apart(tmp_path: Path, tables: Tables) -> RunStore:
+    """Two stores of one origin that repeated its failed run, in one folder: both name the file of the finished run."""
+    store = RunStore(tmp_path / "one")
+    store.open_for_writing()
+    add(store, 0, tables, predicted=1)
+    store.add(id_of(1), {"runs": failed_row(1)})
+    store.flush()
+    shutil.copytree(store.uri, tmp_path / "other")
+    for number, folder in ((2, "one"), (3, "other")):
+        copy = RunStore(tmp_path / folder)
+        copy.open_for_writing()
+        add(copy, 1, tables, predicted=1)
+        add(copy, number, tables)
+        copy.flush()
+    shutil.copytree(tmp_path / "other", tmp_path / "one", dirs_exist_ok=True)
+    return RunStore(tmp_path / "one")
+
+
+def renamed_copy(tmp_path: Path, tables: Tables) -> RunStore:
+    """A part whose files of all tables were copied under names of another launch."""
+    store = RunStore(tmp_path / "one")
+    store.open_for_writing()
+    add(store, 0, tables, predicted=1)
+    add(store, 1, tables, predicted=1)
+    store.flush()
+    for file in sorted(Path(store.uri).glob("*/*.parquet")):
+        written, _, number, digest = file.name.split("-")
+        shutil.copy(file, file.with_name(f"{written}-90000000-{number}-{digest}"))
+    return RunStore(store.uri)
+
+
+@pytest.mark.parametrize("change", [as_a_launch, merge_alone, delete_one])
+@pytest.mark.parametrize("copied", [went_on_apart, renamed_copy])
+def test_files_that_two_parts_name_stay_until_no_part_names_them(
+    tmp_path: Path, finished_tables: Tables, change: Change, copied: Callable[[Path, Tables], RunStore]
+) -> None:
+    store = copied(tmp_path, finished_tables)
+    (said,) = damages(store)
+    assert said.partition(" such as")[0] == "2 runs are there twice,"
+    before = content(store)
+    change(RunStore(store.uri))
+    if change is delete_one:
+        before = {table: rows.filter(pc.not_equal(rows["run_id"], id_of(1))) for table, rows in before.items()}
+    assert equal(content(store), before)
+    as_a_launch(RunStore(store.uri))
+    assert equal(content(store), before)
+    assert equal(raw(store), before), "other readers see each run once"
+    assert list(damages(RunStore(store.uri))) == []
+
+
+def test_of_two_copies_of_a_run_the_one_with_predictions_stays(tmp_path: Path, finished_tables: Tables) -> None:
+    for folder, predicted in (("one", 1), ("other", 0)):
+        store = RunStore(tmp_path / folder)
+        store.open_for_writing()
+        add(store, 0, finished_tables, predicted=predicted)
+        store.flush()
+        time.sleep(1.1)  # names of parts have seconds
+    shutil.copytree(tmp_path / "other", tmp_path / "one", dirs_exist_ok=True)
+    before = content(RunStore(tmp_path / "one"))
+    assert before["predictions"].num_rows
+    as_a_launch(RunStore(tmp_path / "one"))
+    assert equal(content(RunStore(tmp_path / "one")), before)
 
 
 def test_numbers_that_differ_are_not_merged(store: RunStore, tmp_path: Path, finished_tables: Tables) -> None:
