@@ -256,22 +256,56 @@ def _seen(space: SearchSpace, asked: Request) -> float:
     return float(np.mean([share_seen(*it, tuned_on) for it in reported])) if tuned_on and reported else np.nan
 
 
-def tuning_in_words(row: TunedMethod) -> str:
-    """Describe the state and the result of a method's tuning in one line."""
-    name = f"tuned {row.space!r}{f', {row.method}' if row.method else ''} on {row.tune_on}: "
-    cost = f"{plural(row.trials, 'trial')}, {plural(row.runs, 'run')}, {duration(row.seconds)}"
+@dataclass(frozen=True)
+class TerminalTable:
+    """The methods of a tuned space as texts for a terminal.
+
+    Attributes:
+        title: name of the space, the tuning data, and what the columns of scores hold.
+        header: names of the columns.
+        rows: the texts of each method.
+        numbers: the columns that are aligned on the right.
+        notes: sentences for below the table.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numbers: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def terminal_table(rows: Sequence[TunedMethod]) -> TerminalTable:
+    """Return the state and the results of the methods of one tuned space."""
+    first = rows[0]
+    has_optimism = any(row.optimism.n for row in rows)
+    numbers = ("trials", "runs", "compute", first.measure, first.test, "n")
+    header = ("method", "chosen", *numbers, *(["optimism"] if has_optimism else []))
+    texts = []
+    for row in rows:
+        scores = [number(row.while_tuning.mean), number(row.reported.mean), str(row.reported.n)]
+        cost = [str(row.trials), str(row.runs), duration(row.seconds) if row.runs else DASH]
+        text = [row.method or row.space, _chosen_in_words(row), *cost, *scores]
+        if has_optimism:
+            optimism = row.optimism
+            text.append(with_interval(optimism.mean, optimism.low, optimism.high) if optimism.n else DASH)
+        texts.append(tuple(text))
+    tasks = " on the tasks of tuning" if first.first_tasks else ""
+    level = f" [{_LEVEL_IN_WORDS}]" if any(np.isfinite(row.optimism.low) for row in rows) else ""
+    notes = [f"optimism{level}: {first.measure} while tuning minus {first.test} of the reported runs{tasks}"]
+    return TerminalTable(
+        f"tuned {first.space!r} on {first.tune_on}: {first.measure} while tuning, {first.test} of n reported runs",
+        header,
+        tuple(texts),
+        numbers,
+        tuple(notes) if has_optimism else (),
+    )
+
+
+def _chosen_in_words(row: TunedMethod) -> str:
     if row.chosen is None:
-        return f"{name}no choice yet ({cost}); its reported runs wait for it"
-    chosen = f"{row.chosen} ({cost}); {row.measure} {number(row.while_tuning.mean)} while tuning" * bool(row.chosen)
-    parts = [chosen or "nothing to choose"]
-    if row.reported.n:
-        parts.append(f"{row.test} {number(row.reported.mean)} reported (n = {row.reported.n})")
-    if row.optimism.n:
-        optimism = with_interval(row.optimism.mean, row.optimism.low, row.optimism.high)
-        tasks = " on the tasks of tuning" if row.first_tasks else ""
-        level = f" ({_LEVEL_IN_WORDS})" if np.isfinite(row.optimism.low) else ""
-        parts.append(f"optimism {optimism}{level}{tasks}")
-    return name + ", ".join(parts)
+        return "no choice yet"
+    return row.chosen or "nothing to choose"
 
 
 def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:

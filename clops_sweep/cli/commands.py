@@ -28,8 +28,9 @@ from clops_sweep.cli.options import cpus_option, device_option, gpus_option, jso
 from clops_sweep.cli.plan import Facts, counts, plan_as_data, print_plan, say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.request_options import request_options
+from clops_sweep.cli.rerun import rerun
 from clops_sweep.cli.rewrite import delete, merge
-from clops_sweep.cli.runs import rerun
+from clops_sweep.cli.runs import runs
 from clops_sweep.cli.search import studies_in_words, study_counts
 from clops_sweep.cli.show import show
 from clops_sweep.cli.update_report import update_report
@@ -218,7 +219,7 @@ def _running_as_data(it: UnderWay) -> dict[str, Any]:
 
 SECTIONS: Mapping[str, Sequence[click.Command]] = {
     "Run": (new, plan_command, launch, status, logs),
-    "Results": (report, dashboard, show, claims, checklist, update_report, rerun, export),
+    "Results": (runs, report, dashboard, show, claims, checklist, update_report, rerun, export),
     "Data and machine": (data, doctor),
     "Store": (check, merge, delete),
 }

@@ -23,6 +23,7 @@ from clops_sweep.cli.options import (
     print_json,
     results_option,
 )
+from clops_sweep.cli.plain_table import print_table
 from clops_sweep.data.catalog import DataKey, Leads, Normalization
 from clops_sweep.errors import UsageError, nearest, several
 
@@ -83,7 +84,12 @@ def list_data(data_root: Path | None, prepared_root: Path | None, as_json: bool)
         (name, states[name], info.size, " ".join(info.scenarios), " ".join(features[name]))
         for name, info in DATASETS.items()
     )
-    _print_plain(("data set", "state", "size", "scenarios", "features of"), rows)
+    print_table(
+        ("data set", "state", "size", "scenarios", "features of"),
+        rows,
+        wrapped=("size", "scenarios", "features of"),
+        width=_WIDE,
+    )
     click.echo("\nlicences and sources")
     for info in DATASETS.values():
         click.echo(f"\n{info.name}: {info.title}\n  licence: {info.licence}\n  source: {info.source}")
@@ -351,7 +357,7 @@ def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | 
             (it.folder.name, _megabytes(it.size), used, "in use" if it.in_use else "")
             for it, used in zip(there, when, strict=True)
         )
-        _print_plain(("data set", "size", "last used", ""), rows)
+        print_table(("data set", "size", "last used", ""), rows, wrapped=["size"], width=_WIDE)
         total = _megabytes(sum(it.size for it in there))
         click.echo(f"{several(len(there), 'data set')}, {total} in {root}")
         return
@@ -370,19 +376,6 @@ def evict(names: tuple[str, ...], prepared_root: Path | None, unused_for: int | 
     for it in removed:
         click.echo(f"evicted {it.folder.name}: {_megabytes(it.size)}")
     click.echo(f"{several(len(removed), 'data set')} evicted, {_megabytes(sum(it.size for it in removed))} freed")
-
-
-def _print_plain(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table without lines, as wide as it is where there is no terminal."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    for heading in headings:
-        table.add_column(heading, no_wrap=heading not in ("size", "scenarios", "features of"))
-    for row in rows:
-        table.add_row(*row)
-    Console(width=None if sys.stdout.isatty() else _WIDE).print(table)
 
 
 def _megabytes(size: int) -> str:

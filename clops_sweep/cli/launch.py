@@ -31,6 +31,7 @@ from clops_sweep.cli.options import (
 from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first, say_kinds
 from clops_sweep.cli.report import render_unless_drawn
 from clops_sweep.cli.request_options import request_options
+from clops_sweep.cli.runs import say_best
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.errors import UsageError, masked, several
 from clops_sweep.execution.launch import Outcome
@@ -226,6 +227,9 @@ def _say_outcome(request: Request, outcome: Outcome, tuned: Sequence[TunedMethod
             click.echo("--retry failed runs failed runs again")
     print_searches(outcome.searches)
     print_tuned(tuned)
+    finished = [str(run.run_id) for run in plan.asked if run.state == "finished"]
+    if outcome.ran and finished:
+        say_best(outcome.store, finished)
     click.echo(f"results: {request.store.files.shown}")
 
 

@@ -1,126 +1,238 @@
-"""`clops-sweep rerun`: repeats a run of a store."""
+"""`clops-sweep runs`: lists the runs of a store, with the settings in which they differ and their scores."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
-from typing import Any, NoReturn
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import click
 
-from clops_sweep.cli.options import (
-    Ended,
-    Tolerance,
-    json_option,
-    plugins_option,
-    prepared_root_option,
-    print_json,
-    results_option,
-    run_id_argument,
-)
-from clops_sweep.errors import UsageError, one_line
+from clops_sweep.cli.options import NotEmpty, json_option, print_json, results_option
+from clops_sweep.cli.plain_table import print_table
+from clops_sweep.errors import UsageError, nearest, several, shown
+from clops_sweep.experiment.columns import CONFIG
+from clops_sweep.experiment.fields import REPLICATES, is_missing
+from clops_sweep.experiment.metrics import metric_named
+from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import headline
-from clops_sweep.experiment.provenance import changed_code
-from clops_sweep.store.rows import check_registered, printable
+from clops_sweep.experiment.spaces.where import Where
+from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
+
+_ROWS = 20
+_BEST = 3
+_SHORTEST_ID = 8
+
+Row = Mapping[str, Any]
 
 
 @click.command()
-@run_id_argument
 @results_option
-@prepared_root_option
-@click.option("--verify", is_flag=True, help="Compare all numbers with the stored ones; exit status 1 if any differs.")
 @click.option(
-    "--tolerance",
-    type=Tolerance(),
-    default=0,
-    help="Compare only metrics and R, which may differ by this much; for a device other than the run's.",
+    "--where",
+    type=NotEmpty(),
+    metavar="EXPRESSION",
+    help="Only runs that meet a condition on columns of the table runs, such as \"strategy == 'er' and seed == 0\".",
 )
 @click.option(
-    "--device",
-    type=click.Choice(["cpu", "cuda"]),
-    help="By default the device of the stored run, if it is available here.",
+    "--sort",
+    metavar="COLUMN",
+    help="A column of the table runs, best or lowest first; -COLUMN reverses. By default the first headline metric.",
 )
-@plugins_option
+@click.option("--limit", type=click.IntRange(min=1), default=_ROWS, show_default=True, help="Print at most this many.")
+@click.option("--tuning", is_flag=True, help="List the trials that chose a configuration, instead of the other runs.")
 @json_option
-def rerun(
-    run_id: str,
-    results: str,
-    prepared_root: Path | None,
-    verify: bool,
-    tolerance: float,
-    device: str | None,
-    as_json: bool,
-) -> None:
-    """Repeat one run in this process, without touching the store. RUN_ID may be any unambiguous prefix."""
-    from clops_sweep.data.prepared.commands import default_prepared_root
-    from clops_sweep.execution.rerun import differences, repeat, stored_run
-
+def runs(results: str, where: str | None, sort: str | None, limit: int, tuning: bool, as_json: bool) -> None:
+    """List the runs of a store: their ids, the settings in which they differ, and their scores."""
     store = RunStore.named(results)
-    row = stored_run(store, run_id)
-    check_registered(row)
-    try:
-        kept = row["run_id"] in store.predicted()
-        result = repeat(row, store, prepared_root or default_prepared_root(), device, keep_predictions=kept)
-    except UsageError:
-        raise
-    except Exception as error:  # a failing run may raise any exception
-        _fails(error, row, verify, as_json)
-    changed = changed_code([row]) if verify else []
-    stored = row["status"] == "finished"
-    found = differences(result, store, row["run_id"], tolerance) if verify and stored else []
-    first, *others = headline(str(row["scenario"]))
-    width = max(12, *map(len, (*others, f"test_{first}")))
-    of_test = [f"test_{name}" for name in others if math.isnan(result.runs[first].iloc[0])]  # no validation set
-    metrics = {name: float(result.runs[name].iloc[0]) for name in (first, *others, f"test_{first}", *of_test)}
+    store.files.check_is_there()
+    listed = list_runs(store, where=where, sort=sort, tuning=tuning)
     if as_json:
-        print_json(
-            _repeated(row["run_id"], metrics, equal=stored and not found if verify else None)
-            | {"changed_code": changed, "differences": [vars(it) for it in found]}
+        as_data = [_as_data(row, listed) for row in listed.rows[:limit]]
+        print_json({"results": store.files.shown, "matched": len(listed.rows), "runs": as_data})
+    else:
+        _say(store, listed, limit)
+
+
+@dataclass(frozen=True)
+class ListedRuns:
+    """Runs to list.
+
+    Attributes:
+        rows: rows of the table `runs`, in order.
+        settings: the config fields and options in which they differ, patient splits and seeds last.
+        scores: the headline metrics of their scenarios.
+        left_out: number of runs of the other kind: trials that chose a configuration, or all others.
+        of_tuning: whether the listed runs are trials that chose a configuration.
+    """
+
+    rows: Sequence[Row]
+    settings: tuple[str, ...]
+    scores: tuple[str, ...]
+    left_out: int
+    of_tuning: bool
+
+
+def say_best(store: RunStore, run_ids: Collection[str]) -> None:
+    """Print the best of some finished runs, and the command that lists all."""
+    listed = list_runs(store, run_ids=run_ids)
+    if len(listed.rows) < 2:
+        return
+    click.echo(f"best of {several(len(listed.rows), 'run')} by {listed.scores[0]}:")
+    _print_table(listed.rows[:_BEST], listed)
+    click.echo(f"list runs with: {store.command('runs')}")
+
+
+def list_runs(
+    store: RunStore,
+    *,
+    where: str | None = None,
+    sort: str | None = None,
+    tuning: bool = False,
+    run_ids: Collection[str] | None = None,
+) -> ListedRuns:
+    """Return the runs to list. Failed runs come last.
+
+    Args:
+        store: the store.
+        where: a condition on columns of the table `runs`.
+        sort: a column to sort by, with a leading minus to reverse; by default the first headline metric.
+        tuning: whether to list the trials that chose a configuration instead of all other runs.
+        run_ids: the runs to choose from; by default all.
+
+    Raises:
+        UsageError: the condition is invalid, or it or `sort` names an unknown column.
+    """
+    columns = store.schema("runs", store.live()).names
+    holds = None if where is None else Where(where, columns)
+    of_tuning = _tuning_runs(store)
+    stored = store.rows("runs", run_ids=None if run_ids is None else sorted(run_ids))
+    matching = [row for row in stored if holds is None or holds(row)]
+    rows = [row for row in matching if (row["run_id"] in of_tuning) == tuning]
+    scores = _scores(rows)
+    differ = [name for name in columns if _differs(name, rows)]
+    differ.sort(key=lambda name: REPLICATES.index(name) if name in REPLICATES else -1)
+    column = sort or (scores[0] if scores else "run_id")
+    if column.removeprefix("-") not in columns:
+        raise UsageError(
+            f"--sort {shown(column)}: there is no such column in runs{nearest(column, dict.fromkeys(columns))}"
         )
-        if verify and (found or not stored):
-            raise Ended(1)
-        return
-    for sentence in changed:
-        click.echo(sentence)
-    for metric, value in metrics.items():
-        if not math.isnan(value):  # a strategy may lack the metric
-            click.echo(f"{metric:{width}} {value:.6f}")
-    if not verify:
-        return
-    if not stored:
-        click.echo("the stored run failed and this one did not: there are no numbers to compare")
-        raise Ended(1)
-    for difference in found:
-        click.echo(printable(str(difference)))
-    if found:
-        of = {"on": row["device"], "with": row["backend"], "by clops-sweep": row["package_version"]}
-        where = " ".join(f"{what} {value}" for what, value in of.items() if isinstance(value, str))
-        click.echo(f"the stored run was computed {printable(where)}")
-        if row["device"] != "cpu" and not tolerance:
-            click.echo("numbers computed on a GPU are equal only up to rounding: see --tolerance")
-        raise Ended(1)
-    equal = f"metrics and R equal the stored ones to {tolerance:g}" if tolerance else None
-    click.echo(equal or "every number equals the stored one, bit for bit")
+    return ListedRuns(_sorted(rows, column), tuple(differ), scores, len(matching) - len(rows), tuning)
 
 
-def _repeated(
-    run_id: str, metrics: dict[str, float], *, equal: bool | None, error: str | None = None
-) -> dict[str, Any]:
-    """Return the JSON keys common to finished and failed runs."""
-    return {"run_id": run_id, "metrics": metrics, "error": error, "equal": equal}
+def _tuning_runs(store: RunStore) -> set[str]:
+    """Return the runs of trials that only chose a configuration, which other runs report."""
+    from clops_sweep.search.records import studies_of
+
+    if studies_of(store) is None:
+        return set()
+    from clops_sweep.search.study import recorded_studies
+
+    phases = [study for study in recorded_studies(store) if study.is_phase]
+    trials = [trial for study in phases for trial in study.trials]
+    return {run_id for trial in trials for run_id in trial.run_ids}
 
 
-def _fails(error: Exception, row: dict[str, Any], verify: bool, as_json: bool) -> NoReturn:
-    """Report how a repeated run failed and, with `verify`, whether the stored run failed equally."""
-    said = one_line(f"{type(error).__name__}: {error}")
-    stored = one_line(row["error"] or "")
-    alike = row["status"] == "failed" and stored.endswith(said)
-    if as_json:
-        fields = _repeated(row["run_id"], {}, equal=alike if verify else None, error=said)
-        print_json(fields | {"changed_code": [], "differences": []})
-        raise Ended(0 if verify and alike else 1)
-    click.echo(f"the run fails: {printable(said)}")
-    if verify:
-        click.echo("the stored run failed in the same way" if alike else "the stored run did not fail in that way")
-    raise Ended(0 if verify and alike else 1)
+def _scores(rows: Sequence[Row]) -> tuple[str, ...]:
+    """Return the headline metrics of the runs' scenarios, on test people where there is no validation set."""
+    names: dict[str, None] = {}
+    for scenario in dict.fromkeys(row["scenario"] for row in rows):
+        of_scenario = [row for row in rows if row["scenario"] == scenario and row["status"] == "finished"]
+        metrics = headline(scenario)[:2]
+        is_test = bool(of_scenario) and all(is_missing(row[metrics[0]]) for row in of_scenario)
+        for metric in metrics:
+            names[f"test_{metric}" if is_test else metric] = None
+    return tuple(names)
+
+
+def _differs(name: str, rows: Sequence[Row]) -> bool:
+    """Return whether a column is a setting of which the runs have several values.
+
+    An option counts only in the runs that use it: others differ in the method that has it.
+    """
+    if name not in CONFIG and name not in OPTIONS:
+        return False
+    values = {_comparable(row[name]) for row in rows}
+    if name in OPTIONS:
+        values.discard(None)
+    return len(values) > 1
+
+
+def _comparable(value: Any) -> Any:
+    return None if is_missing(value) else value
+
+
+def _sorted(rows: Sequence[Row], sort: str) -> list[Row]:
+    """Return rows with the best values first, then missing values, then failed runs; ties by run id."""
+    column = sort.removeprefix("-")
+    highest_first = metric_named(column).better == "higher"
+    if sort.startswith("-"):
+        highest_first = not highest_first
+    by_id = sorted(rows, key=lambda row: str(row["run_id"]))
+    there = [row for row in by_id if not is_missing(row[column]) and row["status"] == "finished"]
+    missing = [row for row in by_id if is_missing(row[column]) and row["status"] == "finished"]
+    failed = [row for row in by_id if row["status"] != "finished"]
+    return [*sorted(there, key=lambda row: row[column], reverse=highest_first), *missing, *failed]
+
+
+def _as_data(row: Row, listed: ListedRuns) -> dict[str, Any]:
+    return {
+        "run_id": row["run_id"],
+        "status": row["status"],
+        "settings": {name: _comparable(row[name]) for name in listed.settings},
+        "scores": {name: _comparable(row[name]) for name in listed.scores},
+        "seconds": _comparable(row["seconds"]),
+    }
+
+
+def _say(store: RunStore, listed: ListedRuns, limit: int) -> None:
+    """Print a table of the first runs, and the next commands."""
+    rows = listed.rows[:limit]
+    failed = sum(row["status"] == "failed" for row in listed.rows)
+    if rows:
+        _print_table(rows, listed)
+    kind = "tuning run" if listed.of_tuning else "run"
+    counted = several(len(listed.rows), kind)
+    shown_of = f"; --limit {len(listed.rows)} prints all" if len(listed.rows) > len(rows) else ""
+    click.echo(f"{counted}{f', {failed} failed' if failed else ''} in {store.files.shown}{shown_of}")
+    if listed.left_out and not listed.of_tuning:
+        click.echo(f"{several(listed.left_out, 'tuning run')} not listed; --tuning lists them")
+    if rows:
+        click.echo(f"print a run with: {store.command('show', 'RUN_ID')}")
+
+
+def _print_table(rows: Sequence[Row], listed: ListedRuns) -> None:
+    """Print a row per run, with ids as short as `show` takes them."""
+    digits = _shortest(listed.rows)
+    numbers = (*listed.scores, "seconds")
+    texts = []
+    for row in rows:
+        settings = [printable(_in_words(row[name])) for name in listed.settings]
+        of_run = [_number(name, row[name]) for name in numbers]
+        if row["status"] != "finished":
+            of_run[0] = str(row["status"])
+        texts.append([str(row["run_id"])[:digits], *settings, *of_run])
+    print_table(("run_id", *listed.settings, *numbers), texts, wrapped=listed.settings, numbers=numbers)
+
+
+def _shortest(rows: Sequence[Row]) -> int:
+    """Return how many characters tell all ids apart."""
+    ids = [str(row["run_id"]) for row in rows]
+    digits = _SHORTEST_ID
+    while len({run_id[:digits] for run_id in ids}) < len(ids):
+        digits += 1
+    return digits
+
+
+def _in_words(value: Any) -> str:
+    if is_missing(value):
+        return "-"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _number(name: str, value: Any) -> str:
+    if is_missing(value) or not math.isfinite(value):
+        return "-"
+    return f"{value:.1f}" if name == "seconds" else f"{value:.3f}"

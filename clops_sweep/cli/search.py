@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clops_sweep.cli.plain_table import print_table
 from clops_sweep.errors import several
 from clops_sweep.experiment.spaces.search_space import in_words
 from clops_sweep.planning.state import Search, State
@@ -16,6 +17,12 @@ from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
     from clops_sweep.analysis.tables.tuning import TunedMethod
+
+
+_TERMINAL = 100
+"""Width of tables where standard output is no terminal, in characters."""
+
+_CHOSEN = "chosen"
 
 
 def print_searches(searches: Sequence[Search]) -> None:
@@ -41,12 +48,18 @@ def tuned_rows(state: State) -> list[TunedMethod]:
 
 
 def print_tuned(rows: Sequence[TunedMethod]) -> None:
-    """Print the state of the tuning of each method, a line each."""
-    if rows:
-        from clops_sweep.analysis.tables.tuning import tuning_in_words
+    """Print a table for each tuned space, a row for each method."""
+    if not rows:
+        return
+    from clops_sweep.analysis.tables.tuning import terminal_table
 
-        for row in rows:
-            click.echo(printable(tuning_in_words(row)))
+    for space in dict.fromkeys(row.space for row in rows):
+        table = terminal_table([row for row in rows if row.space == space])
+        click.echo(printable(table.title))
+        texts = [[printable(text) for text in row] for row in table.rows]
+        print_table(table.header, texts, wrapped=[_CHOSEN], numbers=table.numbers, width=_TERMINAL)
+        for note in table.notes:
+            click.echo(note)
 
 
 def tuned_as_data(rows: Sequence[TunedMethod]) -> list[dict[str, object]]:

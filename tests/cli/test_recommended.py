@@ -240,6 +240,17 @@ def test_the_options_line_names_the_preparation_with_all_defaults(folder: Path) 
     assert "restores" not in counted.stdout, counted.stdout
 
 
+def test_a_launch_names_the_list_of_runs_which_names_a_run(folder: Path) -> None:
+    launched = run("own.py", "--no-ray", "--no-report", *ROOT, "--results", "my results")
+    (line,) = [it for it in launched.output.splitlines() if it.startswith("list runs with: ")]
+    listing = shlex.split(line.partition(": ")[2])
+    runs_as_typed(listing)
+    lines = run(*listing[1:]).output.splitlines()
+    shortened = lines[1].split()[0]
+    runs_as_typed([shortened if it == "RUN_ID" else it for it in shlex.split(lines[-1].partition(": ")[2])])
+
+
+LIST = "a_launch_names_the_list_of_runs_which_names_a_run"
 RUN, FAILED = (
     "a_run_names_its_repetition_and_its_output",
     "a_launch_names_the_status_and_that_the_output_of_failed_runs",
@@ -248,6 +259,8 @@ PAGES = "pages_name_the_repetition_and_the_output_of_runs"
 PLACES = {
     "clops_sweep/cli/show.py:show": RUN,
     "clops_sweep/cli/launch.py:launch": FAILED,
+    "clops_sweep/cli/runs.py:say_best": LIST,
+    "clops_sweep/cli/runs.py:_say": LIST,
     "clops_sweep/cli/commands.py:_say_status": FAILED,
     "clops_sweep/cli/data.py:_options_line": "the_options_line_names_the_preparation_with_all_defaults",
     "clops_sweep/cli/new.py:new": "new_names_the_launch_of_its_file",
@@ -303,7 +316,7 @@ PRODUCT = {
     "clops_sweep/execution/rerun.py:repeat",
     *(
         "clops_sweep/cli/command.py:_exit_status",
-        "clops_sweep/cli/runs.py:rerun",
+        "clops_sweep/cli/rerun.py:rerun",
         "clops_sweep/store/reading.py:log_folder",
     ),
     *("clops_sweep/data/prepared/commands.py:default_prepared_root", "clops_sweep/native/__init__.py:why_missing"),

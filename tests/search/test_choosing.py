@@ -12,13 +12,14 @@ import pytest
 from scipy import stats
 
 from clops_sweep import OptunaSearch, RunConfig, SearchSpace, TuneOn
+from clops_sweep.analysis.formats import number
 from clops_sweep.analysis.statistics import paired_difference, partitions
 from clops_sweep.analysis.tables.tuning import (
     TunedMethod,
     optimism_of,
+    terminal_table,
     tuned_methods,
     tuning_as_data,
-    tuning_in_words,
     tuning_text,
 )
 from clops_sweep.data.catalog import DataKey
@@ -138,7 +139,10 @@ def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
         half = stats.t.ppf(0.975, 2 * sum(variances) ** 2 / np.square(variances).sum()) * sum(variances) ** 0.5
     assert row.optimism.high - row.optimism.mean == pytest.approx(half, nan_ok=True)
     assert (row.trials, row.runs, row.seconds) == (3, len(choice.run_ids), 2.0 * len(choice.run_ids))
-    assert space.name in tuning_in_words(row)
+    table = terminal_table([row])
+    assert repr(space.name) in table.title
+    assert table.rows[0][1] == row.chosen
+    assert number(row.reported.mean) in table.rows[0]
     assert tuning_text([row], "t").rows[0][1].text == row.chosen
     assert tuning_as_data(row)["chosen"] == row.chosen
 
@@ -154,15 +158,16 @@ def test_optimism_of_tuning_on_the_first_task_is_about_that_task(world: Any, pre
     assert row.same_tasks.mean == pytest.approx(first["auc"].mean())
     assert row.optimism.mean == pytest.approx(row.while_tuning.mean - first["auc"].mean())
     assert row.reported.mean != pytest.approx(row.same_tasks.mean)
-    assert "optimism" in tuning_in_words(row)
-    assert "on the tasks of tuning" in tuning_in_words(row)
+    table = terminal_table([row])
+    assert "optimism" in table.header
+    assert "on the tasks of tuning" in table.notes[0]
     assert "Average AUC, test, tasks of tuning" in tuning_text([row], "t").header
 
 
 def test_optimism_is_left_out_where_nothing_is_comparable(world: Any, prepared_root: Path) -> None:
     row, _ = rows(world, grid(tune_on=TuneOn(tasks=1), objectives={"seconds": "minimize"}), prepared_root)
     assert row.optimism.n == 0
-    assert "optimism" not in tuning_in_words(row)
+    assert terminal_table([row]).header[-1] == "n"
 
 
 @pytest.mark.parametrize("sign", [1, -1])

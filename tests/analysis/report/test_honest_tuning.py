@@ -126,6 +126,17 @@ def test_report_terminal_and_folder_have_the_name_of_the_space(study: Path) -> N
     )
 
 
+def test_runs_lists_the_reported_runs_and_tuning_runs_apart(study: Path) -> None:
+    def listed(*words: str) -> list[str]:
+        found = json.loads(said("runs", "--results", study / "results", "--limit", 1000, "--json", *words))
+        return [run["run_id"] for run in found["runs"]]
+
+    runs = RunStore(study / "results").read("runs")
+    assert set(listed()) == set(runs.loc[runs["first_tasks"].isna(), "run_id"])
+    assert set(listed("--tuning")) == set(runs.loc[runs["first_tasks"] == 1, "run_id"])
+    assert "--tuning lists them" in said("runs", "--results", study / "results")
+
+
 def test_the_reported_score_needs_no_prepared_data(study: Path, tmp_path: Path) -> None:
     given = ("status", study / "study.py", "--results", study / "results", "--json", "--prepared-root")
     there, elsewhere = (json.loads(said(*given, root))["tuned"] for root in (study / "prepared", tmp_path))

@@ -1,0 +1,113 @@
+"""`clops-sweep runs`: which runs are listed, in which order, and with which settings."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from clops_sweep import RunConfig
+from clops_sweep.cli.commands import command
+from clops_sweep.store.run_store import RunStore
+from tests.conftest import Tables
+from tests.helpers.stores import record_failure, write_finished
+
+Listed = Callable[..., Any]
+
+AUC = {("er", 0.25): 0.7, ("er", 0.5): 0.9, ("finetune", None): 0.6}
+
+
+@pytest.fixture
+def store(tmp_path: Path, finished_tables: Tables) -> RunStore:
+    """Two runs of er that differ in an option, one of finetune, and a failed one."""
+    found = RunStore(tmp_path / "results")
+    for number, ((strategy, fraction), auc) in enumerate(AUC.items()):
+        options: dict[str, Any] = {} if fraction is None else {"memory_fraction": fraction}
+        run_id = f"{number:08}{'a' * 16}"
+        write_finished(found, run_id, finished_tables(run_id, RunConfig(strategy=strategy, **options), auc=auc))
+    record_failure(found, {"f" * 24: RunConfig(strategy="finetune", seed=1)}, "ValueError: 7", lambda _: "0" * 64, {})
+    return found
+
+
+def invoked(store: RunStore, words: Sequence[str]) -> Result:
+    return CliRunner().invoke(command, ["runs", "--results", str(store.files.root), *words])
+
+
+@pytest.fixture
+def listed(store: RunStore) -> Listed:
+    """The runs that the command lists as JSON."""
+
+    def invoke(*words: str) -> Any:
+        done = invoked(store, [*words, "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.output)["runs"]
+
+    return invoke
+
+
+def test_the_best_run_comes_first_and_failed_ones_last(listed: Listed) -> None:
+    assert [run["scores"]["auc"] for run in listed()] == [0.9, 0.7, 0.6, None]
+    assert [run["status"] for run in listed()] == ["finished"] * 3 + ["failed"]
+    assert [run["scores"]["auc"] for run in listed("--sort", "-auc")] == [0.6, 0.7, 0.9, None]
+    assert [run["settings"]["strategy"] for run in listed("--sort", "strategy")] == ["er", "er", "finetune", "finetune"]
+
+
+def test_settings_are_those_of_which_some_runs_have_different_values(listed: Listed) -> None:
+    """The other options of er are equal in all runs that use them, and not listed."""
+    assert list(listed()[0]["settings"]) == ["strategy", "memory_fraction", "seed"]
+    assert list(listed("--where", "strategy == 'er'")[0]["settings"]) == ["memory_fraction"]
+
+
+def test_a_condition_and_a_limit_leave_runs_out(store: RunStore, listed: Listed) -> None:
+    assert [run["scores"]["auc"] for run in listed("--where", "auc > 0.65")] == [0.9, 0.7]
+    assert len(listed("--limit", "1")) == 1
+    said = invoked(store, ["--limit", "1"]).output
+    assert "4 runs, 1 failed" in said
+    assert "--limit 4 prints all" in said
+
+
+def test_ids_are_as_short_as_show_takes_them(store: RunStore) -> None:
+    lines = invoked(store, []).output.splitlines()
+    ids = [line.split()[0] for line in lines[1:5]]
+    assert ids == ["00000001", "00000000", "00000002", "f" * 8]
+    for run_id in ids:
+        assert store.find(run_id).startswith(run_id)
+    assert "failed" in lines[4]
+    assert lines[-1].startswith("print a run with: clops-sweep show RUN_ID")
+
+
+def test_runs_without_a_validation_set_have_test_scores(tmp_path: Path, finished_tables: Tables) -> None:
+    store = RunStore(tmp_path)
+    tables = finished_tables("a" * 24, RunConfig())
+    row = tables["runs"].to_pylist()[0]
+    row |= {"auc": math.nan, "bwt": math.nan}
+    tables["runs"] = type(tables["runs"]).from_pylist([row], schema=tables["runs"].schema)
+    write_finished(store, "a" * 24, tables)
+    (run,) = json.loads(invoked(store, ["--json"]).output)["runs"]
+    assert run["scores"] == {"test_auc": 0.75, "test_bwt": 0.75}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--sort", "aux"], "--sort 'aux': there is no such column in runs (did you mean 'auc'?)"),
+        (["--where", "aux > 0"], "there is no column 'aux' (did you mean 'auc'?)"),
+    ],
+)
+def test_unknown_columns_are_refused(store: RunStore, words: list[str], sentence: str) -> None:
+    from clops_sweep.errors import UsageError
+
+    done = invoked(store, words)
+    assert isinstance(done.exception, UsageError)
+    assert sentence in str(done.exception)
+
+
+def test_an_empty_store_has_no_runs(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    assert "0 runs" in invoked(store, []).output
