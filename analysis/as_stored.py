@@ -19,6 +19,7 @@ from clops_sweep.experiment.columns import config_columns, config_from_row
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import REPLICATES, SPLIT_AXES, any_replicate
 from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import may_use
 from clops_sweep.store.tables import RUNS
 
 from .collect import FAMILY, Cell, Edition, Experiment, Family, editions, family_of, shared_versions, whole_hashes
@@ -97,7 +98,7 @@ def _experiments(
 def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known: bool) -> Experiment:
     """Return one experiment with an axis for each field in which its runs differ; configs are validated if `known`."""
     rows, shown, left_aside = _newest(rows, wanted)
-    options = [it for it in OPTIONS if it in rows] if known else _options(rows)
+    options = _usable_options(rows) if known else _options(rows)
     fields = [*RunConfig.model_fields, *options]
     varied = [it for it in fields if it not in REPLICATES and len(set(map(str, rows[it]))) > 1]
     if rows.duplicated([*varied, *REPLICATES]).any():
@@ -224,6 +225,18 @@ def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, 
             (shown if is_shown else left_aside).append(Edition(*family, data_hash, version, len(of_it)))
             kept += [of_it] if is_shown else []
     return pd.concat(kept[1:] or kept, ignore_index=True), shown, left_aside
+
+
+def _usable_options(rows: pd.DataFrame) -> list[str]:
+    """Return the columns that are options of the rows' strategies, or of other plug-ins.
+
+    Rows of earlier versions may have values of options that their strategy uses no longer.
+    """
+    usable = []
+    for name in OPTIONS:
+        if name in rows and any(may_use(name, {"strategy": strategy}) for strategy in rows["strategy"].unique()):
+            usable.append(name)
+    return usable
 
 
 def _options(rows: pd.DataFrame) -> list[str]:

@@ -1,4 +1,4 @@
-"""All built-in methods on the MIT-BIH Arrhythmia Database, and experience replay with parts of CLOPS.
+"""All built-in methods on the MIT-BIH Arrhythmia Database, and CLOPS without some of its parts.
 
 Each method's main option is tuned over three values on three patient splits. The chosen configurations are then run on
 ten other splits, some of them also with other memory sizes. `docs/methods.md` has the results.
@@ -20,11 +20,10 @@ METHODS = {
     "GDumb": {"strategy": "gdumb"},
     "DER++": {"strategy": "derpp"},
     "ER": {"strategy": "er"},
-    # ER with parts of CLOPS: beta in loss and storage (easiest or hardest instances), BALD acquisition, or both.
-    "ER, beta, easiest": {"like": "ER", "er_storage_order": "top"},
-    "ER, beta, hardest": {"like": "ER", "er_storage_order": "bottom"},
-    "ER, BALD": {"like": "ER", "er_acquire": True},
-    "ER, beta and BALD": {"like": "ER", "er_storage_order": "top", "er_acquire": True},
+    # CLOPS stores the easiest instances and replays by BALD; here one or both of these parts are others.
+    "CLOPS, random acquisition": {"like": "CLOPS", "acquisition": "random"},
+    "CLOPS, hardest, random acquisition": {"like": "CLOPS", "storage_order": "bottom", "acquisition": "random"},
+    "CLOPS, random storage": {"like": "CLOPS", "storage_order": "random"},
     "Joint": {"strategy": "joint"},
     "Multi-task": {"strategy": "multitask"},
 }
@@ -63,7 +62,7 @@ def tuned(methods, tune_on, **objectives):
 
 BASE = RunConfig(scenario="class_il", dataset="mitbih", **memory(0.1))
 TUNE_ON = TuneOn(splits=(10, 11, 12), seeds=(0,))
-WITH_A_MEMORY = [*(name for name in METHODS if name.startswith("ER")), "Replay", "CLOPS", "GDumb", "DER++"]
+WITH_A_MEMORY = ["ER", *(name for name in METHODS if name.startswith("CLOPS")), "Replay", "GDumb", "DER++"]
 SPACE = [
     SearchSpace(
         name="methods_mitbih",

@@ -20,7 +20,6 @@ METHODS = {
 NEED_TASKS = {
     "LwF": {"strategy": "lwf"},
     "Flip penalty": {"strategy": "flip_penalty"},
-    "ER, flip penalty": {"strategy": "er", "er_flip_strength": 1.0},
 }
 BASE = RunConfig(
     scenario="subject_il",

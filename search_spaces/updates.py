@@ -13,7 +13,6 @@ METHODS = {
     "LwF": {"strategy": "lwf"},
     "Flip penalty": {"strategy": "flip_penalty"},
     "ER": {"strategy": "er"},
-    "ER, flip penalty": {"strategy": "er", "er_flip_strength": 1.0},
     "DER++": {"strategy": "derpp"},
 }
 

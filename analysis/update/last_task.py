@@ -12,6 +12,8 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios.tasks import Scenario
 from clops_sweep.errors import UsageError, listed
 from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
 from clops_sweep.experiment.plugins.registry import SCENARIOS, unregistered
 from clops_sweep.experiment.tasks import scenario_of
 
@@ -64,7 +66,7 @@ def task_facts(row: Mapping[str, Any], frames: FrameSet | None) -> TaskFacts:
     trained = None
     if frames is not None and scenario is not None:
         by_position = scenario.by_position
-        titles = task_titles(frames, config_from_row(row))
+        titles = task_titles(frames, _config_of_tasks(row))
         trained = {task.name: _classes(frames, task.train.rows) for task in scenario.tasks}
     return TaskFacts(
         scenario=name,
@@ -81,9 +83,14 @@ def _scenario(row: Mapping[str, Any], frames: FrameSet) -> Scenario | None:
     if unregistered(row):
         return None
     try:
-        return scenario_of(config_from_row(row), frames)
+        return scenario_of(_config_of_tasks(row), frames)
     except UsageError:  # tasks that cannot be built here were built where the run took place
         return None
+
+
+def _config_of_tasks(row: Mapping[str, Any]) -> RunConfig:
+    """Return the config of a run without former options of its method, which decide nothing about tasks."""
+    return config_from_row({**row, **dict.fromkeys(FORMER_OPTIONS)})
 
 
 def _classes(frames: FrameSet, rows: Any) -> frozenset[str]:

@@ -17,7 +17,9 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, several, shown
-from clops_sweep.experiment.columns import FIELDS, config_from_row
+from clops_sweep.experiment.columns import FIELDS, former_settings
+from clops_sweep.experiment.fields import data_key_of_row
+from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.store.rows import check_registered
@@ -152,7 +154,8 @@ def _groups(
     if not names:
         return {}
     check_registered(row)
-    known = data.groups(config_from_row(row).data_key, row["data_hash"])
+    DATASETS.know(row["dataset"], row["scenario"])
+    known = data.groups(data_key_of_row(row), row["data_hash"])
     found = {}
     for name in dict.fromkeys(names):
         if name not in known:
@@ -186,7 +189,7 @@ def _frames(row: Mapping[str, Any], data: PreparedData) -> FrameSet | None:
     if unregistered(row) or row["dataset"] not in DATASETS:
         return None
     try:
-        frames = data.signals(config_from_row(row).data_key)
+        frames = data.signals(data_key_of_row(row))
     except UsageError:
         return None
     return frames if frames is not None and frames.data_hash == row["data_hash"] else None
@@ -199,8 +202,11 @@ def _new_class(name: str, paired: Paired) -> NewClass:
 
 def _other_run(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     yield "run", before["run_id"], after["run_id"]
-    for name in (*FIELDS, *OPTIONS):
+    earlier, later = former_settings(before), former_settings(after)
+    for name in (*FIELDS, *OPTIONS, *FORMER_OPTIONS):
         values = before.get(name), after.get(name)
+        if name in FORMER_OPTIONS:
+            values = earlier.get(name), later.get(name)
         if values[0] != values[1]:
             yield name, *("not used" if it is None else str(it) for it in values)
 

@@ -14,7 +14,7 @@ import pandas as pd
 from clops_sweep.data.prepared.prepared_folder import know
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import DamagedStore, UsageError, several, shown
-from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.columns import config_from_row, former_settings
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.search_space import in_words
@@ -114,6 +114,12 @@ def repeat(
     from clops_sweep.learning.run import ContinualRun
 
     know(str(row["dataset"]), prepared_root)
+    former = former_settings(row)
+    if former:
+        raise UsageError(
+            f"run {row['run_id']} used {in_words(former)}, which this version has no longer: install clops-sweep "
+            f"{row['package_version']} to repeat it"
+        )
     config: RunConfig = config_from_row(row)
     if row["semantics_version"] != config.semantics_version and not pd.isna(row["semantics_version"]):
         raise UsageError(

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import DamagedStore
+from clops_sweep.errors import DamagedStore, UsageError, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import BEFORE, RENAMED_VALUES, is_missing
 from clops_sweep.experiment.metrics import METRICS
+from clops_sweep.experiment.plugins.former import FORMER_OPTIONS, instead_of
 from clops_sweep.experiment.plugins.options import OPTIONS, scalar
 from clops_sweep.experiment.plugins.registry import BUILT_IN, used_options
 
@@ -51,7 +52,7 @@ RECORDED = (
 )
 """The other columns: status and provenance."""
 
-FORMER = ("lockstep", "stack")
+FORMER = ("lockstep", "stack", *FORMER_OPTIONS)
 """Columns of `runs` in stores of earlier versions. Their names stay reserved."""
 
 OPTIONS.reserve((*RESULTS, *RECORDED, *FORMER), "that of a column of runs")
@@ -88,9 +89,9 @@ _JSON = ("task_order", "task_classes")
 
 
 def config_columns(columns: Iterable[str]) -> list[str]:
-    """Return the columns that `config_from_row` reads: the run's id, config fields and options."""
+    """Return the columns that `config_from_row` reads: the run's id, config fields, options and former options."""
     present = set(columns)
-    return [*FIELDS, *(name for name in ("run_id", *OPTIONS) if name in present)]
+    return [*FIELDS, *(name for name in ("run_id", *OPTIONS, *FORMER_OPTIONS) if name in present)]
 
 
 def config_row(config: RunConfig) -> dict[str, Any]:
@@ -123,8 +124,24 @@ def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return values | {name: row[name] for name in OPTIONS if name in row and not is_missing(row[name])}
 
 
+def former_settings(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that a stored run used and this version has no longer, by name."""
+    found = {}
+    for name, former in FORMER_OPTIONS.items():
+        value = row.get(name)
+        if not is_missing(value) and value != former.without:
+            found[name] = value
+    return found
+
+
 def config_from_row(row: Mapping[str, Any]) -> RunConfig:
-    """Invert `config_row`; other columns, and options that the run does not use, are ignored."""
+    """Invert `config_row`; other columns, and options that the run does not use, are ignored.
+
+    Raises:
+        UsageError: the run used an option that this version has no longer, so no config computes it.
+    """
+    for name, value in former_settings(row).items():
+        raise UsageError(f"run {row.get('run_id', '')}: {name} = {shown(value)}: {instead_of(name)}")
     DATASETS.know(row["dataset"], row["scenario"])
     fields = fields_from_row(row)
     used = used_options(lambda name: fields.get(name) if name in fields else OPTIONS[name].default)

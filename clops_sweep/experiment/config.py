@@ -39,6 +39,7 @@ from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_
 from clops_sweep.experiment.facts import FieldFacts, facts_in, stating
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.identity import effective, identity_of, in_effect, without_effect
+from clops_sweep.experiment.plugins.former import FORMER_OPTIONS, instead_of
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
     NUMBER,
@@ -561,7 +562,7 @@ class RunConfig(BaseModel):
             )
         effective(self.strategy, self.options, [getattr(self, kind) for kind in USERS])
         for name, value in self.options.items() if self.stream == "online" else ():
-            if (name, value) == ("memory_division", "task_balanced") or (name == "er_flip_strength" and value):
+            if (name, value) == ("memory_division", "task_balanced"):
                 raise ValueError(f"{name} = {shown(value)} needs whole tasks, which stream = 'online' does not tell")
 
     def _set_options(self, given: Mapping[str, Any]) -> None:
@@ -756,6 +757,8 @@ def known_key(name: str) -> str:
         raise UsageError(f"unknown key {shown(name)}: expected text")
     if name in RunConfig.model_fields or name in OPTIONS:
         return name
+    if name in FORMER_OPTIONS:
+        raise UsageError(f"unknown key {shown(name)}: {instead_of(name)}")
     known = [*RunConfig.model_fields, *OPTIONS]
     close = closest(name, known)
     if close:

@@ -88,7 +88,7 @@ def in_effect(fields: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
         found["early_stopping"] = passes - 1
     if passes == 1 and not STORAGE_FUNCTIONS.added.keys() & {options.get("storage_function")}:
         found |= {name: OPTIONS[name].default for name in ("beta_penalty", "storage_function") if name in options}
-        found |= {name: "top" for name in ("storage_order", "er_storage_order") if options.get(name) == "bottom"}
+        found |= {"storage_order": "top"} if options.get("storage_order") == "bottom" else {}
     if size := options.get("memory_size"):
         for name in {"agem_batch_size", "aser_candidates"} & options.keys():
             found |= {name: max(size, OPTIONS[name].default)} if options[name] >= size else {}

@@ -26,6 +26,8 @@ HEAD = """# New people and online streams: tables
 
 `python docs/streams/study.py` made this page from `docs/streams/runs.parquet`.
 [Findings](../streams.md#results-on-mit-bih-and-cinc-2017) sums it up and explains the columns.
+
+Version 0.3 computed the rows "ER, flip penalty", whose option `er` no longer has.
 """
 FILES = ("subject_il_mitbih", "subject_il_cinc2017", "online_mitbih", "online_cinc2017")
 AFTER = ("test_accuracy", "test_balanced_accuracy", "test_accuracy_bwt", "unseen_accuracy")

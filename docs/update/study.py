@@ -24,6 +24,8 @@ HEAD = """# Updates: tables
 
 `python docs/update/study.py` made this page from `docs/update/updates.csv`.
 [Findings](../update_report.md#comparison-of-methods) sums it up and explains the columns.
+
+Version 0.3 computed the rows "ER, flip penalty", whose option `er` no longer has.
 """
 BASELINE = "Fine-tuning"
 PEOPLE = ["patients_train", "patients_validation", "patients_test", "split_hash"]

@@ -344,8 +344,6 @@ DRAWN: dict[str, list[Any]] = {
     "acquire_every": [1, 2],
     "memory_size": [None, 30],
     "memory_division": ["reservoir", "class_balanced"],
-    "er_storage_order": ["random", "top"],
-    "er_acquire": [False, True],
     "ewc_online": [False, True],
     "ewc_decay": [0.95, 0.5],
     "beta_penalty": [10, 3],

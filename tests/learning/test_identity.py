@@ -35,8 +35,6 @@ VALUES: dict[str, list[Any]] = {
     "beta_learning_rate": [1e-2, 1e-1],
     "beta_penalty": [10, 1],
     "perturbation_std": [0.1, 0.5],
-    "er_storage_order": ["random", "top"],
-    "er_acquire": [False, True],
 }
 OF_TRAINING: dict[str, list[Any]] = {
     "batch_size": [5],
@@ -150,7 +148,6 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "beta_penalty": (1, 2),
     "storage_function": ("area", "squared_area"),
     "storage_order": ("top", "bottom"),
-    "er_storage_order": ("top", "bottom"),
     "ewc_online": (False, True),
     "ewc_decay": (0.5, 0.9),
     "si_damping": (0.1, 1),
@@ -164,7 +161,7 @@ def test_values_beyond_use_are_refused_or_share_an_id(strategy: str, stream: str
     """For every method: limits of the data, the memory and the epochs, and strengths of 0."""
     frames = uneven(tiny_frames("class_il_union", tasks=2))
     of = {"strategy": strategy, "network": "mlp", "mlp_width": 5, "epochs_per_task": 1 if stream == "one epoch" else 3}
-    of |= {"memory_size": 10, "er_acquire": True, "er_storage_order": "top"}
+    of |= {"memory_size": 10}
     of |= {f"{name}_strength": 0 for name in ("ewc", "si", "lwf")}
     of = {name: value for name, value in of.items() if name in RunConfig.model_fields or may_use(name, of)}
     try:

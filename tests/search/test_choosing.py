@@ -41,7 +41,11 @@ class AnyData(PreparedData):
 
 
 def grid(**changes: Any) -> SearchSpace:
-    methods = {"er": {"replay_ratio": VALUES}, "finetune": {}, "top": {"like": "er", "er_storage_order": "top"}}
+    methods = {
+        "er": {"replay_ratio": VALUES},
+        "finetune": {},
+        "shared": {"like": "er", "memory_division": "class_balanced"},
+    }
     search = OptunaSearch(sampler="grid", **{"methods": methods, "tune_on": OTHER_SPLITS, **changes})
     return SearchSpace("it", RunConfig(), {"split_seed": range(3)}, seeds=range(2), search=search)
 

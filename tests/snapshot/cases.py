@@ -67,8 +67,6 @@ VARIATIONS: Mapping[str, Mapping[str, Any]] = {
     "MIR replays twice as many": {"strategy": "mir", "replay_ratio": 2.0},
     "ER in equal shares of tasks": {"strategy": "er", "memory_division": "task_balanced"},
     "ER in equal shares of classes": {"strategy": "er", "memory_division": "class_balanced", "memory_fraction": 0.3},
-    "ER with CLOPS's storage and acquisition": {"strategy": "er", "er_storage_order": "top", "er_acquire": True},
-    "ER with the hardest": {"strategy": "er", "er_storage_order": "bottom"},
     "DER++ without one term": {"strategy": "derpp", "derpp_alpha": 0.0},
     "A-GEM on small batches": {"strategy": "agem", "agem_batch_size": 4},
     "EWC online": {"strategy": "ewc", "ewc_online": True, "ewc_decay": 0.8, "ewc_strength": 1000.0},

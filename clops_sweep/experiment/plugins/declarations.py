@@ -13,6 +13,7 @@ from typing import Any, Literal
 from clops_sweep.data.catalog import DATASETS, PERTURBATION_STD
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.experiment.metrics import CLASS_INCREMENTAL, OF_PEOPLE, PAPER
+from clops_sweep.experiment.plugins.former import identity_of_former
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
     BoolOption,
@@ -253,13 +254,8 @@ def _replay(options: OptionValues) -> OptionValues:
 
 
 def _er(options: OptionValues) -> OptionValues:
-    if options["er_flip_strength"] is not None and options["er_storage_order"] != "random":
-        raise ValueError("er_flip_strength goes with er_storage_order 'random', without beta")
-    if options["er_storage_order"] == "random":
-        options = _without(options, "storage_function", "beta_learning_rate", "beta_penalty")
-    if not options["er_acquire"]:
-        options = _without(options, "acquisition", "acquisition_fraction", "acquire_every")
-    return options
+    """Plain ER has the identity, and therefore the stored runs, of `er` without its former options."""
+    return options | identity_of_former("er")
 
 
 def _ewc(options: OptionValues) -> OptionValues:
@@ -288,13 +284,11 @@ def _with_own_head(member: str, options: Options, **declared: Any) -> Plugin:
     return _method(member, options, **given)
 
 
-_BETA = ("storage_function", "beta_learning_rate", "beta_penalty")
-
 STRATEGIES: Mapping[str, Plugin] = {
     "clops": _method(
         "strategies.clops:CLOPS",
         _using("storage_fraction", "acquisition_fraction", "acquisition", "acquire_every", "storage_order")
-        | _using(*_BETA, "weight_replay"),
+        | _using("storage_function", "beta_learning_rate", "beta_penalty", "weight_replay"),
         online=True,
         canonical=_clops,
     ),
@@ -378,27 +372,7 @@ STRATEGIES: Mapping[str, Plugin] = {
     ),
     "er": _method(
         "strategies.er:TinyEpisodicMemory",
-        _using("memory_fraction", "memory_size", "memory_division", "replay_ratio")
-        | {
-            "er_storage_order": ChoiceOption(
-                "random",
-                choices=("random", "top", "bottom"),
-                equal_training=True,
-                description="`top`, `bottom`: keep the highest or lowest s of CLOPS, whose beta weights the loss",
-            ),
-            "er_acquire": BoolOption(
-                False,
-                equal_training=True,
-                description="replays only the share `acquisition_fraction` with the highest scores by `acquisition`",
-            ),
-            "er_flip_strength": FloatOption(
-                None,
-                gt=0,
-                equal_training=True,
-                description="weight of the distance to the logits before the task, where they were right",
-            ),
-        }
-        | _using(*_BETA, "acquisition", "acquisition_fraction", "acquire_every"),
+        _using("memory_fraction", "memory_size", "memory_division", "replay_ratio"),
         online=True,
         canonical=_er,
     ),

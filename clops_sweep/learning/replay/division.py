@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning import streams
 
 
@@ -53,24 +50,12 @@ def kept(priorities: torch.Tensor, groups: torch.Tensor, capacity: int) -> torch
     Returns:
         int64 [min(m, capacity)], indices, ascending.
     """
-    return _highest(priorities, groups, lambda sizes: shares(sizes, capacity))
-
-
-def highest_of_each(scores: torch.Tensor, groups: torch.Tensor, fraction: float) -> torch.Tensor:
-    """Return the share of each group with the highest scores, at least one; arguments and result as in `kept`."""
-    return _highest(scores, groups, lambda sizes: np.array([count_of(fraction, size) for size in sizes]))
-
-
-def _highest(
-    scores: torch.Tensor, groups: torch.Tensor, counts: Callable[[NDArray[np.int64]], NDArray[np.int64]]
-) -> torch.Tensor:
-    """Return the highest of each group; `counts` maps the groups' sizes to the numbers to return."""
-    values = scores.cpu().numpy()
+    values = priorities.cpu().numpy()
     _, numbers, sizes = np.unique(groups.cpu().numpy(), return_inverse=True, return_counts=True)
     order = np.lexsort((np.arange(len(values)), -values, numbers))
     ranks = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[numbers[order]]
-    highest = np.sort(order[ranks < counts(sizes)[numbers[order]]])
-    return torch.from_numpy(highest).to(scores.device)
+    highest = np.sort(order[ranks < shares(sizes, capacity)[numbers[order]]])
+    return torch.from_numpy(highest).to(priorities.device)
 
 
 def groups_of(division: str, tasks: torch.Tensor, targets: torch.Tensor, *, by_position: bool) -> torch.Tensor:

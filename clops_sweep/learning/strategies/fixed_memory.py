@@ -59,25 +59,20 @@ class FixedMemory(WithMemory):
         """Offer the task's instances to the memory."""
         self.offer(task)
 
-    def draws(
-        self, task: int, epoch: int, pool: torch.Tensor | None = None, sizes: NDArray[np.int64] | None = None
-    ) -> torch.Tensor:
+    def draws(self, task: int, epoch: int, sizes: NDArray[np.int64] | None = None) -> torch.Tensor:
         """Return the places to replay with each batch of an epoch, distinct within a batch: int64 [steps, M].
 
         Args:
             task: index of the current task.
             epoch: epoch of the task.
-            pool: int64 [p], places to draw from; all by default.
             sizes: int64 [steps], size of the memory at each step if it grows; by default its present size.
         """
-        config, device = self.training.config, self.memory.instances.device
-        size = len(self.memory) if pool is None else len(pool)
+        config, size = self.training.config, len(self.memory)
         if sizes is None:
             sizes = np.full(steps_of(len(self.training.tasks[task].rows), config.batch_size), size)
         count = replay_batch_size(config.replay_ratio, config.batch_size, size)
         drawn = subsets(streams.generator(config.seed, "replay", task, epoch), sizes, count)
-        places = torch.from_numpy(drawn).to(device)
-        return places if pool is None else pool[places]
+        return torch.from_numpy(drawn).to(self.memory.instances.device)
 
     def drawn_replay(self, places: torch.Tensor) -> Replay:
         """Return the instances at the places of an epoch's batches, int64 [steps, M], batch by batch."""

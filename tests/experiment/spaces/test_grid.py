@@ -76,7 +76,7 @@ GOOD: dict[str, list[Any]] = {
     "width": [2, 4.0],
     "heat": [0.0, -0.0, 2],
     "ewc_strength": [1, 400.0],
-    "er_acquire": [True, np.bool_(False)],
+    "ewc_online": [True, np.bool_(False)],
 }
 BAD: dict[str, list[Any]] = {
     "storage_fraction": [0, "0.5", True],

@@ -13,7 +13,7 @@ from clops_sweep.experiment.metrics import METRICS
 METHODS: dict[str, dict[str, Any]] = {
     "er": {"replay_ratio": [0.5, 1], "learning_rate": [1e-4, 1e-3]},
     "plain": {"strategy": "finetune"},
-    "top": {"like": "er", "er_storage_order": "top"},
+    "shared": {"like": "er", "memory_division": "class_balanced"},
 }
 RATE = {"learning_rate": FloatDistribution(1e-4, 1e-2)}
 
@@ -45,7 +45,7 @@ def test_a_grid_tries_every_combination_of_each_method_and_reports_one_of_each()
         for settings in (
             {"strategy": "er"} | chosen,
             {"strategy": "finetune"},
-            {"strategy": "er", "er_storage_order": "top"} | chosen,
+            {"strategy": "er", "memory_division": "class_balanced"} | chosen,
         )
     }
     assert {it.config.identity for it in reported.requests()} == ordinary

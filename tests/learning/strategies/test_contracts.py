@@ -36,11 +36,9 @@ def test_strategies(name: str) -> None:
     check_strategy(STRATEGIES[name])
 
 
-BY_S = {"er_storage_order": "top", "er_acquire": True, "acquire_every": 2, "memory_division": "class_balanced"}
 WITH_A_MEMORY: list[tuple[str, ScenarioName, dict[str, Any]]] = [
     ("er", "class_il", {}),
-    ("er", "domain_il", BY_S),
-    ("er", "time_il", {"er_flip_strength": 2.0}),
+    ("er", "domain_il", {"memory_division": "class_balanced"}),
     ("er_ace", "class_il_union", {"memory_division": "task_balanced"}),
     ("derpp", "class_il", {"memory_fraction": 0.2}),
     ("agem", "time_il", {"agem_batch_size": 3}),

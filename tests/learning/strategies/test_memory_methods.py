@@ -6,9 +6,7 @@ and the counters of the dropout masks. Memories are plain lists here.
 
 from __future__ import annotations
 
-import copy
 import math
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -115,23 +113,15 @@ class Reference:
     def run(self) -> Reference:
         config = self.config
         for task, (rows, _) in enumerate(self.train):
-            self.beta = torch.ones(len(rows), dtype=torch.float64, requires_grad=True)
-            self.beta_adam = torch.optim.Adam([self.beta], lr=config.beta_learning_rate)
-            history = []
-            self.before = copy.deepcopy(self.network)
             random_priorities = self.stream("memory", task).random(len(rows))
             if config.strategy == "gdumb":
                 self.offer(task, random_priorities)
                 self.begin_anew(task)
             for epoch in range(config.epochs_per_task):
                 self.epoch(task, epoch, [(task, place) for place in range(len(rows))])
-                history.append(self.beta.detach().tolist())
                 self.evaluate()
-            order = self.options.get("er_storage_order", "random")
-            s = [sum((one[i] + other[i]) / 2 for one, other in pairwise(history)) for i in range(len(rows))]
             if config.strategy not in ("gdumb", "derpp", "er_ace"):
-                signed = {"random": random_priorities, "top": s, "bottom": [-value for value in s]}
-                self.offer(task, signed[order])
+                self.offer(task, random_priorities)
         return self
 
     def epoch(self, task: int, epoch: int, instances: list[Instance]) -> None:
@@ -141,12 +131,7 @@ class Reference:
         name = "memory order" if config.strategy == "gdumb" else "batch order"
         order = streams.permutation(config.seed, len(instances), name, task, epoch).tolist()
         batches = [[instances[place] for place in order[start : start + size]] for start in range(0, len(order), size)]
-        pool = list(range(len(self.held)))
-        if task and self.options.get("er_acquire"):
-            scores = self.stream("random acquisition", task, epoch, 0).random(len(pool))
-            count = max(1, math.floor(config.acquisition_fraction * len(pool) + 1e-9))
-            pool = sorted(sorted(pool, key=lambda place: -scores[place])[:count])
-        count = min(max(1, round(config.replay_ratio * size)), len(pool)) if task else 0
+        count = min(max(1, round(config.replay_ratio * size)), len(self.held)) if task else 0
         sets = {"er": 1, "er_ace": 1, "derpp": 2}.get(config.strategy, 0)
         uniform = self.stream("replay", task, epoch).random((sets, len(batches), count))
         if config.strategy == "derpp":
@@ -157,9 +142,7 @@ class Reference:
         for step, batch in enumerate(batches):
             draws = range(first, first + len(batch) + sets * count)
             first = draws.stop
-            drawn = [[pool[i] for i in self.subset(numbers[step], len(pool))] for numbers in uniform]
-            if config.strategy in ("derpp", "er_ace"):  # the memory changes with every step
-                drawn = [self.subset(numbers[step], len(self.held)) for numbers in uniform]
+            drawn = [self.subset(numbers[step], len(self.held)) for numbers in uniform]
             extra = [[self.held[place]["instance"] for place in places] for places in drawn]
             for instance in (one for part in extra for one in part):
                 self.replayed[instance] = self.replayed.get(instance, 0) + 1
@@ -170,13 +153,10 @@ class Reference:
             reference = self.reference(task, epoch, step, len(batches)) if config.strategy == "agem" and task else None
             logits = self.forward(together, draws, ("training dropout", task, epoch), True)
             self.adam.zero_grad()
-            self.beta_adam.zero_grad()
             self.loss(task, batch, logits, together, drawn).backward()
             if reference is not None:
                 self.project(reference)
             self.adam.step()
-            if self.options.get("er_storage_order", "random") != "random":
-                self.beta_adam.step()
             if config.strategy == "derpp":
                 self.into_the_reservoir(batch, logits.detach(), offering[step * size :])
             if config.strategy == "er_ace" and not epoch:
@@ -192,9 +172,6 @@ class Reference:
             return loss + self.over_classes(logits[own:], targets[own:], weight[own:], seen) if task else loss
         each = self.weight(together) * self.each_loss(logits, targets)
         loss = each[:own].mean()
-        if self.options.get("er_storage_order", "random") != "random":
-            beta = self.beta[[place for _, place in batch]]
-            loss = (beta * each[:own]).mean() + self.config.beta_penalty * ((beta - 1) ** 2).mean()
         if task and self.config.strategy == "derpp":
             count = len(drawn[0])
             then = torch.stack([self.held[place]["logits"] for place in drawn[0]])
@@ -202,20 +179,7 @@ class Reference:
             loss = loss + self.options["derpp_beta"] * each[own + count :].mean()
         elif len(each) > own:
             loss = loss + each[own:].mean()
-        if task and (strength := self.options.get("er_flip_strength")):
-            pulls = self.pulls(logits, together, targets)
-            loss = loss + strength * (pulls[:own].mean() + pulls[own:].mean())
         return loss
-
-    def pulls(self, logits: torch.Tensor, instances: list[Instance], targets: torch.Tensor) -> torch.Tensor:
-        """Return the squared distance of each instance's logits from the old network's, 0 if the latter was wrong."""
-        rows = np.array([self.train[task][0][place] for task, place in instances])
-        signal = torch.from_numpy(self.frames.signal(rows)).double()[:, None]
-        with torch.no_grad():
-            old = self.before.norms_in_training(False).masked(None)(signal)
-        said = F.one_hot(old.argmax(1), old.shape[1]) if self.scenario.kind == "softmax" else old.sigmoid() > 0.5
-        right = torch.tensor([all(s == y) for s, y in zip(said, targets, strict=True)])
-        return torch.where(right, ((logits - old) ** 2).mean(1), 0.0)
 
     @staticmethod
     def over_classes(
@@ -267,14 +231,10 @@ class Reference:
 
 EVERYWHERE = ("class_il", "time_il", "domain_il")
 WEIGHTED = {"class_weights": "balanced"}
-BY_S = {"er_storage_order": "top", "beta_learning_rate": 3e-2}
 CASES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("er", {"memory_fraction": 0.3}, EVERYWHERE),
     ("er", {"memory_division": "task_balanced", "replay_ratio": 0.5}, ("class_il",)),
     ("er", {"memory_division": "class_balanced"}, EVERYWHERE),
-    ("er", {**BY_S, "er_acquire": True, "acquisition": "random"}, ("class_il",)),
-    ("er", {**BY_S, "er_storage_order": "bottom", "memory_division": "task_balanced"}, ("time_il",)),
-    ("er", {"er_flip_strength": 2.0, "er_acquire": True, "acquisition": "random"}, EVERYWHERE),
     ("er_ace", {}, ("class_il_union", "time_il")),
     ("er_ace", {"memory_fraction": 0.4, "memory_division": "class_balanced"}, ("class_il_union",)),
     ("derpp", {"memory_fraction": 0.3, "derpp_alpha": 0.7}, (*EVERYWHERE, "class_il_union")),
@@ -282,8 +242,7 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
     ("derpp", {"batch_size": 12}, ("class_il",)),
     ("agem", {"agem_batch_size": 5}, EVERYWHERE),
     ("gdumb", {"memory_fraction": 0.4}, (*EVERYWHERE, "class_il_union")),
-    ("er", {**WEIGHTED, **BY_S}, ("class_il", "domain_il")),
-    ("er", {**WEIGHTED, "er_flip_strength": 2.0}, ("time_il",)),
+    ("er", WEIGHTED, ("class_il", "domain_il")),
     ("er_ace", WEIGHTED, ("time_il",)),
     ("derpp", {**WEIGHTED, "derpp_alpha": 0.7}, ("class_il_union",)),
     ("agem", {**WEIGHTED, "agem_batch_size": 5}, ("time_il",)),
