@@ -1,0 +1,1 @@
+"""Lowering of modules to programs of layers for the native kernels."""

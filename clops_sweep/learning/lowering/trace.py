@@ -1,0 +1,490 @@
+"""Trace: the operations of one pass of a module, as layers of a program.
+
+The pass is a real one, on a few frames of noise. A dispatch mode sees every operation on tensors that it consists of,
+whatever Python or C++ code asks for it. A tensor is recognised by its place in memory and its geometry. Nothing is
+assumed about what is not recognised: such a network is not lowered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from clops_sweep.learning.lowering.program import BatchNorm, Dropout, Layer, Permute, Reshape, Shape
+
+
+class Unlowered(Exception):
+    """A module does something that no layer of a program does.
+
+    Args:
+        reason: what it does.
+        layer: the layer of the module that does it; by default the one that is running.
+    """
+
+    def __init__(self, reason: str, layer: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.layer = layer
+
+
+@dataclass(frozen=True)
+class Traced:
+    """A tensor of a pass that is a value of the program.
+
+    Attributes:
+        value: number of the value.
+        shape: shape of the tensor without the batch axis.
+        padding: numbers of zeros before and after each axis that the tensor has and the value lacks.
+        stretched: whether the tensor repeats the entries of axes of length 1, which `shape` has.
+    """
+
+    value: int
+    shape: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...] = ()
+    stretched: bool = False
+
+
+@dataclass(frozen=True)
+class Clamped:
+    """A tensor of a pass: the maximum of a value's entries and `minimum`."""
+
+    of: Traced
+    minimum: float
+
+
+@dataclass(frozen=True)
+class Noise:
+    """A tensor of a pass: a mask of dropout.
+
+    Attributes:
+        shape: shape of the tensor without the batch axis.
+        keep: probability to keep a unit; None before the mask is drawn.
+        scaled: whether it is divided by `keep`.
+    """
+
+    shape: tuple[int, ...]
+    keep: float | None = None
+    scaled: bool = False
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A tensor of a pass: a parameter of the module, or a transposed one."""
+
+    name: str
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A tensor of a pass: a buffer of the module."""
+
+    name: str
+
+
+Known = Traced | Clamped | Noise | Parameter | Buffer
+
+_Key = tuple[Any, ...]
+
+Operation = Callable[["Tracer", Sequence[Any], Mapping[str, Any], torch.Tensor], Known | None]
+"""Maps an operation's arguments and its result to what the result is."""
+
+
+def canonical(shape: tuple[int, ...]) -> Shape:
+    """Return the shape of the value that an instance of this shape is: [C, T] is (C, 1, T), and [F] is (F, 1, 1)."""
+    match shape:
+        case (channels, height, width):
+            return channels, height, width
+        case (channels, width):
+            return channels, 1, width
+        case _:
+            return math.prod(shape), 1, 1
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What one pass consisted of.
+
+    Attributes:
+        layers: the layers whose results the logits depend on.
+        shapes: shape of every value.
+        batch_statistics: for each batch norm, whether it used the statistics of the batch.
+        counters: names of the buffers that counted the pass.
+    """
+
+    layers: tuple[Layer, ...]
+    shapes: tuple[Shape, ...]
+    batch_statistics: tuple[bool, ...]
+    counters: tuple[str, ...]
+
+
+def described(name: str, part: nn.Module) -> str:
+    """Return a layer for messages, as in "'blocks.0' (Conv1d)"."""
+    kind = type(part).__name__
+    return f"{name!r} ({kind})" if name else f"the network ({kind})"
+
+
+class Dispatching:
+    """The hook of a dispatch mode, in a base class.
+
+    PyTorch wraps a hook in the class body of a mode, to keep its compiler away from it, and then imports the compiler,
+    which takes two seconds.
+    """
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        return self.computed(function, args, kwargs or {})
+
+    def computed(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return the result of an operation."""
+        raise NotImplementedError
+
+
+class Tracer(Dispatching, TorchDispatchMode):
+    """Context that writes a pass of a module down.
+
+    Args:
+        module: the module.
+        operations: what each operation of PyTorch is, by its name without the underscore of its in-place form.
+        frames: the input, [B, channels, samples].
+    """
+
+    def __init__(self, module: nn.Module, operations: Mapping[str, Operation], frames: torch.Tensor) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.batch = len(frames)
+        self.failure: Unlowered | None = None
+        self.counters: list[str] = []
+        self._module = module
+        self._operations = operations
+        self._layers: list[Layer] = []
+        self._shapes: list[Shape] = [canonical(tuple(frames.shape[1:]))]
+        self._batch_statistics: dict[int, bool] = {}
+        self._reshaped: dict[tuple[int, Shape], int] = {}
+        self._running = [("", module)]
+        self._alive: list[torch.Tensor] = [frames]
+        """All tensors of the pass: none of them is freed, so none gets the memory of another."""
+        self._known: dict[_Key, Known] = {}
+        for name, parameter in module.named_parameters():
+            self._know(parameter, Parameter(name))
+        for name, buffer in module.named_buffers():
+            self._know(buffer, Buffer(name))
+        self._know(frames, Traced(0, tuple(frames.shape[1:])))
+
+    def _know(self, tensor: torch.Tensor, known: Known) -> None:
+        self._alive.append(tensor)
+        if tensor.numel():
+            self._known[_key(tensor)] = known
+
+    def known(self, tensor: object) -> Known | None:
+        """Return what a tensor is; None if it is anything else."""
+        return self._known.get(_key(tensor)) if isinstance(tensor, torch.Tensor) else None
+
+    def operand(self, tensor: object, *, padded: bool = False, stretched: bool = False) -> Traced:
+        """Return the value that a tensor is.
+
+        Args:
+            tensor: the tensor.
+            padded: whether it may have padding.
+            stretched: whether it may repeat entries.
+
+        Raises:
+            Unlowered: it is anything else.
+        """
+        known = self.known(tensor)
+        match known:
+            case Traced():
+                if known.padding and not padded:
+                    raise Unlowered("pads with zeros before something other than a convolution")
+                if known.stretched and not stretched:
+                    raise Unlowered("repeats a value along an axis")
+                return known
+            case Clamped():
+                raise Unlowered("clamps a value other than for a logarithm")
+            case Noise():
+                raise Unlowered("draws random numbers other than for dropout")
+            case Parameter(name):
+                raise Unlowered(f"computes with parameter {name!r} outside of convolution, linear layer and norm")
+            case _:
+                raise Unlowered("computes with a tensor that is neither its input nor a whole parameter")
+
+    def parameter(self, tensor: object, *, transposed: bool = False) -> str:
+        """Return the name of the parameter that a tensor is.
+
+        Raises:
+            Unlowered: it is anything else, or a parameter that is not trained.
+        """
+        known = self.known(tensor)
+        if not isinstance(known, Parameter) or known.transposed != transposed:
+            raise Unlowered("computes the weights of a layer from others (a parametrization?)")
+        if not self._module.get_parameter(known.name).requires_grad:
+            raise Unlowered(f"has parameter {known.name!r}, which is not trained")
+        return known.name
+
+    def parameter_or_none(self, tensor: object) -> str | None:
+        """As `parameter`; None for None."""
+        return None if tensor is None else self.parameter(tensor)
+
+    def buffer(self, tensor: object) -> str:
+        """Return the name of the buffer that a tensor is.
+
+        Raises:
+            Unlowered: it is anything else.
+        """
+        known = self.known(tensor)
+        if not isinstance(known, Buffer):
+            raise Unlowered("has a batch norm without running statistics")
+        return known.name
+
+    def emit(self, kind: type[Layer], inputs: Sequence[int], output: Shape, **fields: Any) -> int:
+        """Add a layer; return the number of its output, which has the shape `output`."""
+        self._layers.append(kind(name=self.running, inputs=tuple(inputs), **fields))
+        self._shapes.append(output)
+        return len(self._layers)
+
+    def used_batch_statistics(self, value: int, used: bool) -> None:
+        """Note whether the batch norm that computed a value used the statistics of the batch."""
+        self._batch_statistics[value] = used
+
+    def shape_of(self, value: int) -> Shape:
+        """Return the shape of a value."""
+        return self._shapes[value]
+
+    def shaped(self, traced: Traced, shape: Shape | None = None) -> int:
+        """Return the number of a value with the entries of another, and a shape: by default the canonical one."""
+        wanted = canonical(traced.shape) if shape is None else shape
+        value = traced.value
+        if self._shapes[value] == wanted:
+            return value
+        key = (value, wanted)
+        if key not in self._reshaped:
+            self._reshaped[key] = self.emit(Reshape, [value], wanted, shape=wanted)
+        return self._reshaped[key]
+
+    def permuted(self, traced: Traced, order: Sequence[int]) -> Traced:
+        """Return a value whose axis i is axis `order[i]` of another."""
+        shape = traced.shape
+        after = tuple(shape[axis] for axis in order)
+        moved = [axis for axis in order if shape[axis] != 1]
+        if moved == sorted(moved):
+            return replace(traced, shape=after)
+        if len(moved) > 3:
+            raise Unlowered("permutes more than three axes")
+        before = sorted(moved)
+        missing = 3 - len(moved)
+        wanted = [1] * missing + [shape[axis] for axis in before]
+        axes = [*range(missing), *(missing + before.index(axis) for axis in moved)]
+        value = self.shaped(traced, (wanted[0], wanted[1], wanted[2]))
+        found = (wanted[axes[0]], wanted[axes[1]], wanted[axes[2]])
+        return Traced(self.emit(Permute, [value], found, order=tuple(axes)), after)
+
+    @property
+    def running(self) -> str:
+        """The layer that is running, as in "'blocks.0' (Conv1d)"."""
+        name, part = self._running[-1]
+        return described(name, part)
+
+    def computed(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        """Return the result of an operation, and note what it is."""
+        name = str(function).rpartition(".")[0].removeprefix("aten.")
+        masks = name == "bernoulli_"  # whose units are drawn later, by keys and counters
+        result = args[0].fill_(1) if masks else function(*args, **kwargs)
+        try:
+            self._note(name, args, kwargs, result)
+        except Unlowered as failure:
+            self.fail(failure)
+            raise
+        return result
+
+    def fail(self, failure: Unlowered) -> None:
+        """Remember the first failure, because the module may catch it."""
+        if self.failure is None:
+            self.failure = Unlowered(self._purpose() or failure.reason, failure.layer or self.running)
+
+    def _purpose(self) -> str:
+        """Return what the running layer is, if that says more than the operation at which it fails."""
+        part = self._running[-1][1]
+        if isinstance(part, nn.RNNBase | nn.RNNCellBase):
+            return "is recurrent"
+        if isinstance(part, nn.MultiheadAttention | nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
+            return "is attention"
+        return ""
+
+    def _note(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
+        """Note what the result of an operation is."""
+        self._alive += _tensors(result)
+        if all(self.known(tensor) is None for tensor in _tensors([*args, *kwargs.values()])):
+            if name == "_local_scalar_dense":
+                raise Unlowered("reads a tensor's value (data-dependent flow?)")
+            return
+        if name == "detach":
+            return  # autograd detaches what it saves; the module's own detach() is seen by `_Watcher`
+        if not torch.is_grad_enabled():
+            raise Unlowered("computes something without a gradient")
+        in_place = name.endswith("_") and not name.startswith("__")
+        operation = self._operations.get(name.removesuffix("_") if in_place else name)
+        if operation is None:
+            raise Unlowered(_REASONS.get(name, f"uses the operation {name!r}"))
+        first = result[0] if isinstance(result, tuple | list) else result
+        known = operation(self, args, kwargs, first)
+        if in_place:
+            self._forget_aliases(args[0])
+        if known is not None:
+            self._know(first, known)
+
+    def _forget_aliases(self, changed: torch.Tensor) -> None:
+        """Forget all tensors in memory that an operation has changed."""
+        storage = changed.untyped_storage().data_ptr()
+        for tensor in self._alive:
+            if tensor.untyped_storage().data_ptr() == storage and not isinstance(self.known(tensor), Buffer):
+                self._known.pop(_key(tensor), None)
+
+    @contextmanager
+    def names(self) -> Iterator[None]:
+        """Return a context in which the tracer knows which layer is running."""
+        handles = []
+
+        def entering(name: str, part: nn.Module) -> Callable[..., None]:
+            return lambda *_: self._running.append((name, part))
+
+        def leaving(*_: Any) -> None:
+            self._running.pop()
+
+        for name, part in self._module.named_modules():
+            if name:
+                handles.append(part.register_forward_pre_hook(entering(name, part)))
+                handles.append(part.register_forward_hook(leaving, always_call=True))
+        try:
+            yield
+        finally:
+            for handle in handles:
+                handle.remove()
+
+    def finished(self, logits: object) -> Traces:
+        """Return what the pass consisted of, without the layers that the logits do not depend on.
+
+        Raises:
+            Unlowered: the logits are no value of shape [B, outputs], or a parameter or buffer is used twice.
+        """
+        if self.failure is not None:
+            raise self.failure
+        found = self.operand(logits)
+        if len(found.shape) != 1:
+            raise Unlowered("returns logits of more than two axes")
+        return self._pruned(self.shaped(found))
+
+    def _pruned(self, last: int) -> Traces:
+        needed = {last}
+        for value in range(last, 0, -1):
+            if value in needed:
+                needed.update(self._layers[value - 1].inputs)
+        numbers, layers, shapes = {0: 0}, list[Layer](), [self._shapes[0]]
+        statistics = []
+        for value, layer in enumerate(self._layers, start=1):
+            if value not in needed:
+                if isinstance(layer, BatchNorm | Dropout):
+                    raise Unlowered("computes something that the logits do not depend on", layer.name)
+                continue
+            layers.append(replace(layer, inputs=tuple(numbers[of] for of in layer.inputs)))
+            shapes.append(self._shapes[value])
+            numbers[value] = len(layers)
+            if isinstance(layer, BatchNorm):
+                statistics.append(self._batch_statistics[value])
+        _check_uses(layers)
+        return Traces(tuple(layers), tuple(shapes), tuple(statistics), tuple(self.counters))
+
+
+def _check_uses(layers: Sequence[Layer]) -> None:
+    used = set[str]()
+    for layer in layers:
+        for name in (*layer.parameters, *layer.buffers):
+            if name in used:
+                raise Unlowered(f"uses {name!r} a second time in a pass", layer.name)
+            used.add(name)
+
+
+_REASONS = {
+    "_local_scalar_dense": "reads a tensor's value (data-dependent flow?)",
+    "bmm": "multiplies values as matrices (attention?)",
+    "_softmax": "uses softmax (attention?)",
+    "_scaled_dot_product_flash_attention_for_cpu": "is attention",
+}
+"""What an operation is for, where that says more than its name."""
+
+
+class Watcher(TorchFunctionMode):
+    """Context in which a tracer fails when a module takes values out of the tensors of a pass.
+
+    Args:
+        tracer: the tracer.
+    """
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
+        self._tracer = tracer
+
+    def __torch_function__(
+        self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if function in _TAKEN_OUT:
+            failure = Unlowered(_TAKEN_OUT[function])
+            self._tracer.fail(failure)
+            raise failure
+        return function(*args, **(kwargs or {}))
+
+
+_READS = "reads a tensor's value (data-dependent flow?)"
+_STOPS = "detaches a tensor from its gradient"
+_TAKEN_OUT: dict[Any, str] = {
+    torch.Tensor.numpy: _READS,
+    torch.Tensor.tolist: _READS,
+    torch.Tensor.item: _READS,
+    torch.Tensor.__array__: _READS,
+    torch.Tensor.__dlpack__: _READS,
+    torch.Tensor.detach: _STOPS,
+    torch.Tensor.detach_: _STOPS,
+    torch.Tensor.data.__get__: _STOPS,  # type: ignore[attr-defined]
+    torch.detach: _STOPS,
+    torch.Tensor.register_hook: "has hooks",
+}
+
+
+def traced(module: nn.Module, operations: Mapping[str, Operation], frames: torch.Tensor) -> Traces:
+    """Return what a pass of a module consists of, in the mode that its layers are in.
+
+    Raises:
+        Unlowered: something of it is no layer of a program.
+    """
+    tracer = Tracer(module, operations, frames)
+    with ExitStack() as contexts:
+        contexts.enter_context(tracer.names())
+        contexts.enter_context(torch.enable_grad())
+        contexts.enter_context(tracer)
+        contexts.enter_context(Watcher(tracer))
+        try:
+            logits: object = module(frames)
+        except Exception as error:
+            logits = None
+            tracer.fail(Unlowered(f"raises {type(error).__name__} when its operations are recorded"))
+    return tracer.finished(logits)
+
+
+def _tensors(values: object) -> Iterator[torch.Tensor]:
+    """Yield the tensors among arguments or results."""
+    if isinstance(values, torch.Tensor):
+        yield values
+    elif isinstance(values, tuple | list):
+        for value in values:
+            yield from _tensors(value)
+
+
+def _key(tensor: torch.Tensor) -> _Key:
+    return tensor.data_ptr(), tuple(tensor.shape), tensor.stride(), tensor.dtype
