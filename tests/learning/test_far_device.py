@@ -34,17 +34,17 @@ CASES = [
 ]
 
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import runpy, warnings
 warnings.simplefilter("error")
-runpy.run_path("far_device.py", run_name="__main__")
+runpy.run_path("tests/learning/far_device.py", run_name="__main__")
 """
 
 
 @pytest.fixture(scope="module")
 def distances(environment: dict[str, str], commands: Preloaded) -> dict[tuple[str, ...], dict[str, float]]:
-    done = commands.run(HERE, environment | {native.ENVIRONMENT: "off"}, *map(" ".join, CASES), program=PROGRAM)
+    done = commands.run(ROOT, environment | {native.ENVIRONMENT: "off"}, *map(" ".join, CASES), program=PROGRAM)
     assert done.returncode == 0, done.stderr[-2000:]
     return dict(zip(CASES, map(json.loads, done.stdout.splitlines()), strict=True))
 

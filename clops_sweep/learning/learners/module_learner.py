@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -15,6 +16,7 @@ from clops_sweep.learning import losses
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams, seed_of
+from clops_sweep.learning.learners import graphs
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.networks.dropout import PaperDropout
@@ -80,6 +82,12 @@ class ModuleLearner(Learner):
         if self._dropout is not None and self.backend == "torch":
             self.backend = "torch-module"  # up to version 0.2, "torch" was another implementation of this network
         self._generators = GlobalStreams(bank.device)
+        make_recorder = graphs.recorder_of(bank.device)
+        self._recordings: graphs.Recordings | None = None
+        if make_recorder is not None:
+            self._recordings = graphs.Recordings(network, self._module, make_recorder)
+        self._first: tuple[torch.Tensor | None, int] = (None, 0)
+        self._words: tuple[torch.Tensor | None, tuple[int, int]] = (None, (0, 0))
         self._at_a_time = (_VALUES if bank.device.type == "cpu" else _VALUES_ON_A_GPU) // (shape[0] * shape[1])
 
     def gradient(
@@ -95,12 +103,10 @@ class ModuleLearner(Learner):
             self._probed.check_batch(self._network, len(batch.rows))
         mode = MODES[batch_statistics, True]
         self._gradient.flat.zero_()  # parameters that this batch does not reach have a gradient of zero
-        place, module = int(batch.draws[0]), self._module
-        kept = nullcontext() if track_statistics else module.buffers_kept()
+        kept = nullcontext() if track_statistics else self._module.buffers_kept()
         with self._generators.kept(), torch.enable_grad(), kept:
             frames = self._augmented(batch.rows, batch_statistics)
-            with self._random(dropout_keys, place, batch.draws):
-                logits = module.logits(frames, mode)
+            logits = self._pass(frames, mode, dropout_keys, batch.draws)
             of_instances = losses.instance_losses(self.kind, logits, batch.targets)
             of_instances.backward(batch.weights)  # the gradient of sum_i weights_i l_i, in fewer operations
         return of_instances.detach(), self._gradient.flat
@@ -120,15 +126,11 @@ class ModuleLearner(Learner):
             self._probed.check_batch(self._network, len(rows))
         mode = MODES[batch_statistics, dropout_keys is not None]
         self._gradient.flat.zero_()
-        module = self._module
-        kept = nullcontext() if track_statistics or not batch_statistics else module.buffers_kept()
+        kept = nullcontext() if track_statistics or not batch_statistics else self._module.buffers_kept()
         with self._generators.kept(), kept:
-            random: AbstractContextManager[Any] = nullcontext()
-            if dropout_keys is not None and draws is not None:
-                random = self._random(dropout_keys, int(draws[0]), draws)
             frames = self._augmented(rows, batch_statistics)
-            with torch.enable_grad(), random:
-                found = module.logits(frames, mode)
+            with torch.enable_grad():
+                found = self._pass(frames, mode, dropout_keys, draws)
             logits = found.detach()
             found.backward(by_logits(logits, *given))
         return logits, self._gradient.flat
@@ -141,19 +143,51 @@ class ModuleLearner(Learner):
         """As `Learner.passes`."""
         return _ModulePasses(self)
 
-    def _random(self, keys: torch.Tensor, place: int, draws: torch.Tensor) -> AbstractContextManager[Any]:
-        """Return a context in which layers draw from a stream of keys and the progress of the run.
+    def _pass(
+        self,
+        frames: torch.Tensor,
+        mode: Mode,
+        keys: torch.Tensor | None = None,
+        draws: torch.Tensor | None = None,
+        place: int | None = None,
+        number: int = 0,
+    ) -> torch.Tensor:
+        """Return the logits of frames, [B, C]; layers draw from a stream of the keys and the progress of the run.
 
         Args:
-            keys: int32 [2], keys of the stream.
-            place: index of the first instance, for layers that draw from the global generators.
+            frames: float32, of any number of instances.
+            mode: mode of the layers.
+            keys: int32 [2], keys of the stream; None without dropout.
             draws: int64 [B], counters, for masks that are functions of them.
+            place: index of the first instance, for layers that draw from the global generators; None for the first
+                counter.
+            number: number of the pass among those whose gradients are computed together.
         """
-        if self._dropout is not None:
-            return self._dropout(keys, draws)
-        first, second = keys.tolist()
-        self._generators.seed(seed_of((first, second), place))
-        return nullcontext()
+        function: graphs.Function = partial(self._module.logits, mode=mode)
+        inputs, seed = [frames], _no_seed
+        if keys is not None and draws is not None and self._dropout is not None:
+            function = partial(self._with_masks, mode=mode)
+            inputs = [frames, keys, draws]
+        elif keys is not None and draws is not None:
+            seed = partial(self._seed, keys, draws, place)
+        if self._recordings is not None:
+            return self._recordings.logits((mode, number), function, inputs, seed)
+        seed()
+        return function(*inputs)
+
+    def _with_masks(self, frames: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, mode: Mode) -> torch.Tensor:
+        """Return the logits of frames with the dropout masks of the native kernels."""
+        with PaperDropout(keys, draws):
+            return self._module.logits(frames, mode, len(draws))
+
+    def _seed(self, keys: torch.Tensor, draws: torch.Tensor, place: int | None) -> None:
+        """Seed the global generators; arguments as in `_pass`. On a GPU, known numbers are not read from tensors."""
+        if keys is not self._words[0]:
+            first, second = keys.tolist()
+            self._words = keys, (first, second)
+        if place is None:
+            place = self._first[1] if draws is self._first[0] else int(draws[0])
+        self._generators.seed(seed_of(self._words[1], place))
 
     def _repeated(self, frames: torch.Tensor, samples: int) -> torch.Tensor:
         """Return frames [B, channels, samples] repeated T times each; once if `PaperDropout` repeats them."""
@@ -161,8 +195,16 @@ class ModuleLearner(Learner):
 
     def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int = 1) -> None:
         """As `Learner.run_epoch`."""
+        first = 0
+
+        def step_from(batch: EpochBatch, phase: int) -> None:
+            nonlocal first
+            self._first = batch.draws, first
+            first += len(batch.rows)
+            step(batch, phase)
+
         with self._generators.kept():  # once per epoch, because it takes longer than seeding
-            super().run_epoch(epoch, step, phases)
+            super().run_epoch(epoch, step_from, phases)
 
     @torch.no_grad()
     def logits(
@@ -173,7 +215,7 @@ class ModuleLearner(Learner):
         if shift is not None:
             self.parameters.flat.add_(shift)
         chunks = self._chunks(rows, noise, self._at_a_time)
-        logits = torch.cat([self._module.logits(frames, "evaluation") for _, frames in chunks])
+        logits = torch.cat([self._pass(frames, "evaluation") for _, frames in chunks])
         if before is not None:
             self.parameters.flat.copy_(before)
         return logits
@@ -190,8 +232,7 @@ class ModuleLearner(Learner):
         with self._generators.kept():
             for place, frames in self._chunks(rows, noise, self._at_a_time // samples):
                 draws = torch.arange(place * samples, (place + len(frames)) * samples, device=rows.device)
-                with self._random(dropout_keys, place, draws):
-                    logits = self._module.logits(self._repeated(frames, samples), "sampling", len(draws))
+                logits = self._pass(self._repeated(frames, samples), "sampling", dropout_keys, draws, place)
                 parts.append(losses.probabilities(self.kind, logits).unflatten(0, (-1, samples)))
         return torch.cat(parts)
 
@@ -248,6 +289,10 @@ class ModuleLearner(Learner):
         self._module.take_buffers(state["buffers"])
 
 
+def _no_seed() -> None:
+    """Do nothing: layers draw nothing, or from masks that are given."""
+
+
 class _ModulePasses(Passes):
     """Passes of a module. Gradients with respect to its parameters lie in the learner's vector, others are separate."""
 
@@ -256,21 +301,20 @@ class _ModulePasses(Passes):
         self._learner: ModuleLearner = learner
 
     def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
-        del number
-        learner = self._learner
+        learner, place = self._learner, self._drawn[number] - len(x)
         learner._probed.check_batch(learner._network, len(x))
-        with learner._random(keys, int(draws[0]), draws):
-            return learner._module.logits(x.clone(), "training")  # a module may write to its frames
+        x = x.clone()  # a module may write to its frames
+        return learner._pass(x, "training", keys, draws, place, number)
 
     @torch.no_grad()
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
         """As `Passes.predict`."""
-        module, flat = self._learner._module, self._learner.parameters.flat
+        learner, flat = self._learner, self._learner.parameters.flat
         before = None if parameters is None else flat.clone()
         if parameters is not None:
             flat.copy_(parameters)
-        at_a_time = max(1, self._learner._at_a_time)
-        found = torch.cat([module.logits(part.clone(), "evaluation") for part in self.checked(x).split(at_a_time)])
+        parts = self.checked(x).split(max(1, learner._at_a_time))
+        found = torch.cat([learner._pass(part.clone(), "evaluation") for part in parts])
         if before is not None:
             flat.copy_(before)
         return found
