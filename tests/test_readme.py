@@ -113,8 +113,9 @@ def test_what_the_pages_ask_a_store_works(folder: Path, tmp_path: Path, monkeypa
     (block,) = examples("store")
     assert _last_value(block, names) is None
     assert list(names["runs"]) == ["run_id", "storage_fraction", "auc"]
-    exec(TABLE, names)
-    (drawn,) = (_last_value(block, {}) for block in examples("report"))
+    table, figures = examples("report")
+    exec(table, names)
+    drawn = _last_value(figures, {})
     assert isinstance(drawn, Figure)
 
 
@@ -132,7 +133,7 @@ def test_what_the_page_of_searches_asks_a_study_works(tmp_path: Path, monkeypatc
 
 
 def test_the_folds_of_the_page_of_datasets_ask_for_runs() -> None:
-    (block,) = examples("datasets")
+    block, _ = examples("datasets")
     names: dict[str, Any] = {}
     exec(block, names)
     assert len(list(names["SPACE"].requests())) == 4 * 2 * 5
@@ -169,8 +170,9 @@ def test_the_page_of_streams_tells_how_single_people_fare(tmp_path: Path, monkey
     assert in_no_task.tolist() == pytest.approx(result.runs["test_accuracy"].tolist())
 
 
-FAIR, LEFT_OUT, TABLE = examples("how_to")
-PAGES = [examples("index"), examples("claims"), [FAIR], [LEFT_OUT]]
+CLAIMS, FAIR = examples("claims")
+_, LEFT_OUT = examples("datasets")
+PAGES = [examples("index"), [CLAIMS], [FAIR], [LEFT_OUT]]
 
 
 @pytest.mark.parametrize("blocks", PAGES, ids=["index", "claims", "fair", "left out"])
@@ -191,7 +193,7 @@ def test_the_page_of_models_predicts(tmp_path: Path, prepared_root: Path, monkey
     run_id, result = config.run_id(frames.data_hash), ContinualRun(config, frames, keep_models="last").run()
     record_result(store, {run_id: config}, result, lambda config: frames.data_hash, {})
     names: dict[str, Any] = {}
-    (block,) = examples("models")
+    _, _, block = examples("own_network")
     exec(block.replace("3f2a", run_id[:4]), names)
     assert names["probabilities"].shape == (8, 1)
 

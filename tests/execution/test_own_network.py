@@ -11,7 +11,7 @@ from tests.conftest import Command
 from tests.execution.conftest import Launch
 from tests.helpers.documentation import examples
 
-EXAMPLE, _ = examples("own_network")
+EXAMPLE, *_ = examples("own_network")
 BUDGET = ("--set", "epochs_per_task=1", "--set", "mc_samples=2", "--seeds", "1")
 
 
