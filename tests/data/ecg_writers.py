@@ -7,6 +7,7 @@ import binascii
 import struct
 import zlib
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -54,8 +55,12 @@ def write_muse(
     rate: tuple[str, str] = ("500", "0"),
     more: str = "",
     damaged: bool = False,
+    begin: datetime | None = None,
 ) -> None:
     """Write a GE MUSE XML file in steps of 4.88 uV; a waveform has a type and leads."""
+    test = ""
+    if begin is not None:
+        test = f"<AcquisitionTime>{begin:%H:%M:%S}</AcquisitionTime><AcquisitionDate>{begin:%m-%d-%Y}</AcquisitionDate>"
     written = ""
     for kind, leads in waveforms:
         written += f"<Waveform><WaveformType>{kind}</WaveformType><SampleBase>{rate[0]}</SampleBase>"
@@ -70,10 +75,17 @@ def write_muse(
                 f"<WaveFormData>{base64.b64encode(data).decode()}</WaveFormData></LeadData>"
             )
         written += "</Waveform>"
-    path.write_text(f'<?xml version="1.0"?><RestingECG>{written}</RestingECG>')
+    path.write_text(
+        f'<?xml version="1.0"?><RestingECG><TestDemographics>{test}</TestDemographics>{written}</RestingECG>'
+    )
 
 
-def write_scp(path: Path, leads: Sequence[tuple[int, int, NDArray[Any]]], microseconds: int = 2000) -> None:
+def write_scp(
+    path: Path,
+    leads: Sequence[tuple[int, int, NDArray[Any]]],
+    microseconds: int = 2000,
+    begin: datetime | None = None,
+) -> None:
     """Write an SCP-ECG file in steps of 2.5 uV; a lead has its code, its first sample (from 1) and samples."""
 
     def section(number: int, body: bytes) -> bytes:
@@ -85,10 +97,27 @@ def write_scp(path: Path, leads: Sequence[tuple[int, int, NDArray[Any]]], micros
     defined = section(3, bytes([len(leads), 0]) + listed)
     sizes = [len(each) for each in data]
     rhythm = section(6, struct.pack(f"<HHBB{len(leads)}H", 2500, microseconds, 0, 0, *sizes) + b"".join(data))
-    places = {0: (136, 7), 3: (len(defined), 143), 6: (len(rhythm), 143 + len(defined))}
+    sections = {3: defined, 6: rhythm}
+    if begin is not None:
+        sections = {1: section(1, _scp_date(begin)), **sections}
+    places, end = {0: (136, 7)}, 143
+    for number, content in sections.items():
+        places[number] = (len(content), end)
+        end += len(content)
     pointers = section(0, b"".join(struct.pack("<HII", n, *places.get(n, (0, 0))) for n in range(12)))
-    whole = struct.pack("<I", 6 + 136 + len(defined) + len(rhythm)) + pointers + defined + rhythm
+    whole = struct.pack("<I", end - 1) + pointers + b"".join(sections.values())
     path.write_bytes(struct.pack("<H", binascii.crc_hqx(whole, 0xFFFF)) + whole)
+
+
+def _scp_date(begin: datetime) -> bytes:
+    """Return the tags of section 1 of an SCP-ECG file: date, time, time zone if there is one, and the end."""
+    day = struct.pack("<BHHBB", 25, 4, begin.year, begin.month, begin.day)
+    tags = day + struct.pack("<BHBBB", 26, 3, begin.hour, begin.minute, begin.second)
+    offset = begin.utcoffset()
+    if offset is not None:
+        tags += struct.pack("<BHhh", 34, 4, int(offset.total_seconds() // 60), 0)
+    tags += struct.pack("<BH", 255, 0)
+    return tags + bytes(len(tags) % 2)
 
 
 def _code(value: str, scheme: str, meaning: str) -> Dataset:
@@ -117,11 +146,15 @@ def dicom_group(leads: Leads, rate: str = "500", offset: str | None = "0") -> Da
     return group
 
 
-def write_dicom(path: Path, groups: Sequence[Dataset]) -> Dataset:
+def write_dicom(path: Path, groups: Sequence[Dataset], acquired: str = "", zone: str = "") -> Dataset:
     """Write a DICOM file of multiplex groups; return what pydicom reads from it."""
     file = Dataset()
     file.SOPClassUID, file.SOPInstanceUID = "1.2.840.10008.5.1.4.1.1.9.1.1", generate_uid()
     file.PatientID, file.PatientName, file.Modality = "p7", "Nobody", "ECG"
+    if acquired:
+        file.AcquisitionDateTime = acquired
+    if zone:
+        file.TimezoneOffsetFromUTC = zone
     file.WaveformSequence = list(groups)
     file.file_meta = FileMetaDataset()
     file.file_meta.TransferSyntaxUID = ExplicitVRLittleEndian

@@ -40,7 +40,7 @@ Run = Callable[[Callable[..., Any], Iterable[Any]], Iterable[Any]]
 
 _SERIES: Final = re.compile(r"[-_. ][0-9A-Za-z]{1,4}$")
 """The number of a recording after the name of its person."""
-_OWN: Final = Rules(tolerates_repeats=True, version=4)
+_OWN: Final = Rules(tolerates_repeats=True, version=5)
 
 
 class DataSet:

@@ -284,17 +284,23 @@ def begin_of(recording: Recording) -> Moment | None:
     """Return the start of a recording: its field, or the first of its timestamps if that is a date.
 
     Raises:
-        UsageError: the field is no date.
+        UsageError: the field is no date, or differs from the timestamps.
     """
-    given = recording.start
-    if given is not None:
-        known = moment(checks.date_text(given) if isinstance(given, str) else given)
-        if known is None:
-            raise checks.refused("start", "a date such as 2020-01-31 22:00:00", given)
-        return known
     timestamps = recording.timestamps
     has_first = timestamps is not None and np.size(timestamps) > 0
-    return moment(np.ravel(timestamps)[0]) if has_first else None
+    first = moment(np.ravel(timestamps)[0]) if has_first else None
+    given = recording.start
+    if given is None:
+        return first
+    known = moment(checks.date_text(given) if isinstance(given, str) else given)
+    if known is None:
+        raise checks.refused("start", "a date such as 2020-01-31 22:00:00", given)
+    if first is not None and first != known:
+        raise UsageError(
+            f"start: is {shown(str(given))} and the first of timestamps is {shown(str(np.ravel(timestamps)[0]))}; "
+            "expected the same moment, or leave start out"
+        )
+    return known
 
 
 def _agreed(

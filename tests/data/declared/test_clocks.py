@@ -274,6 +274,10 @@ def own(data_root):
     assert frames.labels.tolist() == [0, 0, 0, 1, 1, 1] * 6
     np.testing.assert_allclose(frames.signal(slice(None)).mean(-1).ravel(), frames.labels, atol=0.2)
 
+    declare(tmp_path / "space.py", body.replace("intervals=stages", "intervals=stages, start='2020-01-01 22:00'"))
+    with pytest.raises(UsageError, match="start: is '2020-01-01 22:00' and the first of timestamps is"):
+        prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1)
+
 
 @pytest.mark.parametrize(
     ("classes", "labels", "sentence"),

@@ -38,13 +38,16 @@ def _check(found: Recording, numbers: range | list[int], spans: list[tuple[int, 
 
 def test_sequence_sets_lie_side_by_side_by_their_times(tmp_path: Path) -> None:
     quarters = [(f"2020010112000{start}", _leads(range(3 * k, 3 * k + 3), 500 * k, 500 * k + 500))
-                for k, start in enumerate(("0", "1.000", "2.0", "3+0000"))]  # fmt: skip
+                for k, start in enumerate(("0", "1.000", "2.0", "3"))]  # fmt: skip
     write_aecg(tmp_path / "x.xml", [quarters])
     found = from_ecg(tmp_path / "x.xml")
     _check(found, range(12), [(500 * (n // 3), 500 * (n // 3) + 500) for n in range(12)])
     assert (found.patient, set(found.sampling_rate)) == ("p7", {500})
     write_aecg(tmp_path / "x.xml", [[("1.5", _leads([0], 250)), ("1", _leads([1]))]])
     _check(from_ecg(tmp_path / "x.xml"), [0, 1], [(250, 2000), (0, 2000)])
+    write_aecg(tmp_path / "x.xml", [[*quarters[:3], ("20200101130003+0100", quarters[3][1])]])
+    with pytest.raises(UsageError, match="does not say by one clock when its 4 groups of leads begin"):
+        from_ecg(tmp_path / "x.xml")  # local time and UTC
 
 
 def test_rhythm_series_follow_each_other_with_missing_samples_between(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Every reader returns what another library wrote: random rates, units, gaps, and orders of channels."""
+"""Every reader returns what another library wrote: random rates, units, gaps, and orders of channels.
+
+`test_start_times` does the same for start times.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Any
 
 import edfio
 import h5py
+import mne
 import numpy as np
 import pandas as pd
 import pydicom
@@ -23,7 +27,7 @@ from hypothesis import strategies as st
 from pydicom.data import get_testdata_file
 from scipy.io import savemat
 
-from clops_sweep import Recording, Recordings, from_ecg, from_edf, from_mat, from_npz
+from clops_sweep import Recording, Recordings, from_ecg, from_edf, from_mat, from_mne, from_npz
 from clops_sweep.data.declared.formats.read_files import ReadFile
 from clops_sweep.data.declared.portions import Portion
 from clops_sweep.data.files.wfdb_records import load_wfdb
@@ -177,6 +181,37 @@ def parquet(folder: Path, case: Case) -> Recordings:
     return _table(folder, case, "*.parquet")
 
 
+def npy(folder: Path, case: Case) -> Recordings:
+    np.save(folder / "r.npy", np.stack([case.signals[place] for place in case.places]))
+    shutil.copy(folder / "r.npy", folder / "s.npy")
+    shutil.copy(folder / "r.npy", folder / "t.npy")
+    return _table(folder, case, "*.npy")
+
+
+def arrays(folder: Path, case: Case) -> Recordings:
+    signals = np.stack([case.signals[place] for place in case.places])[None].repeat(3, 0)
+    return Recordings(
+        signals, sampling_rate=case.rates[0], channels=case.wanted, units=case.units[0], labels=[0, 1, 0],
+        classes=("a", "b"), patients=["r", "s", "t"], missing="drop_windows",
+    )  # fmt: skip
+
+
+def _raw(case: Case) -> Any:
+    """Return the data of MNE, which are in volts."""
+    volts = [1e-6 * MICROVOLTS[unit] * signal for signal, unit in zip(case.signals, case.units, strict=True)]
+    return mne.io.RawArray(np.stack(volts), mne.create_info(case.names, case.rates[0], "eeg"), verbose="error")
+
+
+def fif(folder: Path, case: Case) -> Recordings:
+    _raw(case).save(folder / "r_raw.fif", fmt="double", verbose="error")
+    return _files(folder, case, "*.fif", from_mne)
+
+
+def raw_of_mne(folder: Path, case: Case) -> Recordings:
+    (folder / "r.raw").touch()
+    return _files(folder, case, "*.raw", lambda path: from_mne(_raw(case)))
+
+
 def hdf5(folder: Path, case: Case) -> Recordings:
     with h5py.File(folder / "r.hdf5", "w") as file:
         file["x"] = np.stack([case.signals[place] for place in case.places])[None].repeat(3, 0).astype("f4")
@@ -246,10 +281,17 @@ def test_channels_of_several_rates_with_gaps(write: Callable[[Path, Case], Recor
     _check(write, case)
 
 
-@pytest.mark.parametrize("write", [csv, parquet, hdf5, mat])
+@pytest.mark.parametrize("write", [csv, parquet, npy, arrays, hdf5, mat])
 @given(case=cases(one_rate=True, one_unit=True))
 @settings(max_examples=4, deadline=None, derandomize=True)
 def test_channels_of_one_rate_with_gaps(write: Callable[[Path, Case], Recordings], case: Case) -> None:
+    _check(write, case)
+
+
+@pytest.mark.parametrize("write", [fif, raw_of_mne])
+@given(case=cases(one_rate=True))
+@settings(max_examples=4, deadline=None, derandomize=True)
+def test_channels_of_mne(write: Callable[[Path, Case], Recordings], case: Case) -> None:
     _check(write, case)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.declared.clocks import Moment
 from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
 from clops_sweep.data.declared.formats.readers import opened
 from clops_sweep.data.declared.one_by_one import Recording
@@ -45,7 +46,8 @@ _HARMLESS = (
         "averaged beats are not read",
     ),
     Harmless(r"Unit .* of .* not recognised; value ignored", "measurements are not read"),
-    Harmless(r"MFER: invalid (birth date|measurement time)|Kardia recordedAt", "dates are not read"),
+    Harmless(r"MFER: invalid birth date", "dates of birth are not read"),
+    Harmless(r"MFER: invalid measurement time|Kardia recordedAt", "the recording then has no start"),
     Harmless(r"MFER: no sampling interval", "the standard defines 1000 Hz for a file that gives none"),
     Harmless(r"Kardia data\..* has missing samples", "they stay missing"),
     Harmless(
@@ -55,6 +57,12 @@ _HARMLESS = (
 )
 """Warnings of ecgdatakit and pydicom that change no sample, lead, rate or person."""
 
+_DATES, _ZONED_DATES = "dates", "dates with a time zone"
+"""Clocks of groups whose times are seconds since 1970."""
+_OF_HEADER = (
+    "alivecor_kardia", "ge_muse_xml", "hl7_aecg", "ishne_holter", "mfer", "mortara_el250", "scp_ecg", "sierra_xml",
+)  # fmt: skip
+"""Formats whose header gives the start; ecgdatakit takes that of others from the file's name or drops its zone."""
 _LONGEST_BREAK = 3600.0
 _BAD_STATUS = ("DISCONNECTED", "INVALID")
 _UNUSABLE_STATUS = ("TEST DATA", "UNCALIBRATED")
@@ -105,7 +113,7 @@ def from_ecg(path: str | PathLike[str], *, series: int | None = None, derive_lea
 
     SCP-ECG, GE MUSE XML, Philips Sierra XML, HL7 aECG, ISHNE, DICOM and others, by ecgdatakit. Voltages are in mV.
     Sequence sets, multiplex groups and rhythm series lie side by side by their start times: a lead has missing samples
-    before it begins and after it ends.
+    before it begins and after it ends. `start` is the date of the first sample, with a time zone if the file gives one.
 
     Args:
         path: the file.
@@ -117,13 +125,17 @@ def from_ecg(path: str | PathLike[str], *, series: int | None = None, derive_lea
     """
     path = Path(path)
     name = _format(path)
-    groups = [group for group in _groups(path, name) if series is None or group.series == series]
+    all_groups = _groups(path, name)
+    groups = [group for group in all_groups if series is None or group.series == series]
     if not groups:
         raise UsageError(f"{shorten(path)}: has no series {shown(series)}; count from 1")
     patient = None
+    stated = None
     read = []
     for group in groups:
         record = _record(path, group.content)
+        if len(all_groups) == 1 and record.source_format in _OF_HEADER:
+            stated = record.recording.date
         leads = _leads(path, record, group)
         patient = patient or record.patient.patient_id or None
         if leads:
@@ -137,6 +149,7 @@ def from_ecg(path: str | PathLike[str], *, series: int | None = None, derive_lea
         channels=[channel.name for channel in channels],
         units=[channel.unit for channel in channels],
         patient=patient,
+        start=_start(read, stated),
     )
     if {channel.unit for channel in channels} == {"mV"}:
         recording = replace(recording, units="mV")
@@ -298,6 +311,20 @@ def _side_by_side(path: Path, groups: Sequence[_Group]) -> list[_Lead]:
     return channels
 
 
+def _start(groups: Sequence[_Group], stated: datetime | None) -> datetime | None:
+    """Return the date of the first sample; None if the file does not give it.
+
+    Args:
+        groups: the groups of leads.
+        stated: the date from which times count that are no dates.
+    """
+    first = min(lead.start + (group.start or 0.0) for group in groups for lead in group.leads)
+    clock = groups[0].clock
+    if clock in (_DATES, _ZONED_DATES) and groups[0].start is not None:
+        stated = datetime(1970, 1, 1, tzinfo=UTC if clock == _ZONED_DATES else None)
+    return None if stated is None else stated + timedelta(seconds=first)
+
+
 _ONE_EACH = "read one series by from_ecg(..., series=1), or return a recording for each"
 
 
@@ -322,12 +349,19 @@ def _dicom_groups(path: Path) -> Iterator[_Group]:
     import pydicom
 
     whole = pydicom.dcmread(path)
-    for number, group in enumerate(whole.get("WaveformSequence") or [], 1):
+    begin = _acquired(whole)
+    sequence = list(whole.get("WaveformSequence") or [])
+    for number, group in enumerate(sequence, 1):
         if not (group.get("NumberOfWaveformChannels") and group.get("NumberOfWaveformSamples")):
             continue
         rate = float(group.get("SamplingFrequency") or 0)
         definitions = list(group.get("ChannelDefinitionSequence") or [])
         offset = group.get("MultiplexGroupTimeOffset")
+        is_alone = len(sequence) == 1
+        start = (0.0 if is_alone else None) if offset in (None, "") else float(offset) / 1000
+        clock = ""
+        if begin is not None and start is not None:
+            clock, start = _clock(begin), begin.seconds + start
         unpadded = None
         if "WaveformPaddingValue" in group:
             bare = copy.deepcopy(group)
@@ -335,13 +369,27 @@ def _dicom_groups(path: Path) -> Iterator[_Group]:
             unpadded = _of_group(whole, bare)
         yield _Group(
             number,
-            start=None if offset in (None, "") else float(offset) / 1000,
+            clock=clock,
+            start=start,
             content=_of_group(whole, group),
             rate=rate or None,
             skews=tuple(_skew(channel, rate) for channel in definitions),
             states=tuple(_state(channel) for channel in definitions),
             unpadded=unpadded,
         )
+
+
+def _acquired(whole: Any) -> Moment | None:
+    """Return when the acquisition of a DICOM file began, from which the offsets of its groups count; None if unknown.
+
+    Offsets count from a trigger instead where the file says so (DICOM PS3.3, C.10.9.1.1).
+    """
+    if whole.get("SynchronizationTrigger") in ("SOURCE", "EXTERNAL"):
+        return None
+    text = str(whole.get("AcquisitionDateTime") or "").strip()
+    begin = _moment(text)
+    zone = str(whole.get("TimezoneOffsetFromUTC") or "").strip()
+    return begin if begin is None or begin.zoned else _moment(text + zone)
 
 
 def _of_group(whole: Any, group: Any) -> bytes:
@@ -439,28 +487,33 @@ def _aecg_start(component: ET.Element, series: str, begins: str) -> tuple[str, f
         code = _attribute(sequence.find("{*}code"), "code").upper()
         head = sequence.find("{*}value/{*}head")
         if code == "TIME_ABSOLUTE":
-            return "date", _seconds(_attribute(head, "value"))
+            at = _moment(_attribute(head, "value"))
+            return (_DATES, None) if at is None else (_clock(at), at.seconds)
         if code == "TIME_RELATIVE":
             unit = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "": 1.0}.get(_attribute(head, "unit"))
             offset = None if unit is None else float(_attribute(head, "value") or 0) * unit
-            start = _seconds(begins)
-            if offset is None or start is None:
+            at = _moment(begins)
+            if offset is None or at is None:
                 return series, offset
-            return "date", start + offset
+            return _clock(at), at.seconds + offset
     return series, None
 
 
-def _seconds(stamp: str) -> float | None:
-    """Return seconds since 1970 of an HL7 time such as 20200101120000.500+0100; None if it has no seconds."""
+def _clock(at: Moment) -> str:
+    return _ZONED_DATES if at.zoned else _DATES
+
+
+def _moment(stamp: str) -> Moment | None:
+    """Return the date of a stamp of HL7 or DICOM such as 20200101120000.500+0100; None if it has no seconds."""
     zone = max(stamp.rfind("+"), stamp.rfind("-"))
     digits, offset = (stamp, "") if zone < 0 else (stamp[:zone], stamp[zone:])
     whole, _, fraction = digits.partition(".")
     try:
-        moment = datetime.strptime(whole, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+        date = datetime.strptime(whole, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
         if offset:
             sign = -1 if offset[0] == "-" else 1
-            moment -= sign * timedelta(hours=int(offset[1:3]), minutes=int(offset[3:5] or 0))
-        return moment.timestamp() + (float(f"0.{fraction}") if fraction else 0.0)
+            date -= sign * timedelta(hours=int(offset[1:3]), minutes=int(offset[3:5] or 0))
+        return Moment(date.timestamp() + (float(f"0.{fraction}") if fraction else 0.0), bool(offset))
     except ValueError:
         return None
 

@@ -72,6 +72,13 @@ def incomplete_bytes(path: Path) -> int:
     return (path.stat().st_size - int(fixed[184:192])) % (width * samples)
 
 
+def fraction_of_start(path: Path) -> float:
+    """Return the seconds from the start in the header, which has whole seconds, to the first sample."""
+    with open_regular(path) as file:
+        kind = file.read(256)[192:196]
+    return _onsets(path, 1)[0] if kind in (b"EDF+", b"BDF+") else 0.0
+
+
 def _onsets(path: Path, count: int) -> list[float]:
     """Return the start of each record in seconds, from the first annotation of its first channel of annotations."""
     with open_regular(path) as file:

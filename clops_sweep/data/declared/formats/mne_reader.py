@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
@@ -12,8 +12,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.declared.formats.edf_pieces import fraction_of_start
 from clops_sweep.data.declared.formats.events import Event, Events
-from clops_sweep.data.declared.formats.readers import opened
+from clops_sweep.data.declared.formats.readers import NO_DATE, opened
 from clops_sweep.data.declared.label_table import positions
 from clops_sweep.data.declared.markers import looks_like_marker, marker_names
 from clops_sweep.data.declared.one_by_one import Recording
@@ -40,6 +41,8 @@ _HARMLESS: Final = (
 )
 _OUTSIDE: Final = Harmless(r"Omitted \d+ annotation\(s\)", "no annotation is asked for")
 _EDF: Final = (".edf", ".bdf")
+_IN_UTC: Final = (".fif", ".gz", ".mff")
+"""Endings of files whose dates are in UTC."""
 _HEADERS: Final = {".eeg": ".vhdr", ".vmrk": ".vhdr", ".fdt": ".set"}
 """Endings of the headers of files that lie beside them."""
 _SCALED: Final = ("V", "mV", "uV", "\N{MICRO SIGN}V", "nV")
@@ -115,7 +118,7 @@ def from_mne(
     return Recording(
         signal=signal,
         patient=person,
-        start=_start(data.info["meas_date"]),
+        start=_start(data, path),
         intervals=intervals if annotations else None,
         notes=[*notes, *said],
         **common,
@@ -163,8 +166,20 @@ def _person(info: Any) -> str | None:
     return str(found) if found else None
 
 
-def _start(date: Any) -> datetime | None:
-    return date.astimezone(UTC).replace(tzinfo=None) if isinstance(date, datetime) else None
+def _start(raw: Any, path: Path | None) -> datetime | None:
+    """Return the date of the first sample of raw data, which a crop moves; None if there is none.
+
+    MNE marks every date as UTC. It is UTC in files that say so and in data of no file, else the time of the recorder.
+    """
+    date = raw.info["meas_date"]
+    if not isinstance(date, datetime):
+        return None
+    start = date.astimezone(UTC) + timedelta(seconds=float(raw.first_time))
+    if path is not None and path.suffix.lower() in _EDF:
+        if date.date() == NO_DATE:
+            return None
+        start += timedelta(seconds=fraction_of_start(path))  # which MNE leaves out
+    return start if path is None or path.suffix.lower() in _IN_UTC else start.replace(tzinfo=None)
 
 
 def _float64(values: Any) -> NDArray[np.float64]:

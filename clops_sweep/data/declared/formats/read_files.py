@@ -142,7 +142,10 @@ def _from_start(intervals: Intervals, begin: Moment | None) -> Intervals:
         return intervals
     if begin.zoned != intervals.zoned:
         ours, theirs = ("a time zone", "none") if intervals.zoned else ("no time zone", "one")
-        raise UsageError(f"start: has {ours}, and the start of the recording has {theirs}; expected both alike")
+        raise UsageError(
+            f"start: has {ours}, and the start of the recording has {theirs}; expected both alike, as in "
+            "2020-01-31 22:00:00+01:00"
+        )
     if intervals.begin is not None:
         apart = begin.seconds - intervals.begin
         is_its_day = intervals.begin % DAY == 0 and 0 <= apart < DAY  # a date without a time of day

@@ -35,7 +35,7 @@ _START_WARNINGS = (
         "anonymized headers have 01.01.85 in the old field; the EDF+ field counts, as its specification says",
     ),
 )
-_NO_DATE = date(1985, 1, 1)
+NO_DATE = date(1985, 1, 1)
 """The date that EDF+ prescribes for headers without one."""
 _TABLES = (".tsv", ".csv", ".txt")
 """Endings of tables of annotations, in lower case."""
@@ -198,7 +198,7 @@ def _start(path: Path, file: Any) -> Start | None:
             day = file.startdate
         except ValueError:  # the header is anonymized, or has no valid date
             day = None
-        if day == _NO_DATE:
+        if day == NO_DATE:
             day = None
         return Start(day, time.hour * 3600 + time.minute * 60 + time.second + time.microsecond / 1e6)
 
