@@ -12,33 +12,47 @@ from clops_sweep.learning.replay.mini_batches import subsets
 
 
 @dataclass(frozen=True)
-class ReservoirEpoch:
-    """Epoch of one run, in which every training instance is offered to the reservoir (Vitter, 1985).
+class Contents:
+    """Contents of a reservoir (Vitter, 1985).
 
     The t-th instance offered, from 0, goes into place t while there is room. Later it goes into a place j drawn from
-    0 .. t if j is below the capacity. A step draws from the reservoir before its batch is offered.
+    0 .. t if j is below the capacity, and is dropped otherwise.
+
+    Attributes:
+        held: int64 [m], the instance at each place.
+        offered: number of instances offered so far.
+        capacity: maximum number of instances.
+    """
+
+    held: NDArray[np.int64]
+    offered: int
+    capacity: int
+
+
+@dataclass(frozen=True)
+class ReservoirEpoch:
+    """Epoch of one run: each step draws from the reservoir, and then its batch is offered.
 
     Attributes:
         replayed: int64 [steps, sets, M], the instances that each step replays.
         drawn: int64 [steps, sets, M], places of the replayed instances.
         places: int64 [steps, largest size], new places of the instances of each batch; `capacity` for instances that
             are dropped or overwritten within the batch, and as padding of smaller batches.
-        held: int64 [m], instances in the reservoir after the epoch.
+        after: the reservoir after the epoch.
     """
 
     replayed: NDArray[np.int64]
     drawn: NDArray[np.int64]
     places: NDArray[np.int64]
-    held: NDArray[np.int64]
+    after: Contents
 
     @classmethod
     def of(
         cls,
-        held: NDArray[np.int64],
-        offered: int,
+        before: Contents,
         new: NDArray[np.int64],
-        capacity: int,
         sizes: Sequence[int],
+        *,
         sets: int,
         count: int,
         offering: np.random.Generator,
@@ -47,29 +61,44 @@ class ReservoirEpoch:
         """Make all random draws of the epoch.
 
         Args:
-            held: int64 [m], instances in the reservoir.
-            offered: number of instances offered before.
+            before: the reservoir before the epoch.
             new: int64 [n], the epoch's instances in their order.
-            capacity: capacity of the reservoir.
             sizes: sizes of the epoch's batches.
             sets: number of mini-batches that each step draws, independently of each other.
             count: M, number of instances in each mini-batch, at most m.
             offering: generator for the places of offered instances.
             replaying: generator for the mini-batches.
         """
-        steps, ends = len(sizes), np.cumsum(sizes)
-        turns = offered + np.arange(len(new))
-        places = np.where(turns < capacity, turns, (offering.random(len(new)) * (turns + 1)).astype(np.int64))
-        by_step, turn = np.full((steps, max(sizes)), capacity), np.arange(max(sizes))
-        by_step[turn < np.array(sizes)[:, None]] = np.minimum(places, capacity)
-        later = turn[:, None] < turn
-        by_step[((by_step[:, :, None] == by_step[:, None, :]) & later).any(2)] = capacity
-        filled = np.minimum(offered + ends - sizes, capacity)
-        drawn = subsets(replaying, filled.repeat(sets), count).reshape(steps, sets, count)
-        inside = np.zeros(capacity + 1, np.int64)
-        inside[: len(held)] = held
+        capacity, steps = before.capacity, len(sizes)
+        ends = np.cumsum(sizes)
+        starts = ends - sizes
+        places = _places_by_batch(_places(before, len(new), offering), sizes, capacity)
+        held_at_step = np.minimum(before.offered + starts, capacity)
+        drawn = subsets(replaying, held_at_step.repeat(sets), count).reshape(steps, sets, count)
+        held = np.zeros(capacity + 1, np.int64)  # the last place takes dropped instances
+        held[: len(before.held)] = before.held
         replayed = np.empty_like(drawn)
-        for step, (end, size) in enumerate(zip(ends, sizes, strict=True)):
-            inside.take(drawn[step], out=replayed[step], mode="clip")  # the only mode that does not copy `out`
-            inside[by_step[step, :size]] = new[end - size : end]
-        return cls(replayed, drawn, by_step, inside[: min(offered + len(new), capacity)])
+        for step, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            held.take(drawn[step], out=replayed[step], mode="clip")  # the only mode that does not copy `out`
+            held[places[step, : end - start]] = new[start:end]
+        offered = before.offered + len(new)
+        return cls(replayed, drawn, places, Contents(held[: min(offered, capacity)], offered, capacity))
+
+
+def _places(before: Contents, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return the places of the next instances offered, `capacity` for those that are dropped: int64 [count]."""
+    turns = before.offered + np.arange(count)
+    drawn = (generator.random(count) * (turns + 1)).astype(np.int64)
+    places = np.where(turns < before.capacity, turns, drawn)
+    return np.minimum(places, before.capacity)
+
+
+def _places_by_batch(places: NDArray[np.int64], sizes: Sequence[int], capacity: int) -> NDArray[np.int64]:
+    """Return the places of each batch, as `ReservoirEpoch.places` has them."""
+    position = np.arange(max(sizes))
+    by_batch = np.full((len(sizes), len(position)), capacity)
+    by_batch[position < np.array(sizes)[:, None]] = places
+    is_later = position[:, None] < position
+    is_overwritten = ((by_batch[:, :, None] == by_batch[:, None, :]) & is_later).any(2)
+    by_batch[is_overwritten] = capacity
+    return by_batch

@@ -1,4 +1,4 @@
-"""ASER: Shapley values choose the instances to replay and to keep (Shim et al., 2021).
+"""ASER: Shapley values choose the instances to replay and to keep (Shim et al., AAAI 2021).
 
 The value s_j(i) of a candidate i for a query j is its Shapley value in a game whose players are all candidates. The
 worth of a coalition is the share of j's label among its K members nearest to j, by the features of the last layer (Jia
@@ -11,7 +11,7 @@ From the second task on each step minimises
 
 where I is a batch of the task and J the `replay_ratio` |I| candidates with the highest
 
-    mean over j in E of s_j(i) - mean over b in I of s_b(i).
+    ASV_mu(i) = mean over j in E of s_j(i) - mean over b in I of s_b(i).
 
 Candidates are `aser_candidates` random stored instances; E holds `aser_per_class` random ones of each stored class. So
 J supports the classes in the memory and interferes with the current batch. In the first epoch of a task its instances
@@ -24,6 +24,8 @@ once. They compute the values for the memory after the step; here one pass befor
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -63,22 +65,28 @@ class AdversarialShapley(FixedMemory):
         dropout_keys: torch.Tensor,
         generator: np.random.Generator,
     ) -> None:
-        config, device = self.training.config, self.memory.instances.device
+        """Choose J for a batch I, take the step, and store I in a task's first epoch."""
+        device = self.memory.instances.device
         new = self.memory.of_task(task, batch.positions)
+        count = self._replay_count() if task else 0
         leaving = 0 if epoch else max(0, len(self.memory) + len(new) - self.capacity)
-        count = replay_batch_size(config.replay_ratio, config.batch_size, len(self.memory)) if task else 0
-        count = min(count, config.aser_candidates)
-        plain, places, stay = batch.plain(), torch.empty(0), torch.empty(0)
+        step_on = batch.plain()
+        replayed = staying = torch.empty(0)
         if count or leaving:
-            places, stay = self._choose(new, count, leaving, generator)
+            replayed, staying = self._choose(new, count, leaving, generator)
         if count:
-            replayed = self.memory.replay(places.to(device))
-            plain = joined(plain, replayed, batch.number * count)
-        self.training.learner.train_step(plain, dropout_keys)
+            step_on = joined(step_on, self.memory.replay(replayed.to(device)), batch.number * count)
+        self.training.learner.train_step(step_on, dropout_keys)
         if not epoch:
             self.memory.add(new)
         if leaving:
-            self.memory.keep(stay.to(device))
+            self.memory.keep(staying.to(device))
+
+    def _replay_count(self) -> int:
+        """Return |J|: at most the number of candidates."""
+        config = self.training.config
+        count = replay_batch_size(config.replay_ratio, config.batch_size, len(self.memory))
+        return min(count, config.aser_candidates)
 
     def _choose(
         self, new: torch.Tensor, count: int, leaving: int, generator: np.random.Generator
@@ -96,34 +104,67 @@ class AdversarialShapley(FixedMemory):
         instances = self.memory.looked_up(pool)
         labels = instances.targets.argmax(1).cpu()
         batch = torch.arange(stored, len(pool))
+
+        # Random draws: candidates, E of the memory, and E of memory and batch.
         candidates = torch.from_numpy(generator.permutation(stored)[: options["aser_candidates"]])
-        queries = [
-            torch.from_numpy(some_of_each(labels[:among].numpy(), options["aser_per_class"], generator))
-            for among in (stored, len(pool))
-        ]
-        used = torch.cat([candidates, batch, *queries]).unique()
+        per_class = options["aser_per_class"]
+        of_memory = torch.from_numpy(some_of_each(labels[:stored].numpy(), per_class, generator))
+        of_both = torch.from_numpy(some_of_each(labels.numpy(), per_class, generator))
+
+        used = torch.cat([candidates, batch, of_memory, of_both]).unique()
         features = torch.zeros(len(pool), self._head.features_size, dtype=torch.float64)
         features[used] = self._head.features(instances.rows[used.to(pool.device)])
-        ids = pool.cpu()
+        game = Game(pool.cpu(), features, labels, options["aser_neighbours"])
 
-        def values(players: torch.Tensor, asked: torch.Tensor) -> torch.Tensor:
-            same = ids[asked][:, None] == ids[players]
-            of_each = shapley_values(
-                features[players], labels[players], features[asked], labels[asked], options["aser_neighbours"], same
-            )
-            means = of_each.sum(0) / (~same).sum(0).clamp(min=1)
-            return means.round(decimals=12)  # ties are broken by the order of the draw
-
-        score = values(candidates, queries[0]) - values(candidates, batch) if count else torch.empty(0)
-        replayed = candidates[score.argsort(descending=True, stable=True)[:count]]
-        players = torch.cat([candidates, batch])
-        out = players[values(players, queries[1]).argsort(stable=True)[:leaving]] if leaving else players[:0]
+        replayed = candidates[:0]
+        if count:
+            asv = game.mean_values(candidates, of_memory) - game.mean_values(candidates, batch)
+            replayed = candidates[asv.argsort(descending=True, stable=True)[:count]]
         stays = torch.ones(len(pool), dtype=torch.bool)
-        stays[out] = False
+        if leaving:
+            players = torch.cat([candidates, batch])
+            lowest = game.mean_values(players, of_both).argsort(stable=True)[:leaving]
+            stays[players[lowest]] = False
         return replayed, stays.nonzero()[:, 0]
 
     def end_task(self, task: int) -> None:
         """Do nothing: the task's instances entered the memory during training."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """Shapley values among m instances, some of which may be the same one twice.
+
+    Attributes:
+        instances: int64 [m], the same number for the same instance.
+        features: float64 [m, F].
+        labels: int64 [m].
+        neighbours: K.
+    """
+
+    instances: torch.Tensor
+    features: torch.Tensor
+    labels: torch.Tensor
+    neighbours: int
+
+    def mean_values(self, players: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
+        """Return the mean value of each player over the queries, except itself: float64 [n].
+
+        Args:
+            players: int64 [n], indices of the players.
+            queries: int64 [q], indices of the queries.
+        """
+        is_itself = self.instances[queries][:, None] == self.instances[players]
+        values = shapley_values(
+            self.features[players],
+            self.labels[players],
+            self.features[queries],
+            self.labels[queries],
+            self.neighbours,
+            is_itself,
+        )
+        others = (~is_itself).sum(0).clamp(min=1)
+        return (values.sum(0) / others).round(decimals=12)  # ties are broken by the order of the draw
 
 
 def shapley_values(
@@ -157,18 +198,20 @@ def shapley_values(
     if excluded is not None:  # the farthest player, if wrong, has the value 0
         distances.masked_fill_(excluded, torch.inf)
         right.masked_fill_(excluded, 0)
-    order = distances.argsort(dim=1, stable=True)
-    right = right.gather(1, order)
-    place = torch.arange(1, count + 1, dtype=torch.float64)
-    share = place.clamp(max=neighbours) / (neighbours * place)
-    steps = torch.cat([(right[:, :-1] - right[:, 1:]), right[:, -1:]], dim=1) * share
-    return torch.zeros_like(right).scatter_(1, order, steps.flip(1).cumsum(1).flip(1))
+    by_distance = distances.argsort(dim=1, stable=True)
+    m = right.gather(1, by_distance)
+    i = torch.arange(1, count + 1, dtype=torch.float64)
+    share = i.clamp(max=neighbours) / (neighbours * i)
+    m_after = torch.cat([m[:, 1:], torch.zeros_like(m[:, :1])], dim=1)
+    steps = (m - m_after) * share
+    s = steps.flip(1).cumsum(1).flip(1)  # the recursion, from the farthest player to the nearest
+    return torch.zeros_like(s).scatter_(1, by_distance, s)
 
 
 def some_of_each(labels: NDArray[np.int64], count: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """Return the indices of at most `count` random instances of each label: int64 [m]."""
-    order = generator.permutation(len(labels))
-    by_label = order[np.argsort(labels[order], kind="stable")]
+    shuffled = generator.permutation(len(labels))
+    by_label = shuffled[np.argsort(labels[shuffled], kind="stable")]
     _, first, sizes = np.unique(labels[by_label], return_index=True, return_counts=True)
-    ranks = np.arange(len(labels)) - np.repeat(first, sizes)
-    return by_label[ranks < count]
+    rank_in_label = np.arange(len(labels)) - np.repeat(first, sizes)
+    return by_label[rank_in_label < count]

@@ -1,4 +1,4 @@
-"""DER++: replay of stored instances with their earlier logits and their targets (Buzzega et al., 2020).
+"""DER++: replay of stored instances with their earlier logits and their targets (Buzzega et al., NeurIPS 2020).
 
 Dark experience replay offers every training instance to a reservoir (Vitter, 1985), together with its logits z in that
 step. It does so in every epoch, so the stored logits come from the whole course of training. From the second task on
@@ -6,8 +6,12 @@ each step minimises
 
     L = mean_I(l_i) + alpha mean_J(|z_j - z_j(now)|^2 / C) + beta mean_K(l_k),
 
-where J and K are drawn independently, each with `replay_ratio` times the number of instances of a batch. All three pass
-through the network as one batch. The defaults are the authors' settings for a small memory.
+where I is a batch of the task. J and K are drawn independently from the reservoir, each with `replay_ratio` times the
+number of instances of a batch. alpha is `derpp_alpha` and beta `derpp_beta`; the defaults are the authors' settings for
+a small memory.
+
+The paper has no 1 / C; the authors' code, in Mammoth, has it. There J and K are drawn in the first task, too, and I, J
+and K pass through the network one by one. Here they are one batch, so batch norm sees all three together.
 """
 
 from __future__ import annotations
@@ -19,20 +23,26 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses, streams
-from clops_sweep.learning.batches import Replay, batch_sizes
+from clops_sweep.learning.batches import Epoch, Replay, batch_sizes
 from clops_sweep.learning.learners.logit_table import PULL, READ, WRITTEN, LogitTable
 from clops_sweep.learning.replay.mini_batches import replay_batch_size, with_replay
-from clops_sweep.learning.replay.reservoir import ReservoirEpoch
+from clops_sweep.learning.replay.reservoir import Contents, ReservoirEpoch
 from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
+J, K = 0, 1
+"""The mini-batches of a step: J is replayed with logits, K with targets."""
+
 
 class DarkExperienceReplay(FixedMemory):
-    """Replay of logits and of targets from a reservoir that is filled during training."""
+    """Replay of logits and of targets from a reservoir that is filled during training.
+
+    The contents of the reservoir at every step do not depend on the network, so they are drawn before an epoch. A table
+    passes the logits from the step that stores them to the steps that replay them.
+    """
 
     def __init__(self, training: Training) -> None:
         super().__init__(training)
@@ -46,31 +56,17 @@ class DarkExperienceReplay(FixedMemory):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Make all random draws and plan the contents of the memory at every step, then take the steps."""
-        config, learner, instances = self.training.config, self.training.learner, self.training.tasks[task]
+        """Draw J and K of every step and fill the reservoir, then take the steps."""
+        config, learner = self.training.config, self.training.learner
         size = config.batch_size
         count = replay_batch_size(config.replay_ratio, size, len(self.memory)) if task else 0
         sizes = batch_sizes(len(order), size, 1 if count else learner.smallest_batch)
-        new = self.memory.of_task(task, order).cpu().numpy()
-        plan = ReservoirEpoch.of(
-            self.memory.instances.cpu().numpy(),
-            self._offered,
-            new,
-            self.capacity,
-            sizes,
-            sets=2,
-            count=count,
-            offering=streams.generator(config.seed, "memory", task, epoch),
-            replaying=streams.generator(config.seed, "replay", task, epoch),
-        )
-        self._offered += len(new)
+        reservoir = self._fill(task, epoch, order, sizes, count)
         if count:
-            replay = self._replay(plan.replayed)
+            replay = self._replay(reservoir)
             order = with_replay(order, size, 2 * count)
-        current = learner.begin_epoch(instances, replay, order, size + 2 * count, dropout_keys)
-        for name, values in zip((READ, WRITTEN, PULL), self._of_steps(plan, sizes), strict=True):
-            current.keep(name, torch.from_numpy(values))
-        self.memory.instances = torch.from_numpy(plan.held).to(order.device)
+        current = learner.begin_epoch(self.training.tasks[task], replay, order, size + 2 * count, dropout_keys)
+        self._keep_places_of_logits(current, reservoir, sizes)
         learner.train_by_logits(
             current,
             partial(_by_logits, learner.kind),
@@ -78,33 +74,50 @@ class DarkExperienceReplay(FixedMemory):
             table=LogitTable(self._logits, current),
         )
 
-    def _replay(self, replayed: NDArray[np.int64]) -> Replay:
-        """Return replayed instances, [steps, 2, M], with factors from weights 1 / (2 M) to those of J and K."""
-        factors = np.zeros(replayed.shape, np.float32)
-        factors[:, 1] = 2 * self._beta
+    def _fill(self, task: int, epoch: int, order: torch.Tensor, sizes: Sequence[int], count: int) -> ReservoirEpoch:
+        """Offer the epoch's instances to the memory, and draw J and K, each of `count` instances, before each step."""
+        seed = self.training.seed
+        reservoir = ReservoirEpoch.of(
+            Contents(self.memory.instances.cpu().numpy(), self._offered, self.capacity),
+            self.memory.of_task(task, order).cpu().numpy(),
+            sizes,
+            sets=2,
+            count=count,
+            offering=streams.generator(seed, "memory", task, epoch),
+            replaying=streams.generator(seed, "replay", task, epoch),
+        )
+        self.memory.instances = torch.from_numpy(reservoir.after.held).to(order.device)
+        self._offered = reservoir.after.offered
+        return reservoir
+
+    def _replay(self, reservoir: ReservoirEpoch) -> Replay:
+        """Return J and K of all steps. Only K has a loss on targets, beta mean_K(l_k)."""
+        factors = np.zeros(reservoir.replayed.shape, np.float32)
+        factors[:, K] = 2 * self._beta  # a step averages over J and K together, which are twice as many
         device = self.memory.instances.device
-        instances, of_each = (torch.from_numpy(part.reshape(-1)).to(device) for part in (replayed, factors))
+        instances = torch.from_numpy(reservoir.replayed.flatten()).to(device)
         self.memory.count(instances)
-        return Replay(self.memory.looked_up(instances), of_each)
+        return Replay(self.memory.looked_up(instances), torch.from_numpy(factors.flatten()).to(device))
 
-    def _of_steps(self, plan: ReservoirEpoch, sizes: Sequence[int]) -> Sequence[NDArray[Any]]:
-        """Return the indices at which each batch reads and writes stored logits, and the weights of the pull.
+    def _keep_places_of_logits(self, current: Epoch, reservoir: ReservoirEpoch, sizes: Sequence[int]) -> None:
+        """Keep in the epoch where each step writes the logits of I and reads those of J, and the weight of their term.
 
-        Args:
-            plan: the contents of the memory at every step.
-            sizes: sizes of the batches, without replayed instances.
-
-        Returns:
-            Two int64 and one float32 [steps, B + 2 M]; the entries of a smaller batch come first.
+        The instances of a batch are I, J and K, in this order; `sizes` are those of I. A table adds
+        pull_j / 2 |z_j - z_j(now)|^2 for each j.
         """
-        count, nowhere = plan.drawn.shape[2], self.capacity
-        read, written = np.full((2, len(sizes), max(sizes) + 2 * count), nowhere)
+        count, outputs = reservoir.drawn.shape[2], self.training.learner.outputs
+        shape = len(sizes), max(sizes) + 2 * count
+        nowhere = self.capacity
+        written, read = np.full(shape, nowhere), np.full(shape, nowhere)
+        pull = np.zeros(shape, np.float32)
         for step, size in enumerate(sizes):
-            read[step, size : size + count] = plan.drawn[step, 0]
-            written[step, :size] = plan.places[step, :size]
-        of_one = 2 * self._alpha / max(1, count * self.training.learner.outputs)
-        pull = np.where(read < nowhere, np.float32(of_one), np.float32(0))
-        return read, written, pull
+            of_j = slice(size, size + count)
+            written[step, :size] = reservoir.places[step, :size]
+            read[step, of_j] = reservoir.drawn[step, J]
+            pull[step, of_j] = 2 * self._alpha / max(1, count * outputs)
+        current.keep(WRITTEN, torch.from_numpy(written))
+        current.keep(READ, torch.from_numpy(read))
+        current.keep(PULL, torch.from_numpy(pull))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
         """As `Method.memory_use`; each instance also stores its float32 logits."""
