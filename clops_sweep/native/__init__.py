@@ -71,7 +71,7 @@ def why_missing() -> str:
 
 
 def core(**arguments: Any) -> Any:
-    """Return a `_kernels.Core` (see src/core.hpp) over the memory of S networks."""
+    """Return a `_kernels.Core` (see src/core.hpp) over the memory of a network."""
     assert _kernels is not None
     return _kernels.Core(**arguments)
 

@@ -36,9 +36,9 @@ struct Memory {
   void* at;
 };
 
-void run(int outputs, Loss loss, int count, int runs, bool integers, bool with_noise) {
+void run(int outputs, Loss loss, int count, bool integers, bool with_noise) {
   const Kernels& kernels = CLOPS_VARIANT::kernels;
-  const std::size_t n = parameter_count(outputs) * static_cast<std::size_t>(runs), size = static_cast<std::size_t>(count);
+  const std::size_t n = parameter_count(outputs), size = static_cast<std::size_t>(count);
   std::vector<float> parameters = numbers(n, 0.1f), gradient(n), first(n), second(n);
   std::vector<float> statistics[6];
   for (int i = 0; i < 6; ++i) statistics[i].assign(static_cast<std::size_t>(kChannels[i % 3 + 1]), i < 3 ? 0.0f : 1.0f);
@@ -58,9 +58,8 @@ void run(int outputs, Loss loss, int count, int runs, bool integers, bool with_n
     running.mean[b] = tracked.mean[b] = statistics[b].data();
     running.variance[b] = tracked.variance[b] = statistics[b + 3].data();
   }
-  const int last = runs - 1;
-  const auto network = network_of<const float>(parameters.data(), runs, last, outputs);
-  const auto to = network_of(gradient.data(), runs, last, outputs);
+  const auto network = network_of<const float>(parameters.data(), outputs);
+  const auto to = network_of(gradient.data(), outputs);
   const Batch batch{{where, rows.data(), nullptr, count}, targets.data(), weights.data(), draws.data()};
   const Keys keys{0xFFFFFFFFu, 0x80000000u};
   Memory workspace(kernels.gradient_workspace(count, outputs));
@@ -106,9 +105,10 @@ void run(int outputs, Loss loss, int count, int runs, bool integers, bool with_n
 
   const int current = (count + 1) / 2;
   std::vector<float> beta(static_cast<std::size_t>(current), 1.0f), beta_first(beta.size()), beta_second(beta.size());
-  Adam adam(kernels, 1e-3, 0);
-  adam.add(n, parameters.data(), first.data(), second.data(), gradient.data());
-  train_epoch(kernels, {rows.data(), targets.data(), weights.data(), order.data(), count, current, 4}, outputs,
+  std::vector<int> sizes(size / 4, 4);
+  if (count % 4 > 0) sizes.push_back(count % 4);
+  Adam adam(kernels, {n, parameters.data(), first.data(), second.data(), gradient.data(), {}}, 1e-3, 0);
+  train_epoch(kernels, {rows.data(), targets.data(), weights.data(), order.data(), sizes, current}, outputs,
               {beta.data(), beta_first.data(), beta_second.data(), 10.0f, 1e-3, 0}, adam, [&](Batch& part, float* part_losses) {
                 part.instances.frames = where;
                 kernels.gradient(network, outputs, loss, Normalization::batch, running, &tracked, part, keys, to, part_losses, workspace.at);
@@ -135,7 +135,7 @@ int main() {
   count_up(numbers(2501, 1));
   count_up(std::vector<std::int16_t>(2501, -77));
   const int lanes = CLOPS_VARIANT::kernels.lanes;  // instances of a group, of which the last one is mostly not full
-  for (const int count : {1, lanes - 1, lanes, lanes + 1}) run(1, Loss::sigmoid, count, 1, false, false);
-  run(9, Loss::sigmoid, 5, 2, true, true);
-  run(12, Loss::softmax, 2 * lanes + 3, 3, false, true);
+  for (const int count : {1, lanes - 1, lanes, lanes + 1}) run(1, Loss::sigmoid, count, false, false);
+  run(9, Loss::sigmoid, 5, true, true);
+  run(12, Loss::softmax, 2 * lanes + 3, false, true);
 }

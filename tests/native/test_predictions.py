@@ -103,12 +103,21 @@ def test_mask_frequency(learner: Make, bank: FrameBank) -> None:
     views["linear2.weight"].fill_(1.0 / 100)
     instances, samples, units = 64, 50, dropout.UNITS[2]
     keys = torch.tensor([11, 12], dtype=torch.int32)
-    result = torch.empty(1, instances, samples, 1)
-    rows = torch.arange(instances)[None]
+    result = torch.empty(instances, samples, 1)
+    rows = torch.arange(instances)
     # Logits, not probabilities, which would saturate.
-    ours._core.predict(rows.numpy(), None, None, False, samples, keys[None].numpy(), result.numpy())
+    ours._core.predict(rows.numpy(), None, None, False, samples, keys.numpy(), result.numpy())
     kept = (result / (1 / 0.9)).round().long()
     expected = int(dropout.masks(keys, torch.arange(instances * samples))[:, -units:].count_nonzero())
     total = instances * samples * units
     assert int(kept.sum()) == expected
     assert binomtest(total - int(kept.sum()), total, 0.1).pvalue > 1e-3
+
+
+def test_noise_has_the_shape_of_an_instance(bank: FrameBank, learner: Make) -> None:
+    """Instances whose one channel is a row among others have the shape [1, 2500]."""
+    members = FrameBank.__new__(FrameBank)
+    vars(members).update(vars(bank), members=torch.arange(1, 20, 2)[:, None], shape=(1, 2500))
+    noise = torch.randn(10, 2500, generator=torch.Generator().manual_seed(1))
+    found = learner(on=members).logits(torch.arange(10), noise=noise[:, None])
+    assert torch.equal(found, learner().logits(torch.arange(1, 20, 2), noise=noise))

@@ -3,13 +3,18 @@
 A strategy sees a network only through this class. Two kinds of learner implement it: the native kernels of the paper's
 network (`NativeLearner`), and modules (`ModuleLearner`).
 
-There are five ways to train, from the most general to the fastest on a CPU:
+There are five ways to train, from the most general to the fastest. A step of the native kernels takes about as long as
+a hundred PyTorch operations. So methods whose epochs fit one of the last three save the Python between their steps:
 
-- `gradient` or `backpropagate`, then `apply`: any step.
-- `train_step`: a step on weighted losses of a batch.
-- `train_epoch`: the same for a whole epoch, in one call of the kernels, also with beta or a penalty.
-- `train_by_logits`: an epoch of steps on any loss of the logits.
-- `train_along`: an epoch of steps along a direction that depends on memory gradients.
+- `gradient` or `backpropagate`, then `apply`: any step, such as that of a method with `loss`.
+- `train_step`: a step on weighted losses, for methods that choose each batch by the network as it is then (`mir`,
+  `aser`).
+- `train_epoch`: an epoch of such steps, also with beta or a penalty, for methods that know their batches beforehand.
+  One call of the kernels computes all of them.
+- `train_by_logits`: an epoch of steps on any loss of the logits (`derpp`, `er_ace`, `icarl`, `lwf`). Only the loss
+  runs in Python.
+- `train_along`: an epoch of steps along a direction that depends on memory gradients (`gem`, `agem`). Only the
+  direction runs in Python.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from clops_sweep.errors import UsageError
 from clops_sweep.learning.learners.passes import OpenPass, Passes, Trained, WeightedLoss
@@ -41,48 +42,76 @@ class NativePasses(Passes):
         return self._workspaces[number]
 
     def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
-        workspace, count = self._workspace(number), len(x)
+        workspace = self._workspace(number)
         workspace.uses += 1
-        use, parameters = workspace.uses, len(self.parameters)
+        use = workspace.uses
 
         def forward() -> torch.Tensor:
-            logits = torch.empty(count, self._outputs)
-            rows, frames = np.arange(count)[None], x.contiguous().view(count, -1).numpy()
-            workspace.core.forward(rows, draws.numpy(), keys[None].numpy(), False, True, logits[None].numpy(), frames)
+            logits = torch.empty(len(x), self._outputs)
+            workspace.core.forward(
+                np.arange(len(x)),
+                draws.numpy(),
+                keys.numpy(),
+                running=False,
+                track=True,
+                logits=logits.numpy(),
+                frames=_frames(x),
+            )
             return logits
 
         def backward(by_logits: torch.Tensor) -> torch.Tensor:
             if use != workspace.uses:
                 raise UsageError("a loss depends on a pass of an earlier step; detach what is kept from step to step")
             workspace.uses += 1  # only one backward pass is possible
-            gradient = torch.empty(parameters)
-            workspace.core.backward(by_logits[None].contiguous().numpy(), gradient.numpy())
+            gradient = torch.empty(len(self.parameters))
+            workspace.core.backward(by_logits.contiguous().numpy(), gradient.numpy())
             return gradient
 
-        found: torch.Tensor = OpenPass.apply(self.parameters, forward, backward)  # type: ignore[no-untyped-call]
-        return found
+        logits: torch.Tensor = OpenPass.apply(self.parameters, forward, backward)  # type: ignore[no-untyped-call]
+        return logits
 
     @torch.no_grad()
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
         """As `Passes.predict`."""
-        x = super().checked(x).detach().contiguous()
-        workspace, found = self._workspace(0), torch.empty(len(x), self._outputs)
-        others = None if parameters is None else parameters.detach().contiguous().numpy()
-        frames, logits = x.view(len(x), -1).numpy(), found[None, :, None].numpy()
-        workspace.core.predict(np.arange(len(x))[None], None, others, False, 1, None, logits, frames)
-        return found
+        x = super().checked(x).detach()
+        logits = torch.empty(len(x), 1, self._outputs)
+        self._workspace(0).core.predict(
+            np.arange(len(x)),
+            noise=None,
+            parameters=None if parameters is None else parameters.detach().contiguous().numpy(),
+            probabilities=False,
+            samples=1,
+            keys=None,
+            result=logits.numpy(),
+            frames=_frames(x),
+        )
+        return logits.squeeze(1)
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """As `Passes.criterion`, by the kernels, as in `train_epoch`."""
+        targets = y.detach().contiguous()
+        weights = weights.contiguous()
 
         def forward(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            by_logits, each = torch.empty(logits.shape), torch.empty(len(logits))
-            given = (values.contiguous().numpy() for values in (logits, y.detach(), weights))
-            self._workspace(0).core.loss_by_logits(*given, each.numpy(), by_logits.numpy())
-            return torch.dot(each, weights), by_logits
+            by_logits = torch.empty(logits.shape)
+            losses = torch.empty(len(logits))
+            self._workspace(0).core.loss_by_logits(
+                logits.contiguous().numpy(),
+                targets.numpy(),
+                weights.numpy(),
+                losses.numpy(),
+                by_logits.numpy(),
+            )
+            return torch.dot(losses, weights), by_logits
 
-        found: torch.Tensor = WeightedLoss.apply(logits, forward)  # type: ignore[no-untyped-call]
-        return found
+        loss: torch.Tensor = WeightedLoss.apply(logits, forward)  # type: ignore[no-untyped-call]
+        return loss
+
+
+def _frames(x: torch.Tensor) -> NDArray[np.generic]:
+    """Return frames [n, 1, samples] as the kernels take them, [n, samples]."""
+    frames: NDArray[np.generic] = x.contiguous().view(len(x), -1).numpy()
+    return frames
 
 
 class _Workspace:

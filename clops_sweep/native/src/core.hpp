@@ -3,169 +3,89 @@
 
 #include <pybind11/stl.h>
 
-#include <cstdlib>
-#include <memory>
+#include <algorithm>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
 #include "arrays.hpp"
-#include "training.hpp"
+#include "layout.hpp"
+#include "stored_frames.hpp"
+#include "training_arrays.hpp"
 #include "variants.hpp"
+#include "workspace.hpp"
 
 namespace clops {
 
-// Memory for a kernel's intermediate results, reused from call to call.
-class Workspace {
- public:
-  void* of(std::size_t bytes) {
-    if (bytes > size_) {
-      size_ = (bytes + 63) / 64 * 64;
-      memory_.reset(std::aligned_alloc(64, size_));
-      if (!memory_) throw std::bad_alloc();
-    }
-    return memory_.get();
-  }
+using KeyArray = Array<std::int32_t>;
 
- private:
-  struct Free {
-    void operator()(void* memory) const { std::free(memory); }
-  };
-  std::unique_ptr<void, Free> memory_;
-  std::size_t size_ = 0;
-};
-
-inline const Kernels& variant(const std::string& name) {
-  for (const Kernels* kernels : runnable_kernels()) {
-    if (name == kernels->name) return *kernels;
-  }
-  throw std::invalid_argument("this CPU cannot run the kernels '" + name + "'");
-}
-
-// The networks of S runs: kernels over memory that Python owns. Runs are computed one after another. Calls release the
-// interpreter's lock, but an object may be used by one thread at a time.
+// The paper's network: kernels over memory that Python owns. Calls release the interpreter's lock, but an object may be
+// used by one thread at a time.
+//
+// Everywhere B are the instances of a call, C the outputs, P the parameters in one vector (see layout.hpp). Rows [B] are
+// those of the data set, or of `frames` [n, 2500] if these are given.
 class Core {
  public:
-  Core(const std::string& name, bool softmax, int runs, int outputs, Floats parameters, Floats gradient,
-       std::vector<Floats> means, std::vector<Floats> variances, const py::array& frames, std::optional<Floats> gain,
-       std::optional<Floats> offset)
-      : kernels_(variant(name)), loss_(softmax ? Loss::softmax : Loss::sigmoid), runs_(runs), outputs_(outputs),
+  Core(const std::string& name, bool softmax, int outputs, Floats parameters, Floats gradient, std::vector<Floats> means,
+       std::vector<Floats> variances, const py::array& frames, std::optional<Floats> gain, std::optional<Floats> offset)
+      : kernels_(variant(name)), loss_(softmax ? Loss::softmax : Loss::sigmoid), outputs_(outputs),
         parameters_(std::move(parameters)), gradient_(std::move(gradient)), means_(std::move(means)),
-        variances_(std::move(variances)), stored_(frames), gain_(std::move(gain)), offset_(std::move(offset)) {
-    require(runs > 0 && outputs > 0, "there must be a run and an output");
-    const std::size_t size = static_cast<std::size_t>(runs) * parameter_count(outputs);
-    require_shape(parameters_, {size}, "parameters");
-    require_shape(gradient_, {size}, "gradient");
+        variances_(std::move(variances)), frames_(frames, std::move(gain), std::move(offset), kFrameLength) {
+    require(outputs > 0, "there must be an output");
+    require_shape(parameters_, {parameter_count(outputs)}, "parameters");
+    require_shape(gradient_, {parameter_count(outputs)}, "gradient");
     require(means_.size() == 3 && variances_.size() == 3, "there are three blocks of statistics");
     for (std::size_t b = 0; b < 3; ++b) {
-      const auto channels = static_cast<std::size_t>(runs * kChannels[b + 1]);
+      const auto channels = static_cast<std::size_t>(kChannels[b + 1]);
       require_shape(means_[b], {channels}, "running means");
       require_shape(variances_[b], {channels}, "running variances");
-      tracked_.push_back({means_[b].mutable_data(), variances_[b].mutable_data()});
+      running_.mean[b] = tracked_.mean[b] = means_[b].mutable_data();
+      running_.variance[b] = tracked_.variance[b] = variances_[b].mutable_data();
     }
-    gradient_data_ = gradient_.mutable_data();
-    require(stored_.ndim() == 2 && static_cast<std::size_t>(stored_.shape(1)) == kFrameLength, "frames must be [n, 2500]");
-    frame_count_ = stored_.shape(0);
-    require(gain_.has_value() == offset_.has_value(), "gain and offset go together");
-    if (gain_) {
-      require_shape(*gain_, {static_cast<std::size_t>(frame_count_)}, "gain");
-      require_shape(*offset_, {static_cast<std::size_t>(frame_count_)}, "offset");
-      frames_.gain = gain_->data();
-      frames_.offset = offset_->data();
-    }
-    if (Array<float>::check_(stored_)) {
-      frames_.floats = static_cast<const float*>(stored_.data());
-    } else if (Array<std::int16_t>::check_(stored_)) {
-      frames_.integers = static_cast<const std::int16_t*>(stored_.data());
-    } else {
-      throw std::invalid_argument("frames must be contiguous, float32 or int16");
-    }
+    network_ = network_of<const float>(parameters_.mutable_data(), outputs);
+    by_network_ = network_of(gradient_.mutable_data(), outputs);
   }
 
-  void gradient(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws,
-                const Array<std::int32_t>& keys, bool running, bool track, Floats& losses, const std::optional<Floats>& frames) {
-    const int count = check_batch(rows, targets, weights, draws, keys, frames);
-    const Frames of = frames_of(frames);
-    require_shape(losses, {static_cast<std::size_t>(runs_), static_cast<std::size_t>(count)}, "losses");
-    float* losses_at = losses.mutable_data();
+  // Losses [B], and the gradient of sum_i weights_i l_i.
+  void gradient(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws, const KeyArray& keys, bool running,
+                bool track, Floats& losses, const std::optional<Floats>& frames) {
+    const Batch batch{frames_.at(rows, frames), targets.data(), weights.data(), draws.data()};
+    const std::size_t count = size_of(batch.instances);
+    require_shape(targets, {count, size_of_outputs()}, "targets");
+    require_shape(weights, {count}, "weights");
+    require_shape(draws, {count}, "draws");
+    require_shape(losses, {count}, "losses");
+    const Keys stream = keys_of(keys);
+    float* to = losses.mutable_data();
     const py::gil_scoped_release release;
-    for (int run = 0; run < runs_; ++run) {
-      differentiate(run, batch_of(of, run, count, rows, targets, weights, draws), keys_of(keys, run),
-                    running ? Normalization::running : Normalization::batch, track, losses_at + static_cast<std::ptrdiff_t>(run) * count);
-    }
+    differentiate(batch, stream, normalization(running), track, to);
   }
 
-  // Rows, targets, weights, draws and keys of a batch, as in `gradient`.
-  using BatchArrays = std::tuple<Longs, Floats, Floats, Longs, Array<std::int32_t>>;
-
-  // The gradients of J batches with running statistics, as rows of [S, J, parameters].
-  void gradients(const std::vector<BatchArrays>& batches, Array<double>& result) {
-    const std::size_t size = parameter_count(outputs_);
-    require_shape(result, {static_cast<std::size_t>(runs_), batches.size(), size}, "gradients");
-    std::vector<int> counts;
-    for (const auto& batch : batches) counts.push_back(std::apply([&](const auto&... parts) { return check_batch(parts..., std::nullopt); }, batch));
-    double* to = result.mutable_data();
-    const auto sizes = parameter_sizes(outputs_);
-    const py::gil_scoped_release release;
-    std::vector<float> losses;
-    for (int run = 0; run < runs_; ++run) {
-      const auto found = parameters_of(gradient_data_, runs_, run, outputs_);
-      for (std::size_t j = 0; j < batches.size(); ++j) {
-        const auto& [rows, targets, weights, draws, keys] = batches[j];
-        losses.resize(static_cast<std::size_t>(counts[j]));
-        differentiate(run, batch_of(frames_, run, counts[j], rows, targets, weights, draws), keys_of(keys, run), Normalization::running, false, losses.data());
-        for (std::size_t i = 0; i < sizes.size(); ++i) to = std::copy_n(found[i], sizes[i], to);
-      }
-    }
-  }
-
-  // The forward half of the gradient of any loss: computes logits [S, count, outputs]. Rows refer to `frames` if given.
-  void forward(const Longs& rows, const std::optional<Longs>& draws, const std::optional<Array<std::int32_t>>& keys, bool running,
-               bool track, Floats& logits, const std::optional<Floats>& frames) {
-    const int count = check_rows(rows, frames);
-    const Frames of = frames_of(frames);
-    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+  // The forward half of the gradient of any loss: computes logits [B, C].
+  void forward(const Longs& rows, const std::optional<Longs>& draws, const std::optional<KeyArray>& keys, bool running, bool track,
+               Floats& logits, const std::optional<Floats>& frames) {
+    const Instances instances = frames_.at(rows, frames);
+    const std::size_t count = size_of(instances);
     require(!keys || draws, "dropout keys come with draws");
-    if (keys) require_shape(*keys, {runs, 2}, "keys");
-    if (keys) require_shape(*draws, {size}, "draws");
-    require_shape(logits, {runs, size, static_cast<std::size_t>(outputs_)}, "logits");
-    under_way_ = {count, running ? Normalization::running : Normalization::batch, keys.has_value()};
-    halves_.resize(runs);
+    const Keys stream = keys ? keys_of(*keys) : Keys{};
+    if (keys) require_shape(*draws, {count}, "draws");
+    require_shape(logits, {count, size_of_outputs()}, "logits");
     float* to = logits.mutable_data();
     const py::gil_scoped_release release;
-    for (int run = 0; run < runs_; ++run) {
-      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
-      const Keys of_run = keys ? keys_of(*keys, run) : Keys{};
-      const Statistics<float> tracked = tracked_of(run);
-      kernels_.forward(network_of(parameters_.data(), runs_, run, outputs_), outputs_, statistics_of(run), track ? &tracked : nullptr,
-                       {of, rows.data() + first, nullptr, count}, keys ? draws->data() : nullptr,
-                       {under_way_.normalization, keys ? &of_run : nullptr}, to + first * outputs_,
-                       halves_[static_cast<std::size_t>(run)].of(kernels_.gradient_workspace(count, outputs_)));
-    }
+    forward_half(instances, keys ? draws->data() : nullptr, {normalization(running), keys ? &stream : nullptr}, track, to);
   }
 
-  // The backward half, from the gradient with respect to the logits of the last `forward`; written to `gradient` if
-  // given.
+  // The backward half, from the gradient with respect to the logits of the last `forward`, [B, C]; written to
+  // `gradient` [P] if given.
   void backward(const Floats& by_logits, std::optional<Floats> gradient) {
-    require(under_way_.count > 0, "a pass backward follows one forward");
-    const int count = under_way_.count;
-    require_shape(by_logits, {static_cast<std::size_t>(runs_), static_cast<std::size_t>(count), static_cast<std::size_t>(outputs_)},
-                  "the gradient by the logits");
-    if (gradient) require_shape(*gradient, {static_cast<std::size_t>(parameters_.size())}, "gradient");
-    float* to = gradient ? gradient->mutable_data() : gradient_data_;
-    under_way_.count = 0;
-    const Keys any{};
-    const Pass pass{under_way_.normalization, under_way_.dropout ? &any : nullptr};
+    check_by_logits(by_logits);
+    if (gradient) require_shape(*gradient, {size_of_parameters()}, "gradient");
+    const Network<float> to = gradient ? network_of(gradient->mutable_data(), outputs_) : by_network_;
     const py::gil_scoped_release release;
-    for (int run = 0; run < runs_; ++run) {
-      kernels_.backward(network_of(parameters_.data(), runs_, run, outputs_), outputs_, count, pass,
-                        by_logits.data() + static_cast<std::ptrdiff_t>(run) * count * outputs_,
-                        network_of(to, runs_, run, outputs_),
-                        halves_[static_cast<std::size_t>(run)].of(kernels_.gradient_workspace(count, outputs_)));
-    }
+    backward_half(by_logits.data(), to);
   }
 
-  // Losses [count], and the gradient of sum_i weights_i l_i with respect to the logits [count, outputs], for any number
-  // of outputs.
+  // Losses [B], and the gradient of sum_i weights_i l_i with respect to the logits, [B, c], for any number of outputs c.
   void loss_by_logits(const Floats& logits, const Floats& targets, const Floats& weights, Floats& losses, Floats& by_logits) {
     require(logits.ndim() == 2, "logits are [instances, outputs]");
     const auto count = static_cast<std::size_t>(logits.shape(0)), outputs = static_cast<std::size_t>(logits.shape(1));
@@ -175,164 +95,195 @@ class Core {
     require_shape(losses, {count}, "losses");
     Batch batch{};
     batch.instances.count = static_cast<int>(count);
-    batch.targets = targets.data(), batch.weights = weights.data();
+    batch.targets = targets.data();
+    batch.weights = weights.data();
     kernels_.differentiate(loss_, static_cast<int>(outputs), logits.data(), batch, losses.mutable_data(), by_logits.mutable_data(),
                            workspace_.of(64 * outputs));
   }
 
-  // Sums over instances of the squares or absolute values of their gradients, given the gradients with respect to their
-  // logits.
+  // Adds to sums [P] the squares or absolute values of each instance's gradient, given the gradients with respect to
+  // their logits, [B, C].
   void sum_of_each(const Longs& rows, const Floats& by_logits, bool absolute, Floats& sums) {
-    const int count = check_rows(rows);
-    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
-    require_shape(by_logits, {runs, size, static_cast<std::size_t>(outputs_)}, "the gradient by the logits");
-    require_shape(sums, {static_cast<std::size_t>(parameters_.size())}, "sums");
-    float* to = sums.mutable_data();
+    const Instances instances = frames_.at(rows);
+    require_shape(by_logits, {size_of(instances), size_of_outputs()}, "the gradient by the logits");
+    require_shape(sums, {size_of_parameters()}, "sums");
+    const Network<float> to = network_of(sums.mutable_data(), outputs_);
     const py::gil_scoped_release release;
     void* workspace = workspace_.of(kernels_.gradient_workspace(kernels_.lanes, outputs_));
-    for (int run = 0; run < runs_; ++run) {
-      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
-      kernels_.sum_of_each(network_of(parameters_.data(), runs_, run, outputs_), outputs_, statistics_of(run),
-                           {frames_, rows.data() + first, nullptr, count}, by_logits.data() + first * outputs_,
-                           absolute ? Each::absolute : Each::square, network_of(to, runs_, run, outputs_), workspace);
-    }
+    kernels_.sum_of_each(network_, outputs_, running_, instances, by_logits.data(), absolute ? Each::absolute : Each::square, to, workspace);
   }
 
+  // Logits or probabilities in evaluation mode, [B, samples, C]; with keys, dropout is on. `noise` [B, 2500] is added to
+  // the frames, and `parameters` [P] are used instead of the network's own.
   void predict(const Longs& rows, const std::optional<Floats>& noise, const std::optional<Floats>& parameters, bool probabilities,
-               int samples, const std::optional<Array<std::int32_t>>& keys, Floats& result, const std::optional<Floats>& frames) {
-    const int count = check_rows(rows, frames);
-    const Frames of = frames_of(frames);
-    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
+               int samples, const std::optional<KeyArray>& keys, Floats& result, const std::optional<Floats>& frames) {
+    Instances instances = frames_.at(rows, frames);
+    const std::size_t count = size_of(instances);
     require(samples > 0, "there must be a sample");
-    if (noise) require_shape(*noise, {runs, size, kFrameLength}, "noise");
-    if (parameters) require_shape(*parameters, {static_cast<std::size_t>(parameters_.size())}, "parameters");
-    if (keys) require_shape(*keys, {runs, 2}, "keys");
-    require_shape(result, {runs, size, static_cast<std::size_t>(samples), static_cast<std::size_t>(outputs_)}, "result");
-    const float* flat = parameters ? parameters->data() : parameters_.data();
+    if (noise) {
+      require_shape(*noise, {count, kFrameLength}, "noise");
+      instances.noise = noise->data();
+    }
+    if (parameters) require_shape(*parameters, {size_of_parameters()}, "parameters");
+    require_shape(result, {count, static_cast<std::size_t>(samples), size_of_outputs()}, "result");
+    const auto network = parameters ? network_of(parameters->data(), outputs_) : network_;
+    const Keys stream = keys ? keys_of(*keys) : Keys{};
     float* to = result.mutable_data();
     const py::gil_scoped_release release;
-    void* workspace = workspace_.of(kernels_.predict_workspace(outputs_));
-    for (int run = 0; run < runs_; ++run) {
-      const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
-      const auto frame_length = static_cast<std::ptrdiff_t>(kFrameLength);
-      const Instances instances{of, rows.data() + first, noise ? noise->data() + first * frame_length : nullptr, count};
-      kernels_.predict(network_of(flat, runs_, run, outputs_), outputs_, loss_, statistics_of(run), instances,
-                       {keys.has_value(), probabilities, samples}, keys ? keys_of(*keys, run) : Keys{}, to + first * samples * outputs_,
-                       workspace);
-    }
+    kernels_.predict(network, outputs_, loss_, running_, instances, {keys.has_value(), probabilities, samples}, stream, to,
+                     workspace_.of(kernels_.predict_workspace(outputs_)));
   }
 
-  // A penalty's importance, centre and optional path, laid out like the parameters.
-  using PenaltyArrays = std::tuple<Floats, Floats, std::optional<Floats>>;
-
-  // One Adam step of a vector, after `steps` earlier ones, with a penalty if given.
-  void adam(Floats& values, Floats& first, Floats& second, const Floats& gradient, double learning_rate, std::int64_t steps,
-            std::optional<PenaltyArrays> penalty) const {
-    const auto fits = [&](const auto& vector) { return vector.size() == values.size(); };
-    require(fits(first) && fits(second) && fits(gradient), "Adam needs vectors of equal size");
-    Adam optimizer(kernels_, learning_rate, steps);
-    optimizer.add(static_cast<std::size_t>(values.size()), values.mutable_data(), first.mutable_data(), second.mutable_data(), gradient.data(),
-                  penalty_of(penalty, values.size()));
+  // One step of Adam along a gradient [P], with a penalty if given.
+  void adam(AdamArrays adam, const Floats& gradient, const std::optional<PenaltyArrays>& penalty) const {
+    require_shape(gradient, {size_of_parameters()}, "gradient");
+    Adam optimizer = adam_of(kernels_, adam, gradient.data(), size_of_parameters(), penalty);
     const py::gil_scoped_release release;
     optimizer.step();
   }
 
-  // Logits [places, outputs]; the places to read, the weight of the pull towards them, and the places to write, all
-  // [batches, S * largest].
+  // Logits [places, C]; the places to read, the weight of the pull towards them, and the places to write, all [batches,
+  // largest batch].
   using Table = std::tuple<Floats, Longs, Floats, Longs>;
 
-  // Steps on batch after batch, of instances [S, all], for a loss computed in Python: `by_logits(number)` is called
-  // when the batch's logits are in its array, and returns the gradient with respect to them.
-  void train_by_logits(const Longs& rows, const Array<std::int32_t>& keys, std::vector<Floats> logits, const py::function& by_logits,
-                       Floats& values, Floats& first, Floats& second, double learning_rate, std::int64_t steps, std::optional<Table> table) {
+  // Steps on batch after batch, of instances [all], for a loss computed in Python: `by_logits(number)` is called when
+  // the batch's logits are in its array [B, C], and returns the gradient with respect to them.
+  void train_by_logits(const Longs& rows, const KeyArray& keys, std::vector<Floats> logits, const py::function& by_logits, AdamArrays adam,
+                       std::optional<Table> table) {
+    Instances batch = frames_.at(rows);
+    const std::vector<std::int64_t> draws = counters(rows.size());
+    const Keys stream = keys_of(keys);
+    Adam optimizer = adam_of(kernels_, adam, gradient_.data(), size_of_parameters());
     py::ssize_t start = 0;
     for (std::size_t number = 0; number < logits.size(); ++number) {
       Floats& own = logits[number];
-      require(own.ndim() == 3, "logits are [S, instances, outputs]");
-      const py::ssize_t size = own.shape(1);
-      forward(columns(rows, start, size), counters(start, size), keys, false, true, own, std::nullopt);
-      const Floats by = floats(by_logits(number));
-      backward(table ? pulled(by, own, *table, static_cast<py::ssize_t>(number)) : by, std::nullopt);
-      adam(values, first, second, gradient_, learning_rate, steps++, std::nullopt);
-      start += size;
-    }
-  }
-
-  // The same along a direction computed in Python: `direction()` is called when a batch's gradient and the memory
-  // gradients are complete. Memories are as in `gradients`, but all arrays except the weights have a first axis over
-  // batches.
-  void train_along(const Longs& rows, const Floats& targets, const Floats& weights, const std::vector<py::ssize_t>& sizes,
-                   const Array<std::int32_t>& keys, const std::vector<BatchArrays>& memories, Array<double>& memory_gradients,
-                   const py::function& direction, Floats& values, Floats& first, Floats& second, double learning_rate, std::int64_t steps) {
-    py::ssize_t start = 0, number = 0;
-    for (const py::ssize_t size : sizes) {
-      std::vector<BatchArrays> past;
-      for (const auto& [rows_of, targets_of, shares, draws, keys_of] : memories) {
-        past.emplace_back(at(rows_of, number), at(targets_of, number), at(shares, number), at(draws, number), at(keys_of, number));
+      require(own.ndim() == 2 && own.shape(1) == outputs_, "logits are [instances, outputs]");
+      require(start + own.shape(0) <= rows.size(), "batches are no longer than the epoch");
+      batch.rows = rows.data() + start;
+      batch.count = static_cast<int>(own.shape(0));
+      float* to = own.mutable_data();
+      {
+        const py::gil_scoped_release release;
+        forward_half(batch, draws.data() + start, {Normalization::batch, &stream}, true, to);
       }
-      gradients(past, memory_gradients);
-      Floats losses({static_cast<py::ssize_t>(runs_), size});
-      gradient(columns(rows, start, size), columns(targets, start, size), columns(weights, start, size), counters(start, size), keys,
-               false, true, losses, std::nullopt);
-      adam(values, first, second, floats(direction()), learning_rate, steps++, std::nullopt);
-      start += size, ++number;
+      Floats by = floats(by_logits(number));
+      check_by_logits(by);
+      if (table) by = pulled(by, own, *table, static_cast<py::ssize_t>(number));
+      const float* from = by.data();
+      {
+        const py::gil_scoped_release release;
+        backward_half(from, by_network_);
+        optimizer.step();
+      }
+      start += batch.count;
     }
   }
 
-  void train_epoch(const Longs& rows, const Floats& targets, const Floats& factors, const Longs& order, int task_size, int batch_size,
-                   const Array<std::int32_t>& keys, Floats& first, Floats& second, double learning_rate, std::int64_t steps,
-                   std::optional<PenaltyArrays> penalty, std::optional<Floats> beta, std::optional<Floats> beta_first, std::optional<Floats> beta_second,
-                   const std::vector<float>& beta_penalty, const std::vector<double>& beta_learning_rate, std::int64_t beta_steps) {
-    const int count = check_rows(rows);
-    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
-    require(batch_size > 0 && task_size >= 0 && task_size <= count, "there must be a batch, and no more current instances than all");
-    require_shape(targets, {runs, size, static_cast<std::size_t>(outputs_)}, "targets");
-    require_shape(factors, {runs, size}, "factors");
-    require_shape(order, {runs, size}, "order");
-    for (py::ssize_t i = 0; i < order.size(); ++i) require(order.data()[i] >= 0 && order.data()[i] < count, "order is no permutation");
-    require_shape(keys, {runs, 2}, "keys");
-    require_shape(first, {static_cast<std::size_t>(parameters_.size())}, "first moments");
-    require_shape(second, {static_cast<std::size_t>(parameters_.size())}, "second moments");
-    require(beta.has_value() == beta_first.has_value() && beta.has_value() == beta_second.has_value(), "beta comes with its moments");
-    Beta betas{nullptr, nullptr, nullptr, 0, 0, beta_steps};
-    if (beta) {
-      require(beta_penalty.size() == runs && beta_learning_rate.size() == runs, "every run has its penalty and its learning rate of beta");
-      for (const auto* values : {&*beta, &*beta_first, &*beta_second}) require_shape(*values, {runs, static_cast<std::size_t>(task_size)}, "beta");
-      betas.values = beta->mutable_data(), betas.first = beta_first->mutable_data(), betas.second = beta_second->mutable_data();
+  // A batch of a memory for each step: rows [steps, m], targets [steps, m, C], weights and draws [steps, m], keys
+  // [steps, 2].
+  using MemoryArrays = std::tuple<Longs, Floats, Floats, Longs, KeyArray>;
+
+  // Steps on batch after batch along a direction computed in Python: `direction()` is called when a batch's gradient
+  // and the gradients of the memories with running statistics, [memories, P], are complete.
+  void train_along(const Longs& rows, const Floats& targets, const Floats& weights, const std::vector<int>& sizes, const KeyArray& keys,
+                   const std::vector<MemoryArrays>& memories, Array<double>& memory_gradients, const py::function& direction, AdamArrays adam) {
+    Batch batch{frames_.at(rows), targets.data(), weights.data(), nullptr};
+    const std::size_t count = size_of(batch.instances);
+    require_shape(targets, {count, size_of_outputs()}, "targets");
+    require_shape(weights, {count}, "weights");
+    require(std::accumulate(sizes.begin(), sizes.end(), std::size_t{0}) == count, "the batches hold all instances");
+    require_shape(memory_gradients, {memories.size(), size_of_parameters()}, "memory gradients");
+    std::vector<MemoryBatch> past;
+    for (const MemoryArrays& memory : memories) past.push_back(memory_of(memory, sizes.size()));
+    const std::vector<std::int64_t> draws = counters(rows.size());
+    const Keys stream = keys_of(keys);
+    Adam optimizer = adam_of(kernels_, adam, nullptr, size_of_parameters());
+    double* const to = memory_gradients.mutable_data();
+    std::vector<float> losses(count);
+    batch.draws = draws.data();
+    for (const int size : sizes) {
+      batch.instances.count = size;
+      {
+        const py::gil_scoped_release release;
+        double* next = to;
+        for (MemoryBatch& memory : past) {
+          next = differentiate_memory(memory, next);
+        }
+        differentiate(batch, stream, Normalization::batch, true, losses.data());
+      }
+      const Floats along = floats(direction());
+      require_shape(along, {size_of_parameters()}, "a direction");
+      const float* gradient = along.data();
+      {
+        const py::gil_scoped_release release;
+        optimizer.step(gradient);
+      }
+      advance(batch, size);
     }
-    float *values = parameters_.mutable_data(), *first_at = first.mutable_data(), *second_at = second.mutable_data();
-    const auto sizes = parameter_sizes(outputs_);
-    const Penalty whole = penalty_of(penalty, parameters_.size());
+  }
+
+  // A whole epoch: see training.hpp.
+  void train_epoch(const Longs& rows, const Floats& targets, const Floats& factors, const Longs& order, const std::vector<int>& sizes,
+                   int task_size, const KeyArray& keys, AdamArrays adam, const std::optional<PenaltyArrays>& penalty,
+                   std::optional<AdamArrays> beta, float beta_penalty) {
+    const Frames frames = frames_.at(rows).frames;
+    const Epoch epoch = epoch_of(rows, targets, factors, order, sizes, task_size, outputs_);
+    const Keys stream = keys_of(keys);
+    Adam optimizer = adam_of(kernels_, adam, gradient_.data(), size_of_parameters(), penalty);
+    const Beta betas = beta_of(beta, beta_penalty, task_size);
     const py::gil_scoped_release release;
-    for (int run = 0; run < runs_; ++run) {
-      const std::ptrdiff_t begin = static_cast<std::ptrdiff_t>(run) * count;
-      const Epoch epoch{rows.data() + begin, targets.data() + begin * outputs_, factors.data() + begin, order.data() + begin, count, task_size, batch_size};
-      Adam optimizer(kernels_, learning_rate, steps);
-      const auto v = parameters_of(values, runs_, run, outputs_), m1 = parameters_of(first_at, runs_, run, outputs_),
-                 m2 = parameters_of(second_at, runs_, run, outputs_), g = parameters_of(gradient_data_, runs_, run, outputs_);
-      for (std::size_t i = 0; i < sizes.size(); ++i) optimizer.add(sizes[i], v[i], m1[i], m2[i], g[i], whole.from(v[i] - values));
-      Beta of_run = betas;
-      if (betas.values) {
-        const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(run) * task_size;
-        of_run.values += at, of_run.first += at, of_run.second += at;
-        of_run.penalty = beta_penalty[static_cast<std::size_t>(run)];
-        of_run.learning_rate = beta_learning_rate[static_cast<std::size_t>(run)];
-      }
-      clops::train_epoch(kernels_, epoch, outputs_, of_run, optimizer, [&](Batch& batch, float* losses) {
-        batch.instances.frames = frames_;
-        differentiate(run, batch, keys_of(keys, run), Normalization::batch, true, losses);
-      });
-    }
+    clops::train_epoch(kernels_, epoch, outputs_, betas, optimizer, [&](Batch& batch, float* losses) {
+      batch.instances.frames = frames;
+      differentiate(batch, stream, Normalization::batch, true, losses);
+    });
   }
 
  private:
+  // The batch of a memory in the current step.
+  struct MemoryBatch {
+    Batch batch;
+    const std::int32_t* keys;
+  };
+
+  MemoryBatch memory_of(const MemoryArrays& arrays, std::size_t steps) const {
+    const auto& [rows, targets, weights, draws, keys] = arrays;
+    require(rows.ndim() == 2, "rows of a memory are [steps, instances]");
+    const auto count = static_cast<std::size_t>(rows.shape(1));
+    require_shape(rows, {steps, count}, "rows of a memory");
+    require_shape(targets, {steps, count, size_of_outputs()}, "targets of a memory");
+    require_shape(weights, {steps, count}, "weights of a memory");
+    require_shape(draws, {steps, count}, "draws of a memory");
+    require_shape(keys, {steps, 2}, "keys of a memory");
+    Batch batch{frames_.among(rows), targets.data(), weights.data(), draws.data()};
+    batch.instances.count = static_cast<int>(count);
+    return {batch, keys.data()};
+  }
+
+  // Writes the gradient of the memory's batch to `to` [P] and advances to the next step. Returns the end of `to`.
+  double* differentiate_memory(MemoryBatch& memory, double* to) {
+    const int count = memory.batch.instances.count;
+    std::vector<float> losses(static_cast<std::size_t>(count));
+    differentiate(memory.batch, keys_at(memory.keys), Normalization::running, false, losses.data());
+    advance(memory.batch, count);
+    memory.keys += 2;
+    return std::copy_n(gradient_.data(), gradient_.size(), to);
+  }
+
+  // Moves a batch's pointers behind its instances.
+  void advance(Batch& batch, int count) const {
+    batch.instances.rows += count;
+    batch.targets += static_cast<std::ptrdiff_t>(count) * outputs_;
+    batch.weights += count;
+    batch.draws += count;
+  }
+
   // The gradient with respect to a batch's logits plus that of the pull to the table; then the logits are written to
   // the table.
   Floats pulled(const Floats& by, const Floats& logits, Table& table, py::ssize_t number) const {
     auto& [values, read, pull, written] = table;
-    const py::ssize_t count = logits.size() / outputs_;
+    const py::ssize_t count = logits.shape(0);
+    require(by.shape(0) == count, "the gradient by the logits does not have the expected shape");
     const auto has_all = [&](const auto& kept) { return kept.ndim() == 2 && number < kept.shape(0) && count <= kept.shape(1); };
-    require(by.size() == logits.size(), "the gradient by the logits does not have the expected shape");
     require(values.ndim() == 2 && values.shape(1) == outputs_, "a table of logits is [places, outputs]");
     require(has_all(read) && has_all(pull) && has_all(written), "every instance has a place to read, one to write, and a pull");
     float* const there = values.mutable_data();
@@ -342,7 +293,7 @@ class Core {
       require(place >= 0 && place < end, "a place is not in the table");
       return there + place * outputs_;
     };
-    Floats result({static_cast<py::ssize_t>(runs_), count / runs_, static_cast<py::ssize_t>(outputs_)});
+    Floats result({count, static_cast<py::ssize_t>(outputs_)});
     float* to = result.mutable_data();
     for (py::ssize_t i = 0; i < count; ++i) {
       const float *other = at_place(read, i), *own = logits.data() + i * outputs_, *from = by.data() + i * outputs_;
@@ -352,72 +303,50 @@ class Core {
     return result;
   }
 
-  static Penalty penalty_of(std::optional<PenaltyArrays>& arrays, py::ssize_t size) {
-    if (!arrays) return {};
-    auto& [importance, centre, path] = *arrays;
-    require(importance.size() == size && centre.size() == size && (!path || path->size() == size), "a penalty needs vectors of equal size");
-    return {importance.data(), centre.data(), path ? path->mutable_data() : nullptr};
-  }
-
-  void differentiate(int run, const Batch& batch, Keys keys, Normalization normalization, bool track, float* losses) {
-    const Statistics<float> tracked = tracked_of(run);
-    kernels_.gradient(network_of(parameters_.data(), runs_, run, outputs_), outputs_, loss_, normalization, statistics_of(run),
-                      track ? &tracked : nullptr, batch, keys, network_of(gradient_data_, runs_, run, outputs_), losses,
+  void differentiate(const Batch& batch, Keys keys, Normalization normalization, bool track, float* losses) {
+    kernels_.gradient(network_, outputs_, loss_, normalization, running_, track ? &tracked_ : nullptr, batch, keys, by_network_, losses,
                       workspace_.of(kernels_.gradient_workspace(batch.instances.count, outputs_)));
   }
 
-  // Checks a batch [S, count] as `gradient` takes it, and returns count.
-  int check_batch(const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws, const Array<std::int32_t>& keys,
-                  const std::optional<Floats>& frames = std::nullopt) const {
-    const int count = check_rows(rows, frames);
-    const auto runs = static_cast<std::size_t>(runs_), size = static_cast<std::size_t>(count);
-    require_shape(targets, {runs, size, static_cast<std::size_t>(outputs_)}, "targets");
-    require_shape(weights, {runs, size}, "weights");
-    require_shape(draws, {size}, "draws");
-    require_shape(keys, {runs, 2}, "keys");
-    return count;
+  void forward_half(const Instances& instances, const std::int64_t* draws, const Pass& pass, bool track, float* logits) {
+    under_way_ = {instances.count, pass.normalization, pass.keys != nullptr};
+    kernels_.forward(network_, outputs_, running_, track ? &tracked_ : nullptr, instances, draws, pass, logits,
+                     half_.of(kernels_.gradient_workspace(instances.count, outputs_)));
   }
 
-  // One run's part of a batch.
-  Batch batch_of(const Frames& frames, int run, int count, const Longs& rows, const Floats& targets, const Floats& weights, const Longs& draws) const {
-    const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(run) * count;
-    return {{frames, rows.data() + first, nullptr, count}, targets.data() + first * outputs_, weights.data() + first, draws.data()};
+  // Python may have called other passes since the forward half.
+  void check_by_logits(const Floats& by_logits) const {
+    require(under_way_.count > 0, "a pass backward follows one forward");
+    require_shape(by_logits, {static_cast<std::size_t>(under_way_.count), size_of_outputs()}, "the gradient by the logits");
   }
 
-  // Checks rows [S, count] of the data set, or of other frames, and returns count.
-  int check_rows(const Longs& rows, const std::optional<Floats>& frames = std::nullopt) const {
-    require(rows.ndim() == 2 && rows.shape(0) == runs_, "rows must be [S, instances]");
-    if (frames) require(frames->ndim() == 2 && static_cast<std::size_t>(frames->shape(1)) == kFrameLength, "frames must be [n, 2500]");
-    const py::ssize_t end = frames ? frames->shape(0) : frame_count_;
-    for (py::ssize_t i = 0; i < rows.size(); ++i) require(rows.data()[i] >= 0 && rows.data()[i] < end, "a row is not in the data set");
-    return static_cast<int>(rows.shape(1));
+  void backward_half(const float* by_logits, const Network<float>& to) {
+    const Keys any{};
+    const Pass pass{under_way_.normalization, under_way_.dropout ? &any : nullptr};
+    const int count = under_way_.count;
+    under_way_.count = 0;
+    kernels_.backward(network_, outputs_, count, pass, by_logits, to, half_.of(kernels_.gradient_workspace(count, outputs_)));
   }
 
-  // The frames of the data set, or other frames, which are signals already.
-  Frames frames_of(const std::optional<Floats>& others) const {
-    return others ? Frames{others->data(), nullptr, nullptr, nullptr} : frames_;
-  }
-
-  Statistics<float> tracked_of(int run) const {
-    Statistics<float> result{};
-    for (std::size_t b = 0; b < 3; ++b) {
-      result.mean[b] = tracked_[b].mean + run * kChannels[b + 1];
-      result.variance[b] = tracked_[b].variance + run * kChannels[b + 1];
-    }
+  // 0, 1, ...: the counters of an epoch's dropout masks.
+  static std::vector<std::int64_t> counters(py::ssize_t count) {
+    std::vector<std::int64_t> result(static_cast<std::size_t>(count));
+    std::iota(result.begin(), result.end(), std::int64_t{0});
     return result;
   }
 
-  Statistics<const float> statistics_of(int run) const {
-    const Statistics<float> tracked = tracked_of(run);
-    Statistics<const float> result{};
-    for (int b = 0; b < 3; ++b) result.mean[b] = tracked.mean[b], result.variance[b] = tracked.variance[b];
-    return result;
+  static Normalization normalization(bool running) { return running ? Normalization::running : Normalization::batch; }
+
+  static Keys keys_of(const KeyArray& keys) {
+    require_shape(keys, {2}, "keys");
+    return keys_at(keys.data());
   }
 
-  static Keys keys_of(const Array<std::int32_t>& keys, int run) {
-    const std::int32_t* at = keys.data() + 2 * run;
-    return {static_cast<std::uint32_t>(at[0]), static_cast<std::uint32_t>(at[1])};
-  }
+  static Keys keys_at(const std::int32_t* keys) { return {static_cast<std::uint32_t>(keys[0]), static_cast<std::uint32_t>(keys[1])}; }
+
+  static std::size_t size_of(const Instances& instances) { return static_cast<std::size_t>(instances.count); }
+  std::size_t size_of_outputs() const { return static_cast<std::size_t>(outputs_); }
+  std::size_t size_of_parameters() const { return static_cast<std::size_t>(parameters_.size()); }
 
   // A forward pass without its backward pass yet; `count` is 0 if there is no such pass.
   struct UnderWay {
@@ -426,23 +355,18 @@ class Core {
     bool dropout;
   };
 
-  struct BlockStatistics {
-    float *mean, *variance;
-  };
-
   const Kernels& kernels_;
   const Loss loss_;
-  const int runs_, outputs_;
+  const int outputs_;
   Floats parameters_, gradient_;
   std::vector<Floats> means_, variances_;
-  py::array stored_;
-  std::optional<Floats> gain_, offset_;
-  std::vector<BlockStatistics> tracked_;
-  float* gradient_data_ = nullptr;
-  py::ssize_t frame_count_ = 0;
-  Frames frames_{};
+  StoredFrames frames_;
+  Network<const float> network_{};
+  Network<float> by_network_{};
+  Statistics<const float> running_{};
+  Statistics<float> tracked_{};  // the same memory
   Workspace workspace_;
-  std::vector<Workspace> halves_;  // one per run; calls between the halves use workspace_
+  Workspace half_;  // between forward and backward; calls between them use workspace_
   UnderWay under_way_{};
 };
 

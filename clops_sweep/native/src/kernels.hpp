@@ -86,11 +86,6 @@ struct Penalty {
   const float* importance;
   const float* centre;
   float* path;
-
-  // The part that begins `n` values later.
-  Penalty from(std::ptrdiff_t first) const {
-    return importance ? Penalty{importance + first, centre + first, path ? path + first : nullptr} : Penalty{};
-  }
 };
 
 // One variant of the kernels, compiled for one instruction set. `workspace` is memory aligned to 64 bytes, of at least

@@ -1,4 +1,4 @@
-// Layout of one run's parameters in the flat vector of S runs: parameter by parameter, each [S, ...], as in
+// Layout of the paper's network in a flat vector: parameter by parameter, as in
 // clops_sweep/learning/networks/network.py.
 #pragma once
 
@@ -11,7 +11,7 @@ namespace clops {
 constexpr int kChannels[4] = {1, 4, 16, 32};
 constexpr std::size_t kFrameLength = 2500;
 
-// Sizes of the sixteen parameters of one network, in order.
+// Sizes of the sixteen parameters, in order.
 inline std::array<std::size_t, 16> parameter_sizes(int outputs) {
   std::array<std::size_t, 16> sizes{};
   std::size_t n = 0;
@@ -31,21 +31,15 @@ inline std::size_t parameter_count(int outputs) {
   return total;
 }
 
-// Pointers to the sixteen parameters of one run.
+// Pointers to the parameters in a flat vector.
 template <class T>
-std::array<T*, 16> parameters_of(T* flat, int runs, int run, int outputs) {
+Network<T> network_of(T* flat, int outputs) {
   std::array<T*, 16> at{};
   const auto sizes = parameter_sizes(outputs);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    at[i] = flat + static_cast<std::size_t>(run) * sizes[i];
-    flat += static_cast<std::size_t>(runs) * sizes[i];
+    at[i] = flat;
+    flat += sizes[i];
   }
-  return at;
-}
-
-template <class T>
-Network<T> network_of(T* flat, int runs, int run, int outputs) {
-  const auto at = parameters_of(flat, runs, run, outputs);
   Network<T> network{};
   for (std::size_t block = 0; block < 3; ++block) {
     network.conv_weight[block] = at[4 * block];

@@ -36,43 +36,37 @@ Floats gather(const Array<std::int16_t>& stored, const Floats& gain, const Float
 PYBIND11_MODULE(_kernels, module) {
   using namespace clops;
   using py::arg;
+  const auto exact = [](const char* name) { return arg(name).noconvert(); };  // an array is not copied to fit
   module.doc() = "The paper's network on a CPU: gradients, predictions, Adam and whole epochs. See kernels.hpp.";
   module.def("variants", [] {
     std::vector<std::string> names;
     for (const Kernels* kernels : runnable_kernels()) names.emplace_back(kernels->name);
     return names;
   });
-  module.def("frame_statistics", &statistics_of<std::int16_t>, arg("stored").noconvert());
-  module.def("frame_statistics", &statistics_of<float>, arg("stored").noconvert());
-  module.def("gather", &gather, arg("stored").noconvert(), arg("gain").noconvert(), arg("offset").noconvert(), arg("rows").noconvert());
+  module.def("frame_statistics", &statistics_of<std::int16_t>, exact("stored"));
+  module.def("frame_statistics", &statistics_of<float>, exact("stored"));
+  module.def("gather", &gather, exact("stored"), exact("gain"), exact("offset"), exact("rows"));
   py::class_<Core>(module, "Core")
-      .def(py::init<const std::string&, bool, int, int, Floats, Floats, std::vector<Floats>, std::vector<Floats>, const py::array&,
+      .def(py::init<const std::string&, bool, int, Floats, Floats, std::vector<Floats>, std::vector<Floats>, const py::array&,
                     std::optional<Floats>, std::optional<Floats>>(),
-           arg("variant"), arg("softmax"), arg("runs"), arg("outputs"), arg("parameters").noconvert(), arg("gradient").noconvert(),
-           arg("means").noconvert(), arg("variances").noconvert(), arg("frames"), arg("gain").noconvert(), arg("offset").noconvert())
-      .def("gradient", &Core::gradient, arg("rows").noconvert(), arg("targets").noconvert(), arg("weights").noconvert(),
-           arg("draws").noconvert(), arg("keys").noconvert(), arg("running"), arg("track"), arg("losses").noconvert(),
-           arg("frames").noconvert() = py::none())
-      .def("forward", &Core::forward, arg("rows").noconvert(), arg("draws").noconvert(), arg("keys").noconvert(), arg("running"),
-           arg("track"), arg("logits").noconvert(), arg("frames").noconvert() = py::none())
-      .def("backward", &Core::backward, arg("by_logits").noconvert(), arg("gradient").noconvert() = py::none())
-      .def("loss_by_logits", &Core::loss_by_logits, arg("logits").noconvert(), arg("targets").noconvert(), arg("weights").noconvert(),
-           arg("losses").noconvert(), arg("by_logits").noconvert())
-      .def("sum_of_each", &Core::sum_of_each, arg("rows").noconvert(), arg("by_logits").noconvert(), arg("absolute"),
-           arg("sums").noconvert())
-      .def("predict", &Core::predict, arg("rows").noconvert(), arg("noise").noconvert(), arg("parameters").noconvert(),
-           arg("probabilities"), arg("samples"), arg("keys").noconvert(), arg("result").noconvert(),
-           arg("frames").noconvert() = py::none())
-      .def("adam", &Core::adam, arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(),
-           arg("gradient").noconvert(), arg("learning_rate"), arg("steps"), arg("penalty").noconvert() = py::none())
-      .def("train_by_logits", &Core::train_by_logits, arg("rows").noconvert(), arg("keys").noconvert(), arg("logits").noconvert(),
-           arg("by_logits"), arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(), arg("learning_rate"),
-           arg("steps"), arg("table").noconvert() = py::none())
-      .def("train_along", &Core::train_along, arg("rows").noconvert(), arg("targets").noconvert(), arg("weights").noconvert(),
-           arg("sizes"), arg("keys").noconvert(), arg("memories").noconvert(), arg("memory_gradients").noconvert(), arg("direction"),
-           arg("values").noconvert(), arg("first").noconvert(), arg("second").noconvert(), arg("learning_rate"), arg("steps"))
-      .def("train_epoch", &Core::train_epoch, arg("rows").noconvert(), arg("targets").noconvert(), arg("factors").noconvert(),
-           arg("order").noconvert(), arg("task_size"), arg("batch_size"), arg("keys").noconvert(), arg("first").noconvert(),
-           arg("second").noconvert(), arg("learning_rate"), arg("steps"), arg("penalty").noconvert(), arg("beta").noconvert(), arg("beta_first").noconvert(),
-           arg("beta_second").noconvert(), arg("beta_penalty"), arg("beta_learning_rate"), arg("beta_steps"));
+           arg("variant"), arg("softmax"), arg("outputs"), exact("parameters"), exact("gradient"), exact("means"), exact("variances"),
+           arg("frames"), exact("gain"), exact("offset"))
+      .def("gradient", &Core::gradient, exact("rows"), exact("targets"), exact("weights"), exact("draws"), exact("keys"), arg("running"),
+           arg("track"), exact("losses"), exact("frames") = py::none())
+      .def("forward", &Core::forward, exact("rows"), exact("draws"), exact("keys"), arg("running"), arg("track"), exact("logits"),
+           exact("frames") = py::none())
+      .def("backward", &Core::backward, exact("by_logits"), exact("gradient") = py::none())
+      .def("loss_by_logits", &Core::loss_by_logits, exact("logits"), exact("targets"), exact("weights"), exact("losses"),
+           exact("by_logits"))
+      .def("sum_of_each", &Core::sum_of_each, exact("rows"), exact("by_logits"), arg("absolute"), exact("sums"))
+      .def("predict", &Core::predict, exact("rows"), exact("noise"), exact("parameters"), arg("probabilities"), arg("samples"),
+           exact("keys"), exact("result"), exact("frames") = py::none())
+      .def("adam", &Core::adam, exact("adam"), exact("gradient"), exact("penalty") = py::none())
+      .def("train_by_logits", &Core::train_by_logits, exact("rows"), exact("keys"), exact("logits"), arg("by_logits"), exact("adam"),
+           exact("table") = py::none())
+      .def("train_along", &Core::train_along, exact("rows"), exact("targets"), exact("weights"), arg("sizes"), exact("keys"),
+           exact("memories"), exact("memory_gradients"), arg("direction"), exact("adam"))
+      .def("train_epoch", &Core::train_epoch, exact("rows"), exact("targets"), exact("factors"), exact("order"), arg("sizes"),
+           arg("task_size"), exact("keys"), exact("adam"), exact("penalty") = py::none(), exact("beta") = py::none(),
+           arg("beta_penalty") = 0.0f);
 }

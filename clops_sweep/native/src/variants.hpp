@@ -1,6 +1,8 @@
 // The compiled variants, and those that this CPU can run.
 #pragma once
 
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "kernels.hpp"
@@ -35,6 +37,13 @@ inline std::vector<const Kernels*> runnable_kernels() {
 #endif
   found.push_back(&baseline::kernels);
   return found;
+}
+
+inline const Kernels& variant(const std::string& name) {
+  for (const Kernels* kernels : runnable_kernels()) {
+    if (name == kernels->name) return *kernels;
+  }
+  throw std::invalid_argument("this CPU cannot run the kernels '" + name + "'");
 }
 
 }  // namespace clops
