@@ -36,44 +36,16 @@ SPACE = SearchSpace(
 '''
 """A search-space file that needs no data."""
 
-FIRST_METHOD = '''"""A custom method beside fine-tuning, on synthetic ECG. Takes a minute."""
+_TEMPLATES = ("arrays", "wfdb", "edf", "hdf5", "network", "method")
+"""Search-space files in the folder `recipes`: for recordings of a user, and for a network or method."""
 
-from clops_sweep import FloatOption, RunConfig, SearchSpace, Strategy, strategy
-
-OPTIONS = {
-    "my_strength": FloatOption(
-        0.1,
-        ge=0,
-        # Two facts. Without the first, reports do not compare methods that share the option and differ in its value.
-        # Without the second, `clops-sweep plan` does not estimate runs from those with another value.
-        equal_training=True,  # it belongs to the method, as the strength of a penalty does
-        equal_cost=True,  # a run takes as long with any value
-        description="weight of the squared distance to the parameters before the task",
-    ),
+_NEEDS_DATA = {
+    "arrays": "your arrays into wearable.npz",
+    "wfdb": "your records into the folder hospital",
+    "edf": "your files into the folder nights",
+    "hdf5": "your arrays into exams.h5",
 }
-
-
-@strategy("my_method", options=OPTIONS)
-class MyMethod(Strategy):
-    def begin_task(self, task):
-        self.before = self.parameters.detach().clone() if task else None
-
-    def loss(self, batch):
-        loss = self.criterion(self.model(batch.x), batch.y)
-        if self.before is not None:
-            loss = loss + self.options.my_strength * (self.parameters - self.before).square().sum()
-        return loss
-
-
-SPACE = SearchSpace(
-    name="my_method",
-    base=RunConfig(scenario="class_il", dataset="synthetic", epochs_per_task=4),
-    axes={"strategy": ["my_method", "finetune"]},
-    seeds=range(2),
-)
-'''
-"""A search-space file with a custom method and its option."""
-
+"""What a template needs beside it."""
 
 _RECIPES = {
     "slurm": ("slurm.sh", "sbatch"),
@@ -88,7 +60,11 @@ _RECIPES = {
 @click.option(
     "--from", "source", metavar="NAME", help="Copy a search space of the package, such as class_il_grid or paper."
 )
-@click.option("--method", is_flag=True, help="Write a search space with a custom method instead.")
+@click.option(
+    "--template",
+    type=click.Choice(_TEMPLATES),
+    help="Write a search space on your recordings (arrays, wfdb, edf, hdf5), or with your network or method.",
+)
 @click.option("--slurm", is_flag=True, help="Write a Slurm job instead: a Ray cluster on several nodes.")
 @click.option("--slurm-array", is_flag=True, help="Write a Slurm job array instead: one shard per task, without Ray.")
 @click.option("--kuberay", is_flag=True, help="Write a RayJob for Kubernetes with the KubeRay operator instead.")
@@ -99,7 +75,7 @@ _RECIPES = {
 def new(
     name: Path,
     source: str | None,
-    method: bool,
+    template: str | None,
     slurm: bool,
     slurm_array: bool,
     kuberay: bool,
@@ -110,27 +86,31 @@ def new(
 ) -> None:
     """Write a first search-space file, or a job script for a cluster.
 
-    The search space is a small example with comments, one with a custom method (--method) or, with --from, a copy of
-    one of the package.
+    The search space is a small example with comments, one for your recordings, network or method (--template) or a
+    copy of one of the package (--from).
     """
     flags = {"slurm": slurm, "slurm_array": slurm_array, "kuberay": kuberay}
     recipe = _recipe([flag for flag, given in flags.items() if given], source, space, limit, shards)
-    if method and (recipe is not None or source is not None):
-        raise click.UsageError("--method goes with neither --from nor a job; expected it alone")
+    if template and (recipe is not None or source is not None):
+        raise click.UsageError("--template goes with neither --from nor a job; expected it alone")
     with one_sentence(name):
         _check(name, recipe)
         if recipe is not None:
             content = _filled_in(recipe, space, limit, shards)
         elif source is not None:
             content = _shipped(source)
+        elif template is not None:
+            content = Path(__file__).with_name("recipes").joinpath(f"{template}.py.template").read_bytes()
         else:
-            content = (FIRST_METHOD if method else FIRST_SPACE).encode()
+            content = FIRST_SPACE.encode()
         _write(name, content)
     command = shlex.join([*(_RECIPES[recipe][1].split() if recipe else ["clops-sweep"]), str(name)])
     if as_json:
         print_json({"file": name, "command": command})
     elif recipe == "kuberay":
         click.echo(f"{name} is written; put your image and your bucket in it, then submit it with: {command}")
+    elif template in _NEEDS_DATA:
+        click.echo(f"{name} is written; adapt it, put {_NEEDS_DATA[template]} beside it, then run it with: {command}")
     else:
         click.echo(f"{name} is written; {'submit' if recipe else 'run'} it with: {command}")
 

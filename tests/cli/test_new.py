@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
+import edfio
+import h5py
+import numpy as np
 import pytest
 import yaml
 
 from clops_sweep import ContinualRun
-from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.fields import facts_of
-from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces, shipped_spaces
 from clops_sweep.testing.watch import result_difference
 from tests.conftest import Command
+from tests.data.declared_files import forget, write_wfdb
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,7 +54,7 @@ def test_the_first_space_is_planned_by_the_command_that_it_is_said_to_be_run_wit
 def test_a_file_with_a_method_states_the_facts_of_its_option_and_trains(
     new: Command, tmp_path: Path, prepared_root: Path
 ) -> None:
-    assert new("method.py", "--method").returncode == 0
+    assert new("method.py", "--template", "method").returncode == 0
     try:
         (space,) = load_spaces(tmp_path / "method.py")
         facts = facts_of("my_strength")
@@ -64,11 +69,78 @@ def test_a_file_with_a_method_states_the_facts_of_its_option_and_trains(
         STRATEGIES.forget("my_method")
 
 
+def _arrays(folder: Path, stream: np.random.Generator) -> None:
+    people, labels = np.repeat(np.arange(15), 8), np.tile(np.arange(4), 30)
+    np.savez(folder / "wearable.npz", x=stream.normal(size=(120, 3, 100)), y=labels, subject=people)
+
+
+def _wfdb(folder: Path, stream: np.random.Generator) -> None:
+    rows = ["record,rhythm,person"]
+    for number in range(80):
+        name = f"r{number:03}"
+        write_wfdb(folder / "hospital", name, stream.integers(-999, 999, (1, 1500)), 250)
+        rows.append(f"{name},{('normal', 'AF', 'other', 'noise')[number % 4]},{number // 4}")
+    (folder / "hospital" / "labels.csv").write_text("\n".join(rows))
+
+
+def _edf(folder: Path, stream: np.random.Generator) -> None:
+    (folder / "nights").mkdir()
+    stages = [
+        edfio.EdfAnnotation(60 * number, 60, f"Sleep stage {it}") for number, it in enumerate(("W", "N2", "N3", "R"))
+    ]
+    for person in range(10):
+        signal = edfio.EdfSignal(stream.normal(size=240 * 100), 100, label="EEG Fpz-Cz", physical_dimension="uV")
+        edfio.Edf([signal], annotations=stages).write(folder / "nights" / f"ab{person:02}_1.edf")
+
+
+def _hdf5(folder: Path, stream: np.random.Generator) -> None:
+    with h5py.File(folder / "exams.h5", "w") as file:
+        file["tracings"] = stream.normal(size=(80, 800, 2))
+        file["rhythm"] = [("normal", "AF", "other", "noise")[number % 4] for number in range(80)]
+        file["patient_id"] = np.arange(80) // 4
+
+
+@pytest.mark.parametrize(
+    ("template", "name", "write"),
+    [("arrays", "wearable", _arrays), ("wfdb", "hospital", _wfdb), ("edf", "nights", _edf), ("hdf5", "exams", _hdf5)],
+)
+def test_templates_for_recordings_train_on_files_like_those_that_they_name(
+    new: Command, tmp_path: Path, template: str, name: str, write: Callable[[Path, np.random.Generator], None]
+) -> None:
+    done = new("space.py", "--template", template)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " beside it, then run it with: clops-sweep space.py" in done.stdout
+    write(tmp_path, np.random.default_rng(0))
+    try:
+        (space,) = load_spaces(tmp_path / "space.py")
+        config, *others = (it.config for it in space.requests())
+        assert len(others) == 8
+        prepare(name, prepared_root=tmp_path / "prepared", data_root=tmp_path)
+        frames = open_frames(name, prepared_root=tmp_path / "prepared")
+        result = ContinualRun(config.replace(epochs_per_task=1), frames).run()
+        assert result.runs["epochs_trained"].item() > 0
+    finally:
+        forget(name)
+
+
+def test_the_template_of_a_network_trains(new: Command, tmp_path: Path, prepared_root: Path) -> None:
+    assert new("space.py", "--template", "network").returncode == 0
+    try:
+        (space,) = load_spaces(tmp_path / "space.py")
+        config, *_ = (it.config for it in space.requests())
+        assert config.network == "my_network"
+        frames = open_frames("synthetic", prepared_root=prepared_root)
+        result = ContinualRun(config.replace(epochs_per_task=1, first_tasks=2), frames).run()
+        assert result.runs["epochs_trained"].item() > 0
+    finally:
+        NETWORKS.forget("my_network")
+
+
 @pytest.mark.parametrize("others", [["--from", "class_il_grid"], ["--slurm"]])
-def test_a_method_goes_with_nothing_else(new: Command, others: list[str]) -> None:
-    done = new("method.py", "--method", *others)
+def test_a_template_goes_with_nothing_else(new: Command, others: list[str]) -> None:
+    done = new("method.py", "--template", "method", *others)
     assert done.returncode == 2
-    assert "--method goes with neither --from nor a job; expected it alone" in done.stderr
+    assert "--template goes with neither --from nor a job; expected it alone" in done.stderr
 
 
 @pytest.mark.parametrize(
