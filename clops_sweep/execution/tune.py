@@ -105,8 +105,8 @@ _NO_MEMORY = (
     "--cpus-per-trial"
 )
 _KILLED = (
-    f"{KILLED}the worker's process ended without an error, as when the system kills it for want of memory; fewer run "
-    "at a time with more --cpus-per-trial"
+    f"{KILLED}the worker's process ended without an error: killed for want of memory, or crashed (the log then has its "
+    "stack); fewer run at a time with more --cpus-per-trial"
 )
 _TIMED_OUT = (
     "TimedOut: an epoch took longer than --epoch-timeout {:g} s, and the worker was ended; the run's log shows where "
@@ -185,7 +185,8 @@ def _why_it_ended(error: str) -> str | None:
     """
     if "low on memory" in error:
         return _NO_MEMORY
-    return _KILLED if "SIGKILL" in error else None
+    is_unknown = "OOM killer" in error or "SIGKILL" in error  # in Ray's guesses, whose words differ by its version
+    return _KILLED if is_unknown else None
 
 
 @contextmanager

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _TRACEBACK = "Traceback (most recent call last):"
 _EXCEPTION_GROUP = re.compile(r"^  \| ([\w.]*Group: .*)")
 _LONGEST_REASON = 200
+_MEMORY_RAISED = re.compile(r"([\w.]*MemoryError\b|[\w.]*Error: .*(can't allocate|CUDA out of) memory)")
+_MEMORY_HELP = "; fewer run at a time with more --cpus-per-trial, or --gpus-per-trial for the GPU's memory"
 
 OUT_OF_MEMORY, KILLED = "OutOfMemory: ", "WorkerKilled: "
 """Begin of the line behind the text of an error of Ray that says why a worker ended, and what helps."""
@@ -123,7 +125,8 @@ def failure_reason(error: object) -> str:
         next(ended, None) or next(groups, None) or next(exceptions, None) or (lines[-1] if lines else "unknown error")
     )
     said = printable(said.strip())
-    return said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]}…"
+    shortened = said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]}…"
+    return shortened + _MEMORY_HELP if _MEMORY_RAISED.match(said) else shortened
 
 
 def check_registered(row: Mapping[str, Any]) -> None:

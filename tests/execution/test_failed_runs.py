@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from ray._private.utils import get_used_memory
 
 from clops_sweep import RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.store.rows import failure_reason
 from tests.execution.conftest import Launch
 from tests.helpers.launching import (
     ALL_METRICS,
@@ -161,6 +164,76 @@ def test_runs_that_fail_do_not_take_others_with_them(attach: Launch, tmp_path: P
     assert_counted_like_fine_tuning(found, runs_alone(whole, prepared_root))
     kept = {path.stem for path in (results / ".work" / "checkpoints").iterdir()}  # for --retry failed
     assert kept == set(found["runs"].set_index("seed")["run_id"][[2, 4]])
+
+
+ENDED = """
+import os
+import signal
+from pathlib import Path
+from clops_sweep import RunConfig, SearchSpace, strategy
+from clops_sweep.learning.strategies.finetune import FineTuning
+
+GROUP = {group!r}
+
+@strategy("ended")
+class Ended(FineTuning):
+    def begin_task(self, task):
+        if self.training.seed != 1:
+            return
+        if not GROUP:
+            os.kill(os.getpid(), signal.SIGKILL)
+        Path(GROUP, "cgroup.procs").write_text(str(os.getpid()))
+        taken = [bytes(2**20) + b"x" for _ in range(2**12)]  # far beyond the limit of the group
+
+SPACE = SearchSpace("ended", RunConfig(strategy="ended", epochs_per_task=1), seeds=range(3))
+"""
+
+
+@pytest.fixture
+def small_group() -> Iterator[Path]:
+    """Yield a control group of 64 MB, in which the kernel kills what needs more."""
+    for root, limit in (("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")):
+        group = Path(root, f"clops-sweep-{os.getpid()}")
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            (group / limit).write_text(str(2**26))
+        except OSError:
+            group.rmdir()
+            continue
+        yield group
+        group.rmdir()
+        return
+    pytest.skip("needs the right to make control groups with a limit of memory")
+
+
+def _ended(attach: Launch, tmp_path: Path, group: str) -> None:
+    (tmp_path / "ended.py").write_text(ENDED.format(group=group))
+    sweep = attach("ended.py", "--max-retries", "0", "--no-report")
+    assert sweep.wait() == 1
+    assert "3 runs asked for, 2 finished, 0 pending, 1 failed" in sweep.output
+    says = "WorkerKilled: the worker's process ended without an error: killed for want of memory, or crashed"
+    helps = "fewer run at a time with more --cpus-per-trial"
+    (failed,) = [line for line in sweep.output.splitlines() if "] failed " in line]
+    assert says in failed
+    assert helps in failed
+    runs = pd.read_parquet(tmp_path / "results" / "runs").set_index("seed")
+    assert runs["status"].to_dict() == {0: "finished", 1: "failed", 2: "finished"}
+    assert failure_reason(runs.loc[1, "error"]).endswith(helps)
+
+
+def test_a_worker_that_is_killed_is_a_failed_run_that_says_what_helps(attach: Launch, tmp_path: Path) -> None:
+    _ended(attach, tmp_path, "")
+
+
+@pytest.mark.nightly
+def test_a_worker_that_the_kernel_kills_for_want_of_memory_is_a_failed_run_that_says_what_helps(
+    attach: Launch, tmp_path: Path, small_group: Path
+) -> None:
+    _ended(attach, tmp_path, str(small_group))
+    assert not (small_group / "cgroup.procs").read_text()
 
 
 HUNGRY = """
