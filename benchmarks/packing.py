@@ -1,6 +1,6 @@
 """Runs per minute by the number of trials that share a device, each in a process, started together.
 
-``python -m benchmarks.packing DEVICE EPOCHS`` runs one trial: it waits for a line and prints its seconds.
+``python -m benchmarks.packing DEVICE EPOCHS CASE`` runs one trial: it waits for a line and prints its seconds.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -15,8 +16,44 @@ import torch
 from benchmarks import shapes
 from benchmarks.runs import CONFIG
 from benchmarks.timing import table
+from clops_sweep import RunConfig
+from clops_sweep.data.frames import FrameSet
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.machine import available_cores
+from clops_sweep.testing import of_shape
+
+
+@dataclass(frozen=True)
+class Case:
+    """A network on frames of a shape, in runs of the paper's Class-IL sizes.
+
+    Attributes:
+        network: its name.
+        channels: channels of a frame.
+        samples: samples of a channel.
+    """
+
+    network: str
+    channels: int
+    samples: int
+
+    @property
+    def name(self) -> str:
+        """The network and its shape."""
+        return f"{self.network} {self.channels} x {self.samples:,}"
+
+    def frames(self) -> FrameSet:
+        """Return frames of the shape."""
+        frames = shapes.class_il()
+        return frames if self.channels == 1 else of_shape(frames, self.channels, self.samples)
+
+    def config(self, epochs: int) -> RunConfig:
+        """Return a config of CLOPS with a number of epochs per task."""
+        return CONFIG.replace(epochs_per_task=epochs, network=self.network)
+
+
+PAPER = Case("clops_cnn", 1, 2500)
+CASES = (PAPER, Case("small_cnn", 12, 1000), Case("resnet1d_wang", 12, 250))
 
 
 def run(*, quick: bool) -> str:
@@ -28,7 +65,7 @@ def run(*, quick: bool) -> str:
         packings = sorted({1, 2, available_cores(), 2 * available_cores()})
     rows, alone = [], 0.0
     for trials in packings:
-        seconds = _together(device, trials, epochs)
+        seconds = together(device, trials, epochs)
         rate = 60 * trials / seconds
         alone = alone or rate
         rows.append([str(trials), f"{seconds:.1f}", f"{rate:.1f}", f"{rate / alone:.2f}"])
@@ -41,8 +78,9 @@ def run(*, quick: bool) -> str:
     )
 
 
-def _together(device: str, trials: int, epochs: int) -> float:
-    command = [sys.executable, "-m", "benchmarks.packing", device, str(epochs)]
+def together(device: str, trials: int, epochs: int, case: str = PAPER.name) -> float:
+    """Return the seconds of runs that start together, each in a process."""
+    command = [sys.executable, "-m", "benchmarks.packing", device, str(epochs), case]
     started = [
         subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
@@ -60,10 +98,10 @@ def _together(device: str, trials: int, epochs: int) -> float:
     return max(seconds)
 
 
-def _trial(device: str, epochs: int) -> None:
+def _trial(device: str, epochs: int, name: str) -> None:
     torch.set_num_threads(1)
-    frames = shapes.class_il()
-    config = CONFIG.replace(epochs_per_task=epochs)
+    (case,) = (case for case in CASES if case.name == name)
+    frames, config = case.frames(), case.config(epochs)
     # Compilation and kernel selection on first use are not part of a sweep's speed.
     ContinualRun(config.replace(epochs_per_task=1, acquisition="random"), frames, device).advance()
     run = ContinualRun(config, frames, device)
@@ -75,4 +113,4 @@ def _trial(device: str, epochs: int) -> None:
 
 
 if __name__ == "__main__":
-    _trial(sys.argv[1], int(sys.argv[2]))
+    _trial(sys.argv[1], int(sys.argv[2]), sys.argv[3])

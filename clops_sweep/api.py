@@ -107,7 +107,7 @@ def sweep(
         address: address of a running Ray cluster (``auto`` or ``HOST:PORT``); by default, the cluster to which this
             process is connected, else a new one on this machine.
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
-        gpus_per_trial: GPUs, or share of a GPU, reserved for a trial; 0 chooses them by the memory of the GPUs.
+        gpus_per_trial: GPUs, or share of a GPU, reserved for a trial; 0 chooses it by a run's memory and the cores.
         max_retries: number of retries of a run that raised an error or whose worker died.
         checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
         epoch_timeout: time limit of an epoch in seconds, after which its run fails; None for no limit.

@@ -152,7 +152,7 @@ gpus_option = click.option(
     type=Number(OF_RESOURCES["gpus_per_trial"]),
     default=0,
     metavar="SHARE",
-    help="GPUs per trial, such as 0.25; chosen automatically, except on a cluster that starts GPU machines later.",
+    help="GPUs per trial, such as 0.25; by default by the memory of a run and the cores, or 1 without a GPU here.",
 )
 device_option = click.option(
     "--device",

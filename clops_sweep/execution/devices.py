@@ -1,17 +1,19 @@
-"""The choice of CPUs or GPUs for a launch. Nothing is measured."""
+"""The choice of CPUs or GPUs for a launch, and of how many trials share a GPU."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clops_sweep import native
 from clops_sweep.errors import UsageError, several
 from clops_sweep.execution.jobs import Resources
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
-from clops_sweep.machine import gpus_of_driver, installed_version, usable_gpus
+from clops_sweep.machine import Gpu, available_cores, gpus_of_driver, installed_version, usable_gpus
 from clops_sweep.planning.request import Request
 
 if TYPE_CHECKING:
@@ -21,6 +23,12 @@ _LARGEST_NATIVE = 5_000
 """Values of a frame up to which the native kernels of the paper's network train a run fast enough on one core."""
 
 _MOST_READ = 200
+
+_MOST_PER_GPU = 8
+"""Trials on a GPU, which computes those of several processes in turns."""
+
+_USABLE = 0.9
+"""Share of the memory of a GPU that trials may fill."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,10 @@ def choose(request: Request, resources: Resources, finished: Collection[str]) ->
 
     The requested device comes first, then the device of finished runs. Otherwise a GPU that PyTorch can use is used,
     unless all runs have the paper's network, its native kernels and frames of at most 5,000 values.
+
+    As many trials share a GPU as `--gpus-per-trial` says. By default, these are as many as its memory and the cores of
+    this machine hold, but no more than 8, and no more than there are runs. On a cluster, its GPUs are taken to be like
+    those of this machine; without one here, each trial gets a whole GPU.
 
     Args:
         request: the requested runs.
@@ -65,7 +77,13 @@ def choose(request: Request, resources: Resources, finished: Collection[str]) ->
         )
     kind = wanted or before or ("gpu" if gpus and _gains(request) else "cpu")
     if kind == "gpu":
-        return _on_gpus(resources, ", as requested" if wanted else ", like the finished runs" if before else "")
+        because = ", as requested" if wanted else ", like the finished runs" if before else ""
+        if resources.gpus_per_trial:
+            return DeviceChoice(resources, f"gpu{because}; a trial takes {resources.gpus_per_trial:.2g} GPU")
+        trials, why = _trials_per_gpu(request, resources, gpus, finished)
+        share = math.floor(1e4 / trials) / 1e4  # Ray counts in ten-thousandths
+        words = f"{trials} trials share a GPU" if trials > 1 else "a trial takes 1 GPU"
+        return DeviceChoice(replace(resources, gpus_per_trial=share), f"gpu{because}; {words}: {why}")
     if not count:
         return DeviceChoice(resources, "cpu" if wanted else "cpu; this machine has no GPU")
     idle = f"{several(count, 'GPU')} {'stays' if count == 1 else 'stay'} idle"
@@ -94,7 +112,41 @@ def _computed_on(store: RunStore, finished: Collection[str]) -> str | None:
     return counts.most_common(1)[0][0] if counts else None
 
 
-def _on_gpus(resources: Resources, because: str) -> DeviceChoice:
-    share = resources.gpus_per_trial or 1.0
-    words = f"gpu{because}; a trial takes {share:.2g} GPU"
-    return DeviceChoice(replace(resources, gpus_per_trial=share), words)
+def _trials_per_gpu(
+    request: Request, resources: Resources, gpus: Sequence[Gpu], finished: Collection[str]
+) -> tuple[int, str]:
+    """Return how many trials share a GPU, and which of memory, cores and runs limits them."""
+    if not gpus:
+        return 1, "this machine has none to judge by"
+    if resources.no_ray:
+        return 1, "--no-ray computes one run at a time"
+    limits = [(_MOST_PER_GPU, "more would gain little")]
+    cores = available_cores()
+    by_cores = int(cores / resources.cpus_per_trial) // len(gpus)
+    limits.append((by_cores, f"{several(cores, 'core')} for {several(len(gpus), 'GPU')}"))
+    if not request.selection.searches:
+        left = len(request.selection.requests) - len(finished)
+        limits.append((math.ceil(left / len(gpus)), f"{several(left, 'run')} for {several(len(gpus), 'GPU')}"))
+    needed = _bytes_of_a_run(request)
+    memory = min(gpu.memory for gpu in gpus)
+    if needed is None:
+        limits.append((1, "the data are not prepared, so the memory of a run is unknown"))
+    else:
+        words = f"a run needs about {needed / 1e9:.1f} of {memory / 1e9:.0f} GB"
+        limits.append((int(_USABLE * memory / needed), words))
+    trials, why = min(limits, key=lambda limit: limit[0])
+    return max(1, trials), why
+
+
+def _bytes_of_a_run(request: Request) -> int | None:
+    """Return the bytes that the largest of the requested runs needs on a GPU; None if no data are prepared."""
+    from clops_sweep.learning.networks.pass_memory import run_bytes
+
+    largest = dict[tuple[object, ...], RunConfig]()
+    for config in request.selection.configs:
+        options = tuple(sorted(config.network_options.items()))
+        kind = (config.data_key, config.network, config.lora_rank, options)
+        if kind not in largest or config.batch_size > largest[kind].batch_size:
+            largest[kind] = config
+    prepared = [config for config in largest.values() if request.data_hash(config) is not None]
+    return max((run_bytes(config, request.data.frames(config.data_key)) for config in prepared), default=None)

@@ -204,7 +204,7 @@ class Recordings:
                 for parameter in self._parameters:
                     _gradient(parameter).data.zero_()
                 seed()
-                logits = logits_of()
+                logits = logits_of()  # type: ignore[no-untyped-call]
                 if recording.with_gradient:
                     by_logits = torch.linspace(-1, 1, logits.numel(), device=logits.device).view(logits.shape)
                     if logits.requires_grad:
@@ -332,11 +332,11 @@ class _Watch(TorchFunctionMode):
 
     def __enter__(self) -> _Watch:
         self._before = self._host_generators()
-        super().__enter__()
+        super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
-        super().__exit__(*error)
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
         if self.reason is None and self._host_generators() != self._before:
             self.reason = "it draws random numbers on the CPU"
 

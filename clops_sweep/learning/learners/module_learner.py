@@ -21,14 +21,15 @@ from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.networks.dropout import PaperDropout
 from clops_sweep.learning.networks.module_probe import probed
+from clops_sweep.learning.networks.pass_memory import VALUES_ON_A_GPU
 from clops_sweep.learning.networks.run_module import Mode, RunModule, made, trained, weights_of
 from clops_sweep.learning.parameters import Parameters
 
 _MULTIPLE = 32
 """Alignment in entries: every parameter of every run has the same alignment in memory, hence the same numerics."""
 
-_VALUES, _VALUES_ON_A_GPU = 600_000, 8_000_000
-"""Number of frames per pass without a gradient."""
+_VALUES = 600_000
+"""Number of values of the frames in a pass without a gradient on a CPU."""
 
 
 MODES: dict[tuple[bool, bool], Mode] = {
@@ -88,7 +89,7 @@ class ModuleLearner(Learner):
             self._recordings = graphs.Recordings(network, self._module, make_recorder)
         self._first: tuple[torch.Tensor | None, int] = (None, 0)
         self._words: tuple[torch.Tensor | None, tuple[int, int]] = (None, (0, 0))
-        self._at_a_time = (_VALUES if bank.device.type == "cpu" else _VALUES_ON_A_GPU) // (shape[0] * shape[1])
+        self._at_a_time = (_VALUES if bank.device.type == "cpu" else VALUES_ON_A_GPU) // (shape[0] * shape[1])
 
     def gradient(
         self,
