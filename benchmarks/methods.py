@@ -54,16 +54,16 @@ class TrainedTwice:
         self._run = ContinualRun(config.replace(learning_rate=1e-4), frames)
         for _ in range(TASK):
             self._run.advance()
-        self._strategy, self._training = self._run._strategy, self._run._training
+        self._strategy = self._run.strategy
         self._strategy.come_to(TASK, end=False)
         self._strategy.begin_task(TASK)
-        self._instances = len(self._training.tasks[TASK].rows)
+        self._instances = len(self._run.tasks[TASK].rows)
         trained = len(self._strategy.memory) if strategy == "gdumb" else self._instances
         self._steps, self._epochs = math.ceil(trained / BATCH), 0
 
     def seconds(self) -> float:
         """Return the processor time per step of an epoch."""
-        epoch, seed = self._epochs, self._training.seed
+        epoch, seed = self._epochs, self._run.config.seed
         self._epochs += 1
         start = time.process_time()
         replay = self._strategy.replay(TASK, epoch)

@@ -149,6 +149,21 @@ class ContinualRun:
         """Seconds so far: in total, by phase, and of the CPU."""
 
     @property
+    def learner(self) -> Learner:
+        """The network in training."""
+        return self._training.learner
+
+    @property
+    def strategy(self) -> Method:
+        """The continual-learning method in training."""
+        return self._strategy
+
+    @property
+    def tasks(self) -> Sequence[Instances]:
+        """Training instances of each task in training order; one task of all instances in joint training."""
+        return self._training.tasks
+
+    @property
     def finished(self) -> bool:
         """Whether training has ended."""
         return self._task == len(self._stages)

@@ -104,7 +104,7 @@ def running_statistics(learner: Learner) -> list[tuple[torch.Tensor, torch.Tenso
     """Return mean and variance of each of the three blocks of a learner's network."""
     if isinstance(learner, NativeLearner):
         return list(zip(learner.statistics[:3], learner.statistics[3:], strict=True))
-    buffers = learner._module.buffers
+    buffers = learner.state()["buffers"]
     return [(buffers[f"norm{block}.running_mean"], buffers[f"norm{block}.running_var"]) for block in (1, 2, 3)]
 
 

@@ -71,7 +71,7 @@ def by_hand(config: RunConfig, frames: FrameSet, patience: int) -> tuple[RunResu
         while len(losses) < most and len(losses) - int(np.argmin([*losses, np.inf])) <= patience:
             run.advance()
             of_tasks = run._curves[-1].loss
-            losses.append(float(of_tasks.mean() if run._strategy.joint else of_tasks[len(kept)]))
+            losses.append(float(of_tasks.mean() if run.strategy.joint else of_tasks[len(kept)]))
         trained += 0 if config.strategy == "acil" and kept else len(losses)  # later tasks have no gradients
         kept.append(int(np.argmin(losses)) + 1)
 

@@ -40,7 +40,7 @@ def config_of(strategy: str, **changes: Any) -> RunConfig:
 def test_prequential_scores_are_those_of_a_plain_loop() -> None:
     config, frames = config_of("finetune", network="plain", batch_size=5), tiny_frames("time_il")
     run = ContinualRun(config, frames)
-    bank, weights = run._training.learner.bank, run._training.learner.weights()
+    bank, weights = run.learner.bank, run.learner.weights()
     network = plain(1, frames.samples, 4)
     network.load_state_dict(weights)
     adam, z, y, expected = torch.optim.Adam(network.parameters(), config.learning_rate), [], [], []

@@ -85,7 +85,7 @@ def test_people_tested_in_every_task_are_evaluated_once_and_stand_in_every_colum
 
     def tables() -> Any:
         run = ContinualRun(config, frames, keep_predictions=True)
-        learner = run._training.learner
+        learner = run.learner
         logits = learner.logits
         monkeypatch.setattr(learner, "logits", lambda rows: (asked.append(len(rows)), logits(rows))[1])
         return run.run()

@@ -87,7 +87,7 @@ def as_module() -> Callable[[NativeLearner], ModuleLearner]:
             found.parameters.views[name].copy_(view)
         for block in range(3):
             for name, values in (("mean", learner.statistics[block]), ("var", learner.statistics[3 + block])):
-                found._module.buffers[f"norm{block + 1}.running_{name}"].copy_(values)
+                found.state()["buffers"][f"norm{block + 1}.running_{name}"].copy_(values)
         return found
 
     return make

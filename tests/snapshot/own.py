@@ -72,7 +72,7 @@ class SnapEWC(Strategy):
     def train_epoch(self, task, epoch, replay, order, dropout_keys):
         learner, batch_size = self.training.learner, self.training.config.batch_size
         current = learner.begin_epoch(self.training.tasks[task], replay, order, batch_size, dropout_keys)
-        learner.run_epoch(current, lambda batch, phase: self.step(batch, current.kept("dropout keys")))
+        learner.run_epoch(current, lambda batch: self.step(batch, current.kept("dropout keys")))
 
     def step(self, batch, dropout_keys):
         learner, strength = self.training.learner, self.training.config.snap_strength

@@ -309,17 +309,15 @@ class Learner(ABC):
         epoch.keep("dropout keys", dropout_keys)
         return epoch
 
-    def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int = 1) -> None:
+    def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch], None]) -> None:
         """Take a step on each batch of an epoch.
 
         Args:
             epoch: as `begin_epoch` returned it.
-            step: called with a batch and its number modulo `phases`. On a GPU it should read no tensor's values,
-                because the host would wait for them.
-            phases: period of the steps, in batches.
+            step: called with each batch. It should not read values of tensors: on a GPU the host would wait for them.
         """
-        for number, batch in enumerate(epoch.batches()):
-            step(batch, number % phases)
+        for batch in epoch.batches():
+            step(batch)
 
     def train_by_logits(
         self,
@@ -342,8 +340,7 @@ class Learner(ABC):
         keys = epoch.kept("dropout keys")
         of_step = by_logits if table is None else partial(pulled, by_logits)
 
-        def step(batch: EpochBatch, phase: int) -> None:
-            del phase
+        def step(batch: EpochBatch) -> None:
             needed = given(batch) if table is None else (*table.needed(batch), *given(batch))
             logits, gradient = self.backpropagate(batch.rows, batch.draws, keys, of_step, *needed)
             if table is not None:
@@ -368,8 +365,7 @@ class Learner(ABC):
         """
         keys = epoch.kept("dropout keys")
 
-        def step(batch: EpochBatch, phase: int) -> None:
-            del phase
+        def step(batch: EpochBatch) -> None:
             memory = [self.memory_gradient(*epoch.memory(name, batch)).clone() for name in memories]
             gradient = self.gradient(batch, keys)[1]
             self.apply(direction(gradient, torch.stack(memory)))
@@ -399,8 +395,7 @@ class Learner(ABC):
         """
         epoch = self.begin_epoch(task, replay, order, batch_size, dropout_keys)
 
-        def step(batch: EpochBatch, phase: int) -> None:
-            del phase
+        def step(batch: EpochBatch) -> None:
             weighted = batch if beta is None else replace(batch, weights=beta.weighted(batch))
             instance_losses = self.train_step(weighted, epoch.kept("dropout keys"), penalty)
             if beta is not None:

@@ -26,7 +26,7 @@ from clops_sweep.learning.networks.run_module import Mode, RunModule, made, trai
 from clops_sweep.learning.parameters import Parameters
 
 _MULTIPLE = 32
-"""Alignment in entries: every parameter of every run has the same alignment in memory, hence the same numerics."""
+"""Alignment of parameters in entries, so that numbers do not depend on where a parameter begins in memory."""
 
 _VALUES = 600_000
 """Number of values of the frames in a pass without a gradient on a CPU."""
@@ -194,18 +194,18 @@ class ModuleLearner(Learner):
         """Return frames [B, channels, samples] repeated T times each; once if `PaperDropout` repeats them."""
         return frames if self._dropout is not None else frames.repeat_interleave(samples, dim=0)
 
-    def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch, int], None], phases: int = 1) -> None:
+    def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch], None]) -> None:
         """As `Learner.run_epoch`."""
         first = 0
 
-        def step_from(batch: EpochBatch, phase: int) -> None:
+        def step_from(batch: EpochBatch) -> None:
             nonlocal first
             self._first = batch.draws, first
             first += len(batch.rows)
-            step(batch, phase)
+            step(batch)
 
         with self._generators.kept():  # once per epoch, because it takes longer than seeding
-            super().run_epoch(epoch, step_from, phases)
+            super().run_epoch(epoch, step_from)
 
     @torch.no_grad()
     def logits(

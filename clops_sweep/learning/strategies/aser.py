@@ -55,7 +55,7 @@ class AdversarialShapley(FixedMemory):
         training, learner = self.training, self.training.learner
         current = learner.begin_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)
         generator = streams.generator(training.seed, "shapley", task, epoch)
-        learner.run_epoch(current, lambda batch, _: self._step(batch, task, epoch, dropout_keys, generator))
+        learner.run_epoch(current, lambda batch: self._step(batch, task, epoch, dropout_keys, generator))
 
     def _step(
         self,

@@ -25,22 +25,20 @@ class MaximallyInterferedRetrieval(RandomMemory):
         for past, places in self.places.items():
             count = count_of(self.training.config.acquisition_fraction, len(places))
             current.keep(f"candidates {past}", self.choices("candidates", current, places, count, task, epoch, past))
-        self.training.learner.run_epoch(
-            current, lambda batch, phase: self._step(current, batch, phase), phases=len(self.places)
-        )
+        self.training.learner.run_epoch(current, lambda batch: self._step(current, batch))
 
-    def _step(self, current: Epoch, batch: EpochBatch, phase: int) -> None:
+    def _step(self, current: Epoch, batch: EpochBatch) -> None:
         """Take one step on mean_I(l_i) + mean_J(l_j), where J is retrieved for this batch."""
         plain = batch.plain()
-        replayed = self._retrieve(current, batch, phase)
+        replayed = self._retrieve(current, batch)
         if replayed is not None:
             most = round(self.training.config.replay_ratio * self.training.config.batch_size)
             plain = joined(plain, replayed, batch.number * most)
         self.training.learner.train_step(plain, current.kept("dropout keys"))
 
-    def _retrieve(self, current: Epoch, batch: EpochBatch, phase: int) -> Instances | None:
+    def _retrieve(self, current: Epoch, batch: EpochBatch) -> Instances | None:
         """Return the most interfered instances, round(replay_ratio |I|) in total, or all candidates if fewer."""
-        counts = self._shares(round(self.training.config.replay_ratio * len(batch.rows)), phase)
+        counts = self._shares(round(self.training.config.replay_ratio * len(batch.rows)), batch.number)
         if not any(counts):
             return None
         learner = self.training.learner
@@ -60,7 +58,7 @@ class MaximallyInterferedRetrieval(RandomMemory):
         scores = learner.losses(it.rows, it.targets, shift=shift) - learner.losses(it.rows, it.targets)
         return candidates[storage.highest(scores, min(count, len(candidates)))]
 
-    def _shares(self, total: int, phase: int) -> list[int]:
+    def _shares(self, total: int, step: int) -> list[int]:
         """Return even shares of `total` for the past tasks; the remainder rotates from step to step."""
         tasks = len(self.places)
-        return [total // tasks + ((index - phase) % tasks < total % tasks) for index in range(tasks)]
+        return [total // tasks + ((index - step) % tasks < total % tasks) for index in range(tasks)]

@@ -55,7 +55,7 @@ def test_ewc_is_the_built_in_method(names: dict[str, Any]) -> None:
 def test_what_the_tables_name_is_there(names: dict[str, Any]) -> None:
     assert names
     run = ContinualRun(RunConfig(strategy="my_ewc", dataset="synthetic"), tiny_frames("class_il"))
-    strategy = run._strategy
+    strategy = run.strategy
     batch = FrameBatch(strategy._steps, strategy._steps.ledger.of_task(0)[:3])  # type: ignore[attr-defined]
     owners = {"`self.`": strategy, "`batch.`": batch, "`memory.`": Memory(3)}
     for table in re.findall(r"(?:^\|.*\|\n)+", (DOCS / "own_method.md").read_text(), re.MULTILINE):

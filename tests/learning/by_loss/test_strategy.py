@@ -107,12 +107,12 @@ def test_several_passes_predictions_and_parameters_add_up(
     """The first gradient, against that of the same loss by autograd in float64."""
     monkeypatch.setenv(native.ENVIRONMENT, variant)
     run = own(by_two_passes, batch_size=6)
-    learner, gradients = run._training.learner, []
+    learner, gradients = run.learner, []
     apply = learner.apply
     monkeypatch.setattr(learner, "apply", lambda gradient: (gradients.append(gradient.clone()), apply(gradient)))
     run.advance()
-    seed = run._training.seed
-    rows = run._training.tasks[0].rows
+    seed = run.config.seed
+    rows = run.tasks[0].rows
     order = streams.permutation(seed, len(rows), "batch order", 0, 0)[:6]
     x = learner.bank.gather(rows[order]).view(6, 1, -1).double()
     module = PaperNetwork(1, 2500, learner.outputs)
@@ -186,10 +186,10 @@ def test_shared_state_stays_shared() -> None:
         run, resumed = ContinualRun(config, frames), ContinualRun(config, frames)
         run.advance()
         resumed.restore(run.state())
-    strategy: Any = resumed._strategy
+    strategy: Any = resumed.strategy
     assert strategy.same is strategy.memories["a"]
-    assert (strategy.count, type(strategy.table), strategy.note[0]) == (run._strategy.count, np.ndarray, "text")  # type: ignore[attr-defined]
-    assert torch.equal(strategy.same.index, run._strategy.same.index)  # type: ignore[attr-defined]
+    assert (strategy.count, type(strategy.table), strategy.note[0]) == (run.strategy.count, np.ndarray, "text")  # type: ignore[attr-defined]
+    assert torch.equal(strategy.same.index, run.strategy.same.index)  # type: ignore[attr-defined]
 
 
 RESUMED: dict[str, tuple[Any, Any, Any]] = {
@@ -218,7 +218,7 @@ def test_attributes_come_back_as_they_were(name: str, own: Any) -> None:
     resumed = own()
     run.advance()
     resumed.restore(saved_and_loaded(run.state()))
-    assert fact(resumed._strategy) == fact(run._strategy)
+    assert fact(resumed.strategy) == fact(run.strategy)
 
 
 def offered(policy: Any = "ring", **columns: Any) -> Any:
@@ -275,7 +275,7 @@ def test_random_numbers_are_those_of_the_run_s_streams(own: Any) -> None:
 
     run = own(loss, end=lambda self, task: ended.append((self.rng.random(), random.random())), batch_size=64)
     run.run()
-    seed = run._training.seed
+    seed = run.config.seed
     epochs = [(task, epoch) for task in range(3) for epoch in range(run.config.epochs_per_task)]
     assert [each for each, _ in drawn] == [streams.generator(seed, "loss", task, 2, it).random() for task, it in epochs]
     assert [each for each, _ in ended] == [streams.generator(seed, "loss", task, 1).random() for task in range(3)]

@@ -245,7 +245,7 @@ def test_layers_draw_from_the_stream_of_a_batchs_first_instance(monkeypatch: pyt
     rows = torch.arange(20)
     epoch = network.begin_epoch(Instances(rows, torch.ones(20, 1)), None, rows, 8, keys)
 
-    def step(batch: EpochBatch, phase: int) -> None:
+    def step(batch: EpochBatch) -> None:
         network.gradient(batch, keys)
         first.append(((3, 4), int(batch.draws[0])))
 

@@ -24,7 +24,7 @@ KINDS = ("class_il", "time_il", "domain_il")
 
 
 def logits_of(run: ContinualRun, frames: FrameSet, rows: Any, paper_network: Any) -> np.ndarray[Any, Any]:
-    network = paper_network.of(run._training.learner)
+    network = paper_network.of(run.learner)
     with torch.no_grad():
         values: np.ndarray[Any, Any] = network(torch.from_numpy(frames.signal(rows)).double()[:, None]).numpy()
     return values
@@ -142,6 +142,6 @@ def test_a_constant_label_is_left_out_and_counted_in_every_split_it_is_constant_
 @pytest.mark.parametrize("broken", [torch.nan, torch.inf])
 def test_outputs_that_are_not_finite_are_an_error_that_says_so(broken: float) -> None:
     run = ContinualRun(tiny_config("class_il"), tiny_frames("class_il"))
-    run._training.learner.parameters.views["linear2.bias"].fill_(broken)
+    run.learner.parameters.views["linear2.bias"].fill_(broken)
     with pytest.raises(Diverged, match="class_il, task 0-1, test: the network's outputs are not finite"):
         run._evaluators["test"].evaluate()

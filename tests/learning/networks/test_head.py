@@ -42,7 +42,7 @@ def test_per_class_is_one_sigmoid_for_each_class_and_predicts_the_largest() -> N
     tests = [task.test for task in run.scenario.tasks]
     rows = torch.from_numpy(np.concatenate([part.rows for part in tests]))
     targets = np.concatenate([part.targets for part in tests])
-    logits = run._training.learner.logits(rows).double()
+    logits = run.learner.logits(rows).double()
     np.testing.assert_allclose(np.split(run._predictions[-1], 2, axis=1)[0], logits.sigmoid().numpy(), atol=1e-6)
     last = run._r["test"][-1]
     sizes = np.cumsum([len(part.rows) for part in tests])[:-1]
@@ -58,7 +58,7 @@ def test_per_class_is_one_sigmoid_for_each_class_and_predicts_the_largest() -> N
 def test_per_class_trains_each_logit_by_itself() -> None:
     """Outputs do not affect one another: the bias of each follows its own cross-entropy."""
     run = run_of(head="per_class", network="linear", epochs_per_task=1, optimizer="sgd", learning_rate=0.5)
-    learner, task = run._training.learner, run._training.tasks[0]
+    learner, task = run.learner, run.tasks[0]
     rows, targets = task.rows, task.targets
     order = torch.arange(len(rows))
     weight, bias = (learner.parameters.views[f"1.{kind}"].double() for kind in ("weight", "bias"))

@@ -158,7 +158,7 @@ def batch_of(frames: FrameSet, size: int = 7, first_draw: int = 14) -> Batch:
 
 def by_hand(learner: ModuleLearner, *, norm_in_training: bool) -> nn.Module:
     """Return a copy of the network, with dropout on."""
-    module = copy.deepcopy(learner._module.module).train()
+    module = copy.deepcopy(learner.module()).train()
     module.norm.train(norm_in_training)
     return module
 
@@ -173,14 +173,14 @@ def test_gradients_and_running_statistics_are_those_of_autograd(frames: FrameSet
         logits = module(torch.from_numpy(frames.signal(batch.rows.numpy())))
         each = F.binary_cross_entropy_with_logits(logits, batch.targets, reduction="none")[:, 0]
         (batch.weights * each).sum().backward()
-        before = {name: buffer.clone() for name, buffer in learner._module.buffers.items()}
+        before = {name: buffer.clone() for name, buffer in learner.state()["buffers"].items()}
         if memory:
             found = learner.memory_gradient(batch, keys)
         else:
             _, found = learner.gradient(batch, keys, track_statistics=track)
         expected = {name: parameter.grad for name, parameter in module.named_parameters()}
         torch.testing.assert_close(learner.parameters.like(found).views, expected)
-        after = learner._module.buffers
+        after = learner.state()["buffers"]
         if track:
             torch.testing.assert_close(after["norm.running_mean"], module.norm.running_mean)
         else:
@@ -189,7 +189,7 @@ def test_gradients_and_running_statistics_are_those_of_autograd(frames: FrameSet
 
 def test_steps_are_those_of_a_bare_loop_with_pytorchs_adam(frames: FrameSet) -> None:
     learner = learner_of("recurrent", frames)
-    module = copy.deepcopy(learner._module.module).train()
+    module = copy.deepcopy(learner.module()).train()
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-2)
     for step in range(20):
         batch, keys = batch_of(frames, first_draw=8 * step), streams.keys(8, "test", step)
@@ -216,7 +216,7 @@ def test_passes_with_dropout(network: str, frames: FrameSet) -> None:
     assert difference(before, learner.state()) is None
     assert found.shape == (10, 5, 1)
     assert (found.std(1) > 1e-7).double().mean() > 0.8, "passes of one instance differ"
-    module = copy.deepcopy(learner._module.module).train()
+    module = copy.deepcopy(learner.module()).train()
     for layer in module.modules():
         if isinstance(layer, nn.BatchNorm1d | OwnNorm):
             layer.training = False
@@ -238,7 +238,7 @@ def test_initial_weights_follow_from_the_run_s_seed(frames: FrameSet) -> None:
         assert torch.equal(learner.parameters.views[name], parameter)
         assert not torch.equal(other.parameters.views[name], parameter) or name.startswith("norm")
     one, two = learner_of("attending", frames), learner_of("attending", frames)
-    stems = [it._module.module.stem.weight for it in (one, two)]
+    stems = [it.module().stem.weight for it in (one, two)]
     assert torch.equal(*stems), "what is frozen follows from the seed too"
     assert not any("stem" in name for name in one.parameters.views)
 
@@ -278,7 +278,7 @@ def test_gradient_of_any_loss(dropped: bool, training: bool, frames: FrameSet) -
     learner = ModuleLearner(3, "binary", 1, 1e-3, FrameBank(frames, CPU), "convolutional")
     rows, draws = torch.tensor([4, 5, 6, 7]), torch.arange(4) + 50
     keys = streams.keys(3, "x")
-    module = copy.deepcopy(learner._module.module)
+    module = copy.deepcopy(learner.module())
     before = saved_and_loaded(learner.state())
 
     def loss(logits: torch.Tensor) -> torch.Tensor:

@@ -33,7 +33,7 @@ def test_passes_with_a_gradient_are_in_bfloat16_and_no_others() -> None:
     SEEN.clear()
     run.advance()
     assert set(SEEN) == {(True, torch.bfloat16), (False, torch.float32)}
-    assert run._training.learner.parameters.flat.dtype == torch.float32
+    assert run.learner.parameters.flat.dtype == torch.float32
 
 
 @pytest.mark.parametrize("settings", [{"network": "seen_precision"}, {}, {"strategy": "agem"}], ids=str)

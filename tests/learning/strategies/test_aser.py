@@ -78,7 +78,7 @@ def run_of(**settings: Any) -> ContinualRun:
 
 
 def strategy_of(run: ContinualRun) -> AdversarialShapley:
-    return run._strategy
+    return run.strategy
 
 
 def mean_values(

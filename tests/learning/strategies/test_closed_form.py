@@ -52,14 +52,14 @@ def run_of(method: str, order: Any = "sequential", **settings: Any) -> tuple[Con
 
 def data_of(run: ContinualRun) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the head's input for all training instances, float64, and their classes."""
-    strategy = run._strategy
-    seen = [strategy.head.features(task.rows).numpy() for task in run._training.tasks]
-    return np.concatenate(seen), np.concatenate([task.targets.argmax(1).numpy() for task in run._training.tasks])
+    strategy = run.strategy
+    seen = [strategy.head.features(task.rows).numpy() for task in run.tasks]
+    return np.concatenate(seen), np.concatenate([task.targets.argmax(1).numpy() for task in run.tasks])
 
 
 def head(run: ContinualRun) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the solution in float64."""
-    strategy = run._strategy
+    strategy = run.strategy
     weight, bias = strategy.solve(strategy.statistics)
     return weight.numpy(), bias.numpy()
 
@@ -102,8 +102,8 @@ def test_the_network_predicts_with_the_head(method: str) -> None:
     run, _ = run_of(method)
     x, _ = data_of(run)
     weight, bias = head(run)
-    rows = torch.cat([task.rows for task in run._training.tasks])
-    logits = run._training.learner.logits(rows).numpy()
+    rows = torch.cat([task.rows for task in run.tasks])
+    logits = run.learner.logits(rows).numpy()
     np.testing.assert_allclose(logits, x @ weight.T + bias, rtol=1e-4, atol=1e-3)
 
 
@@ -113,8 +113,8 @@ def test_classes_not_seen_yet_are_never_predicted(method: str) -> None:
     config = tiny_config("class_il_union", strategy=method, epochs_per_task=1, network="means_of_parts", **given)
     run = ContinualRun(config, tiny_frames("class_il_union"))
     run.advance()
-    rows = torch.cat([task.rows for task in run._training.tasks])
-    assert set(run._training.learner.logits(rows).argmax(1).tolist()) <= {0, 1}
+    rows = torch.cat([task.rows for task in run.tasks])
+    assert set(run.learner.logits(rows).argmax(1).tolist()) <= {0, 1}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -122,12 +122,12 @@ def test_a_trainable_network_learns_from_the_first_task_alone(method: str) -> No
     given = {"projection_size": SIZE} if method in PROJECTED else {}
     config = tiny_config("class_il_union", strategy=method, epochs_per_task=2, **given)
     run = ContinualRun(config, tiny_frames("class_il_union"))
-    begun = run._training.learner.weights()
+    begun = run.learner.weights()
     run.advance()
     run.advance()
-    first = run._training.learner.weights()
+    first = run.learner.weights()
     run.run()
-    last = run._training.learner.weights()
+    last = run.learner.weights()
     own = {"ranpac": "linear2.2", "acil": "linear2.2", "ts_acl": "head.2"}.get(method, "linear2")
     of_head = [f"{own}.weight", f"{own}.bias"]
     for name in last:
@@ -141,9 +141,9 @@ def test_a_trainable_network_learns_from_the_first_task_alone(method: str) -> No
 
 def test_ts_acl_sees_the_mean_over_time_of_what_every_convolution_after_the_first_sees() -> None:
     run, _ = run_of("ts_acl")
-    weights = run._training.learner.weights()
-    rows = run._training.tasks[0].rows
-    frames = run._training.learner.bank.gather(rows).view(len(rows), 1, -1).double()
+    weights = run.learner.weights()
+    rows = run.tasks[0].rows
+    frames = run.learner.bank.gather(rows).view(len(rows), 1, -1).double()
     convolutions = [weights[f"body.0.0.{place}.{kind}"].double() for place in (0, 2) for kind in ("weight", "bias")]
     inner = nn.functional.conv1d(frames, *convolutions[:2], stride=4).relu()
     last = nn.functional.conv1d(inner, *convolutions[2:], stride=4).relu()

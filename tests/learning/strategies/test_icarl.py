@@ -19,19 +19,19 @@ def run_of(epochs: int = 2, **settings: Any) -> ContinualRun:
 
 
 def strategy_of(run: ContinualRun) -> IncrementalClassifier:
-    return run._strategy
+    return run.strategy
 
 
 def test_targets_of_past_classes_are_what_the_network_said_before_the_task() -> None:
     run = run_of()
     run.advance()
     run.advance()
-    strategy, learner = strategy_of(run), run._training.learner
+    strategy, learner = strategy_of(run), run.learner
     strategy.begin_task(1)
-    rows = torch.cat([run._training.tasks[1].rows, strategy.memory.looked_up(strategy.memory.instances).rows])
+    rows = torch.cat([run.tasks[1].rows, strategy.memory.looked_up(strategy.memory.instances).rows])
     before = learner.logits(rows).sigmoid()
     torch.testing.assert_close(strategy._answers[:, :2], before[:, :2])
-    current = run._training.tasks[1].targets
+    current = run.tasks[1].targets
     torch.testing.assert_close(strategy._answers[: len(current), 2:], current[:, 2:])
 
 
@@ -59,4 +59,4 @@ def test_predictions_are_the_nearest_mean_of_exemplars() -> None:
     rows = torch.arange(len(run.frames))
     asked = normalize(strategy._head.features(rows), dim=1)
     nearest = torch.cdist(asked, means).argmin(1)
-    assert run._training.learner.logits(rows).argmax(1).tolist() == nearest.tolist()
+    assert run.learner.logits(rows).argmax(1).tolist() == nearest.tolist()
