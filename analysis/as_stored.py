@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from math import prod
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.splits.fold_names import fold_of
@@ -26,6 +27,9 @@ from .collect import FAMILY, Cell, Edition, Experiment, Family, editions, family
 from .selection import fields_unlike_paper
 
 _MOST_CELLS = 10_000
+
+_Place = tuple[Any, ...]
+"""A label on each axis."""
 
 
 def config_of(row: dict[str, Any]) -> RunConfig | None:
@@ -53,11 +57,25 @@ def stored_experiments(
         Experiments of runs with a valid config, and experiments of runs that name an unregistered plug-in.
     """
     wanted = whole_hashes(runs, data_hashes)
-    fields = runs[config_columns(map(str, runs))].to_dict("records")
-    known = np.array([config_of({str(name): it for name, it in row.items()}) is not None for row in fields], dtype=bool)
-    found = [_gridded(it, shared=True) for it in _experiments(runs[known], wanted, known=True, beside=beside)]
-    others = [_gridded(it, shared=False) for it in _experiments(runs[~known], wanted, beside=beside)]
-    return found, [replace(it, name=f"{it.name}, as stored") for it in others]
+    known = _with_valid_config(runs)
+    experiments = []
+    for experiment in _experiments(runs[known], wanted, known=True, beside=beside):
+        experiments.append(_gridded(experiment, shared=True))
+    others = []
+    for experiment in _experiments(runs[~known], wanted, beside=beside):
+        gridded = _gridded(experiment, shared=False)
+        others.append(replace(gridded, name=f"{gridded.name}, as stored"))
+    return experiments, others
+
+
+def _with_valid_config(runs: pd.DataFrame) -> NDArray[np.bool_]:
+    """Return which rows have a valid config, bool [rows]."""
+    fields = runs[config_columns(map(str, runs))]
+    is_valid = []
+    for row in fields.to_dict("records"):
+        values = {str(name): value for name, value in row.items()}
+        is_valid.append(config_of(values) is not None)
+    return np.array(is_valid, dtype=bool)
 
 
 def recorded_experiments(runs: pd.DataFrame, *, beside: bool = False) -> list[Experiment]:
@@ -100,33 +118,50 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
     rows, shown, left_aside = _newest(rows, wanted)
     options = _usable_options(rows) if known else _options(rows)
     fields = [*RunConfig.model_fields, *options]
-    varied = [it for it in fields if it not in REPLICATES and len(set(map(str, rows[it]))) > 1]
-    if rows.duplicated([*varied, *REPLICATES]).any():
-        varied.append("run_id")  # invalid configs cannot be compared, so they are never merged
-    places: list[tuple[Any, ...]] = []
-    configs: dict[tuple[Any, ...], RunConfig] = {}
+    varied = _varied(rows, fields)
+    places: list[_Place] = []
+    configs: dict[_Place, RunConfig] = {}
     for row in rows[list(dict.fromkeys((*fields, *varied)))].to_dict("records"):
-        places.append(tuple(stored_value(row[field]) for field in varied))
-        if places[-1] not in configs:
-            values = {field: stored_value(row[field]) for field in fields}
-            used = {it: value for it, value in values.items() if it not in options or _is_used(it, value)}
-            configs[places[-1]] = (
-                config_from_row({str(it): value for it, value in row.items()})
-                if known
-                else RunConfig.model_construct(**used)
-            )
-    labels = [
-        tuple(config.get(it) if known and it != "run_id" else value for it, value in zip(varied, place, strict=True))
-        for place, config in configs.items()
-    ]  # pandas stores integers with gaps as float; configs have integers
-    axes = {field: _in_order({it[at] for it in labels}) for at, field in enumerate(varied)}
-    cells = tuple(
-        Cell(dict(zip(varied, it, strict=True)), config, config)
-        for it, config in zip(labels, configs.values(), strict=True)
-    )
+        values = {str(name): value for name, value in row.items()}
+        place = tuple(stored_value(values[field]) for field in varied)
+        places.append(place)
+        if place not in configs:
+            configs[place] = config_from_row(values) if known else _unvalidated(values, fields, options)
+    cells = []
+    for place, config in configs.items():
+        stored = dict(zip(varied, place, strict=True))
+        labels = _as_in_config(stored, config) if known else stored
+        cells.append(Cell(labels, config, config))
+    axes = {field: _in_order({cell.labels[field] for cell in cells}) for field in varied}
     number = {place: position for position, place in enumerate(configs)}
     frame = rows.assign(cell=[number[place] for place in places])
-    return Experiment(name, axes, cells, frame, tuple(shown), tuple(left_aside))
+    return Experiment(name, axes, tuple(cells), frame, tuple(shown), tuple(left_aside))
+
+
+def _varied(rows: pd.DataFrame, fields: Iterable[str]) -> list[str]:
+    """Return the fields in which runs differ; also the run id if they differ in no field."""
+    varied = []
+    for field in fields:
+        if field not in REPLICATES and len(set(map(str, rows[field]))) > 1:
+            varied.append(field)
+    if rows.duplicated([*varied, *REPLICATES]).any():
+        varied.append("run_id")  # invalid configs cannot be compared, so they are never merged
+    return varied
+
+
+def _unvalidated(row: Mapping[str, Any], fields: Iterable[str], options: Collection[str]) -> RunConfig:
+    """Return the config of a row without validation; options that the run does not use are left out."""
+    used = {}
+    for field in fields:
+        value = stored_value(row[field])
+        if field not in options or _is_used(field, value):
+            used[field] = value
+    return RunConfig.model_construct(**used)
+
+
+def _as_in_config(stored: Mapping[str, Any], config: RunConfig) -> dict[str, Any]:
+    """Return labels with the config's values: pandas stores integers with gaps as float."""
+    return {field: value if field == "run_id" else config.get(field) for field, value in stored.items()}
 
 
 def _gridded(experiment: Experiment, *, shared: bool) -> Experiment:
@@ -136,38 +171,61 @@ def _gridded(experiment: Experiment, *, shared: bool) -> Experiment:
         experiment: the experiment; options that a run does not use have the label None.
         shared: whether a combination may use the cell of an equivalent one, such as all acquisition functions at a = 1.
     """
-    axes = {
-        axis: labels
-        for axis, labels in (
-            (axis, tuple(it for it in labels if it is not None or axis not in OPTIONS))
-            for axis, labels in experiment.axes.items()
-        )
-        if len(labels) > 1
-    }
-    of_place = {tuple(cell.labels[axis] for axis in axes): number for number, cell in enumerate(experiment.cells)}
-    of_identity = {}
-    if shared:
-        of_identity = {_identity(cell.config, {}): number for number, cell in enumerate(experiment.cells)}
-        of_identity.pop(None, None)
-    sources: list[int] = []
-    places = list(product(*axes.values())) if prod(map(len, axes.values())) <= _MOST_CELLS else []
-    for place in places:
-        source = of_place.get(place)
-        if source is None and shared:
-            source = of_identity.get(_identity(experiment.cells[0].config, dict(zip(axes, place, strict=True))))
-        if source is None:
-            break
-        sources.append(source)
-    if len(sources) < len(places) or set(sources) != set(range(len(experiment.cells))):
+    axes = _axes_of_grid(experiment)
+    if prod(map(len, axes.values())) > _MOST_CELLS:
         return _on_one_axis(experiment)
-    cells = tuple(
-        replace(experiment.cells[source], labels=dict(zip(axes, place, strict=True)))
-        for place, source in zip(places, sources, strict=True)
-    )
+    places = list(product(*axes.values()))
+    sources = _sources(experiment, axes, places, shared=shared)
+    if sources is None or set(sources) != set(range(len(experiment.cells))):
+        return _on_one_axis(experiment)
+    cells = []
+    for place, source in zip(places, sources, strict=True):
+        labels = dict(zip(axes, place, strict=True))
+        cells.append(replace(experiment.cells[source], labels=labels))
     rows = experiment.runs.groupby("cell").indices
     frame = experiment.runs.iloc[np.concatenate([rows[source] for source in sources])]
     frame = frame.assign(cell=np.repeat(np.arange(len(cells)), [len(rows[source]) for source in sources]))
-    return replace(experiment, axes=axes, cells=cells, runs=frame)
+    return replace(experiment, axes=axes, cells=tuple(cells), runs=frame)
+
+
+def _axes_of_grid(experiment: Experiment) -> dict[str, tuple[Any, ...]]:
+    """Return the axes with several labels, without None of options, which other methods do not use."""
+    axes = {}
+    for axis, all_labels in experiment.axes.items():
+        labels = tuple(label for label in all_labels if label is not None or axis not in OPTIONS)
+        if len(labels) > 1:
+            axes[axis] = labels
+    return axes
+
+
+def _sources(
+    experiment: Experiment, axes: Iterable[str], places: Iterable[_Place], *, shared: bool
+) -> list[int] | None:
+    """Return the number of the cell for each place of a grid; None if a place has no cell.
+
+    Args:
+        experiment: the experiment.
+        axes: axes of the grid.
+        places: labels on these axes.
+        shared: whether a place may use the cell of an equivalent configuration.
+    """
+    of_place: dict[_Place, int] = {}
+    of_identity: dict[str | None, int] = {}
+    for number, cell in enumerate(experiment.cells):
+        of_place[tuple(cell.labels[axis] for axis in axes)] = number
+        if shared:
+            of_identity[_identity(cell.config, {})] = number
+    of_identity.pop(None, None)
+    sources = []
+    for place in places:
+        source = of_place.get(place)
+        if source is None and shared:
+            changes = dict(zip(axes, place, strict=True))
+            source = of_identity.get(_identity(experiment.cells[0].config, changes))
+        if source is None:
+            return None
+        sources.append(source)
+    return sources
 
 
 def _identity(config: RunConfig, changes: dict[str, Any]) -> str | None:
@@ -180,22 +238,28 @@ def _identity(config: RunConfig, changes: dict[str, Any]) -> str | None:
 
 def _on_one_axis(experiment: Experiment) -> Experiment:
     """Return a single axis that names each configuration by the fields that differ from the paper, or by all."""
-    order = sorted(range(len(experiment.cells)), key=lambda at: repr(tuple(experiment.cells[at].labels.values())))
-    found = [experiment.cells[at] for at in order]
-    names = [_in_words(it, _telling(it)) for it in found]
+    order = sorted(range(len(experiment.cells)), key=lambda number: _text_of_labels(experiment.cells[number]))
+    in_order = [experiment.cells[number] for number in order]
+    names = [_in_words(cell, _telling(cell)) for cell in in_order]
     if len(set(names)) < len(names):
-        names = [_in_words(it, experiment.axes) for it in found]
-    cells = (replace(it, labels={"configuration": name}) for it, name in zip(found, names, strict=True))
+        names = [_in_words(cell, experiment.axes) for cell in in_order]
+    cells = [replace(cell, labels={"configuration": name}) for cell, name in zip(in_order, names, strict=True)]
     frame = experiment.runs.assign(cell=np.argsort(order)[experiment.runs["cell"].to_numpy(dtype=int)])
     return replace(experiment, axes={"configuration": tuple(names)}, cells=tuple(cells), runs=frame)
+
+
+def _text_of_labels(cell: Cell) -> str:
+    return repr(tuple(cell.labels.values()))
 
 
 def _telling(cell: Cell) -> list[str]:
     """Return the axes on which a cell differs from the paper; `weight_seed` is not in the paper."""
     unlike = {*fields_unlike_paper(cell.config), "weight_seed"}
-    return [
-        axis for axis, label in cell.labels.items() if axis in unlike and (axis != "weight_seed" or label is not None)
-    ]
+    telling = []
+    for axis, label in cell.labels.items():
+        if axis in unlike and (axis != "weight_seed" or label is not None):
+            telling.append(axis)
+    return telling
 
 
 def _in_words(cell: Cell, axes: Iterable[str]) -> str:
@@ -245,9 +309,15 @@ def _options(rows: pd.DataFrame) -> list[str]:
     Registered options are known by name.
     """
     added = [str(column) for column in rows if column not in RUNS.names and column not in OPTIONS]
-    by_seed = [rows for _, rows in rows.groupby(list(REPLICATES), dropna=False)] if added else []
-    plain = [it for it in added if len({frozenset(map(str, part[it])) for part in by_seed}) == 1]
-    return [*(name for name in OPTIONS if name in rows), *plain]
+    registered = [name for name in OPTIONS if name in rows]
+    if not added:
+        return registered
+    by_seed = [part for _, part in rows.groupby(list(REPLICATES), dropna=False)]
+    for name in added:
+        values_of_seeds = {frozenset(map(str, part[name])) for part in by_seed}
+        if len(values_of_seeds) == 1:
+            registered.append(name)
+    return registered
 
 
 def stored_value(stored: Any) -> Any:
