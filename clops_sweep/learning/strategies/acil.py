@@ -35,13 +35,13 @@ class AnalyticLearning(ClosedForm):
     def update(self, statistics: Statistics, features: torch.Tensor, targets: torch.Tensor) -> None:
         """As `ClosedForm.update`."""
         statistics["counts"] += targets.sum(0)
-        inverse, weight = statistics["inverse"], statistics["weight"]
-        for rows, wanted in zip(features.split(_ROWS), targets.split(_ROWS), strict=True):
-            gain = inverse @ rows.T
-            among = rows @ gain
-            among.diagonal().add_(1)
-            inverse -= gain @ torch.linalg.solve(among, gain.T)
-            weight += inverse @ (rows.T @ (wanted - rows @ weight))
+        R, W = statistics["inverse"], statistics["weight"]
+        for H, Y in zip(features.split(_ROWS), targets.split(_ROWS), strict=True):
+            R_Ht = R @ H.T
+            I_plus_H_R_Ht = H @ R_Ht
+            I_plus_H_R_Ht.diagonal().add_(1)
+            R -= R_Ht @ torch.linalg.solve(I_plus_H_R_Ht, R_Ht.T)
+            W += R @ (H.T @ (Y - H @ W))
 
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
         """Return W^T and a bias of zero."""

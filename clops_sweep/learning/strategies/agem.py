@@ -7,7 +7,8 @@ A-GEM is averaged gradient episodic memory. Let g be the gradient of the batch, 
 
 GEM has a constraint for each past task. A-GEM has one for their average, so it needs no quadratic programme. The memory
 is shared equally among the tasks so far. As in `gem`, r is taken with dropout on and batch norm in evaluation mode, and
-Adam follows g'. So the constraint holds for the gradient, not for the step.
+Adam follows g'. So the constraint holds for the gradient, not for the step. Mammoth stores one batch of each task, and
+takes r with batch norm in training mode.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 import torch
 
 from clops_sweep.learning import streams
-from clops_sweep.learning.batches import Replay
+from clops_sweep.learning.batches import Epoch, Replay
 from clops_sweep.learning.replay.mini_batches import subsets
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
@@ -45,23 +46,28 @@ class AveragedGEM(FixedMemory):
             learner.train_epoch(instances, replay, order, batch_size, dropout_keys)
             return
         current = learner.begin_epoch(instances, replay, order, batch_size, dropout_keys)
-        steps, size = len(current.sizes), len(self.memory)
-        count = min(training.config.options["agem_batch_size"], size)
-        generator = streams.generator(training.seed, "memory batch", task, epoch)
-        drawn = subsets(generator, np.full(steps, size), count)
-        places = torch.from_numpy(drawn.reshape(-1)).to(self.memory.instances.device)
-        keys = streams.keys(training.seed, "memory dropout", task, epoch).expand(steps, -1)
-        current.keep_memory("memory", self.memory.replay(places), keys, torch.arange(steps * count).view(steps, -1))
+        self._keep_memory_batches(current, task, epoch)
         learner.train_along(current, ["memory"], self._projected)
 
-    def _projected(self, gradients: torch.Tensor, references: torch.Tensor) -> torch.Tensor:
+    def _keep_memory_batches(self, current: Epoch, task: int, epoch: int) -> None:
+        """Draw the instances behind r of each step, distinct within a step, and their dropout masks."""
+        seed, steps, stored = self.training.seed, len(current.sizes), len(self.memory)
+        count = min(self.training.config.options["agem_batch_size"], stored)
+        drawn = subsets(streams.generator(seed, "memory batch", task, epoch), np.full(steps, stored), count)
+        places = torch.from_numpy(drawn.flatten()).to(self.memory.instances.device)
+        keys = streams.keys(seed, "memory dropout", task, epoch).expand(steps, -1)
+        draws = torch.arange(steps * count).view(steps, count)
+        current.keep_memory("memory", self.memory.replay(places), keys, draws)
+
+    def _projected(self, gradient: torch.Tensor, references: torch.Tensor) -> torch.Tensor:
         """Return g', [P], from g, [P], and r, [1, P]. Products are in float64."""
-        g, r = gradients.double(), references[0].double()
-        agreement, length = r.dot(g), r.dot(r)
-        violated = agreement < 0
-        self._projections += violated
-        share = torch.where(violated, agreement / length, 0.0).to(gradients.dtype)
-        return gradients - share * references[0].to(gradients.dtype)
+        reference = references[0]
+        g, r = gradient.double(), reference.double()
+        g_r = g.dot(r)
+        is_violated = g_r < 0
+        self._projections += is_violated
+        share = torch.where(is_violated, g_r / r.dot(r), 0.0).to(gradient.dtype)
+        return gradient - share * reference.to(gradient.dtype)
 
     def counts(self) -> dict[str, int]:
         """Return the number of violated constraints."""

@@ -86,7 +86,8 @@ class AdversarialShapley(FixedMemory):
         """Return |J|: at most the number of candidates."""
         config = self.training.config
         count = replay_batch_size(config.replay_ratio, config.batch_size, len(self.memory))
-        return min(count, config.aser_candidates)
+        candidates: int = config.aser_candidates
+        return min(count, candidates)
 
     def _choose(
         self, new: torch.Tensor, count: int, leaving: int, generator: np.random.Generator

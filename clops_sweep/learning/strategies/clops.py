@@ -1,4 +1,23 @@
-"""CLOPS: beta weights the loss and selects instances to store, uncertainty selects what to replay (Kiyasseh et al.)."""
+"""CLOPS: beta weights the loss and selects instances to store, uncertainty selects what to replay (Kiyasseh et al.).
+
+Each instance i of the current task has a parameter beta_i, which starts at 1 and is trained with the network
+(D. Kiyasseh, T. Zhu and D. Clifton, Nature Communications 2021). With I the instances of the task in a batch and J the
+replayed ones, each step minimises, over network and beta,
+
+    L = mean_I(beta_i l_i) + lambda mean_I((beta_i - 1)^2) + mean_J(l_j).
+
+Storage: at the end of a task the share b = `storage_fraction` of its instances with the highest s_i is stored,
+
+    s_i = integral of beta_i over the task's tau epochs.
+
+Acquisition: of each past task's stored instances the share a = `acquisition_fraction` with the highest alpha_j is
+replayed, once per epoch and shuffled with the task's instances. By default it is BALD over T passes with dropout,
+
+    alpha_j = H(mean_t p_t(x_j)) - mean_t H(p_t(x_j)).
+
+`storage_function`, `storage_order` and `acquisition` replace s and alpha; `docs/fidelity.md` says where paper and
+released code differ.
+"""
 
 from __future__ import annotations
 
@@ -45,31 +64,41 @@ class CLOPS(WithMemory):
             self._beta = TaskInstanceParameters(len(rows), config.beta_penalty, config.beta_learning_rate, rows.device)
 
     def replay(self, task: int, epoch: int) -> Replay | None:
-        """Return the share `acquisition_fraction` of each past task's stored instances with the highest scores."""
+        """Return J, acquired anew every `acquire_every` epochs."""
         if not len(self.memory):
             return None
         if epoch % self.training.config.acquire_every == 0:
-            among = [self._drawn(task, epoch)] if self._online else self.memory.places_by_task().values()
-            acquired = [self._acquire(places, (task, epoch, index)) for index, places in enumerate(among)]
-            self._acquired = torch.cat(acquired)
+            self._acquired = self._acquire(task, epoch)
         return Replay(self.memory.replay(self._acquired), self.memory.carried_at("factor", self._acquired))
 
-    def _drawn(self, batch: int, step: int) -> torch.Tensor:
+    def _acquire(self, task: int, epoch: int) -> torch.Tensor:
+        """Return the places of the share `acquisition_fraction` of each portion with the highest scores.
+
+        The portions are the stored instances of each past task; in an online stream, the candidates of the step.
+        """
+        portions = [self._candidates(task, epoch)] if self._online else self.memory.places_by_task().values()
+        acquired = []
+        for number, places in enumerate(portions):
+            acquired.append(self._highest(places, (task, epoch, number)))
+        return torch.cat(acquired)
+
+    def _candidates(self, batch: int, step: int) -> torch.Tensor:
         """Return the places of the candidates of a step of an online stream: int64 [m]."""
         config, stored = self.training.config, len(self.memory)
         size = min(stored, math.ceil(config.batch_size / config.acquisition_fraction))
         drawn = streams.choice(self.training.seed, stored, size, "replay", batch, step)
         return drawn.to(self.memory.instances.device)
 
-    def _acquire(self, places: torch.Tensor, counters: tuple[int, int, int]) -> torch.Tensor:
-        """Return the share of places, int64 [m], with the highest scores: int64 [count], in their order."""
+    def _highest(self, places: torch.Tensor, counters: tuple[int, int, int]) -> torch.Tensor:
+        """Return the share of places, int64 [m], with the highest alpha: int64 [count], in their order."""
         config = self.training.config
         count = count_of(config.acquisition_fraction, len(places))
         if count == len(places):
             return places
-        rows = self.memory.looked_up(self.memory.instances[places]).rows
         context = AcquisitionContext(self.training.learner, config, counters)
-        return places[storage.highest(acquisition_scores(config, context, rows), count)]
+        rows = self.memory.looked_up(self.memory.instances[places]).rows
+        alpha = acquisition_scores(config, context, rows)
+        return places[storage.highest(alpha, count)]
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -89,23 +118,22 @@ class CLOPS(WithMemory):
     def end_task(self, task: int) -> None:
         """Store the share `storage_fraction` of the task in the memory."""
         config = self.training.config
-        record = super().record(task)
-        if self._beta is not None:
-            trajectories = self._beta.trajectories()
-            record = replace(
-                record,
-                s=storage_scores(config, trajectories),
-                beta=self._beta.values.clone(),
-                trajectories=trajectories.T,
-            )
+        record = self._with_s(super().record(task))
         count = count_of(config.storage_fraction, len(record.s))
         chosen = storage.select(config.storage_order, record.s, count, config.seed, task)
-        factors = record.beta[chosen]
-        if not config.weight_replay:
-            factors = torch.ones_like(factors)
+        beta = record.beta[chosen]
+        factors = beta if config.weight_replay else torch.ones_like(beta)
         self.memory.add(self.memory.of_task(task, chosen), factor=factors)
         self._records.append(replace(record, stored=record.stored.scatter(0, chosen, True)))
         self._beta = None
+
+    def _with_s(self, record: InstanceRecord) -> InstanceRecord:
+        """Return a record with s, and with beta and its trajectories, if the task has beta."""
+        if self._beta is None:
+            return record
+        trajectories = self._beta.trajectories()
+        s = storage_scores(self.training.config, trajectories)
+        return replace(record, s=s, beta=self._beta.values.clone(), trajectories=trajectories.T)
 
     def record(self, task: int) -> InstanceRecord:
         """Return s, beta and the stored instances at the end of the task, and the number of replays until now."""

@@ -5,10 +5,12 @@ This is standard experience replay. From the second task on each step minimises
     L = mean_I(l_i) + mean_J(l_j),
 
 where I is a batch of the task, and J holds `replay_ratio` times as many distinct instances, drawn from the memory anew
-for each batch. (The authors average over I and J together. With equal sizes that is L / 2, and a step of Adam does not
-depend on the factor. They see every instance once and store it during the task, so that J also holds the current task;
-here the task is offered at its end.) `memory_division` selects the kind of memory: a reservoir of all instances so far,
-or equal shares of the tasks or of the classes so far.
+for each batch. `memory_division` selects the kind of memory: a reservoir of all instances so far, or equal shares of
+the tasks or of the classes so far.
+
+The authors average over I and J together. With equal sizes that is L / 2, and a step of Adam does not depend on the
+factor. They see every instance once and store it during the task, so that J also holds the current task; here the task
+is offered at its end. Mammoth stores during the task, too, and offers an instance again in each epoch.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ ones. The first task has only the first term. The method needs one output per cl
 J is drawn from a memory as in ER, but the memory also holds the current task: in a task's first epoch every batch is
 offered after its step. Only J contrasts new classes with old ones, so without them the new classes are not learned. The
 authors see every instance once; here later epochs offer nothing. Their code also replays in the first task, and its
-first softmax includes the classes not seen yet.
+first softmax includes the classes not seen yet (so does Mammoth's). Their last layer is `head="cosine"`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from clops_sweep.learning.batches import EpochBatch, Replay
 from clops_sweep.learning.replay.division import random_priorities
@@ -39,12 +40,12 @@ class AsymmetricCrossEntropy(FixedMemory):
     ) -> None:
         """Train on each batch and the instances drawn for it, each with the cross-entropy over its classes."""
         learner, size = self.training.learner, self.training.config.batch_size
-        drawn = self._drawn(task, epoch, order.split(size))
-        if drawn is not None:
-            self.memory.count(drawn.flatten())
-            instances = self.memory.looked_up(drawn.flatten())
-            replay = Replay(instances, torch.ones(instances.rows.shape, device=order.device))
-            order, size = with_replay(order, size, drawn.shape[1]), size + drawn.shape[1]
+        drawn = self._draw_and_offer(task, epoch, order.split(size))
+        if task:
+            count = drawn.shape[1]
+            replay = self._replay(drawn)
+            order = with_replay(order, size, count)
+            size += count
         current = learner.begin_epoch(self.training.tasks[task], replay, order, size, dropout_keys)
         seen = [(part.targets > 0).any(0) for part in self.training.tasks[: task + 1]]
         current.keep("seen", torch.stack(seen).any(0))
@@ -54,28 +55,42 @@ class AsymmetricCrossEntropy(FixedMemory):
 
         learner.train_by_logits(current, _by_logits, given)
 
-    def _drawn(self, task: int, epoch: int, batches: Sequence[torch.Tensor]) -> torch.Tensor | None:
-        """Return the instances to replay with each batch, int64 [steps, M]; a first epoch also updates the memory.
+    def _draw_and_offer(self, task: int, epoch: int, batches: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Return the instances J of each step, int64 [steps, M]; a first epoch offers each batch after its step.
 
-        Both can be done before the first step, since they do not depend on the networks.
+        Both can be done before the first step, since they do not depend on the network. M is 0 in the first task.
 
         Args:
             task: index of the task.
             epoch: epoch of the task.
             batches: positions of the task's instances, int64 [B] each.
         """
-        new = [0 if epoch else len(batch) for batch in batches]
-        sizes = np.minimum(len(self.memory) + np.cumsum([0, *new[:-1]]), self.capacity)
-        places = self.draws(task, epoch, sizes=sizes) if task else None
-        count = len(self.training.tasks[task].rows)
-        priorities = random_priorities(self.training.seed, count, task).to(batches[0].device)
+        device, steps = batches[0].device, len(batches)
+        places = torch.zeros(steps, 0, dtype=torch.int64, device=device)
+        if task:
+            places = self.draws(task, epoch, sizes=self._stored_at_step(epoch, batches))
+        priorities = random_priorities(self.training.seed, len(self.training.tasks[task].rows), task).to(device)
         drawn = []
         for step, batch in enumerate(batches):
-            if places is not None:
-                drawn.append(self.memory.instances[places[step]])
+            drawn.append(self.memory.instances[places[step]])
             if not epoch:
                 self.offer(task, priorities, batch)
-        return torch.stack(drawn) if drawn else None
+        return torch.stack(drawn)
+
+    def _stored_at_step(self, epoch: int, batches: Sequence[torch.Tensor]) -> NDArray[np.int64]:
+        """Return the size of the memory at each step, int64 [steps]; it grows in a first epoch."""
+        sizes, stored = [], len(self.memory)
+        for batch in batches:
+            sizes.append(min(stored, self.capacity))
+            if not epoch:
+                stored += len(batch)
+        return np.array(sizes)
+
+    def _replay(self, drawn: torch.Tensor) -> Replay:
+        """Return drawn instances, int64 [steps, M], as those of an epoch."""
+        instances = drawn.flatten()
+        self.memory.count(instances)
+        return Replay(self.memory.looked_up(instances), torch.ones(len(instances), device=drawn.device))
 
     def end_task(self, task: int) -> None:
         """Do nothing: the task's instances were offered during training."""

@@ -3,7 +3,10 @@
 With every task the memory is rebalanced, so that it holds equally many random instances of each class, if available.
 Then a new network is trained on the memory alone, for as many epochs as other methods train on the task. Its initial
 weights come from a stream of the run's seed and the task. The result shows how much of a benchmark a memory alone
-solves. (The authors train with SGD, cosine annealing and cutmix; here training is the same for all methods.)
+solves.
+
+The authors train with SGD, cosine annealing and cutmix; here training is the same for all methods. Their sampler keeps
+the first instances of a class that come. Mammoth trains only after the last task, on a reservoir.
 """
 
 from __future__ import annotations

@@ -17,6 +17,12 @@ _MEMORY_BATCH = 256
 class GradientEpisodicMemory(RandomMemory):
     """Every step after the first task follows a gradient that does not oppose any past task's memory gradient.
 
+    Let g be the gradient of the batch and g_k that of the mean loss over the memory of past task k. The step follows
+
+        argmin_g' |g' - g|^2 / 2   subject to   <g', g_k> >= 0 for every past task k,
+
+    solved in its dual with a margin (see `project`).
+
     Adam follows the projected gradient. Its step is not parallel to that gradient, so the constraints hold only for the
     gradient; with plain SGD they would hold for the step, too.
     """

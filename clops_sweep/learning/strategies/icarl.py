@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch.nn.functional import normalize
 
-from clops_sweep.learning.batches import EpochBatch, Replay
+from clops_sweep.learning.batches import EpochBatch, Instances, Replay
 from clops_sweep.learning.replay.division import herding
 from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.feature_head import FeatureHead
@@ -15,18 +15,26 @@ from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
 class IncrementalClassifier(FixedMemory):
-    """Training on the current task and all exemplars with sigmoids and binary cross-entropy.
+    """The three parts of iCaRL, with f(x) the input of the last layer and phi(x) = f(x) / |f(x)|.
 
-    Targets are one-hot for the classes of the current task. For classes of past tasks they are the network's sigmoids
-    before the task.
+    Representation (algorithm 3): D is the task's instances and all exemplars. With g_c = sigmoid(z_c) each epoch on D
+    minimises
 
-    Predictions come from the nearest mean of exemplars. Let f(x) be the input of the last layer, phi(x) = f(x) /
-    |f(x)|, and mu_c the mean of phi over the exemplars of class c, scaled to length 1. The logit of class c is mu_c .
-    f(x), which ranks classes by the distance |phi(x) - mu_c|.
+        - mean over x in D and c of q_c log g_c(x) + (1 - q_c) log(1 - g_c(x)),
 
-    At the end of a task each class keeps an equal share of the memory, chosen by herding: exemplar k is the instance
-    that brings the mean of the first k closest to the mean of all. Until then, the means of its classes are over all of
-    its instances.
+    where q_c is the network's sigmoid before the task for classes of past tasks, and y_c for the others.
+
+    Exemplars (algorithms 4 and 5): at the end of a task each class keeps an equal share of the memory, the first of the
+    list p_1, p_2, ... of the class, with mu the mean of phi over the class:
+
+        p_k = argmin_x |mu - (phi(x) + phi(p_1) + ... + phi(p_(k-1))) / k|.
+
+    Prediction (algorithm 1): argmin_c |phi(x) - mu_c|, where mu_c is the mean of phi over the exemplars of class c,
+    scaled to length 1. The logit of class c is mu_c . f(x), which ranks the classes alike. Until the exemplars of a
+    task are chosen, the means of its classes are over all of its instances.
+
+    The paper sums the loss over D and c, and scales the averages within herding to length 1, too. Mammoth adds weight
+    decay, and features of flipped images to the means.
     """
 
     division = "class_balanced"
@@ -37,20 +45,19 @@ class IncrementalClassifier(FixedMemory):
         self._head = FeatureHead(training.learner, training.config.network)
         self._trained = self._head.weights()
         """Weight and bias of the trained head; between epochs the network's head holds the means of exemplars."""
-        self._answers = torch.empty(0)
+        self.q = torch.empty(0)
         """Targets of the task's instances, then of the exemplars: [n + m, C]."""
 
     def begin_task(self, task: int) -> None:
-        """Compute the network's sigmoids on the task's instances and the exemplars."""
-        training = self.training
+        """Compute q of the task's instances and the exemplars."""
+        training, learner = self.training, self.training.learner
         self._head.write(*self._trained)
-        instances = training.tasks[task], self.memory.looked_up(self.memory.instances)
-        targets = torch.cat([part.targets for part in instances])
+        current, exemplars = training.tasks[task], self._exemplars()
+        self.q = torch.cat([current.targets, exemplars.targets])
         if task:
-            known = torch.cat([past.targets for past in training.tasks[:task]]).amax(0) > 0
-            before = torch.cat([training.learner.logits(part.rows) for part in instances]).sigmoid()
-            targets = torch.where(known, before, targets)
-        self._answers = targets
+            g_before = torch.cat([learner.logits(current.rows), learner.logits(exemplars.rows)]).sigmoid()
+            is_past = torch.cat([past.targets for past in training.tasks[:task]]).amax(0) > 0
+            self.q = torch.where(is_past, g_before, self.q)
 
     def replay(self, task: int, epoch: int) -> Replay | None:
         """Return all exemplars, once per epoch."""
@@ -68,56 +75,51 @@ class IncrementalClassifier(FixedMemory):
         learner, config = self.training.learner, self.training.config
         self._head.write(*self._trained)
         current = learner.begin_epoch(self.training.tasks[task], replay, order, config.batch_size, dropout_keys)
-        current.keep("answers", self._answers[order])
+        current.keep("q", self.q[order])
 
-        def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
-            return (current.kept("answers").index_select(0, batch.draws),)
+        def q_of(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
+            return (current.kept("q").index_select(0, batch.draws),)
 
-        learner.train_by_logits(current, _by_logits, given)
+        learner.train_by_logits(current, _by_logits, q_of)
         self._trained = self._head.weights()
-        self._write_means(task, self._features(task))
+        self._write_means(task, with_its_instances=True)
 
     def end_training(self, task: int) -> None:
         """Choose exemplars by herding; later means are over exemplars alone."""
-        classes = self.training.tasks[task].targets.argmax(1).cpu()
-        priorities = herding(normalize(self._features(task), dim=1), classes)
+        current = self.training.tasks[task]
+        phi = normalize(self._head.features(current.rows), dim=1)
+        priorities = herding(phi, current.targets.argmax(1).cpu())
         self.offer(task, priorities.to(self.memory.instances.device))
         self._write_means(task)
 
     def end_task(self, task: int) -> None:
         """Do nothing: `end_training` has offered the task's instances."""
 
-    def _features(self, task: int) -> torch.Tensor:
-        """Return the features of a task's instances, [n, F]."""
-        return self._head.features(self.training.tasks[task].rows)
+    def _exemplars(self) -> Instances:
+        return self.memory.looked_up(self.memory.instances)
 
-    def _write_means(self, task: int, current: torch.Tensor | None = None) -> None:
-        """Write the means of the exemplars into the head, and of the task's instances given their features."""
-        features, targets = [], []
-        if len(self.memory):
-            stored = self.memory.looked_up(self.memory.instances)
-            features.append(self._head.features(stored.rows))
-            targets.append(stored.targets)
-        if current is not None:
-            features.append(current)
-            targets.append(self.training.tasks[task].targets)
-        phi = normalize(torch.cat(features), dim=1)
-        one_hot = torch.cat(targets).double().cpu()
-        means = normalize(one_hot.T @ phi, dim=1)
+    def _write_means(self, task: int, *, with_its_instances: bool = False) -> None:
+        """Write mu_c of all classes into the head, over the exemplars and, if asked for, all instances of the task."""
+        parts = [self._exemplars()] if len(self.memory) else []
+        if with_its_instances:
+            parts.append(self.training.tasks[task])
+        features = torch.cat([self._head.features(part.rows) for part in parts])
+        one_hot = torch.cat([part.targets for part in parts]).double().cpu()
+        mu = normalize(one_hot.T @ normalize(features, dim=1), dim=1)
         bias = torch.where(one_hot.sum(0) > 0, 0.0, self._head.NOT_SEEN)
         device = self.training.learner.bank.device
-        self._head.write(means.to(device), bias.to(device))
+        self._head.write(mu.to(device), bias.to(device))
 
     def state(self) -> dict[str, Any]:
         """Return the memory, the trained head, and the targets of the task."""
-        return super().state() | {"trained": self._trained, "answers": self._answers}
+        return super().state() | {"trained": self._trained, "q": self.q}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
         """As `Method.restore`."""
         super().restore(state, task)
-        self._trained, self._answers = state["trained"], state["answers"]
+        self._trained, self.q = state["trained"], state["q"]
 
 
-def _by_logits(logits: torch.Tensor, answers: torch.Tensor) -> torch.Tensor:
+def _by_logits(logits: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
     """Return dL / dz, [B, C], for the binary cross-entropy averaged over the batch and its outputs."""
-    return (logits.sigmoid() - answers) / logits.numel()
+    return (logits.sigmoid() - q) / logits.numel()

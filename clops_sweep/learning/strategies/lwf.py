@@ -22,7 +22,8 @@ class LearningWithoutForgetting(Method):
 
     The authors' network has separate outputs for each task, and distils those of past tasks. Here tasks share the
     outputs. Distilled are the outputs of classes of past tasks, with a softmax over these alone (in `class_il_union`;
-    elsewhere these are all classes). Sigmoids of labels are all distilled.
+    elsewhere these are all classes). Sigmoids of labels are all distilled. The authors, and Mammoth, first train the
+    outputs of a new task alone; here all parameters are trained from the start.
     """
 
     stores = "nothing"
@@ -30,19 +31,17 @@ class LearningWithoutForgetting(Method):
     def __init__(self, training: Training) -> None:
         super().__init__(training)
         device, options = training.learner.bank.device, training.config.options
-        strength, self._temperature = (
-            torch.tensor(options[name], device=device) for name in ("lwf_strength", "lwf_temperature")
-        )
-        self._pull = strength / self._temperature  # the temperature divides logits and therefore slopes
-        self._answers = torch.empty(0)
+        self._strength = torch.tensor(options["lwf_strength"], device=device)
+        self._temperature = torch.tensor(options["lwf_temperature"], device=device)
+        self._p_before = torch.empty(0)
         """p(z' / T) of the task's instances and the distilled outputs, [n, c]."""
 
     def begin_task(self, task: int) -> None:
         """Compute the network's predictions on the task's frames before training."""
         if task:
             learner = self.training.learner
-            logits = learner.logits(self.training.tasks[task].rows)[:, self._distilled(task)]
-            self._answers = losses.probabilities(learner.kind, logits / self._temperature)
+            z_before = learner.logits(self.training.tasks[task].rows)[:, self._distilled(task)]
+            self._p_before = losses.probabilities(learner.kind, z_before / self._temperature)
 
     def _distilled(self, task: int) -> torch.Tensor | slice:
         """Return the indices of the distilled outputs, int64 [c], or all."""
@@ -58,29 +57,27 @@ class LearningWithoutForgetting(Method):
         if not task:
             super().train_epoch(task, epoch, replay, order, dropout_keys)
             return
-        training, outputs = self.training, self._distilled(task)
-        current = training.learner.begin_epoch(
-            training.tasks[task], replay, order, training.config.batch_size, dropout_keys
-        )
-        current.keep("answers", self._answers[order])
+        training, learner = self.training, self.training.learner
+        size = training.config.batch_size
+        current = learner.begin_epoch(training.tasks[task], replay, order, size, dropout_keys)
+        current.keep("p before", self._p_before[order])
 
         def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
-            answers = current.kept("answers").index_select(0, batch.draws)
-            shares = batch.current_count.reciprocal()
-            return batch.targets, batch.factors, shares, answers
+            p_before = current.kept("p before").index_select(0, batch.draws)
+            return batch.targets, batch.factors, batch.current_count.reciprocal(), p_before
 
-        training.learner.train_by_logits(
-            current, partial(_by_logits, training.learner.kind, outputs, self._temperature, self._pull), given
-        )
+        pull = self._strength / self._temperature  # the temperature divides logits and therefore slopes
+        by_logits = partial(_by_logits, learner.kind, self._distilled(task), self._temperature, pull)
+        learner.train_by_logits(current, by_logits, given)
 
     def state(self) -> dict[str, Any]:
         """Return the network's predictions before the task."""
-        return {"answers": self._answers}
+        return {"p before": self._p_before}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
         """Restore a state from `state` during the given task."""
         del task
-        self._answers = state["answers"]
+        self._p_before = state["p before"]
 
 
 def _by_logits(
@@ -92,9 +89,10 @@ def _by_logits(
     targets: torch.Tensor,
     factors: torch.Tensor,
     shares: torch.Tensor,
-    answers: torch.Tensor,
+    p_before: torch.Tensor,
 ) -> torch.Tensor:
     """Return dL / dz, [B, C]."""
     gradient = losses.loss_gradient(kind, logits, targets).mul_(factors[:, None])
-    gradient[:, outputs] += losses.loss_gradient(kind, logits[:, outputs] / temperature, answers).mul_(pull)
+    distillation = losses.loss_gradient(kind, logits[:, outputs] / temperature, p_before)
+    gradient[:, outputs] += distillation.mul_(pull)
     return gradient.mul_(shares[:, None])

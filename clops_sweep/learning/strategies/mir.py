@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from clops_sweep.experiment.plugins.values import count_of
@@ -14,9 +16,17 @@ from clops_sweep.learning.strategies.memory import RandomMemory
 class MaximallyInterferedRetrieval(RandomMemory):
     """Every step after the first task replays the instances whose loss a virtual step would raise most.
 
-    The virtual step is plain SGD on the current batch, theta' = theta - lr grad, with dropout and batch statistics, but
-    without updating the running statistics. Candidates are a random floor(a |M_j|) of each past task; their score is
-    l(theta') - l(theta) with dropout off and batch norm in evaluation mode.
+    The virtual step is plain SGD on the current batch I, with dropout and batch statistics, but without updating the
+    running statistics:
+
+        theta' = theta - eta grad mean_I(l_i).
+
+    Candidates are a random floor(a |M_j|) of each past task. J are those with the highest
+
+        s(x) = l(x; theta') - l(x; theta),
+
+    with dropout off and batch norm in evaluation mode, and the step minimises mean_I(l_i) + mean_J(l_j). The authors
+    draw candidates from all past tasks together.
     """
 
     def train_with_memory(self, current: Epoch, task: int, epoch: int) -> None:
@@ -29,36 +39,36 @@ class MaximallyInterferedRetrieval(RandomMemory):
 
     def _step(self, current: Epoch, batch: EpochBatch) -> None:
         """Take one step on mean_I(l_i) + mean_J(l_j), where J is retrieved for this batch."""
-        plain = batch.plain()
-        replayed = self._retrieve(current, batch)
-        if replayed is not None:
-            most = round(self.training.config.replay_ratio * self.training.config.batch_size)
-            plain = joined(plain, replayed, batch.number * most)
-        self.training.learner.train_step(plain, current.kept("dropout keys"))
+        config, step_on = self.training.config, batch.plain()
+        counts = self._shares(round(config.replay_ratio * len(batch.rows)), batch.number)
+        if any(counts):
+            most = round(config.replay_ratio * config.batch_size)
+            step_on = joined(step_on, self._retrieve(current, batch, counts), batch.number * most)
+        self.training.learner.train_step(step_on, current.kept("dropout keys"))
 
-    def _retrieve(self, current: Epoch, batch: EpochBatch) -> Instances | None:
-        """Return the most interfered instances, round(replay_ratio |I|) in total, or all candidates if fewer."""
-        counts = self._shares(round(self.training.config.replay_ratio * len(batch.rows)), batch.number)
-        if not any(counts):
-            return None
+    def _retrieve(self, current: Epoch, batch: EpochBatch, counts: Sequence[int]) -> Instances:
+        """Return J: of the candidates of each past task as many as `counts` says, or all if they are fewer."""
         learner = self.training.learner
         keys = current.kept_for("virtual dropout", batch)
         _, gradient = learner.gradient(batch.plain(), keys, track_statistics=False)
-        shift = -learner.learning_rate * gradient
-        found = [
-            self._most_interfered(current.kept_for(f"candidates {past}", batch), count, shift)
-            for past, count in zip(self.places, counts, strict=True)
-            if count
-        ]
-        return self.memory.replay(torch.cat(found))
+        virtual_step = -learner.learning_rate * gradient
+        retrieved = []
+        for past, count in zip(self.places, counts, strict=True):
+            if count:
+                candidates = current.kept_for(f"candidates {past}", batch)
+                retrieved.append(self._most_interfered(candidates, count, virtual_step))
+        return self.memory.replay(torch.cat(retrieved))
 
-    def _most_interfered(self, candidates: torch.Tensor, count: int, shift: torch.Tensor) -> torch.Tensor:
+    def _most_interfered(self, candidates: torch.Tensor, count: int, virtual_step: torch.Tensor) -> torch.Tensor:
         """Return the places of the highest scores among candidates of a task, int64 [m]: int64 [count]."""
-        learner, it = self.training.learner, self.memory.looked_up(self.memory.instances[candidates])
-        scores = learner.losses(it.rows, it.targets, shift=shift) - learner.losses(it.rows, it.targets)
-        return candidates[storage.highest(scores, min(count, len(candidates)))]
+        learner = self.training.learner
+        instances = self.memory.looked_up(self.memory.instances[candidates])
+        after = learner.losses(instances.rows, instances.targets, shift=virtual_step)
+        before = learner.losses(instances.rows, instances.targets)
+        return candidates[storage.highest(after - before, min(count, len(candidates)))]
 
     def _shares(self, total: int, step: int) -> list[int]:
         """Return even shares of `total` for the past tasks; the remainder rotates from step to step."""
         tasks = len(self.places)
-        return [total // tasks + ((index - step) % tasks < total % tasks) for index in range(tasks)]
+        share, rest = divmod(total, tasks)
+        return [share + ((index - step) % tasks < rest) for index in range(tasks)]

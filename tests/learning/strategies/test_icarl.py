@@ -30,9 +30,9 @@ def test_targets_of_past_classes_are_what_the_network_said_before_the_task() -> 
     strategy.begin_task(1)
     rows = torch.cat([run.tasks[1].rows, strategy.memory.looked_up(strategy.memory.instances).rows])
     before = learner.logits(rows).sigmoid()
-    torch.testing.assert_close(strategy._answers[:, :2], before[:, :2])
+    torch.testing.assert_close(strategy.q[:, :2], before[:, :2])
     current = run.tasks[1].targets
-    torch.testing.assert_close(strategy._answers[: len(current), 2:], current[:, 2:])
+    torch.testing.assert_close(strategy.q[: len(current), 2:], current[:, 2:])
 
 
 def test_each_class_has_an_equal_share_and_keeps_the_first_of_its_order() -> None:
