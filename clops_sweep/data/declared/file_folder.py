@@ -368,10 +368,20 @@ def read_signal(
                 notes += said
         for place, column in zip(places, found, strict=True):
             if column.dtype.kind not in "iufb":
-                raise UsageError(
-                    f"{shorten(path)}: column {shown(titles[place])} holds no numbers; give channels=[...] without it"
-                )
+                kind, remedy = "no numbers", "give channels=[...] without it"
+                if _reads_as_numbers(column):
+                    kind, remedy = "numbers as text", "save them as numbers, such as table.astype(float) of pandas"
+                raise UsageError(f"{shorten(path)}: column {shown(titles[place])} holds {kind}; {remedy}")
         return np.asarray(checks.signal(shorten(path), np.stack(found)))
+
+
+def _reads_as_numbers(column: NDArray[Any]) -> bool:
+    """Return whether all entries of a column are texts of numbers."""
+    try:
+        column.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return all(isinstance(each, str) for each in column)
 
 
 def _npy(path: Path) -> NDArray[Any]:

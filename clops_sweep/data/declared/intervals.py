@@ -63,11 +63,21 @@ class Intervals:
             begin = round(start * scale)
             stop = samples if end == math.inf else round(end * scale)
             if begin >= samples or stop - 1 > samples:  # ends may be rounded up by one sample
-                raise UsageError(f"{said} ends after the recording, which has {samples / scale:g} {unit}")
+                raise UsageError(
+                    f"{said} ends after the recording, which has {samples / scale:g} {unit}"
+                    + self._if_samples(rate, samples)
+                )
             if found and begin < found[-1].end:
                 raise UsageError(f"{said} overlaps the one before, which ends at {found[-1].end / scale:g} {unit}")
             found.append(Stretch(begin, min(max(stop, begin + 1), samples), label))
         return found, notes
+
+    def _if_samples(self, rate: float, samples: int) -> str:
+        """Return the remedy for numbers that fit into the recording only as samples."""
+        last = max(row.start if row.end == math.inf else row.end for row in self.rows)
+        if self.in_samples or self.dated or rate <= 1 or last > samples:
+            return ""
+        return f'; if these are samples, divide them by {rate:g}, or give interval_unit="samples" with a table'
 
     def _since_begin(self, seconds: float) -> tuple[list[Interval], list[str]]:
         """Return the parts of dated intervals within a recording, in seconds since its start, and notes."""

@@ -22,7 +22,7 @@ from clops_sweep.data.records import Common
 from clops_sweep.errors import UsageError, prefixed, shown
 
 _USUAL_SECONDS: Final = 1.0
-"""Difference of durations up to which the longer channels of a recording are cut without a note."""
+"""Most seconds by which channels end apart where sensors stop one after another."""
 _MOST_LOST: Final = 0.1
 """Share of the longest channel that may be cut with a note."""
 
@@ -215,6 +215,8 @@ def _notes(recording: Recording, usual: Any, rate: float, channels: Sequence[str
     seconds = [np.size(channel) / given for channel, given in zip(recording.signal, rates, strict=True)]
     shortest, longest = int(np.argmin(seconds)), int(np.argmax(seconds))
     lost = seconds[longest] - seconds[shortest]
+    if 1 / min(rates) < lost <= _USUAL_SECONDS:
+        notes.append(f"channel {channels[shortest]} ends within a second before others, which are cut to its end")
     if lost > _USUAL_SECONDS:
         if lost > _MOST_LOST * seconds[longest]:
             raise UsageError(

@@ -155,7 +155,17 @@ def _no_frame(data: DataSet, made: _Made, problems: Problems) -> UsageError:
     if problems.skipped:
         reasons.append(f"records skipped: {len(problems.skipped):,}, the first one for {problems.skipped[0][1]}")
     why = ", ".join([*reasons, *made.notes]) or "the records hold nothing that can be labelled"
-    return UsageError(f"{data.name}: no usable frame; {why}")
+    return UsageError(f"{data.name}: no usable frame; {why}{_of_labels(data, made)}")
+
+
+def _of_labels(data: DataSet, made: _Made) -> str:
+    """Return what maps labels that are in no class, if there are any."""
+    unused = [reason.partition(" labelled ")[2] for reason in sorted(made.dropped) if " labelled " in reason]
+    if not unused:
+        return ""
+    classes = data.common.classes
+    example = ", ".join(f"{label!r}: {name!r}" for label, name in zip(unused, classes, strict=False))
+    return f"; classes has {shorten(', '.join(classes))}: give the class of each label, such as classes={{{example}}}"
 
 
 def _manifest(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -21,10 +22,13 @@ from clops_sweep.data.declared.markers import left_out_note
 from clops_sweep.data.declared.one_by_one import Described, Recording, begin_of, item, markers_of
 from clops_sweep.data.declared.portions import Columns, InMemory, stored_as
 from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.files.library_warnings import ABOUT_CODE
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.records import Common, Frames, Source
 from clops_sweep.errors import UsageError, one_line, prefixed, shown, user_code
 
+_LONGEST: Final = 200
+"""Most characters of a warning in a note."""
 _SAME_START: Final = 1.0
 """Seconds by which a table, which may have whole seconds, and a recording may differ in its start."""
 
@@ -49,19 +53,40 @@ class Shipped:
             UsageError: the function raises, or returns anything else.
         """
         called = getattr(self.function, "__name__", "read")
-        with one_sentence(path), user_code(lambda error: _raised(path, called, error)):
+        with (
+            one_sentence(path),
+            user_code(lambda error: _raised(path, called, error)),
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            warnings.simplefilter("always")
             returned = self.function(path)
-            found = [returned] if isinstance(returned, Recording) else list(returned) if returned is not None else []
+            is_one = returned is None or isinstance(returned, Recording)
+            found = [returned] if is_one else list(returned)
         if not found or not all(isinstance(each, Recording) for each in found):
             raise UsageError(
                 f"{shorten(path)}: {called}() returns {shown(returned)}; expected Recording(...), or several"
             )
-        return found
+        notes = _noted(caught, path, called)
+        return [replace(each, notes=(*each.notes, *notes)) for each in found] if notes else found
 
 
 @lru_cache(maxsize=4)
 def _unpickled(pickled: bytes) -> Shipped:
     return Shipped(cloudpickle.loads(pickled))
+
+
+def _noted(caught: Sequence[warnings.WarningMessage], path: Path, called: str) -> list[str]:
+    """Return notes on warnings about a file; those about code are issued again."""
+    said = dict[str, None]()
+    for warning in caught:
+        if issubclass(warning.category, ABOUT_CODE):
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+            continue
+        message = one_line(warning.message)
+        for name in (str(path), path.name):  # equal notes of several files are counted
+            message = message.replace(name, "the file")
+        said[f"{called}() warns: {message[:_LONGEST]}"] = None
+    return list(said)
 
 
 def _raised(path: Path, called: str, error: BaseException) -> Exception:
