@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -17,6 +18,7 @@ from clops_sweep.errors import UsageError, one_line, reason
 from clops_sweep.experiment.columns import config_columns
 from clops_sweep.experiment.provenance import plugin_files
 from clops_sweep.store.launches import UnderWay
+from clops_sweep.store.prepared_root import prepared_root_to_name
 from clops_sweep.store.reading import rerun_command, store_command
 from clops_sweep.store.run_logs import EpochScores
 
@@ -162,6 +164,7 @@ class Dashboard:
         values = {metric_named(it): row[it] for it in measured if it in row}
         results, error = self._followed.store.files.anywhere, row.get("error")
         log = run_log(self._followed.store, run)
+        repeat = partial(rerun_command, run, results, prepared_root=prepared_root_to_name(self._followed.store))
         return {
             "experiment": section.experiment.name if section is not None else "",
             "run": run,
@@ -174,7 +177,7 @@ class Dashboard:
             "curves": self._curves(section, run, row.get("status") == "finished", log),
             "log": log,
             "logs": store_command(results, "logs", run),
-            "rerun": rerun_command(run, results, plugins=plugin_files(row.get("plugins"))) if row else "",
+            "rerun": repeat(plugins=plugin_files(row.get("plugins"))) if row else "",
         }
 
     def _curves(self, section: PlannedSection | None, run: str, is_stored: bool, log: RunLog) -> Picture | None:

@@ -6,7 +6,6 @@ those of the paper; the wording, in `checklist.md.jinja`, is ours.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,6 +34,7 @@ class Study:
     Attributes:
         results: the store, for display.
         runs: rows of `runs`, finished runs only.
+        command: the command that computes all runs, or that shows one of them.
         files: search-space files, for display.
         seal: whether claims were sealed, in words; empty without claims.
         prepared: prepared sets by data set, for those on this machine with the data of the runs.
@@ -44,6 +44,7 @@ class Study:
 
     results: str
     runs: pd.DataFrame
+    command: str
     files: Sequence[str] = ()
     seal: str = ""
     prepared: Mapping[str, PreparedSet] = field(default_factory=dict)
@@ -57,11 +58,6 @@ class Study:
         found = sorted(self.runs[column].dropna().unique(), key=lambda it: (isinstance(it, str), it))
         texts = [f"{it:g}" if isinstance(it, float) else str(it) for it in found]
         return texts[:_MOST_VALUES] + ([f"{len(texts) - _MOST_VALUES} more"] if len(texts) > _MOST_VALUES else [])
-
-    @property
-    def command(self) -> str:
-        """The words that follow `clops-sweep` to compute all runs."""
-        return shlex.join(self.files)
 
     @property
     def changed(self) -> int:

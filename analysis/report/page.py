@@ -87,6 +87,7 @@ def render_page(
     claims: Section | None,
     results: str,
     plugins: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    prepared_root: str | None = None,
 ) -> str:
     """Return the page as HTML. All text is escaped; equal input gives an equal page.
 
@@ -99,7 +100,12 @@ def render_page(
         claims: the last section.
         results: the store, as `--results` takes it, for the commands that repeat runs.
         plugins: run id to the files that such a command must name.
+        prepared_root: the folder of prepared frames that such a command must name.
     """
+
+    def rerun(run_id: str) -> str:
+        return rerun_command(run_id, results, plugins=plugins.get(run_id, ()), prepared_root=prepared_root)
+
     return from_template(
         "report",
         title=title,
@@ -108,7 +114,7 @@ def render_page(
         sections=sections,
         methods=methods,
         claims=claims,
-        rerun=lambda run_id: rerun_command(run_id, results, plugins=plugins.get(run_id, ())),
+        rerun=rerun,
         folded=len(sections) > MOST_OPEN,
     )
 

@@ -95,7 +95,7 @@ def _notices(record: StudyRecord | None) -> Iterator[str]:
 
 def _history_picture(record: StudyRecord, prefix: str) -> Sketch:
     histories = optimization_history(record)
-    caption = "The value of every complete trial, as mean over seeds, and the best value so far."
+    caption = "The value of every complete trial, as mean over its runs, and the best value so far."
     if histories[0].pruned_numbers.size:
         caption += " Below, on their own scale: pruned trials, with their average over the tasks they had trained on."
     return sketch(draw_optimization_history, histories, f"{prefix}-history", "Optimisation history", caption)
@@ -104,7 +104,8 @@ def _history_picture(record: StudyRecord, prefix: str) -> Sketch:
 def _pareto_picture(record: StudyRecord, prefix: str) -> Sketch:
     front = pareto_front(record)
     caption = (
-        "All complete trials, means over seeds. Filled: no other trial is as good in all objectives and better in one."
+        "All complete trials, means over their runs. Filled: no other trial is as good in all objectives and better in "
+        "one."
     )
     return sketch(draw_pareto_front, front, f"{prefix}-pareto", "Pareto front", caption)
 
@@ -113,7 +114,7 @@ def _slices_picture(space: SearchSpace, record: StudyRecord, prefix: str) -> Ske
     assert isinstance(space.search, OptunaSearch)
     ranges = {name: it for name, it in space.search.distributions.items() if not isinstance(it, tuple)}
     found = slices(record, {name: it.log for name, it in ranges.items()})
-    caption = "Complete trials by the value of each parameter, means over seeds; later trials are darker."
+    caption = "Complete trials by the value of each parameter, means over runs; later trials are darker."
     return sketch(draw_slices, found, f"{prefix}-slices", "Slices", caption)
 
 
@@ -140,7 +141,7 @@ def _curves_picture(
         records.append(learning_curves(named, f"Trial {trial.number}", measure))
     caption = (
         f"The first {plural(len(records), 'trial')} of the table: validation {words(measure)} of every task after "
-        "every epoch, mean over n seeds, with one standard deviation if n is at least 3. Blocks: the task in training."
+        "every epoch, mean over n runs, with one standard deviation if n is at least 3. Blocks: the task in training."
     )
     return sketch(draw_learning_curves, records, f"{prefix}-curves", "Learning curves of the best trials", caption)
 
@@ -158,7 +159,7 @@ def _table(
     notes = (
         f"Mean ± standard deviation (n - 1) over {_replicates_in_words(space)}. Metrics of "
         f"{computed_on([experiment], record.objectives)}. The CSV file has every trial.",
-        "The best of many trials is partly best by luck: expect lower values on seeds that the search has not used.",
+        "The best of many trials is partly best by luck: expect lower values in runs that the search has not used.",
     )
     text = best_trials_text(best, record, f"{prefix}-trials", f"{which} of {record.name}", notes)
     links = tuple(f"{prefix}-runs-{trial.number}" for trial in best.trials)

@@ -166,7 +166,7 @@ def best_sentence(found: Sequence[Best], more_seeds: str = "") -> str:
         elif p != DASH:
             said[-1] += f" (p {p})" if p.startswith("<") else f" (p = {p})"
         if " seed" in why and more_seeds:
-            return f"{'; '.join(said)}. Run {more_seeds}."
+            return f"{'; '.join(said)}. Run `{more_seeds}`."
     elif best.experiment.cells[best.cell].config.strategy != "finetune":
         said.append("no fine-tuning run was trained alike to compare it with")
     return f"{'; '.join(said)}."

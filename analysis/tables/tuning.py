@@ -321,7 +321,7 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
     ]
     header = (
         *("method", "chosen", "trials", "runs", "compute"),
-        *(f"{measure} while tuning", f"{test} reported", "n", *other_tasks, OPTIMISM, "test people seen"),
+        *(f"{measure} while tuning", f"{test} reported", "reported runs", *other_tasks, OPTIMISM, "test people seen"),
     )
     cells = tuple(
         (
@@ -346,7 +346,7 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
         *notes_on_tasks,
         "Test people seen: share of the reported test people who were validation people while tuning, in another "
         "patient split.",
-        "Mean ± standard deviation (n - 1) over runs; n counts the reported runs, not patient splits.",
+        "Mean ± standard deviation (n - 1) over runs, not over patient splits.",
         "Compute: total time of the finished tuning runs, without pruned runs.",
         *units_in_words([row.optimism.units for row in rows]),
     )

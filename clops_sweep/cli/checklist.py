@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clops_sweep.cli.options import NotEmptyPath, json_option, plugins_option, print_json
-from clops_sweep.cli.request_options import request_options
+from clops_sweep.cli.request_options import launch_command, request_options
 from clops_sweep.errors import UsageError
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.request import Request
@@ -49,6 +49,7 @@ def checklist(request: Request, output: Path | None, as_json: bool) -> None:
     study = Study(
         store.files.shown,
         runs,
+        launch_command(request) if request.selection.files else store.command("show", first),
         files=[str(file) for file in request.selection.files],
         seal=seal_in_words(request) if request.selection.claims else "",
         prepared=_prepared(request, runs.drop_duplicates("dataset").to_dict("records")),

@@ -6,6 +6,7 @@ import hashlib
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,8 @@ import click
 
 from clops_sweep.cli import drawn_report
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, plugins_option, print_json
-from clops_sweep.cli.request_options import request_options
+from clops_sweep.cli.request_options import launch_command, request_options
 from clops_sweep.cli.search import tuned_rows
-from clops_sweep.data.prepared.commands import default_prepared_root
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
@@ -206,15 +206,8 @@ def _title(request: Request) -> str:
 
 def _more_seeds(request: Request) -> str:
     """Return the command that asks for five seeds, if the request names files."""
-    files = request.selection.files
-    if not files:
-        return ""
-    words = [*map(str, files), "--seeds", "5"]
-    for name, value in request.selection.settings.items():
-        words += ["--set", f"{name}={value}"]
-    if request.data.root != default_prepared_root():
-        words += ["--prepared-root", str(request.data.root)]
-    return request.store.command(*words)
+    selection = replace(request.selection, seeds=5, limit=None)
+    return launch_command(replace(request, selection=selection)) if selection.files else ""
 
 
 def _overrides(request: Request) -> list[str]:

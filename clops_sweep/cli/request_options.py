@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -20,9 +20,28 @@ from clops_sweep.cli.options import (
     prepared_root_option,
     results_option,
 )
+from clops_sweep.data.prepared.commands import default_prepared_root
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.experiment.limits import OF_SELECTION, Keep
 from clops_sweep.planning.shard import Shard
+
+if TYPE_CHECKING:
+    from clops_sweep.planning.request import Request
+
+
+def launch_command(request: Request) -> str:
+    """Return the command that computes the runs of a request with search-space files, in the current folder."""
+    selection = request.selection
+    words = list(map(str, selection.files))
+    for name, value in selection.settings.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        words += ["--set", f"{name}={text}"]
+    for option, given in (("seeds", selection.seeds), ("limit", selection.limit), ("where", selection.where)):
+        if given is not None:
+            words += [f"--{option}", str(given)]
+    if request.data.root != default_prepared_root():
+        words += ["--prepared-root", str(request.data.root)]
+    return request.store.command(*words)
 
 
 def request_options(required: bool = True, keep: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:

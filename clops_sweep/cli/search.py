@@ -116,8 +116,8 @@ def best_in_words(record: StudyRecord) -> str:
 
 def _value_in_words(record: StudyRecord, trial: TrialRecord) -> str:
     values = ", ".join(f"{name} {value:.3f}" for name, value in zip(record.objectives, trial.values or (), strict=True))
-    n = f", n = {len(trial.run_ids)}" if len(trial.run_ids) > 1 else ""
-    return f"{values}{n} in trial {trial.number} ({in_words(trial.labels)})"
+    runs = f", mean of {len(trial.run_ids)} runs," if len(trial.run_ids) > 1 else ""
+    return f"{values}{runs} in trial {trial.number} ({in_words(trial.labels)})"
 
 
 def _counted(counts: Mapping[Any, int]) -> str:

@@ -26,6 +26,7 @@ from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import OF_SCENARIOS, REGISTRIES, SCENARIOS, headline, unregistered
 from clops_sweep.experiment.provenance import changed_code, described, plugin_files
+from clops_sweep.store.prepared_root import prepared_root_to_name
 from clops_sweep.store.reading import rerun_command
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
@@ -61,7 +62,7 @@ def show(run_id: str, results: str, everything: bool, against: str | None, as_js
     found = store.find(run_id)
     (row,) = store.rows("runs", run_ids=[found])
     if as_json:
-        repeat = rerun_command(found, results, verify=True, plugins=plugin_files(row["plugins"]))
+        repeat = _repetition(store, results, found, plugin_files(row["plugins"]))
         tested = {"intervals": _intervals(store, found)}
         if against is not None:
             tested["differences"] = _intervals(store, found, store.find(against))
@@ -91,9 +92,15 @@ def show(run_id: str, results: str, everything: bool, against: str | None, as_js
     files = plugin_files(row["plugins"])
     if missing and not files:
         click.echo(f"repeat it with this, SPACE.py being the search-space file that registers {' and '.join(missing)}:")
-        click.echo(f"  {rerun_command(found, results, verify=True)} --plugins SPACE.py")
+        click.echo(f"  {_repetition(store, results, found)} --plugins SPACE.py")
     else:
-        click.echo(f"repeat it with:\n  {rerun_command(found, results, verify=True, plugins=files)}")
+        click.echo(f"repeat it with:\n  {_repetition(store, results, found, files)}")
+
+
+def _repetition(store: RunStore, results: str, run_id: str, files: Sequence[str] = ()) -> str:
+    """Return the command that repeats a run and compares its numbers."""
+    root = prepared_root_to_name(store)
+    return rerun_command(run_id, results, verify=True, plugins=files, prepared_root=root)
 
 
 def _intervals(store: RunStore, run_id: str, other: str | None = None) -> dict[str, PatientInterval]:

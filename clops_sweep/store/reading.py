@@ -449,7 +449,14 @@ def _texts(argument: str, given: str | Iterable[str] | None) -> list[str] | None
     return texts
 
 
-def rerun_command(run_id: str, results: str, *, verify: bool = False, plugins: Sequence[str] = ()) -> str:
+def rerun_command(
+    run_id: str,
+    results: str,
+    *,
+    verify: bool = False,
+    plugins: Sequence[str] = (),
+    prepared_root: str | None = None,
+) -> str:
     """Return the command line that repeats a run, without the password of a store.
 
     Args:
@@ -457,10 +464,14 @@ def rerun_command(run_id: str, results: str, *, verify: bool = False, plugins: S
         results: its store, as `--results` takes it.
         verify: whether to compare the numbers with the stored ones.
         plugins: the files that register the plug-ins of the run.
+        prepared_root: folder of the prepared frames; None for the default.
     """
-    named = [word for file in plugins for word in ("--plugins", file)]
-    verified = ["--verify"] if verify else []
-    return store_command(results, "rerun", run_id, *verified, *named)
+    options = ["--verify"] if verify else []
+    for file in plugins:
+        options += ["--plugins", file]
+    if prepared_root is not None:
+        options += ["--prepared-root", prepared_root]
+    return store_command(results, "rerun", run_id, *options)
 
 
 def store_command(results: str, *words: str) -> str:

@@ -8,6 +8,7 @@ import html
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.experiment.plugins.registry import ENCODERS
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
-from tests.data.published_formats import small_mitbih
+from tests.data.published_formats import small_mitbih, write_mitbih_record
 
 FILE = """
 import numpy as np
@@ -175,17 +176,15 @@ def one_command(text: str, word: str) -> list[str]:
     return next(words for words in commands_in(text) if word in words)
 
 
-def test_a_run_names_its_repetition_and_its_output(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(folder / "my data"))
+def test_a_run_names_its_repetition_and_its_output(folder: Path) -> None:
     launch("own.py")
     store = RunStore("my results")
     run_id = store.read("runs")["run_id"].iloc[0]
     runs_as_typed(one_command(said_by(run("show", run_id, *STORE)), "rerun"))
 
 
-def test_pages_name_the_repetition_and_the_output_of_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_name_the_repetition_and_the_output_of_runs(folder: Path) -> None:
     """A report, and the page of a run on the dashboard."""
-    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(folder / "my data"))
     launch("own.py")
     drawn = run("report", "own.py", *STORE)
     assert drawn.exit_code == 0, said_by(drawn)
@@ -216,6 +215,91 @@ def test_a_launch_names_the_status_and_that_the_output_of_failed_runs(folder: Pa
     assert "broken on purpose" in shown.stdout, shown.stderr
     run_id = RunStore("my results").read("runs")["run_id"].iloc[0]
     runs_as_typed([run_id if word == "RUN_ID" else word for word in one_command(shown.stdout, "logs")])
+
+
+SMALL = """
+SPACE = SearchSpace("own", BASE, {"strategy": ["finetune", "er"]}, seeds=1)
+"""
+
+
+@pytest.fixture
+def small(folder: Path) -> Path:
+    """A search space of two runs, of which the store "my results" has both."""
+    (folder / "small.py").write_text(FILE.partition("SPACE = ")[0] + SMALL)
+    launch("small.py")
+    return folder
+
+
+def test_a_launch_from_python_names_the_status(folder: Path) -> None:
+    head = FILE.partition("SPACE = ")[0].replace("BASE = ", FAILS + "\nBASE = ")
+    (folder / "failing.py").write_text(f"{head}\n{SMALL}".replace('["finetune", "er"]', '["fails"]'))
+    asked = 'results="my results", prepared_root="my data", no_ray=True, max_retries=0'
+    (folder / "script.py").write_text(f'import clops_sweep\nclops_sweep.sweep("failing.py", {asked})\n')
+    done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True)
+    status = one_command(done.stdout + done.stderr, "status")
+    shown = subprocess.run([sys.executable, "-m", "clops_sweep", *status[1:]], capture_output=True, text=True)
+    assert "broken on purpose" in shown.stdout, shown.stderr
+
+
+def test_vfdb_names_the_check_of_its_frames(folder: Path) -> None:
+    """Small records in the formats of both databases, at the rate of VFDB for its own."""
+    root = small_mitbih(folder / "all data")
+    rhythms = [("(N", 12, ""), ("(VT", 12, ""), ("(VFL", 12, "")]
+    for number in range(418, 426):
+        write_mitbih_record(root / "vfdb", str(number), rhythms, rate=250, leads=("ECG",))
+    words = ("--option", "frames_per_class=10", "--option", "frames_per_patient_and_class=2", "--json")
+    given = "--data-root", str(root), *ROOT
+    prepared = run("data", "prepare", "mitbih_vfdb", *given, *words)
+    assert prepared.exit_code == 0, said_by(prepared)
+    verified = run("data", "verify", "vfdb", *given)
+    assert "8 records are intact" in verified.output, said_by(verified)
+    check = recommended(verified.output)
+    assert check[:4] == ["clops-sweep", "data", "verify", "mitbih_vfdb"]
+    runs_as_typed(check)
+
+
+def test_a_report_of_one_seed_names_the_launch_of_five(folder: Path) -> None:
+    """Joint training is above fine-tuning on these data with these settings; the command keeps them."""
+    waves = "3 * np.sin(np.arange(64) * (labels[:, None, None] + 1) / 5)"
+    text = FILE.partition("SPACE = ")[0].replace("labels[:, None, None]", waves) + SMALL
+    (folder / "small.py").write_text(text.replace('"er"', '"joint"'))
+    settings = "--set", "learning_rate=0.003", "--set", "epochs_per_task=2"
+    done = run("launch", "small.py", "--no-ray", *settings, *STORE, *ROOT)
+    assert done.exit_code == 0, said_by(done)
+    (page,) = Path("my results").glob("report/*/index.html")
+    runs_as_typed([*one_command(page.read_text(), "--seeds"), "--no-ray"])
+    assert len(RunStore("my results").statuses()) == 10
+
+
+def test_a_checklist_names_the_launch_or_a_run(small: Path) -> None:
+    listed = run("checklist", "small.py", *STORE, *ROOT)
+    runs_as_typed([*one_command(listed.output, "small.py"), "--dry-run"])
+    assert len(RunStore("my results").statuses()) == 2, "these are its runs"
+    runs_as_typed(one_command(run("checklist", *STORE, *ROOT).output, "show"))
+
+
+def test_check_names_the_merge_that_mends_copies(small: Path) -> None:
+    """The files of a launch, copied under names of another one."""
+    for file in sorted(Path("my results").glob("*/*.parquet")):
+        written, _, number, digest = file.name.split("-")
+        shutil.copy(file, file.with_name(f"{written}-90000000-{number}-{digest}"))
+    before = RunStore("my results").table("r_matrix")
+    checked = run("check", *STORE)
+    said = said_by(checked) + checked.output
+    assert "2 runs are there twice" in said
+    runs_as_typed(one_command(said, "merge"))
+    assert run("check", *STORE).exit_code == 0
+    assert RunStore("my results").table("r_matrix").equals(before)
+
+
+def test_merge_names_the_check_of_the_store_with_incomplete_runs(small: Path) -> None:
+    (lost,) = Path("my results").glob("r_matrix/*.parquet")
+    lost.unlink()
+    merged = run("merge", "another store", "my results")
+    assert "2 runs not copied: incomplete" in merged.output, said_by(merged)
+    check = one_command(merged.output, "check")
+    done = subprocess.run([sys.executable, "-m", "clops_sweep", *check[1:]], capture_output=True, text=True)
+    assert lost.name in done.stdout + done.stderr
 
 
 def test_download_of_generated_data_names_their_preparation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,9 +339,11 @@ RUN, FAILED = (
     "a_run_names_its_repetition_and_its_output",
     "a_launch_names_the_status_and_that_the_output_of_failed_runs",
 )
+INTERRUPTED = "tests/execution/test_interrupted.py:an_interrupted_sweep_is_resumed_with_the_command_that_it_prints"
+CHECKLIST = "a_checklist_names_the_launch_or_a_run"
 PAGES = "pages_name_the_repetition_and_the_output_of_runs"
 PLACES = {
-    "clops_sweep/cli/show.py:show": RUN,
+    "clops_sweep/cli/show.py:_repetition": RUN,
     "clops_sweep/cli/launch.py:launch": FAILED,
     "clops_sweep/cli/runs.py:say_best": LIST,
     "clops_sweep/cli/runs.py:_say": LIST,
@@ -271,20 +357,26 @@ PLACES = {
     "analysis/update/report.py:_groups": "evict_names_the_folder",
     "analysis/dashboard/app.py:_run": PAGES,
     "analysis/report/page.py:render_page": PAGES,
+    "analysis/report/page.py:rerun": PAGES,
+    "clops_sweep/api.py:sweep": "a_launch_from_python_names_the_status",
+    "clops_sweep/cli/launch.py:_say_outcome": INTERRUPTED,
+    "clops_sweep/cli/data.py:verify": "vfdb_names_the_check_of_its_frames",
+    "clops_sweep/cli/report.py:_more_seeds": "a_report_of_one_seed_names_the_launch_of_five",
+    "clops_sweep/cli/checklist.py:checklist": CHECKLIST,
+    "clops_sweep/store/upkeep.py:faults": "check_names_the_merge_that_mends_copies",
+    "clops_sweep/cli/rewrite.py:merge": "merge_names_the_check_of_the_store_with_incomplete_runs",
 }
 """The functions that name commands, each with the test that runs one of them as typed."""
 
-NOT_RUN = {
-    "clops_sweep/api.py:sweep": "the command that a launch names",
-    "clops_sweep/cli/launch.py:_say_outcome": "tests/execution/test_interrupted.py runs it",
-    "clops_sweep/cli/data.py:verify": "needs the records of VFDB",
-    "clops_sweep/cli/report.py:_more_seeds": "needs a configuration above fine-tuning",
-    "clops_sweep/store/upkeep.py:faults": "needs a store with runs that are there twice",
-    "clops_sweep/cli/rewrite.py:merge": "needs a store with incomplete runs",
+TEMPLATES = {
+    "analysis/report/page.html.jinja": PAGES,
+    "analysis/report/parts.html.jinja": PAGES,
+    "analysis/report/checklist.md.jinja": CHECKLIST,
+    "analysis/dashboard/templates/run.html.jinja": PAGES,
 }
-"""Functions whose commands no test of this file runs, with the reason."""
+"""The templates with commands, likewise; all of these come from functions."""
 
-BUILDERS = {"data_command", "rerun_command", "store_command", "resume_command"}
+BUILDERS = {"data_command", "launch_command", "rerun_command", "store_command", "resume_command"}
 COMMANDS = "|".join(command.commands)
 
 
@@ -327,5 +419,21 @@ PRODUCT = {
 
 
 def test_each_function_that_names_a_command_has_a_test_that_runs_it() -> None:
-    assert functions_that_name_commands() - PRODUCT == PLACES.keys() | NOT_RUN.keys()
-    assert {f"test_{test}" for test in PLACES.values()} <= globals().keys()
+    assert functions_that_name_commands() - PRODUCT == PLACES.keys()
+    for test in {*PLACES.values(), *TEMPLATES.values()}:
+        file, _, name = test.rpartition(":")
+        tests = (REPOSITORY / file).read_text() if file else Path(__file__).read_text()
+        assert f"def test_{name}(" in tests
+
+
+def test_each_template_with_commands_has_a_test_that_runs_them() -> None:
+    """A command is spelled out, or is a value or macro whose name says so."""
+    names = "|".join(["rerun", "logs", r"\w+[._]command", "command"])
+    command = re.compile(rf"clops-sweep (({COMMANDS})\b|\{{\{{|\S+\.py)|\{{\{{[^}}]*\b({names})\b[^}}]*\}}\}}")
+    templates = {
+        path.relative_to(REPOSITORY).as_posix()
+        for folder in ("analysis", "clops_sweep")
+        for path in (REPOSITORY / folder).rglob("*.jinja")
+        if command.search(path.read_text())
+    }
+    assert templates == TEMPLATES.keys()

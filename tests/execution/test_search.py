@@ -144,7 +144,7 @@ def test_what_is_said_and_shown(searched: Path, command: Command, record: StudyR
     pruned = len(record.of("pruned"))
     counts = f"search 'tuned': 6 trials asked for, {6 - pruned} complete, {pruned} pruned, 0 failed, 0 pending"
     assert output[-4] == counts
-    assert f"n = 2 in trial {record.best[0].number} (" in output[-3]
+    assert f"mean of 2 runs, in trial {record.best[0].number} (" in output[-3]
     assert (searched / "results/report/tuned/figures/tuned-history.svg").is_file()
     again = command(searched / "space.py", "--no-report")
     assert (again.returncode, again.stderr) == (0, "")

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from statistics import fmean
 
+from clops_sweep.errors import several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.metrics import in_words
@@ -69,7 +70,7 @@ class BestCell:
         texts = []
         for cell in self._best.values():
             name = ", ".join(map(str, cell.labels)) or "all runs"
-            texts.append(f"{in_words(cell.means)} ({name}, n = {len(cell.values)})")
+            texts.append(f"{in_words(cell.means)} ({name}, {several(len(cell.values), 'run')})")
         return "; ".join(texts)
 
 

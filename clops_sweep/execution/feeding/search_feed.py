@@ -291,8 +291,8 @@ class SearchFeed:
         best = self._study.is_best(values)
         trial.open.complete(values)
         said = ", ".join(f"{name} {value:.3f}" for name, value in zip(self._space.objectives, values, strict=True))
-        n = f", n = {len(trial.runs)}" if len(trial.runs) > 1 else ""
-        self._end(trial, f"complete: {said}{n}", best=best)
+        runs = f", mean of {len(trial.runs)} runs" if len(trial.runs) > 1 else ""
+        self._end(trial, f"complete: {said}{runs}", best=best)
 
     def _report_rungs(self, trial: _Trial) -> None:
         """Report a finished trial's values at the tasks of pruning decisions that it passed without a pause."""

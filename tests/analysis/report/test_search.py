@@ -117,6 +117,9 @@ def test_the_report_shows_a_search(
     paths = write_report([space], store, tmp_path / "report")
     figures = {path.stem for path in paths.figures if path.stem.startswith("tuned")}
     assert figures == expected
+    assert "The value of every complete trial, as mean over its runs" in paths.index.read_text(), (
+        "also of several splits"
+    )
     assert {path.suffix for path in paths.figures} == {".pdf", ".png", ".svg"}
     assert {path.name for path in paths.tables if path.stem == "tuned-trials"} == {
         f"tuned-trials.{ending}" for ending in ("md", "tex", "csv")

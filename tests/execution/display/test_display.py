@@ -93,7 +93,7 @@ def test_the_best_cell_is_called_by_the_labels_that_its_runs_share() -> None:
     shared = Label("Random storage, uncertain")
     best.add(RunName((shared, Label("uncertain"))), RunConfig(seed=0), {"auc": 0.5})
     best.add(RunName((shared, Label("seed 1"))), RunConfig(seed=1), {"auc": 0.7})
-    assert str(best) == "AUC 0.600 (Random storage, uncertain, n = 2)"
+    assert str(best) == "AUC 0.600 (Random storage, uncertain, 2 runs)"
 
 
 def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
