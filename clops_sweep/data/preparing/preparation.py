@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,9 @@ from clops_sweep.data.records import Index, OnError, Source
 from clops_sweep.data.same_samples import SeenSamples
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
 from clops_sweep.errors import UsageError, several
+
+_MOST_NOTES: Final = 100
+"""Most different notes on recordings that a manifest lists."""
 
 
 def make_prepared_folder(
@@ -144,10 +147,18 @@ def _write_frames(
     gain, offset = (np.concatenate(each).astype(np.float32) for each in (gains, offsets))
     per_patient = data.split(index, 0)
     made.notes = [*data.notes(index, per_patient), *seen.note()]
-    made.notes += [f"{several(count, 'recording')}: {note}" for note, count in noted.items()]
+    made.notes += _counted(noted)
     if facts:
         made.notes += [*padding_note(facts), *shortcut_notes(facts, data.common.classes, data.common.units)]
     return FrameColumns(index, gain, offset, np.concatenate(statistics), per_patient[index.patients])
+
+
+def _counted(noted: Counter[str]) -> list[str]:
+    """Return notes with the number of their recordings; instead of notes beyond `_MOST_NOTES`, their number."""
+    counts = list(noted.items())
+    notes = [f"{several(count, 'recording')}: {note}" for note, count in counts[:_MOST_NOTES]]
+    rest = sum(count for _, count in counts[_MOST_NOTES:])
+    return [*notes, f"{several(rest, 'recording')}: further notes of other words"] if rest else notes
 
 
 def _no_frame(data: DataSet, made: _Made, problems: Problems) -> UsageError:

@@ -101,3 +101,16 @@ def own(data_root):
         yield Recording([values[0], values[1][:{last}]], label=number % 2, patient=number, sampling_rate=[100, 100])
 """).manifest  # fmt: skip
     assert any("channel y ends within a second before others" in note for note in manifest.notes) == said
+
+
+def test_notes_of_many_different_words_are_counted(tmp_path: Path) -> None:
+    manifest = _prepared(tmp_path, """
+@dataset("own", classes=("a", "b"), channels=("x",), units="mV", sampling_rate=100)
+def own(data_root):
+    for number in range(105):
+        values = np.random.default_rng(number).normal(size=(1, 100))
+        yield Recording(values, label=number % 2, patient=number, notes=[f"block {number} is damaged"])
+""").manifest  # fmt: skip
+    assert "1 recording: block 99 is damaged" in manifest.notes
+    assert "5 recordings: further notes of other words" in manifest.notes
+    assert sum("is damaged" in note for note in manifest.notes) == 100

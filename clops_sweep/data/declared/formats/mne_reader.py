@@ -89,7 +89,7 @@ def from_mne(
     is_path = isinstance(source, str | PathLike)
     path = _with_header(Path(source)) if is_path else _file_of(source)
     where = "from_mne: " if path is None else f"{shorten(path)}: "
-    if is_path and not path.is_file() and not path.is_dir():
+    if is_path and path is not None and not path.exists():
         raise UsageError(f"{where}is not there; expected a file that MNE reads")
     if path is not None:
         require_right_reading(path)
