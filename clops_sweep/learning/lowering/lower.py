@@ -76,6 +76,8 @@ def _of_modes(run: RunModule, frames: torch.Tensor) -> Program:
     for mode, (layers, batch_statistics) in expected.items():
         size = _OTHER_BATCH if mode in ("training", "evaluation") else _BATCH
         found = _trace(run, mode, frames[:size])
+        if found.derivations != training.derivations:
+            raise Unlowered(f"derives other weights in {mode} or for other batches", described("", run.module))
         if found.layers != layers:
             raise Unlowered(
                 f"consists of other layers in {mode} or for other batches", _first_other(found.layers, layers)
@@ -85,8 +87,7 @@ def _of_modes(run: RunModule, frames: torch.Tensor) -> Program:
         counters = training.counters if batch_statistics else ()
         if found.counters != counters or len(set(counters)) < len(counters):
             raise Unlowered("changes a buffer", described("", run.module))
-    buffers = [name for layer in training.layers for name in layer.buffers]
-    return Program(training.layers, training.shapes, tuple(buffers), training.counters)
+    return Program(training.layers, training.shapes, training.counters, training.derivations)
 
 
 def _first_other(some: tuple[Layer, ...], others: tuple[Layer, ...]) -> str:
@@ -103,8 +104,12 @@ def _trace(run: RunModule, mode: Mode, frames: torch.Tensor) -> Traces:
     return traced(run.module, OPERATIONS, frames.clone())
 
 
-_HOOKS = [name for name, value in vars(nn.Module()).items() if "hooks" in name and value == {}]
-"""Attributes of every module that hold its hooks."""
+_HOOKS = [
+    name
+    for name, value in vars(nn.Module()).items()
+    if name.endswith("hooks") and value == {} and ("forward" in name or "backward" in name)
+]
+"""Attributes of every module that hold hooks of its passes."""
 
 
 def _hooked(module: nn.Module) -> str | None:

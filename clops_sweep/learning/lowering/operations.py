@@ -1,15 +1,12 @@
 """What each operation of PyTorch is as layers of a program.
 
-An operation maps the tracer, the operation's arguments and its result to what the result is.
+Each function here maps the call of an operation to what its result is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
-
-import torch
 
 from clops_sweep.learning.lowering.program import (
     Activation,
@@ -28,17 +25,14 @@ from clops_sweep.learning.lowering.program import (
     MaxPool,
     Multiply,
     Pair,
-    Shape,
 )
 from clops_sweep.learning.lowering.trace import (
-    Buffer,
+    Call,
     Clamped,
     Known,
     Noise,
     Operation,
-    Parameter,
     Traced,
-    Tracer,
     Unlowered,
     canonical,
 )
@@ -56,465 +50,443 @@ def _operation(*names: str) -> Callable[[Operation], Operation]:
     return register
 
 
-class _Arguments:
-    """Arguments of an operation by position or name, with the defaults of its schema."""
-
-    def __init__(self, names: Sequence[str], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        self._values = dict(zip(names, args, strict=False)) | dict(kwargs)
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Return an argument, or its default."""
-        return self._values.get(name, default)
-
-    def pair(self, name: str, default: Pair = (0, 0)) -> Pair:
-        """Return an argument for height and width; a list of one holds for both, an empty one is the default."""
-        value = self._values.get(name)
-        if value is None or value == []:
-            return default
-        values = [value] if isinstance(value, int) else list(value)
-        first, second = values * 2 if len(values) == 1 else values
-        return first, second
-
-
-def _shape(result: torch.Tensor) -> Shape:
-    """Return the shape of the value that a result is."""
-    return canonical(tuple(result.shape[1:]))
-
-
-def _made(result: torch.Tensor, value: int) -> Traced:
-    return Traced(value, tuple(result.shape[1:]))
-
-
-def _planes(trace: Tracer, tensor: object, what: str) -> int:
-    """Return the number of a value of three axes."""
-    found = trace.operand(tensor)
-    if len(found.shape) != 3:
-        raise Unlowered(f"has {what} over other than two axes of a batch of maps")
-    return trace.shaped(found)
-
-
 @_operation("convolution")
-def _convolution(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    frames, weight, bias, stride, padding, dilation, transposed, _, groups = args
-    found = trace.operand(frames, padded=True)
+def _convolution(call: Call) -> Known:
+    frames, weight, bias, stride, padding, dilation, transposed, _, groups = call.args
+    signals = call.trace.operand(frames, padded=True)
+    axes = len(signals.shape) - 1
     if transposed:
         raise Unlowered("is a transposed convolution")
-    if len(found.shape) not in (2, 3):
+    if axes not in (1, 2):
         raise Unlowered("is a convolution over three axes")
-    if not weight.is_contiguous():
-        raise Unlowered("has weights in another order of memory")
-    zeros = found.padding or ((0, 0),) * len(found.shape)
+    zeros = signals.padding or ((0, 0),) * (axes + 1)
     if zeros[0] != (0, 0):
         raise Unlowered("pads channels with zeros")
-    before_and_after = [(own + first, own + last) for own, (first, last) in zip(padding, zeros[1:], strict=True)]
-    if len(before_and_after) == 1:
-        before_and_after.insert(0, (0, 0))
-    (top, bottom), (left, right) = before_and_after
-    value = trace.emit(
+    own = _along(padding, axes, missing=0)
+    above, beside = ((0, 0), *zeros[1:])[-2:]
+    return call.layer(
         Convolution,
-        [trace.shaped(replace(found, padding=()))],
-        _shape(result),
-        weight=trace.parameter(weight),
-        bias=trace.parameter_or_none(bias),
+        replace(signals, padding=()),
+        weight=call.trace.parameter(weight),
+        bias=call.trace.parameter_or_none(bias),
         channels=weight.shape[0],
-        kernel=_plane(weight.shape[2:]),
-        stride=_plane(stride),
-        padding=(top, bottom, left, right),
-        dilation=_plane(dilation),
+        kernel=_along(weight.shape[2:], axes),
+        stride=_along(stride, axes),
+        padding=(own[0] + above[0], own[0] + above[1], own[1] + beside[0], own[1] + beside[1]),
+        dilation=_along(dilation, axes),
         groups=groups,
     )
-    return _made(result, value)
 
 
-def _plane(values: Sequence[int]) -> Pair:
-    """Return something along height and width, given along both or along width."""
-    along_height, along_width = (1, *values)[-2:]
-    return along_height, along_width
+def _along(values: Sequence[int], axes: int, missing: int = 1) -> Pair:
+    """Return values along height and width: one value holds for all axes, and `missing` for a missing height."""
+    given = [*values] * axes if len(values) == 1 else [*values]
+    height, width = (missing, *given)[-2:]
+    return height, width
 
 
 @_operation("native_batch_norm", "_native_batch_norm_legit")
-def _batch_norm(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    frames, weight, bias, mean, variance, training, momentum, eps = args
-    found = trace.operand(frames)
-    value = trace.emit(
+def _batch_norm(call: Call) -> Known:
+    maps, weight, bias, mean, variance, training, momentum, eps = call.args
+    normed = call.layer(
         BatchNorm,
-        [trace.shaped(found)],
-        _shape(result),
-        weight=trace.parameter_or_none(weight),
-        bias=trace.parameter_or_none(bias),
-        mean=trace.buffer(mean),
-        variance=trace.buffer(variance),
+        call.trace.operand(maps),
+        weight=call.trace.parameter_or_none(weight),
+        bias=call.trace.parameter_or_none(bias),
+        mean=call.trace.buffer(mean),
+        variance=call.trace.buffer(variance),
         eps=eps,
         momentum=momentum,
     )
-    trace.used_batch_statistics(value, bool(training))
-    return _made(result, value)
+    call.trace.used_batch_statistics(normed.value, bool(training))
+    return normed
 
 
 @_operation("native_group_norm")
-def _group_norm(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    frames, weight, bias, batch, _, _, groups, eps = args
-    found = trace.operand(frames)
-    if batch != trace.batch:
+def _group_norm(call: Call) -> Known:
+    maps, weight, bias, batch, _, _, groups, eps = call.args
+    if batch != call.trace.batch:
         raise Unlowered("normalises over several instances")
-    value = trace.emit(
+    return call.layer(
         GroupNorm,
-        [trace.shaped(found)],
-        _shape(result),
-        weight=trace.parameter_or_none(weight),
-        bias=trace.parameter_or_none(bias),
+        call.trace.operand(maps),
+        weight=call.trace.parameter_or_none(weight),
+        bias=call.trace.parameter_or_none(bias),
         groups=groups,
         eps=eps,
     )
-    return _made(result, value)
 
 
 @_operation("native_layer_norm")
-def _layer_norm(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    frames, normalised, weight, bias, eps = args
-    found = trace.operand(frames)
-    axes, rank = len(normalised), len(found.shape)
+def _layer_norm(call: Call) -> Known:
+    maps, normalised, weight, bias, eps = call.args
+    signals = call.trace.operand(maps)
+    axes, rank = len(normalised), len(signals.shape)
     if axes > rank or rank > 3:
         raise Unlowered("has layer norm over other than the last axes of an instance")
-    value = trace.emit(
+    return call.layer(
         LayerNorm,
-        [trace.shaped(found)],
-        _shape(result),
-        weight=trace.parameter_or_none(weight),
-        bias=trace.parameter_or_none(bias),
+        signals,
+        weight=call.trace.parameter_or_none(weight),
+        bias=call.trace.parameter_or_none(bias),
         axes=3 if axes == rank else axes,
         eps=eps,
     )
-    return _made(result, value)
 
 
-def _activation(trace: Tracer, found: Traced, function: Function, parameter: float = 0.0) -> Traced:
-    shape = trace.shape_of(found.value)
-    value = trace.emit(Activation, [found.value], shape, function=function, parameter=parameter)
-    return replace(found, value=value)
+def _activated(call: Call, signals: Traced, function: Function, parameter: float = 0.0) -> Traced:
+    shape = call.trace.shape_of(signals.value)
+    value = call.trace.emit(Activation, [signals.value], shape, function=function, parameter=parameter)
+    return replace(signals, value=value)
 
 
-def _add_plain(name: Function) -> None:
-    @_operation(name)
-    def apply(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-        return _activation(trace, trace.operand(args[0]), name)
+@_operation("relu")
+def _relu(call: Call) -> Known:
+    return _activated(call, call.operand(), "relu")
 
 
-_add_plain("relu")
-_add_plain("sigmoid")
-_add_plain("tanh")
-_add_plain("silu")
+@_operation("sigmoid")
+def _sigmoid(call: Call) -> Known:
+    return _activated(call, call.operand(), "sigmoid")
+
+
+@_operation("tanh")
+def _tanh(call: Call) -> Known:
+    return _activated(call, call.operand(), "tanh")
+
+
+@_operation("silu")
+def _silu(call: Call) -> Known:
+    return _activated(call, call.operand(), "silu")
 
 
 @_operation("leaky_relu")
-def _leaky_relu(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    given = _Arguments(("x", "negative_slope"), args, kwargs)
-    return _activation(trace, trace.operand(args[0]), "leaky_relu", float(given.get("negative_slope", 0.01)))
+def _leaky_relu(call: Call) -> Known:
+    return _activated(call, call.operand(), "leaky_relu", float(call.given(1, "negative_slope", 0.01)))
 
 
 @_operation("elu")
-def _elu(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    given = _Arguments(("x", "alpha", "scale", "input_scale"), args, kwargs)
-    if given.get("scale", 1) != 1 or given.get("input_scale", 1) != 1:
+def _elu(call: Call) -> Known:
+    if call.given(2, "scale", 1) != 1 or call.given(3, "input_scale", 1) != 1:
         raise Unlowered("uses a scaled ELU")
-    return _activation(trace, trace.operand(args[0]), "elu", float(given.get("alpha", 1)))
+    return _activated(call, call.operand(), "elu", float(call.given(1, "alpha", 1)))
 
 
 @_operation("gelu")
-def _gelu(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    exact = kwargs.get("approximate", "none") == "none"
-    return _activation(trace, trace.operand(args[0]), "gelu" if exact else "gelu_tanh")
+def _gelu(call: Call) -> Known:
+    exact = call.kwargs.get("approximate", "none") == "none"
+    return _activated(call, call.operand(), "gelu" if exact else "gelu_tanh")
 
 
 @_operation("pow")
-def _power(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    if args[1] != 2:
+def _power(call: Call) -> Known:
+    if call.args[1] != 2:
         raise Unlowered("uses a power other than the square")
-    return _activation(trace, trace.operand(args[0]), "square")
+    return _activated(call, call.operand(), "square")
 
 
 @_operation("clamp", "clamp_min")
-def _clamp(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    given = _Arguments(("x", "min", "max"), args, kwargs)
-    minimum = given.get("min")
-    if given.get("max") is not None or not isinstance(minimum, float | int):
+def _clamp(call: Call) -> Known:
+    minimum = call.given(1, "min", None)
+    if call.given(2, "max", None) is not None or not isinstance(minimum, float | int):
         raise Unlowered("clamps a value other than for a logarithm")
-    return Clamped(trace.operand(args[0]), float(minimum))
+    return Clamped(call.operand(), float(minimum))
 
 
 @_operation("log")
-def _logarithm(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    clamped = trace.known(args[0])
+def _logarithm(call: Call) -> Known:
+    clamped = call.trace.known(call.args[0])
     if not isinstance(clamped, Clamped) or clamped.minimum <= 0:
         raise Unlowered("takes the logarithm of something that is not clamped above zero")
-    return _activation(trace, clamped.of, "safe_log", clamped.minimum)
+    return _activated(call, clamped.of, "safe_log", clamped.minimum)
+
+
+def _planes(call: Call) -> Traced:
+    """Return the first argument, which must have three axes besides the batch."""
+    signals = call.operand()
+    if len(signals.shape) != 3:
+        raise Unlowered("pools over other than two axes of a batch of maps")
+    return signals
+
+
+def _window(call: Call, position: int, name: str, default: Pair) -> Pair:
+    """Return an argument for height and width; an empty list stands for the default."""
+    value = call.given(position, name, ())
+    values = [value] if isinstance(value, int) else [*value]
+    return _along(values, 2) if values else default
 
 
 @_operation("max_pool2d_with_indices")
-def _max_pool(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    names = ("x", "kernel", "stride", "padding", "dilation", "ceil_mode")
-    given = _Arguments(names, args, kwargs)
-    kernel = given.pair("kernel")
-    value = trace.emit(
+def _max_pool(call: Call) -> Known:
+    kernel = _window(call, 1, "kernel_size", (1, 1))
+    return call.layer(
         MaxPool,
-        [_planes(trace, args[0], "pools")],
-        _shape(result),
+        _planes(call),
         kernel=kernel,
-        stride=given.pair("stride", kernel),
-        padding=given.pair("padding"),
-        dilation=given.pair("dilation", (1, 1)),
-        ceil_mode=bool(given.get("ceil_mode", False)),
+        stride=_window(call, 2, "stride", kernel),
+        padding=_window(call, 3, "padding", (0, 0)),
+        dilation=_window(call, 4, "dilation", (1, 1)),
+        ceil_mode=bool(call.given(5, "ceil_mode", False)),
     )
-    return _made(result, value)
 
 
 @_operation("avg_pool2d")
-def _average_pool(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    names = ("x", "kernel", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
-    given = _Arguments(names, args, kwargs)
-    if given.get("divisor_override") is not None:
+def _average_pool(call: Call) -> Known:
+    if call.given(6, "divisor_override", None) is not None:
         raise Unlowered("pools with a divisor of its own")
-    kernel = given.pair("kernel")
-    value = trace.emit(
+    kernel = _window(call, 1, "kernel_size", (1, 1))
+    return call.layer(
         AveragePool,
-        [_planes(trace, args[0], "pools")],
-        _shape(result),
+        _planes(call),
         kernel=kernel,
-        stride=given.pair("stride", kernel),
-        padding=given.pair("padding"),
-        ceil_mode=bool(given.get("ceil_mode", False)),
-        count_include_pad=bool(given.get("count_include_pad", True)),
+        stride=_window(call, 2, "stride", kernel),
+        padding=_window(call, 3, "padding", (0, 0)),
+        ceil_mode=bool(call.given(4, "ceil_mode", False)),
+        count_include_pad=bool(call.given(5, "count_include_pad", True)),
     )
-    return _made(result, value)
 
 
 @_operation("_adaptive_avg_pool2d")
-def _adaptive_average(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    shape = _shape(result)
-    value = trace.emit(AdaptiveAveragePool, [_planes(trace, args[0], "pools")], shape, size=shape[1:])
-    return _made(result, value)
+def _adaptive_average(call: Call) -> Known:
+    return call.layer(AdaptiveAveragePool, _planes(call), size=canonical(call.shape)[1:])
 
 
 @_operation("adaptive_max_pool2d")
-def _adaptive_max(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    shape = _shape(result)
-    value = trace.emit(AdaptiveMaxPool, [_planes(trace, args[0], "pools")], shape, size=shape[1:])
-    return _made(result, value)
+def _adaptive_max(call: Call) -> Known:
+    return call.layer(AdaptiveMaxPool, _planes(call), size=canonical(call.shape)[1:])
 
 
 @_operation("mean")
-def _mean(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    found = trace.operand(args[0])
-    axes = args[1] if len(args) > 1 else kwargs.get("dim")
-    if not axes or kwargs.get("dtype") is not None:
+def _mean(call: Call) -> Known:
+    axes = call.given(1, "dim", None)
+    if not axes or call.kwargs.get("dtype") is not None:
         raise Unlowered("takes the mean over all axes")
-    value, size = _reduced(trace, found, list(axes), "the mean")
-    shape = (trace.shape_of(value)[0], *size)
-    return _made(result, trace.emit(AdaptiveAveragePool, [value], shape, size=size))
+    return _reduced(call, AdaptiveAveragePool, axes, "the mean")
 
 
 @_operation("max")
-def _maximum(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    found = trace.operand(args[0])
-    if len(args) < 2 or not isinstance(args[1], int):
+def _maximum(call: Call) -> Known:
+    axis = call.given(1, "dim", None)
+    if not isinstance(axis, int):
         raise Unlowered("takes the maximum over all axes or of two values")
-    value, size = _reduced(trace, found, [args[1]], "the maximum")
-    shape = (trace.shape_of(value)[0], *size)
-    return _made(result, trace.emit(AdaptiveMaxPool, [value], shape, size=size))
+    return _reduced(call, AdaptiveMaxPool, [axis], "the maximum")
 
 
-def _reduced(trace: Tracer, found: Traced, axes: list[int], what: str) -> tuple[int, Pair]:
-    """Return a value in its canonical shape, and its height and width once axes of the tensor are reduced to one."""
-    rank = len(found.shape)
+def _reduced(call: Call, kind: type[AdaptiveAveragePool | AdaptiveMaxPool], axes: Sequence[int], what: str) -> Known:
+    """Return the result of reducing axes of the first argument to one entry."""
+    signals = call.operand()
+    rank = len(signals.shape)
     reduced = {axis % (rank + 1) - 1 for axis in axes}
     if rank not in (2, 3) or not reduced <= set(range(1, rank)):
         raise Unlowered(f"takes {what} over the batch or the channels")
-    value = trace.shaped(found)
-    _, height, width = trace.shape_of(value)
+    channels, height, width = canonical(signals.shape)
     if rank - 1 in reduced:
         width = 1
     if rank == 3 and 1 in reduced:
         height = 1
-    return value, (height, width)
+    size = (height, width)
+    value = call.trace.emit(kind, [call.trace.shaped(signals)], (channels, *size), size=size)
+    return Traced(value, call.shape)
 
 
 @_operation("t", "transpose", "permute")
-def _permute(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known | None:
-    order = list(range(args[0].dim()))
-    if len(args) == 1:
-        order.reverse()
-    elif len(args) == 3:
-        first, second = args[1], args[2]
-        order[first], order[second] = order[second], order[first]
-    else:
-        order = [axis % len(order) for axis in args[1]]
-    known = trace.known(args[0])
-    if isinstance(known, Parameter):
-        flips = order == [1, 0]
-        return Parameter(known.name, transposed=not known.transposed) if flips else None
+def _permute(call: Call) -> Known:
+    order = list(range(call.args[0].dim()))
+    match call.args[1:]:
+        case []:
+            order.reverse()
+        case [first, second]:
+            order[first], order[second] = order[second], order[first]
+        case [axes]:
+            order = [axis % len(order) for axis in axes]
     if order[0] != 0:
         raise Unlowered("moves the batch axis")
-    return trace.permuted(trace.operand(args[0]), [axis - 1 for axis in order[1:]])
+    return call.trace.permuted(call.operand(), [axis - 1 for axis in order[1:]])
 
 
 @_operation("view", "_unsafe_view", "unsqueeze", "squeeze", "alias", "clone")
-def _reshape(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known | None:
-    if isinstance(trace.known(args[0]), Parameter | Buffer):
-        return None
-    found = trace.operand(args[0])
-    if result.dim() == 0 or len(result) != trace.batch:
+def _reshape(call: Call) -> Known:
+    if not call.per_instance:
         raise Unlowered("joins the batch axis with another")
-    return replace(found, shape=tuple(result.shape[1:]))
+    return replace(call.operand(), shape=call.shape)
 
 
 @_operation("select")
-def _select(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    found, axis = trace.operand(args[0]), args[1] % args[0].dim()
-    if axis == 0 or args[0].shape[axis] != 1:
+def _select(call: Call) -> Known:
+    whole, axis = call.args[0], call.args[1]
+    if axis % whole.dim() == 0 or whole.shape[axis] != 1:
         raise Unlowered("takes a part of a value")
-    return replace(found, shape=tuple(result.shape[1:]))
+    return replace(call.operand(), shape=call.shape)
 
 
 @_operation("slice")
-def _slice(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    found = trace.operand(args[0])
-    if result.shape != args[0].shape:
+def _slice(call: Call) -> Known:
+    signals = call.operand()
+    if call.result.shape == call.args[0].shape:
+        return signals
+    axis, start = call.args[1] % call.args[0].dim() - 1, call.given(2, "start", None) or 0
+    if axis < 1 or call.given(4, "step", 1) != 1 or len(signals.shape) not in (2, 3):
         raise Unlowered("takes a part of a value")
-    return found
+    length = signals.shape[axis]
+    before = start + length if start < 0 else start
+    return _cropped(call, signals, axis, before, length - before - call.shape[axis])
+
+
+def _cropped(call: Call, signals: Traced, axis: int, before: int, after: int) -> Traced:
+    """Return the output of a convolution without some entries of an axis: less padding gives the same.
+
+    Causal convolutions, padded at both ends and cut off at one, are written so.
+    """
+    layer = call.trace.producer(signals.value)
+    if not isinstance(layer, Convolution) or call.trace.shape_of(signals.value) != canonical(signals.shape):
+        raise Unlowered("takes a part of a value")
+    along_width = axis == len(signals.shape) - 1
+    stride = layer.stride[1 if along_width else 0]
+    top, bottom, left, right = layer.padding
+    if along_width:
+        left, right = left - before * stride, right - after * stride
+    else:
+        top, bottom = top - before * stride, bottom - after * stride
+    padding = (top, bottom, left, right)
+    if min(padding) < 0:
+        raise Unlowered("takes a part of a value")
+    return Traced(call.trace.emit_again(layer, canonical(call.shape), padding=padding), call.shape)
 
 
 @_operation("expand")
-def _expand(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    found = trace.operand(args[0], stretched=True)
-    if result.dim() != args[0].dim() or len(result) != trace.batch:
+def _expand(call: Call) -> Known:
+    signals = call.trace.operand(call.args[0], stretched=True)
+    if call.result.dim() != call.args[0].dim() or not call.per_instance:
         raise Unlowered("repeats a value along an axis")
-    return replace(found, stretched=found.stretched or result.shape != args[0].shape)
+    return replace(signals, stretched=signals.stretched or call.result.shape != call.args[0].shape)
 
 
 @_operation("constant_pad_nd")
-def _pad(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    found = trace.operand(args[0], padded=True)
-    given = _Arguments(("x", "pad", "value"), args, kwargs)
-    amounts = list(given.get("pad"))
-    if given.get("value", 0) != 0:
+def _pad(call: Call) -> Known:
+    signals = call.trace.operand(call.args[0], padded=True)
+    amounts = list(call.given(1, "pad", ()))
+    if call.given(2, "value", 0) != 0:
         raise Unlowered("pads with something other than zeros")
     if min(amounts) < 0:
         raise Unlowered("takes a part of a value")
-    zeros = list(found.padding or ((0, 0),) * len(found.shape))
-    if len(amounts) > 2 * len(zeros):
+    zeros = list(signals.padding or ((0, 0),) * len(signals.shape))
+    axes = min(len(amounts) // 2, len(zeros))
+    if any(amounts[2 * axes :]):
         raise Unlowered("pads the batch axis")
-    for number in range(len(amounts) // 2):
+    for number in range(axes):  # from the last one on
         before, after = zeros[-1 - number]
         zeros[-1 - number] = (before + amounts[2 * number], after + amounts[2 * number + 1])
-    return replace(found, padding=tuple(zeros))
+    return replace(signals, padding=tuple(zeros))
 
 
 @_operation("addmm")
-def _linear_with_bias(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    bias, features, weight = args
-    if kwargs.get("beta", 1) != 1 or kwargs.get("alpha", 1) != 1:
+def _linear_with_bias(call: Call) -> Known:
+    if call.kwargs.get("beta", 1) != 1 or call.kwargs.get("alpha", 1) != 1:
         raise Unlowered("scales a matrix product")
-    return _linear(trace, features, weight, trace.parameter(bias), result)
+    bias, features, weight = call.args
+    return _linear(call, features, weight, call.trace.parameter(bias))
 
 
 @_operation("mm")
-def _linear_without_bias(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    features, weight = args
-    return _linear(trace, features, weight, None, result)
+def _linear_without_bias(call: Call) -> Known:
+    features, weight = call.args
+    return _linear(call, features, weight, None)
 
 
-def _linear(trace: Tracer, features: object, weight: object, bias: str | None, result: torch.Tensor) -> Known:
-    if isinstance(trace.known(weight), Traced):
+def _linear(call: Call, features: object, weight: object, bias: str | None) -> Known:
+    if isinstance(call.trace.known(weight), Traced):
         raise Unlowered("multiplies values as matrices (attention?)")
-    value = trace.shaped(trace.operand(features))
-    name = trace.parameter(weight, transposed=True)
-    shape = _shape(result)
-    return _made(result, trace.emit(Linear, [value], shape, weight=name, bias=bias, outputs=shape[0]))
+    name = call.trace.parameter(weight, transposed=True)
+    return call.layer(Linear, call.trace.operand(features), weight=name, bias=bias, outputs=call.shape[0])
 
 
 @_operation("add")
-def _add(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known | None:
-    counted = trace.known(args[0])
-    if isinstance(counted, Buffer):
-        if args[0].is_floating_point() or args[0].dim() or args[1] != 1:
-            raise Unlowered(f"changes buffer {counted.name!r}")
-        trace.counters.append(counted.name)
-        return None
-    if not isinstance(args[1], torch.Tensor) or kwargs.get("alpha", 1) != 1:
-        raise Unlowered("adds a constant, or a multiple of a value")
-    first, second = trace.operand(args[0]), trace.operand(args[1])
-    if first.shape != second.shape:
+def _add(call: Call) -> Known:
+    if call.kwargs.get("alpha", 1) != 1:
+        raise Unlowered("adds a multiple of a value")
+    first, second = call.pair("adds")
+    if first.stretched or first.shape != second.shape:
         raise Unlowered("adds values of different shapes")
-    shape = canonical(first.shape)
-    return _made(result, trace.emit(Add, [trace.shaped(first), trace.shaped(second)], shape))
+    return call.layer(Add, first, second)
 
 
 @_operation("mul")
-def _multiply(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    if not isinstance(args[1], torch.Tensor):
-        raise Unlowered("multiplies by a constant")
-    for hidden, mask in (args, reversed(args)):
-        noise = trace.known(mask)
+def _multiply(call: Call) -> Known:
+    for hidden, mask in (call.args, reversed(call.args)):
+        noise = call.trace.known(mask)
         if isinstance(noise, Noise):
-            return _dropout(trace, trace.operand(hidden), noise)
-    first = trace.operand(args[0], stretched=True)
-    second = trace.operand(args[1], stretched=True)
+            return _dropped(call, call.trace.operand(hidden), noise)
+    first, second = call.pair("multiplies by")
     if first == second and not first.stretched:
-        return _activation(trace, first, "square")
+        return _activated(call, first, "square")
     if _per_channel(first, second):
         first, second = second, first
     if first.stretched or (first.shape != second.shape and not _per_channel(second, first)):
         raise Unlowered("multiplies values of different shapes")
-    shape = canonical(first.shape)
-    return _made(result, trace.emit(Multiply, [trace.shaped(first), trace.shaped(second)], shape))
-
-
-@_operation("cat")
-def _concatenate(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    given = _Arguments(("tensors", "dim"), args, kwargs)
-    axis = given.get("dim", 0) % result.dim() - 1
-    if axis < 0:
-        raise Unlowered("joins the batch axis with another")
-    parts = [trace.operand(tensor) for tensor in given.get("tensors")]
-    if len(parts[0].shape) > 3:
-        raise Unlowered("joins values of more than three axes")
-    others = [other for other in range(len(parts[0].shape)) if other != axis]
-    fronted = [trace.permuted(part, [axis, *others]) for part in parts]
-    joined = tuple(result.shape[1:][other] for other in (axis, *others))
-    value = trace.emit(Concatenate, [trace.shaped(part) for part in fronted], canonical(joined))
-    back = [1 + others.index(other) if other != axis else 0 for other in range(len(joined))]
-    return trace.permuted(Traced(value, joined), back)
+    return call.layer(Multiply, first, second)
 
 
 def _per_channel(one: Traced, other: Traced) -> bool:
     """Return whether one value has one entry for each channel of another, which has more."""
     if len(one.shape) != len(other.shape) or one.shape == other.shape or len(one.shape) not in (2, 3):
         return False
-    return one.shape == (other.shape[0], *(1 for _ in other.shape[1:]))
+    return one.shape == _channels(other.shape)
+
+
+def _channels(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a shape with one entry per channel."""
+    return (*shape[:1], *(1 for _ in shape[1:]))
+
+
+@_operation("cat")
+def _concatenate(call: Call) -> Known:
+    axis = call.given(1, "dim", 0) % call.result.dim() - 1
+    if axis < 0:
+        raise Unlowered("joins the batch axis with another")
+    return _joined(call, [call.trace.operand(tensor) for tensor in call.args[0]], axis)
+
+
+def _joined(call: Call, parts: Sequence[Traced], axis: int) -> Traced:
+    """Return values joined along an axis of the instance."""
+    if len(call.shape) > 3:
+        raise Unlowered("joins values of more than three axes")
+    trace = call.trace
+    front = [axis, *(other for other in range(len(call.shape)) if other != axis)]
+    joined = tuple(call.shape[other] for other in front)
+    inputs = [trace.shaped(trace.permuted(part, front)) for part in parts]
+    value = trace.emit(Concatenate, inputs, canonical(joined))
+    return trace.permuted(Traced(value, joined), [front.index(other) for other in range(len(front))])
+
+
+@_operation("stack")
+def _stack(call: Call) -> Known:
+    axis = call.given(1, "dim", 0) % call.result.dim() - 1
+    if axis < 0:
+        raise Unlowered("joins the batch axis with another")
+    parts = [call.trace.operand(tensor) for tensor in call.args[0]]
+    with_axis = [replace(part, shape=(*part.shape[:axis], 1, *part.shape[axis:])) for part in parts]
+    return _joined(call, with_axis, axis)
 
 
 @_operation("empty_like", "new_empty")
-def _empty(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known | None:
-    if result.dim() == 0 or len(result) != trace.batch or not isinstance(trace.known(args[0]), Traced):
-        return None
-    return Noise(tuple(result.shape[1:]))
+def _empty(call: Call) -> Known | None:
+    return Noise(call.shape) if call.per_instance else None
 
 
 @_operation("bernoulli")
-def _bernoulli(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    noise = trace.known(args[0])
-    keep = args[1] if len(args) > 1 else kwargs.get("p", 0.5)
+def _bernoulli(call: Call) -> Known:
+    noise, keep = call.trace.known(call.args[0]), call.given(1, "p", 0.5)
     if not isinstance(noise, Noise) or noise.keep is not None or not isinstance(keep, float):
         raise Unlowered("draws random numbers other than for dropout")
     return replace(noise, keep=keep)
 
 
 @_operation("div")
-def _divide(trace: Tracer, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> Known:
-    noise = trace.known(args[0])
+def _divide(call: Call) -> Known:
+    noise = call.trace.known(call.args[0])
     if not isinstance(noise, Noise):
         raise Unlowered("divides a value")
-    if noise.scaled or noise.keep != args[1]:
+    if noise.scaled or noise.keep != call.args[1]:
         raise Unlowered("draws random numbers other than for dropout")
     return replace(noise, scaled=True)
 
@@ -523,17 +495,16 @@ _DIGITS = 12
 """Digits of a dropout probability p: PyTorch draws with 1 - p, which is rounded."""
 
 
-def _dropout(trace: Tracer, found: Traced, noise: Noise) -> Traced:
+def _dropped(call: Call, signals: Traced, noise: Noise) -> Traced:
     if not noise.scaled or noise.keep is None:
         raise Unlowered("draws random numbers other than for dropout")
-    probability = round(1 - noise.keep, _DIGITS)
-    per_channel = noise.shape == (*found.shape[:1], *(1 for _ in found.shape[1:]))
-    if noise.shape == found.shape:
-        value, whole = found.value, False
-    elif per_channel and len(found.shape) in (2, 3):
-        value, whole = trace.shaped(found), True
+    trace = call.trace
+    if noise.shape == signals.shape:
+        value, whole = signals.value, False
+    elif noise.shape == _channels(signals.shape) and len(signals.shape) in (2, 3):
+        value, whole = trace.shaped(signals), True
     else:
         raise Unlowered("drops units other than single ones or whole channels")
-    shape = trace.shape_of(value)
-    dropped = trace.emit(Dropout, [value], shape, probability=probability, whole_channels=whole)
-    return replace(found, value=dropped)
+    probability = round(1 - noise.keep, _DIGITS)
+    dropped = trace.emit(Dropout, [value], trace.shape_of(value), probability=probability, whole_channels=whole)
+    return replace(signals, value=dropped)

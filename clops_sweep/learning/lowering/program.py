@@ -245,20 +245,63 @@ class Reshape(Layer):
 
 
 @dataclass(frozen=True)
+class Source:
+    """A parameter or buffer of the module, or something derived from them, by name."""
+
+    kind: Literal["parameter", "buffer", "derived"]
+    name: str
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """Weights that are computed from parameters and buffers before a pass, as parametrizations do.
+
+    Attributes:
+        function: the operation of PyTorch; None for a copy of the only argument.
+        args: its arguments, with a `Source` in place of each tensor.
+        kwargs: its arguments by name, likewise.
+        shape: shape of the result.
+    """
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: tuple[tuple[str, Any], ...]
+    shape: tuple[int, ...]
+
+
+def derived_name(number: int) -> str:
+    """Return the name of the result of a program's derivation, which no parameter has."""
+    return f"derived {number}"
+
+
+@dataclass(frozen=True)
 class Program:
     """A network as a list of layers; the last layer's output is the logits, of shape (outputs, 1, 1).
 
     Attributes:
         layers: the layers; layer i computes value i + 1.
         shapes: shape of every value, the input first.
-        buffers: names of the buffers that layers use, in the order in which the kernels get them.
         counters: names of the buffers that count the batches whose statistics were tracked.
+        derivations: weights that are computed before a pass.
     """
 
     layers: tuple[Layer, ...]
     shapes: tuple[Shape, ...]
-    buffers: tuple[str, ...]
-    counters: tuple[str, ...]
+    counters: tuple[str, ...] = ()
+    derivations: tuple[Derivation, ...] = ()
+
+    @property
+    def buffers(self) -> list[str]:
+        """Names of the buffers that layers use, in the order in which the kernels get them."""
+        return [name for layer in self.layers for name in layer.buffers]
+
+    @property
+    def derived(self) -> dict[str, tuple[int, ...]]:
+        """Name and shape of each result of a derivation that a layer uses."""
+        used = {name for layer in self.layers for name in layer.parameters}
+        names = [derived_name(number) for number in range(len(self.derivations))]
+        shapes = (derivation.shape for derivation in self.derivations)
+        return {name: shape for name, shape in zip(names, shapes, strict=True) if name in used}
 
     @property
     def outputs(self) -> int:

@@ -18,7 +18,17 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from clops_sweep.learning.lowering.program import BatchNorm, Dropout, Layer, Permute, Reshape, Shape
+from clops_sweep.learning.lowering.program import (
+    BatchNorm,
+    Derivation,
+    Dropout,
+    Layer,
+    Permute,
+    Reshape,
+    Shape,
+    Source,
+    derived_name,
+)
 
 
 class Unlowered(Exception):
@@ -76,26 +86,74 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Parameter:
-    """A tensor of a pass: a parameter of the module, or a transposed one."""
+class Constant:
+    """A tensor of a pass that depends on parameters and buffers alone.
 
-    name: str
+    Attributes:
+        source: the parameter or buffer that it is, or the number of the derivation that computes it.
+        transposed: whether it is the transpose of that.
+    """
+
+    source: Source
     transposed: bool = False
 
 
-@dataclass(frozen=True)
-class Buffer:
-    """A tensor of a pass: a buffer of the module."""
-
-    name: str
-
-
-Known = Traced | Clamped | Noise | Parameter | Buffer
+Known = Traced | Clamped | Noise | Constant
 
 _Key = tuple[Any, ...]
 
-Operation = Callable[["Tracer", Sequence[Any], Mapping[str, Any], torch.Tensor], Known | None]
-"""Maps an operation's arguments and its result to what the result is."""
+
+@dataclass(frozen=True)
+class Call:
+    """A call of an operation on values.
+
+    Attributes:
+        trace: the tracer.
+        args: its arguments by position.
+        kwargs: its arguments by name.
+        result: its first result.
+    """
+
+    trace: Tracer
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    result: torch.Tensor
+
+    def given(self, position: int, name: str, default: Any) -> Any:
+        """Return an argument that may stand at a position, under a name, or be left out."""
+        if position < len(self.args):
+            return self.args[position]
+        return self.kwargs.get(name, default)
+
+    def operand(self) -> Traced:
+        """Return the value that the first argument is."""
+        return self.trace.operand(self.args[0])
+
+    def pair(self, what: str) -> tuple[Traced, Traced]:
+        """Return the values that the first two arguments are; they may repeat entries."""
+        if not all(isinstance(argument, torch.Tensor) for argument in self.args[:2]):
+            raise Unlowered(f"{what} a constant")
+        first, second = (self.trace.operand(argument, stretched=True) for argument in self.args[:2])
+        return first, second
+
+    @property
+    def per_instance(self) -> bool:
+        """Whether the first axis of the result is that of the batch."""
+        return self.result.dim() > 0 and len(self.result) == self.trace.batch
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result without the batch axis."""
+        return tuple(self.result.shape[1:])
+
+    def layer(self, kind: type[Layer], *inputs: Traced, **fields: Any) -> Traced:
+        """Add a layer that computes the result from values in their canonical shapes."""
+        values = [self.trace.shaped(signals) for signals in inputs]
+        return Traced(self.trace.emit(kind, values, canonical(self.shape), **fields), self.shape)
+
+
+Operation = Callable[[Call], Known | None]
+"""Maps the call of an operation to what its result is."""
 
 
 def canonical(shape: tuple[int, ...]) -> Shape:
@@ -118,12 +176,14 @@ class Traces:
         shapes: shape of every value.
         batch_statistics: for each batch norm, whether it used the statistics of the batch.
         counters: names of the buffers that counted the pass.
+        derivations: what the pass computed from parameters and buffers alone.
     """
 
     layers: tuple[Layer, ...]
     shapes: tuple[Shape, ...]
     batch_statistics: tuple[bool, ...]
     counters: tuple[str, ...]
+    derivations: tuple[Derivation, ...]
 
 
 def described(name: str, part: nn.Module) -> str:
@@ -168,15 +228,16 @@ class Tracer(Dispatching, TorchDispatchMode):
         self._layers: list[Layer] = []
         self._shapes: list[Shape] = [canonical(tuple(frames.shape[1:]))]
         self._batch_statistics: dict[int, bool] = {}
+        self._derivations: list[Derivation] = []
         self._reshaped: dict[tuple[int, Shape], int] = {}
         self._running = [("", module)]
         self._alive: list[torch.Tensor] = [frames]
         """All tensors of the pass: none of them is freed, so none gets the memory of another."""
         self._known: dict[_Key, Known] = {}
         for name, parameter in module.named_parameters():
-            self._know(parameter, Parameter(name))
+            self._know(parameter, Constant(Source("parameter", name)))
         for name, buffer in module.named_buffers():
-            self._know(buffer, Buffer(name))
+            self._know(buffer, Constant(Source("buffer", name)))
         self._know(frames, Traced(0, tuple(frames.shape[1:])))
 
     def _know(self, tensor: torch.Tensor, known: Known) -> None:
@@ -211,23 +272,36 @@ class Tracer(Dispatching, TorchDispatchMode):
                 raise Unlowered("clamps a value other than for a logarithm")
             case Noise():
                 raise Unlowered("draws random numbers other than for dropout")
-            case Parameter(name):
-                raise Unlowered(f"computes with parameter {name!r} outside of convolution, linear layer and norm")
+            case Constant():
+                raise Unlowered("combines a value with a parameter other than in a convolution, linear layer or norm")
             case _:
                 raise Unlowered("computes with a tensor that is neither its input nor a whole parameter")
 
     def parameter(self, tensor: object, *, transposed: bool = False) -> str:
-        """Return the name of the parameter that a tensor is.
+        """Return the name under which a layer finds its parameter.
+
+        Args:
+            tensor: the parameter.
+            transposed: whether the tensor is its transpose.
 
         Raises:
-            Unlowered: it is anything else, or a parameter that is not trained.
+            Unlowered: it is neither a parameter nor derived from parameters and buffers.
         """
         known = self.known(tensor)
-        if not isinstance(known, Parameter) or known.transposed != transposed:
-            raise Unlowered("computes the weights of a layer from others (a parametrization?)")
-        if not self._module.get_parameter(known.name).requires_grad:
-            raise Unlowered(f"has parameter {known.name!r}, which is not trained")
-        return known.name
+        if not isinstance(known, Constant) or known.transposed != transposed:
+            raise Unlowered("computes the weights of a layer from a value")
+        source = known.source
+        if source.kind == "parameter" and self._module.get_parameter(source.name).requires_grad:
+            return source.name
+        if source.kind == "derived":
+            return source.name
+        return self._derive(None, (source,), {}, tensor)
+
+    def _derive(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> str:
+        """Note how something is derived from parameters and buffers; return its name."""
+        name = derived_name(len(self._derivations))
+        self._derivations.append(Derivation(function, args, tuple(kwargs.items()), tuple(result.shape)))
+        return name
 
     def parameter_or_none(self, tensor: object) -> str | None:
         """As `parameter`; None for None."""
@@ -240,15 +314,25 @@ class Tracer(Dispatching, TorchDispatchMode):
             Unlowered: it is anything else.
         """
         known = self.known(tensor)
-        if not isinstance(known, Buffer):
+        if not isinstance(known, Constant) or known.source.kind != "buffer":
             raise Unlowered("has a batch norm without running statistics")
-        return known.name
+        return known.source.name
 
     def emit(self, kind: type[Layer], inputs: Sequence[int], output: Shape, **fields: Any) -> int:
         """Add a layer; return the number of its output, which has the shape `output`."""
         self._layers.append(kind(name=self.running, inputs=tuple(inputs), **fields))
         self._shapes.append(output)
         return len(self._layers)
+
+    def emit_again(self, layer: Layer, output: Shape, **changes: Any) -> int:
+        """Add a layer once more with some changes; return the number of its output."""
+        self._layers.append(replace(layer, **changes))
+        self._shapes.append(output)
+        return len(self._layers)
+
+    def producer(self, value: int) -> Layer | None:
+        """Return the layer that computes a value."""
+        return self._layers[value - 1] if value else None
 
     def used_batch_statistics(self, value: int, used: bool) -> None:
         """Note whether the batch norm that computed a value used the statistics of the batch."""
@@ -294,11 +378,10 @@ class Tracer(Dispatching, TorchDispatchMode):
 
     def computed(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the result of an operation, and note what it is."""
-        name = str(function).rpartition(".")[0].removeprefix("aten.")
-        masks = name == "bernoulli_"  # whose units are drawn later, by keys and counters
+        masks = _name(function) == "bernoulli_"  # whose units are drawn later, by keys and counters
         result = args[0].fill_(1) if masks else function(*args, **kwargs)
         try:
-            self._note(name, args, kwargs, result)
+            self._note(function, args, kwargs, result)
         except Unlowered as failure:
             self.fail(failure)
             raise
@@ -318,33 +401,70 @@ class Tracer(Dispatching, TorchDispatchMode):
             return "is attention"
         return ""
 
-    def _note(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
+    def _note(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
         """Note what the result of an operation is."""
+        name = _name(function)
         self._alive += _tensors(result)
-        if all(self.known(tensor) is None for tensor in _tensors([*args, *kwargs.values()])):
-            if name == "_local_scalar_dense":
-                raise Unlowered("reads a tensor's value (data-dependent flow?)")
-            return
-        if name == "detach":
-            return  # autograd detaches what it saves; the module's own detach() is seen by `_Watcher`
+        kinds = {type(self.known(tensor)) for tensor in _tensors([*args, *kwargs.values()])}
+        if name == "_local_scalar_dense":
+            raise Unlowered(_READS)
+        if kinds <= {type(None)} or name == "detach":
+            return  # autograd detaches what it saves; the module's own detach() is seen by `Watcher`
         if not torch.is_grad_enabled():
             raise Unlowered("computes something without a gradient")
         in_place = name.endswith("_") and not name.startswith("__")
+        first = result[0] if isinstance(result, tuple | list) else result
+        if kinds <= {Constant, type(None)}:
+            self._note_constant(function, args, kwargs, first, in_place=in_place)
+            return
         operation = self._operations.get(name.removesuffix("_") if in_place else name)
         if operation is None:
             raise Unlowered(_REASONS.get(name, f"uses the operation {name!r}"))
-        first = result[0] if isinstance(result, tuple | list) else result
-        known = operation(self, args, kwargs, first)
+        known = operation(Call(self, args, kwargs, first))
         if in_place:
             self._forget_aliases(args[0])
         if known is not None:
             self._know(first, known)
 
+    def _note_constant(
+        self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor, *, in_place: bool
+    ) -> None:
+        """Note the result of an operation on parameters and buffers."""
+        name = _name(function)
+        known = self.known(args[0])
+        if in_place:
+            counts = name == "add_" and args[0].dim() == 0 and not args[0].is_floating_point() and args[1] == 1
+            if not counts or not isinstance(known, Constant) or known.source.kind != "buffer":
+                raise Unlowered("changes a parameter or buffer")
+            self.counters.append(known.source.name)
+            return
+        if name == "t" and isinstance(known, Constant):
+            self._know(result, replace(known, transposed=not known.transposed))
+            return
+        if name in _ON_VALUES or not isinstance(result, torch.Tensor):
+            raise Unlowered(f"applies the operation {name!r} to parameters or buffers alone")
+        sources = tuple(self._source(argument) for argument in args)
+        derived = self._derive(function, sources, {key: self._source(value) for key, value in kwargs.items()}, result)
+        self._know(result, Constant(Source("derived", derived)))
+
+    def _source(self, argument: Any) -> Any:
+        """Return an argument of a derivation, with sources in place of tensors."""
+        if isinstance(argument, list | tuple):
+            return tuple(self._source(value) for value in argument)
+        if not isinstance(argument, torch.Tensor):
+            return argument
+        known = self.known(argument)
+        if not isinstance(known, Constant):
+            raise Unlowered("computes with a tensor that is neither its input nor a whole parameter")
+        if known.transposed:
+            return Source("derived", self._derive(torch.ops.aten.t.default, (known.source,), {}, argument))
+        return known.source
+
     def _forget_aliases(self, changed: torch.Tensor) -> None:
         """Forget all tensors in memory that an operation has changed."""
         storage = changed.untyped_storage().data_ptr()
         for tensor in self._alive:
-            if tensor.untyped_storage().data_ptr() == storage and not isinstance(self.known(tensor), Buffer):
+            if tensor.untyped_storage().data_ptr() == storage:
                 self._known.pop(_key(tensor), None)
 
     @contextmanager
@@ -399,7 +519,7 @@ class Tracer(Dispatching, TorchDispatchMode):
             if isinstance(layer, BatchNorm):
                 statistics.append(self._batch_statistics[value])
         _check_uses(layers)
-        return Traces(tuple(layers), tuple(shapes), tuple(statistics), tuple(self.counters))
+        return Traces(tuple(layers), tuple(shapes), tuple(statistics), tuple(self.counters), tuple(self._derivations))
 
 
 def _check_uses(layers: Sequence[Layer]) -> None:
@@ -411,8 +531,10 @@ def _check_uses(layers: Sequence[Layer]) -> None:
             used.add(name)
 
 
+_ON_VALUES = ("native_batch_norm", "_native_batch_norm_legit")
+"""Operations that change their arguments, though their names do not say so."""
+
 _REASONS = {
-    "_local_scalar_dense": "reads a tensor's value (data-dependent flow?)",
     "bmm": "multiplies values as matrices (attention?)",
     "_softmax": "uses softmax (attention?)",
     "_scaled_dot_product_flash_attention_for_cpu": "is attention",
@@ -484,6 +606,11 @@ def _tensors(values: object) -> Iterator[torch.Tensor]:
     elif isinstance(values, tuple | list):
         for value in values:
             yield from _tensors(value)
+
+
+def _name(function: Any) -> str:
+    """Return the name of an operation in ATen, such as "relu_"."""
+    return str(function).rpartition(".")[0].removeprefix("aten.")
 
 
 def _key(tensor: torch.Tensor) -> _Key:

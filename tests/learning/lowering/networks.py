@@ -9,7 +9,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.nn.utils import parametrizations
+from torch.nn.utils import parametrizations, parametrize
 
 OUTPUTS = 3
 
@@ -170,12 +170,49 @@ def doubled() -> nn.Module:
     return Function(forward, conv=nn.Conv1d(3, 2, 3), head=nn.Linear(76, OUTPUTS))
 
 
+class _AtMost(nn.Module):
+    """Norm of a filter of at most 0.2, as in EEGNet."""
+
+    def forward(self, weight: torch.Tensor) -> torch.Tensor:
+        """Return the weight with shorter filters."""
+        return torch.renorm(weight, p=2, dim=0, maxnorm=0.2)
+
+
+def causal() -> nn.Module:
+    """A causal convolution, padded and cut off, and one with a stride; and values that are stacked."""
+
+    def forward(self: nn.Module, frames: torch.Tensor) -> torch.Tensor:
+        hidden = self.causal(frames)[:, :, :-8].relu()
+        hidden = self.coarse(F.pad(hidden, (0, 4)))[..., 1:-1]
+        return self.head(self.planes(torch.stack([hidden, hidden.tanh()], dim=1))[:, :, 1:].flatten(1))
+
+    return Function(
+        forward,
+        causal=nn.Conv1d(3, 4, 5, padding=8, dilation=2),
+        coarse=nn.Conv1d(4, 4, 3, stride=2, padding=2),
+        planes=nn.Conv2d(2, 2, 3, padding=1),
+        head=nn.Linear(2 * 3 * 21, OUTPUTS),
+    )
+
+
+def parametrized() -> nn.Module:
+    """Weights that are functions of parameters, and frozen ones."""
+    bounded = nn.Conv1d(3, 4, 5)
+    parametrize.register_parametrization(bounded, "weight", _AtMost())
+    frozen = nn.Linear(144, 12, bias=False).requires_grad_(requires_grad=False)
+    normed = parametrizations.weight_norm(nn.Linear(12, 5))
+    scaled = Function(lambda self, x: F.linear(x, self.of.weight.flip(0) * 2), of=nn.Linear(5, OUTPUTS, bias=False))
+    return nn.Sequential(bounded, nn.ReLU(), nn.Flatten(), frozen, nn.ReLU(), normed, scaled)
+
+
 LOWERED: dict[str, Make] = {
     "plain": plain,
     "branches": branches,
     "residual": residual,
     "normed": normed,
     "doubled": doubled,
+    "parametrized": parametrized,
+    "causal": causal,
     "eegnet": lambda: EEGNet(3, 40),
     "shallow": lambda: Shallow(3, 40),
     "linear": lambda: nn.Sequential(nn.Flatten(), nn.Linear(120, OUTPUTS)),
@@ -221,12 +258,6 @@ def _of(function: Callable[..., torch.Tensor]) -> Make:
 def _hooked() -> nn.Module:
     module = plain()
     module[0].register_full_backward_hook(lambda layer, inputs, outputs: None)
-    return module
-
-
-def _frozen() -> nn.Module:
-    module = plain()
-    module[0].weight.requires_grad_(requires_grad=False)
     return module
 
 
@@ -325,13 +356,7 @@ STAYING: dict[str, tuple[Make, str, str]] = {
         "'1",
         "",
     ),
-    "weight norm": (
-        lambda: nn.Sequential(nn.Flatten(), parametrizations.weight_norm(nn.Linear(120, 5)), nn.Linear(5, 3)),
-        "'1",
-        "",
-    ),
     "hook": (_hooked, "'0' (Conv1d)", "hooks"),
-    "frozen": (_frozen, "'0' (Conv1d)", "not trained"),
     "counting": (_Counting, "the network (_Counting)", "buffer"),
     "cumulative": (
         lambda: nn.Sequential(nn.BatchNorm1d(3, momentum=None), nn.Flatten(), nn.Linear(120, 3)),
@@ -356,9 +381,9 @@ STAYING: dict[str, tuple[Make, str, str]] = {
     ),
     "scaled": (_of(lambda self, x: self.head((self.conv(x) * 2).flatten(1))), "the network (Function)", "constant"),
     "cropped": (
-        _of(lambda self, x: self.head(self.conv(F.pad(x, (2, 0)))[:, :, :-2].flatten(1))),
+        _of(lambda self, x: self.head(F.relu(self.conv(F.pad(x, (2, 0))))[:, :, :-2].flatten(1))),
         "the network",
-        "part",
+        "part of a value",
     ),
 }
 """Networks for frames of 3 x 40 that stay with PyTorch, the layer at fault, and a part of the reason."""

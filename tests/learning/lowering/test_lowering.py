@@ -12,6 +12,7 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from clops_sweep.learning.lowering.derivations import derived
 from clops_sweep.learning.lowering.lower import NotLowered, lowered
 from clops_sweep.learning.lowering.program import Program
 from clops_sweep.learning.networks.inception_time import InceptionTime
@@ -82,7 +83,9 @@ def test_a_program_computes_what_its_module_computes(name: str, mode: Mode, batc
     assert isinstance(program, Program), program
     module.double()
     buffers = {key: buffer.clone() for key, buffer in module.named_buffers()}
-    parameters = {key: value.detach().clone().requires_grad_() for key, value in module.named_parameters()}
+    parameters = {
+        key: value.detach().clone().requires_grad_(value.requires_grad) for key, value in module.named_parameters()
+    }
     frames = torch.randn(batch, *SHAPE, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     weights = torch.randn(batch, OUTPUTS, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
 
@@ -95,7 +98,7 @@ def test_a_program_computes_what_its_module_computes(name: str, mode: Mode, batc
     drops = mode in ("training", "sampling")
     interpreter = Interpreter(
         program,
-        parameters,
+        {**parameters, **derived(program, parameters, buffers)},
         buffers,
         batch_statistics=mode.startswith("training"),
         masks=recorded.masks if drops else None,
