@@ -288,7 +288,7 @@ class Tracer(Dispatching, TorchDispatchMode):
             Unlowered: it is neither a parameter nor derived from parameters and buffers.
         """
         known = self.known(tensor)
-        if not isinstance(known, Constant) or known.transposed != transposed:
+        if not isinstance(tensor, torch.Tensor) or not isinstance(known, Constant) or known.transposed != transposed:
             raise Unlowered("computes the weights of a layer from a value")
         source = known.source
         if source.kind == "parameter" and self._module.get_parameter(source.name).requires_grad:
