@@ -19,8 +19,9 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_columns, config_from_row
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import REPLICATES, SPLIT_AXES, any_replicate
+from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
 from clops_sweep.experiment.plugins.options import OPTIONS
-from clops_sweep.experiment.plugins.registry import may_use
+from clops_sweep.experiment.plugins.registry import STRATEGIES, may_use
 from clops_sweep.store.tables import RUNS
 
 from .collect import FAMILY, Cell, Edition, Experiment, Family, editions, family_of, shared_versions, whole_hashes
@@ -115,7 +116,7 @@ def _experiments(
 
 def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known: bool) -> Experiment:
     """Return one experiment with an axis for each field in which its runs differ; configs are validated if `known`."""
-    rows, shown, left_aside = _newest(rows, wanted)
+    rows, shown, left_aside = _newest(_without_idle(rows), wanted)
     options = _usable_options(rows) if known else _options(rows)
     fields = [*RunConfig.model_fields, *options]
     varied = _varied(rows, fields)
@@ -296,20 +297,29 @@ def _usable_options(rows: pd.DataFrame) -> list[str]:
 
     Rows of earlier versions may have values of options that their strategy uses no longer.
     """
-    usable = []
-    for name in OPTIONS:
-        if name in rows and any(may_use(name, {"strategy": strategy}) for strategy in rows["strategy"].unique()):
-            usable.append(name)
-    return usable
+    there = [name for name in OPTIONS if name in rows]
+    strategies = rows["strategy"].unique()
+    if not STRATEGIES.keys() >= set(strategies):
+        return there
+    return [name for name in there if any(may_use(name, {"strategy": strategy}) for strategy in strategies)]
+
+
+def _without_idle(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows in which a former option is missing where it had no effect."""
+    for name, former in FORMER_OPTIONS.items():
+        if name in rows:
+            rows = rows.assign(**{name: rows[name].where(rows[name] != former.without, None)})
+    return rows
 
 
 def _options(rows: pd.DataFrame) -> list[str]:
     """Return the columns that are options of plug-ins: unlike counters, they do not vary with the seed.
 
-    Registered options are known by name.
+    Registered options are known by name, and so are former ones.
     """
-    added = [str(column) for column in rows if column not in RUNS.names and column not in OPTIONS]
-    registered = [name for name in OPTIONS if name in rows]
+    registered = [*_usable_options(rows), *(name for name in FORMER_OPTIONS if name in rows)]
+    by_name = {*RUNS.names, *OPTIONS, *FORMER_OPTIONS}
+    added = [str(column) for column in rows if column not in by_name]
     if not added:
         return registered
     by_seed = [part for _, part in rows.groupby(list(REPLICATES), dropna=False)]

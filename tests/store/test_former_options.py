@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace, UsageError
-from clops_sweep.analysis.as_stored import stored_experiments
+from clops_sweep.analysis.as_stored import recorded_experiments, stored_experiments
 from clops_sweep.execution.rerun import repeat
 from clops_sweep.experiment.columns import CONFIG, config_from_row, former_settings
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
@@ -141,6 +141,8 @@ def store(tmp_path: Path, finished_tables: Tables) -> RunStore:
 
 def test_reports_show_runs_of_both_versions_as_one_configuration_and_the_others_beside(store: RunStore) -> None:
     runs = RunStore(store.uri).read("runs")
+    (while_running,) = recorded_experiments(runs)
+    assert sorted(while_running.runs.groupby("cell").size()) == [1, 1, 1, 3]
     (plain,), (others,) = stored_experiments(runs)
     assert [(cell.config.strategy, cell.config.options["memory_fraction"]) for cell in plain.cells] == [("er", 0.25)]
     assert sorted(plain.runs["seed"]) == [1, 2, 3]
