@@ -108,9 +108,8 @@ void run(int outputs, Loss loss, int count, bool integers, bool with_noise) {
   std::vector<int> sizes(size / 4, 4);
   if (count % 4 > 0) sizes.push_back(count % 4);
   Adam adam(kernels, {n, parameters.data(), first.data(), second.data(), gradient.data(), {}}, 1e-3, 0);
-  train_epoch(kernels, {rows.data(), targets.data(), weights.data(), order.data(), sizes, current}, outputs,
-              {beta.data(), beta_first.data(), beta_second.data(), 10.0f, 1e-3, 0}, adam, [&](Batch& part, float* part_losses) {
-                part.instances.frames = where;
+  train_epoch(kernels, {where, rows.data(), 1, targets.data(), weights.data(), order.data(), sizes, current}, outputs,
+              {beta.data(), beta_first.data(), beta_second.data(), 10.0f, 1e-3, 0}, adam, [&](const Batch& part, float* part_losses) {
                 kernels.gradient(network, outputs, loss, Normalization::batch, running, &tracked, part, keys, to, part_losses, workspace.at);
               });
   tell(parameters);

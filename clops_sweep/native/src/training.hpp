@@ -51,7 +51,9 @@ class Adam {
 
 // The epoch's instances in order, and the sizes of its batches.
 struct Epoch {
-  const std::int64_t* rows;   // [count]
+  Frames frames;
+  const std::int64_t* rows;   // [count][channels]
+  int channels;
   const float* targets;       // [count][outputs]
   const float* factors;       // [count]
   const std::int64_t* order;  // [count], positions in the union; those below `task_size` belong to the current task
@@ -92,7 +94,8 @@ void train_epoch(const Kernels& kernels, const Epoch& epoch, int outputs, Beta b
       draws[static_cast<std::size_t>(i)] = start + i;
     }
     Batch batch{};
-    batch.instances.rows = epoch.rows + start;
+    batch.instances.frames = epoch.frames;
+    batch.instances.rows = epoch.rows + static_cast<std::ptrdiff_t>(start) * epoch.channels;
     batch.instances.count = count;
     batch.targets = epoch.targets + static_cast<std::ptrdiff_t>(start) * outputs;
     batch.weights = weights.data();

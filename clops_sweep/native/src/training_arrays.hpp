@@ -38,23 +38,22 @@ inline Beta beta_of(std::optional<AdamArrays>& arrays, float penalty, int task_s
   return {values.mutable_data(), first.mutable_data(), second.mutable_data(), penalty, learning_rate, steps};
 }
 
-// The caller checks the rows.
-inline Epoch epoch_of(const Longs& rows, const Floats& targets, const Floats& factors, const Longs& order, const std::vector<int>& sizes,
-                      int task_size, int outputs) {
-  const auto count = static_cast<std::size_t>(rows.size());
+inline Epoch epoch_of(const Instances& instances, int channels, const Floats& targets, const Floats& factors, const Longs& order,
+                      const std::vector<int>& sizes, int task_size, int outputs) {
+  const auto count = static_cast<std::size_t>(instances.count);
   require_shape(targets, {count, static_cast<std::size_t>(outputs)}, "targets");
   require_shape(factors, {count}, "factors");
   require_shape(order, {count}, "order");
   const auto in_union = [&](std::int64_t position) { return position >= 0 && position < order.size(); };
   require(std::all_of(order.data(), order.data() + order.size(), in_union), "order is no permutation");
-  require(task_size >= 0 && static_cast<std::size_t>(task_size) <= count, "there are no more current instances than all");
+  require(task_size >= 0 && task_size <= instances.count, "there are no more current instances than all");
   std::size_t total = 0;
   for (const int size : sizes) {
     require(size > 0, "a batch is not empty");
     total += static_cast<std::size_t>(size);
   }
   require(total == count, "the batches hold all instances");
-  return {rows.data(), targets.data(), factors.data(), order.data(), sizes, task_size};
+  return {instances.frames, instances.rows, channels, targets.data(), factors.data(), order.data(), sizes, task_size};
 }
 
 }  // namespace clops
