@@ -39,7 +39,7 @@ import numpy as np
 from torch import nn
 
 from clops_sweep import FloatOption, Recordings, RunConfig, SearchSpace, dataset, network, strategy
-from clops_sweep.learning.strategies.base import Method
+from clops_sweep.learning.method.strategy import Strategy
 
 
 @dataset("noise", scenarios=("class_il",))
@@ -57,7 +57,7 @@ def one_layer(channels, samples, outputs):
 
 
 @strategy("computing", options={{"work": FloatOption(1.0, gt=0)}})
-class Computing(Method):
+class Computing(Strategy):
     """Uses processor time instead of training, and writes a line with start and end when a run ends."""
 
     def begin_task(self, task):

@@ -22,13 +22,13 @@ import os
 import time
 
 from clops_sweep import RunConfig, SearchSpace, strategy
-from clops_sweep.learning.strategies.base import Method
+from clops_sweep.learning.strategies.finetune import FineTuning
 
 FOLDER = {folder!r}
 
 
 @strategy("noting")
-class Noting(Method):
+class Noting(FineTuning):
     """Plain training, which leaves a line in a file when it ends."""
 
     def counts(self):

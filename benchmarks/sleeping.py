@@ -28,7 +28,7 @@ import numpy as np
 from torch import nn
 
 from clops_sweep import FloatOption, Recordings, RunConfig, SearchSpace, dataset, network, strategy
-from clops_sweep.learning.strategies.base import Method
+from clops_sweep.learning.method.strategy import Strategy
 
 FOLDER = {folder!r}
 
@@ -48,7 +48,7 @@ def linear(channels, samples, outputs):
 
 
 @strategy("sleeping", options={{"sleep": FloatOption(1.0, gt=0)}})
-class Sleeping(Method):
+class Sleeping(Strategy):
     """Trains nothing, and leaves a line in a file when it ends."""
 
     def train_epoch(self, task, epoch, replay, order, dropout_keys):

@@ -21,7 +21,12 @@ if sys.platform == "win32":  # no fcntl, no SIGHUP
 __version__ = "0.3.0"
 _attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-_FORMER = {"LockstepStrategy": "Strategy", "LockstepMemory": "InstanceMemory", "RunNetworks": "Learner"}
+_FORMER = {
+    "LockstepStrategy": "Strategy",
+    "LockstepMemory": "Memory",
+    "InstanceMemory": "Memory",
+    "RunNetworks": "Learner",
+}
 """Names up to version 0.3, and what took their place."""
 
 

@@ -62,10 +62,11 @@ from .learning.batches import (
     Instances as Instances,
     Replay as Replay,
 )
-from .learning.by_loss.batch import FrameBatch as FrameBatch
-from .learning.by_loss.frozen import Frozen as Frozen
-from .learning.by_loss.memory import Memory as Memory, Reservoir as Reservoir
-from .learning.by_loss.strategy import Strategy as Strategy
+from .learning.method.batch import FrameBatch as FrameBatch
+from .learning.method.ledger import Ledger as Ledger
+from .learning.method.frozen import Frozen as Frozen
+from .learning.method.memory import Memory as Memory, Reservoir as Reservoir
+from .learning.method.strategy import Strategy as Strategy
 from .learning.encoders.onnx import OnnxEncoder as OnnxEncoder
 from .learning.learners.learner import Learner as Learner
 from .learning.learners.penalty import Penalty as Penalty
@@ -75,9 +76,8 @@ from .learning.models.trained_model import TrainedModel as TrainedModel
 from .learning.networks.lora import lora as lora
 from .learning.parameters import Parameters as Parameters
 from .learning.replay import acquisition as acquisition, division as division, storage as storage
-from .learning.replay.memory import InstanceMemory as InstanceMemory
 from .learning.run import ContinualRun as ContinualRun
-from .learning.strategies.base import (
+from .learning.method.training import (
     InstanceRecord as InstanceRecord,
     Training as Training,
 )

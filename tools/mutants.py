@@ -28,12 +28,12 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "mutants"
 MUTATED = (
     *(f"clops_sweep/learning/{it}.py" for it in ("losses", "class_weights", "early_stopping", "batches")),
-    *(f"clops_sweep/learning/{it}" for it in ("metrics", "replay", "learners", "by_loss", "augmentation")),
+    *(f"clops_sweep/learning/{it}" for it in ("metrics", "replay", "learners", "method", "augmentation")),
     *(f"clops_sweep/data/{it}" for it in ("files", "splits", "scenarios")),
     *("clops_sweep/experiment/metrics.py", "analysis/statistics.py", "analysis/metrics.py"),
 )
 TESTS = (
-    *(f"tests/learning/{it}" for it in ("metrics", "replay", "learners", "by_loss", "augmentation", "strategies")),
+    *(f"tests/learning/{it}" for it in ("metrics", "replay", "learners", "method", "augmentation", "strategies")),
     *(f"tests/learning/test_{it}.py" for it in ("losses", "class_weights", "early_stopping", "batches")),
     *(f"tests/learning/test_{it}.py" for it in ("online", "people", "scenarios")),
     *(f"tests/data/{it}" for it in ("files", "splits", "scenarios")),

@@ -7,7 +7,7 @@ import torch
 from clops_sweep import strategy
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.losses import loss_gradient
-from clops_sweep.learning.replay.division import kept, random_priorities
+from clops_sweep.learning.replay.division import random_priorities
 from clops_sweep.learning.replay.mini_batches import with_replay
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
@@ -36,7 +36,7 @@ class DERppOfAvalanche(FixedMemory):
         replayed = Replay(drawn.instances, options["derpp_beta"] * drawn.factors)
         order = with_replay(order, size, count)
         current = learner.begin_epoch(training.tasks[task], replayed, order, size + count, dropout_keys)
-        current.keep("stored", self.memory.carried_at("logits", places))
+        current.keep("stored", self.memory.columns["logits"][places])
         pull = 2 * options["derpp_alpha"] / (count * outputs)
 
         def by_logits(
@@ -54,7 +54,6 @@ class DERppOfAvalanche(FixedMemory):
 
     def end_task(self, task: int) -> None:
         """Offer the task's instances to the memory."""
-        learner, memory, new = self.training.learner, self.memory, self.memory.of_task(task)
+        new = self.instances(task)
         priority = random_priorities(self.training.seed, len(new), task)
-        memory.add(new, priority=priority, logits=learner.logits(self.training.tasks[task].rows))
-        memory.keep(kept(memory.carried["priority"], self.groups(), self.capacity))
+        self.memory.offer(new, priority=priority, logits=self.training.learner.logits(new.instances.rows))

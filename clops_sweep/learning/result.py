@@ -20,10 +20,10 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import CONFIG, FORMER, PHASES, PREQUENTIAL, RECORDED, RESULTS, STREAM, UNSEEN
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import MEASURES, METRICS, metrics_of
+from clops_sweep.learning.method.training import InstanceRecord, MemoryUse, Stores
 from clops_sweep.learning.metrics import r_matrix as metrics
 from clops_sweep.learning.metrics.evaluation import Evaluation, SplitName
 from clops_sweep.learning.metrics.prequential import Prequential
-from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Stores
 
 if TYPE_CHECKING:
     import pandas as pd

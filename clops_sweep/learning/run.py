@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -33,13 +34,14 @@ from clops_sweep.learning.global_streams import GlobalStreams, seed_of
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.optimizers import scheduled
+from clops_sweep.learning.method.strategy import Strategy, run_epoch
+from clops_sweep.learning.method.training import InstanceRecord, Training
 from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, SplitName
 from clops_sweep.learning.models.model_facts import ModelFacts
 from clops_sweep.learning.models.trained_model import model_bytes
 from clops_sweep.learning.networks.module_probe import check_stored
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.networks.on_features import network_options
-from clops_sweep.learning.strategies.base import InstanceRecord, Method, Training, run_epoch
 from clops_sweep.learning.strategies.online import OnlineStream
 from clops_sweep.learning.threads import one_thread
 
@@ -123,7 +125,7 @@ class ContinualRun:
         self._generators = GlobalStreams(self.device)
         with self._seeded("setup"):
             self._stream = OnlineStream(strategy, self._training) if online else None
-            self._strategy: Method = self._stream or strategy(self._training)
+            self._strategy: Strategy = self._stream or strategy(self._training)
         self._evaluators = {
             split: Evaluator(self.scenario, split, learner, joint=strategy.joint)
             for split in result.EVALUATED_SPLITS
@@ -154,7 +156,7 @@ class ContinualRun:
         return self._training.learner
 
     @property
-    def strategy(self) -> Method:
+    def strategy(self) -> Strategy:
         """The continual-learning method in training."""
         return self._strategy
 
@@ -286,7 +288,7 @@ class ContinualRun:
     def _trained_state(self) -> dict[str, Any]:
         """Return copies of the training state."""
         state = {"learner": self._training.learner.state(), "strategy": self._strategy.state()}
-        return dict(_mapped(state, torch.Tensor.clone))
+        return deepcopy(state)
 
     def _return_to_best(self, task: int, seen: int) -> None:
         """Return to the epoch of the task's lowest validation loss."""
@@ -362,7 +364,10 @@ class ContinualRun:
         return models
 
     def state(self) -> dict[str, Any]:
-        """Return the complete state as tensors, numbers and text; call it between two calls of `advance`."""
+        """Return the complete state, for `torch.save`; call it between two calls of `advance`.
+
+        `torch.load(weights_only=True)` reads it.
+        """
         return {
             "task": self._task,
             "epoch": self._epoch,
@@ -396,9 +401,9 @@ class ContinualRun:
         self._task, self._epoch = state["task"], state["epoch"]
         self._epochs_trained, self._epochs_kept = state["epochs"][0], list(state["epochs"][1])
         if self._stopping is not None:
-            self._stopping.restore(_on_device(state["early_stopping"], self.device))
+            self._stopping.restore(state["early_stopping"])
         self._training.learner.restore(state["learner"])
-        self._strategy.restore(_on_device(state["strategy"], self.device), self._task)
+        self._strategy.restore(state["strategy"], self._task)
         self._curves = _evaluations(state["curves"])
         self._r = {split: _evaluations(rows) for split, rows in state["r"].items()}
         self._seconds = {phase: state["seconds"][phase] for phase in self._seconds}
@@ -437,22 +442,6 @@ def learner_of(config: RunConfig, scenario: Scenario, frames: FrameSet, bank: Fr
         weight_decay=config.weight_decay,
         precision=config.precision,
     )
-
-
-def _on_device(state: Any, device: torch.device) -> Any:
-    """Return a state with all its tensors on a device."""
-    return _mapped(state, lambda tensor: tensor.to(device))
-
-
-def _mapped(state: Any, function: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    """Apply a function to all tensors of a state."""
-    if isinstance(state, torch.Tensor):
-        return function(state)
-    if isinstance(state, dict):
-        return {key: _mapped(value, function) for key, value in state.items()}
-    if isinstance(state, list | tuple):
-        return type(state)(_mapped(value, function) for value in state)
-    return state
 
 
 def _stacked(evaluations: Sequence[Evaluation]) -> dict[str, torch.Tensor]:

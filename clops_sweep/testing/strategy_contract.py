@@ -13,10 +13,11 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.by_loss.batch import FrameBatch
+from clops_sweep.learning.method.batch import FrameBatch
+from clops_sweep.learning.method.strategy import Strategy
+from clops_sweep.learning.method.training import Training
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun
-from clops_sweep.learning.strategies.base import Method, Training
 from clops_sweep.testing.frames import SCENARIO_KINDS, tiny_config, tiny_frames
 from clops_sweep.testing.watch import (
     ContractViolation,
@@ -36,7 +37,7 @@ TrainsOn = Literal["the task", "anything"]
 
 
 def check_strategy(
-    strategy: type[Method],
+    strategy: type[Strategy],
     *,
     scenarios: Sequence[ScenarioName] = SCENARIO_KINDS,
     stores: Stores = "a share",
@@ -62,7 +63,7 @@ def check_strategy(
     Raises:
         ContractViolation: the strategy breaks the contract; the message says how.
     """
-    known = isinstance(strategy, type) and issubclass(strategy, Method)
+    known = isinstance(strategy, type) and issubclass(strategy, Strategy)
     require(known, f"{strategy!r} is not a subclass of Strategy")
     with STRATEGIES.temporarily("strategy_under_test", strategy):
         for scenario in scenarios:
@@ -147,7 +148,7 @@ def _check_result(config: RunConfig, result: RunResult, stores: Stores) -> None:
         require((times[~record["stored"]] == 0).all(), f"{where}: task {task} replays instances that are not stored")
 
 
-def _watched(strategy: type[Method], trains_on: TrainsOn) -> type[Method]:
+def _watched(strategy: type[Strategy], trains_on: TrainsOn) -> type[Strategy]:
     """Return a subclass of the strategy that checks which instances and frames it uses."""
 
     class Watched(strategy):  # type: ignore[misc, valid-type]
@@ -202,5 +203,5 @@ def _watched(strategy: type[Method], trains_on: TrainsOn) -> type[Method]:
             found: torch.Tensor = super().loss(batch)
             return found
 
-    by_loss = not getattr(getattr(strategy, "loss", None), "__isabstractmethod__", not hasattr(strategy, "loss"))
+    by_loss = not getattr(strategy.loss, "__isabstractmethod__", False)
     return WatchedLoss if by_loss else Watched

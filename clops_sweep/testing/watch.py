@@ -13,9 +13,10 @@ import numpy as np
 import torch
 
 from clops_sweep.learning.batches import Batch, Instances, Replay
-from clops_sweep.learning.by_loss.batch import FrameBatch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.method.batch import FrameBatch
+from clops_sweep.learning.method.state import STORED
 from clops_sweep.learning.networks.module_probe import same_bits
 from clops_sweep.learning.result import RunResult
 
@@ -76,7 +77,7 @@ class Looks:
 
     def trained_on(self, batch: FrameBatch) -> None:
         """Record the rows of a batch whose loss is differentiated."""
-        self._trained |= set(batch.steps.ledger.looked_up(batch.index).rows.tolist())
+        self._trained |= set(batch.instances.rows.tolist())
 
     def _noting(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def noting(what: Batch | torch.Tensor, *arguments: Any, **options: Any) -> Any:
@@ -113,6 +114,8 @@ def difference(one: Any, other: Any, path: str = "") -> str | None:
         parts = [(f"{path}/{place}", *pair) for place, pair in enumerate(zip(one, other, strict=True))]
     elif isinstance(one, torch.Tensor) and isinstance(other, torch.Tensor):
         return None if same_bits(one, other) else path
+    elif type(one) is type(other) and isinstance(one, STORED):
+        return difference(one.__getstate__(), other.__getstate__(), path)
     else:
         return None if type(one) is type(other) and (one == other or one != one) else path
     return next((found for part in parts if (found := difference(part[1], part[2], part[0]))), None)

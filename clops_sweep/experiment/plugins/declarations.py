@@ -483,7 +483,7 @@ STRATEGIES: Mapping[str, Plugin] = {
         "strategies.ts_acl:TimeSeriesAnalyticLearning", _using("projection_size", "acil_ridge"), revision=1
     ),
     "flip_penalty": _method(
-        "by_loss.flip_penalty:FlipPenalty",
+        "strategies.flip_penalty:FlipPenalty",
         {
             "flip_strength": FloatOption(
                 1.0,

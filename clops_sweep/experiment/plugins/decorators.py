@@ -98,9 +98,14 @@ def strategy(
 
 
 def _overrides(member: type) -> bool:
-    """Return whether a user's class has a hook of its own that decides what is trained on."""
-    own = [cls for cls in member.__mro__ if not cls.__module__.startswith("clops_sweep.learning")]
-    return any(name in vars(cls) for cls in own for name in ("train_epoch", "replay"))
+    """Return whether a class has a hook that decides what is trained on, or is a subclass of a built-in method."""
+    for cls in member.__mro__:
+        if cls.__module__.startswith("clops_sweep.learning.strategies."):
+            return True
+        own = not cls.__module__.startswith("clops_sweep.learning.")
+        if own and ("train_epoch" in vars(cls) or "replay" in vars(cls)):
+            return True
+    return False
 
 
 def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:

@@ -170,7 +170,7 @@ def described(member: object) -> str:
 
 
 SCENARIOS = Registry("scenario", declarations.SCENARIOS)
-STRATEGIES = Registry("strategy", declarations.STRATEGIES, expected="a subclass of Method")
+STRATEGIES = Registry("strategy", declarations.STRATEGIES, expected="a subclass of Strategy")
 ACQUISITION_FUNCTIONS = Registry("acquisition", declarations.ACQUISITION_FUNCTIONS, "acquisition_function")
 STORAGE_FUNCTIONS = Registry("storage_function", declarations.STORAGE_FUNCTIONS)
 PAPER_NETWORK = declarations.PAPER_NETWORK

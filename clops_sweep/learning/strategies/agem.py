@@ -13,15 +13,12 @@ takes r with batch norm in training mode.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Epoch, Replay
 from clops_sweep.learning.replay.mini_batches import subsets
-from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
@@ -30,11 +27,12 @@ class AveragedGEM(FixedMemory):
 
     division = "task_balanced"
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        if training.config.stream == "online":  # the tasks are unknown
+    def setup(self) -> None:
+        """Create the memory."""
+        if self.config.stream == "online":  # the tasks are unknown
             self.division = "reservoir"
-        self._projections = torch.zeros((), dtype=torch.int64, device=training.learner.bank.device)
+        super().setup()
+        self._projections = torch.zeros((), dtype=torch.int64, device=self.device)
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -54,10 +52,10 @@ class AveragedGEM(FixedMemory):
         seed, steps, stored = self.training.seed, len(current.sizes), len(self.memory)
         count = min(self.training.config.options["agem_batch_size"], stored)
         drawn = subsets(streams.generator(seed, "memory batch", task, epoch), np.full(steps, stored), count)
-        places = torch.from_numpy(drawn.flatten()).to(self.memory.instances.device)
+        places = torch.from_numpy(drawn.flatten()).to(self.memory.index.device)
         keys = streams.keys(seed, "memory dropout", task, epoch).expand(steps, -1)
         draws = torch.arange(steps * count).view(steps, count)
-        current.keep_memory("memory", self.memory.replay(places), keys, draws)
+        current.keep_memory("memory", self.memory.replay(places).instances, keys, draws)
 
     def _projected(self, gradient: torch.Tensor, references: torch.Tensor) -> torch.Tensor:
         """Return g', [P], from g, [P], and r, [1, P]. Products are in float64."""
@@ -72,12 +70,3 @@ class AveragedGEM(FixedMemory):
     def counts(self) -> dict[str, int]:
         """Return the number of violated constraints."""
         return {"projections": int(self._projections)}
-
-    def state(self) -> dict[str, Any]:
-        """Return memory and counts."""
-        return super().state() | {"projections": self._projections}
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """Restore a state from `state` during the given task."""
-        super().restore(state, task)
-        self._projections.copy_(state["projections"])

@@ -34,8 +34,6 @@ from numpy.typing import NDArray
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import EpochBatch, Replay
 from clops_sweep.learning.replay.mini_batches import joined, replay_batch_size
-from clops_sweep.learning.strategies.base import Training
-from clops_sweep.learning.strategies.feature_head import FeatureHead
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
@@ -43,10 +41,6 @@ class AdversarialShapley(FixedMemory):
     """Experience replay by Shapley values of nearest neighbours."""
 
     needs_head = "read"
-
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        self._head = FeatureHead(training.learner, training.config.network, reads_only=True)
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -66,8 +60,8 @@ class AdversarialShapley(FixedMemory):
         generator: np.random.Generator,
     ) -> None:
         """Choose J for a batch I, take the step, and store I in a task's first epoch."""
-        device = self.memory.instances.device
-        new = self.memory.of_task(task, batch.positions)
+        device = self.memory.index.device
+        new = self.ledger.of_task(task, batch.positions)
         count = self._replay_count() if task else 0
         leaving = 0 if epoch else max(0, len(self.memory) + len(new) - self.capacity)
         step_on = batch.plain()
@@ -75,10 +69,10 @@ class AdversarialShapley(FixedMemory):
         if count or leaving:
             replayed, staying = self._choose(new, count, leaving, generator)
         if count:
-            step_on = joined(step_on, self.memory.replay(replayed.to(device)), batch.number * count)
+            step_on = joined(step_on, self.memory.replay(replayed.to(device)).instances, batch.number * count)
         self.training.learner.train_step(step_on, dropout_keys)
         if not epoch:
-            self.memory.add(new)
+            self.memory.add(self.batch(new))
         if leaving:
             self.memory.keep(staying.to(device))
 
@@ -101,8 +95,8 @@ class AdversarialShapley(FixedMemory):
             generator: draws candidates and queries.
         """
         options, stored = self.training.config.options, len(self.memory)
-        pool = torch.cat([self.memory.instances, new])
-        instances = self.memory.looked_up(pool)
+        pool = torch.cat([self.memory.index, new])
+        instances = self.ledger.at(pool)
         labels = instances.targets.argmax(1).cpu()
         batch = torch.arange(stored, len(pool))
 
@@ -113,8 +107,8 @@ class AdversarialShapley(FixedMemory):
         of_both = torch.from_numpy(some_of_each(labels.numpy(), per_class, generator))
 
         used = torch.cat([candidates, batch, of_memory, of_both]).unique()
-        features = torch.zeros(len(pool), self._head.features_size, dtype=torch.float64)
-        features[used] = self._head.features(instances.rows[used.to(pool.device)])
+        features = torch.zeros(len(pool), self.head.features_size, dtype=torch.float64)
+        features[used] = self.head.features(instances.rows[used.to(pool.device)])
         game = Game(pool.cpu(), features, labels, options["aser_neighbours"])
 
         replayed = candidates[:0]

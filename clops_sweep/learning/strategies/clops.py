@@ -24,7 +24,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 
@@ -32,14 +31,15 @@ from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
+from clops_sweep.learning.method.memory import Memory
+from clops_sweep.learning.method.strategy import Strategy
+from clops_sweep.learning.method.training import InstanceRecord, MemoryUse
 from clops_sweep.learning.replay import storage
 from clops_sweep.learning.replay.acquisition import AcquisitionContext
 from clops_sweep.learning.replay.checked import acquisition_scores, storage_scores
-from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Training
-from clops_sweep.learning.strategies.memory import WithMemory
 
 
-class CLOPS(WithMemory):
+class CLOPS(Strategy):
     """The paper's method with its switches; random storage and random acquisition are settings of it.
 
     Random storage does not use beta: the loss is then not weighted either.
@@ -49,9 +49,12 @@ class CLOPS(WithMemory):
     and replays the share a with the highest acquisition scores, about B.
     """
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        self._online = training.config.stream == "online"
+    stores = "raw"
+
+    def setup(self) -> None:
+        """Create the memory, with the factor of each instance's loss."""
+        self.memory = Memory(None)
+        self._online = self.config.stream == "online"
         self._beta: TaskInstanceParameters | None = None
         self._records: list[InstanceRecord] = []
         self._acquired = torch.empty(0)
@@ -69,7 +72,7 @@ class CLOPS(WithMemory):
             return None
         if epoch % self.training.config.acquire_every == 0:
             self._acquired = self._acquire(task, epoch)
-        return Replay(self.memory.replay(self._acquired), self.memory.carried_at("factor", self._acquired))
+        return Replay(self.memory.replay(self._acquired).instances, self.memory.columns["factor"][self._acquired])
 
     def _acquire(self, task: int, epoch: int) -> torch.Tensor:
         """Return the places of the share `acquisition_fraction` of each portion with the highest scores.
@@ -87,7 +90,7 @@ class CLOPS(WithMemory):
         config, stored = self.training.config, len(self.memory)
         size = min(stored, math.ceil(config.batch_size / config.acquisition_fraction))
         drawn = streams.choice(self.training.seed, stored, size, "replay", batch, step)
-        return drawn.to(self.memory.instances.device)
+        return drawn.to(self.memory.index.device)
 
     def _highest(self, places: torch.Tensor, counters: tuple[int, int, int]) -> torch.Tensor:
         """Return the share of places, int64 [m], with the highest alpha: int64 [count], in their order."""
@@ -96,7 +99,7 @@ class CLOPS(WithMemory):
         if count == len(places):
             return places
         context = AcquisitionContext(self.training.learner, config, counters)
-        rows = self.memory.looked_up(self.memory.instances[places]).rows
+        rows = self.memory.at(places).instances.rows
         alpha = acquisition_scores(config, context, rows)
         return places[storage.highest(alpha, count)]
 
@@ -123,7 +126,7 @@ class CLOPS(WithMemory):
         chosen = storage.select(config.storage_order, record.s, count, config.seed, task)
         beta = record.beta[chosen]
         factors = beta if config.weight_replay else torch.ones_like(beta)
-        self.memory.add(self.memory.of_task(task, chosen), factor=factors)
+        self.memory.add(self.instances(task).at(chosen), factor=factors)
         self._records.append(replace(record, stored=record.stored.scatter(0, chosen, True)))
         self._beta = None
 
@@ -137,27 +140,9 @@ class CLOPS(WithMemory):
 
     def record(self, task: int) -> InstanceRecord:
         """Return s, beta and the stored instances at the end of the task, and the number of replays until now."""
-        return replace(self._records[task], times_replayed=self.memory.times_replayed(task))
+        return replace(self._records[task], times_replayed=self.ledger.times_replayed(task))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As `Method.memory_use`; with `weight_replay` each instance also stores its float32 beta."""
-        size = super().memory_use(records)
-        return replace(size, instance_bytes=size.instance_bytes + 4 * self.training.config.weight_replay)
-
-    def state(self) -> dict[str, Any]:
-        """Return memory, beta and records."""
-        return super().state() | {
-            "acquired": self._acquired,
-            "beta": None if self._beta is None else self._beta.state(),
-            "records": [vars(record) for record in self._records],
-        }
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """Restore a state from `state` during the given task."""
-        super().restore(state, task)
-        self._acquired = state["acquired"]
-        self._records = [InstanceRecord(**record) for record in state["records"]]
-        if state["beta"] is not None:
-            self.begin_task(task)
-            assert self._beta is not None
-            self._beta.restore(state["beta"])
+        """As `Strategy.memory_use`; with `weight_replay` each instance also stores its float32 beta."""
+        del records
+        return MemoryUse(len(self.memory), self.instance_bytes + 4 * self.config.weight_replay)

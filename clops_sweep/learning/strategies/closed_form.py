@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import torch
 
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Method, Training
-from clops_sweep.learning.strategies.feature_head import FeatureHead
+from clops_sweep.learning.method.strategy import Strategy
+from clops_sweep.learning.method.training import InstanceRecord, MemoryUse
 
 Statistics = dict[str, torch.Tensor]
 
 
-class ClosedForm(Method):
+class ClosedForm(Strategy):
     """Training of the last linear layer W f + b from statistics of the features f of all instances so far.
 
     A network with trainable features is trained on the first task by backpropagation and then frozen, as in
@@ -30,11 +29,9 @@ class ClosedForm(Method):
     stores = "statistics"
     needs_head = "write"
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        self.head = FeatureHead(training.learner, training.config.network)
-        size = training.learner.outputs, self.head.features_size
-        self.statistics = self.begin(*size)
+    def setup(self) -> None:
+        """Set the statistics before the first instance."""
+        self.statistics = self.begin(self.training.learner.outputs, self.head.features_size)
 
     @abstractmethod
     def begin(self, classes: int, features: int) -> Statistics:
@@ -68,6 +65,7 @@ class ClosedForm(Method):
 
     def _take_up(self, tasks: Iterable[int]) -> None:
         """Compute the head from the instances of some tasks and all earlier ones."""
+        self.statistics = {name: values.cpu() for name, values in self.statistics.items()}  # a checkpoint moves them
         for task in tasks:
             instances = self.training.tasks[task]
             self.update(self.statistics, self.head.features(instances.rows), instances.targets.double().cpu())
@@ -75,15 +73,6 @@ class ClosedForm(Method):
         self.head.write(weight, torch.where(self.statistics["counts"] > 0, bias, self.head.NOT_SEEN))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As `Method.memory_use`: no instances, and the bytes of the statistics."""
+        """As `Strategy.memory_use`: no instances, and the bytes of the statistics."""
         del records
         return MemoryUse(0, 0, sum(values.nbytes for values in self.statistics.values()))
-
-    def state(self) -> dict[str, Any]:
-        """Return the statistics."""
-        return {"statistics": self.statistics}
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """As `Method.restore`."""
-        del task
-        self.statistics = {name: value.cpu().clone() for name, value in state["statistics"].items()}

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
@@ -28,9 +27,9 @@ from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Epoch, Replay, batch_sizes
 from clops_sweep.learning.learners.logit_table import PULL, READ, WRITTEN, LogitTable
+from clops_sweep.learning.method.training import InstanceRecord, MemoryUse
 from clops_sweep.learning.replay.mini_batches import replay_batch_size, with_replay
 from clops_sweep.learning.replay.reservoir import Contents, ReservoirEpoch
-from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 J, K = 0, 1
@@ -44,9 +43,10 @@ class DarkExperienceReplay(FixedMemory):
     passes the logits from the step that stores them to the steps that replay them.
     """
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        options, learner = training.config.options, training.learner
+    def setup(self) -> None:
+        """Create the memory and the table of logits."""
+        super().setup()
+        options, learner = self.config.options, self.training.learner
         self._alpha, self._beta = options["derpp_alpha"], options["derpp_beta"]
         self._logits = torch.zeros(self.capacity + 1, learner.outputs, device=learner.bank.device)
         """Logits of the instance at each place of the memory; one more place is for dropped instances."""
@@ -73,20 +73,21 @@ class DarkExperienceReplay(FixedMemory):
             given=lambda batch: (batch.targets, batch.weights.unsqueeze(1)),
             table=LogitTable(self._logits, current),
         )
+        self._logits[self.capacity].zero_()  # the place of dropped instances: arbitrary, never read
 
     def _fill(self, task: int, epoch: int, order: torch.Tensor, sizes: Sequence[int], count: int) -> ReservoirEpoch:
         """Offer the epoch's instances to the memory, and draw J and K, each of `count` instances, before each step."""
         seed = self.training.seed
         reservoir = ReservoirEpoch.of(
-            Contents(self.memory.instances.cpu().numpy(), self._offered, self.capacity),
-            self.memory.of_task(task, order).cpu().numpy(),
+            Contents(self.memory.index.cpu().numpy(), self._offered, self.capacity),
+            self.ledger.of_task(task, order).cpu().numpy(),
             sizes,
             sets=2,
             count=count,
             offering=streams.generator(seed, "memory", task, epoch),
             replaying=streams.generator(seed, "replay", task, epoch),
         )
-        self.memory.instances = torch.from_numpy(reservoir.after.held).to(order.device)
+        self.memory.index = torch.from_numpy(reservoir.after.held).to(order.device)
         self._offered = reservoir.after.offered
         return reservoir
 
@@ -94,10 +95,10 @@ class DarkExperienceReplay(FixedMemory):
         """Return J and K of all steps. Only K has a loss on targets, beta mean_K(l_k)."""
         factors = np.zeros(reservoir.replayed.shape, np.float32)
         factors[:, K] = 2 * self._beta  # a step averages over J and K together, which are twice as many
-        device = self.memory.instances.device
+        device = self.memory.index.device
         instances = torch.from_numpy(reservoir.replayed.flatten()).to(device)
-        self.memory.count(instances)
-        return Replay(self.memory.looked_up(instances), torch.from_numpy(factors.flatten()).to(device))
+        self.ledger.count(instances)
+        return Replay(self.ledger.at(instances), torch.from_numpy(factors.flatten()).to(device))
 
     def _keep_places_of_logits(self, current: Epoch, reservoir: ReservoirEpoch, sizes: Sequence[int]) -> None:
         """Keep in the epoch where each step writes the logits of I and reads those of J, and the weight of their term.
@@ -120,23 +121,12 @@ class DarkExperienceReplay(FixedMemory):
         current.keep(PULL, torch.from_numpy(pull))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As `Method.memory_use`; each instance also stores its float32 logits."""
+        """As `Strategy.memory_use`; each instance also stores its float32 logits."""
         size = super().memory_use(records)
         return replace(size, instance_bytes=size.instance_bytes + 4 * self.training.learner.outputs)
 
     def end_task(self, task: int) -> None:
         """Do nothing: the task's instances were offered during training."""
-
-    def state(self) -> dict[str, Any]:
-        """Return memory, logits, and the number of instances offered."""
-        self._logits[self.capacity].zero_()  # dropped instances' place: arbitrary, never read
-        return super().state() | {"logits": self._logits, "offered": self._offered}
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """Restore a state from `state` during the given task."""
-        super().restore(state, task)
-        self._logits.copy_(state["logits"])
-        self._offered = state["offered"]
 
 
 def _by_logits(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:

@@ -19,16 +19,16 @@ import torch
 
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.replay.mini_batches import with_replay
-from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
 class TinyEpisodicMemory(FixedMemory):
     """Experience replay from a memory of fixed size, with one mini-batch per batch."""
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        self.division = training.config.options["memory_division"]
+    def setup(self) -> None:
+        """Create the memory."""
+        self.division = self.config.options["memory_division"]
+        super().setup()
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor

@@ -24,16 +24,16 @@ from numpy.typing import NDArray
 from clops_sweep.learning.batches import EpochBatch, Replay
 from clops_sweep.learning.replay.division import random_priorities
 from clops_sweep.learning.replay.mini_batches import with_replay
-from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
 class AsymmetricCrossEntropy(FixedMemory):
     """Experience replay with a different set of softmax classes for current and for replayed instances."""
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        self.division = training.config.options["memory_division"]
+    def setup(self) -> None:
+        """Create the memory."""
+        self.division = self.config.options["memory_division"]
+        super().setup()
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -72,7 +72,7 @@ class AsymmetricCrossEntropy(FixedMemory):
         priorities = random_priorities(self.training.seed, len(self.training.tasks[task].rows), task).to(device)
         drawn = []
         for step, batch in enumerate(batches):
-            drawn.append(self.memory.instances[places[step]])
+            drawn.append(self.memory.index[places[step]])
             if not epoch:
                 self.offer(task, priorities, batch)
         return torch.stack(drawn)
@@ -89,8 +89,8 @@ class AsymmetricCrossEntropy(FixedMemory):
     def _replay(self, drawn: torch.Tensor) -> Replay:
         """Return drawn instances, int64 [steps, M], as those of an epoch."""
         instances = drawn.flatten()
-        self.memory.count(instances)
-        return Replay(self.memory.looked_up(instances), torch.ones(len(instances), device=drawn.device))
+        self.ledger.count(instances)
+        return Replay(self.ledger.at(instances), torch.ones(len(instances), device=drawn.device))
 
     def end_task(self, task: int) -> None:
         """Do nothing: the task's instances were offered during training."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import torch
-
-from clops_sweep.learning import losses
-from clops_sweep.learning.batches import Instances
-from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.method.fisher import fisher_information
 from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
 
 
@@ -35,21 +31,9 @@ class ElasticWeightConsolidation(QuadraticPenalty):
         fisher = fisher_information(learner, self.training.tasks[task]).mul_(options["ewc_strength"])
         parameters = learner.parameters.flat
         if options["ewc_online"]:
-            self.importance.mul_(options["ewc_decay"]).add_(fisher)
-            self.centre.copy_(parameters)
+            self.penalty.importance.mul_(options["ewc_decay"]).add_(fisher)
+            self.penalty.centre.copy_(parameters)
         else:
-            self.importance.add_(fisher)
-            share = (fisher / self.importance).nan_to_num_(0.0)  # 0 / 0 if no task needs a parameter
-            self.centre.add_((parameters - self.centre).mul_(share))
-
-
-def fisher_information(learner: Learner, instances: Instances) -> torch.Tensor:
-    """Return F_k on a task's instances, laid out like the parameters; see `ElasticWeightConsolidation`."""
-    labels = 1 if learner.kind == "softmax" else learner.outputs  # their mean is the loss, their sum the log-likelihood
-
-    def negative_log_likelihood(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        return labels * losses.instance_losses(learner.kind, logits, targets)
-
-    return learner.mean_of_instance_gradients(
-        instances.rows, negative_log_likelihood, instances.targets, of_each="square"
-    )
+            self.penalty.importance.add_(fisher)
+            share = (fisher / self.penalty.importance).nan_to_num_(0.0)  # 0 / 0 if no task needs a parameter
+            self.penalty.centre.add_((parameters - self.penalty.centre).mul_(share))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from clops_sweep.learning.strategies.base import Method
+from clops_sweep.learning.method.strategy import Strategy
 
 
-class FineTuning(Method):
+class FineTuning(Strategy):
     """Plain training without any measure against forgetting."""
 
     stores = "nothing"

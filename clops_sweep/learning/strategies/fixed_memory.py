@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import torch
@@ -12,33 +11,31 @@ from numpy.typing import NDArray
 from clops_sweep.experiment.tasks import capacity_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Replay
-from clops_sweep.learning.replay.division import groups_of, kept, random_priorities
+from clops_sweep.learning.method.memory import Memory, Policy
+from clops_sweep.learning.method.strategy import Strategy
+from clops_sweep.learning.method.training import InstanceRecord, MemoryUse
+from clops_sweep.learning.replay.division import random_priorities
 from clops_sweep.learning.replay.mini_batches import replay_batch_size, steps_of, subsets
-from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Training
-from clops_sweep.learning.strategies.memory import WithMemory
 
 
-class FixedMemory(WithMemory):
+class FixedMemory(Strategy):
     """Memory of `memory_size` instances, or of `memory_fraction` of all tasks' instances, from the first task on.
 
     At the end of a task all its instances are offered, each with a random priority that never changes. The division
     decides which ones are kept (see `division`). Once the memory is full, its size never changes.
     """
 
-    division: str = "reservoir"
+    stores = "raw"
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        everything = sum(len(task.rows) for task in training.tasks)
-        capacity = capacity_of(training.config, everything)
+    division: Policy = "reservoir"
+
+    def setup(self) -> None:
+        """Create the memory."""
+        everything = sum(len(task.rows) for task in self.training.tasks)
+        capacity = capacity_of(self.config, everything)
         assert capacity is not None, "a method with a memory of fixed size has one of the two"
         self.capacity = capacity
-
-    def groups(self) -> torch.Tensor:
-        """Return the group of each stored instance in the division: int64 [m]."""
-        instances, memory, by_position = self.memory.instances, self.memory, self.training.by_position
-        targets = memory.looked_up(instances).targets
-        return groups_of(self.division, memory.task_of(instances), targets, by_position=by_position)
+        self.memory = Memory(capacity, self.division)
 
     def offer(self, task: int, priorities: torch.Tensor | None = None, positions: torch.Tensor | None = None) -> None:
         """Offer a task's instances; the memory keeps some of them and of its own.
@@ -48,12 +45,12 @@ class FixedMemory(WithMemory):
             priorities: [n], of all its instances; random by default.
             positions: int64 [k], the offered instances; all by default.
         """
-        new = self.memory.of_task(task, positions)
+        new = self.instances(task)
         if priorities is None:
-            count = len(self.training.tasks[task].rows)
-            priorities = random_priorities(self.training.seed, count, task).to(new.device)
-        self.memory.add(new, priority=priorities if positions is None else priorities[positions])
-        self.memory.keep(kept(self.memory.carried["priority"], self.groups(), self.capacity))
+            priorities = random_priorities(self.training.seed, len(new), task).to(self.device)
+        if positions is not None:
+            new, priorities = new.at(positions), priorities[positions]
+        self.memory.offer(new, priority=priorities)
 
     def end_task(self, task: int) -> None:
         """Offer the task's instances to the memory."""
@@ -72,13 +69,14 @@ class FixedMemory(WithMemory):
             sizes = np.full(steps_of(len(self.training.tasks[task].rows), config.batch_size), size)
         count = replay_batch_size(config.replay_ratio, config.batch_size, size)
         drawn = subsets(streams.generator(config.seed, "replay", task, epoch), sizes, count)
-        return torch.from_numpy(drawn).to(self.memory.instances.device)
+        return torch.from_numpy(drawn).to(self.memory.index.device)
 
     def drawn_replay(self, places: torch.Tensor) -> Replay:
         """Return the instances at the places of an epoch's batches, int64 [steps, M], batch by batch."""
-        instances = self.memory.replay(places.flatten())
+        instances = self.memory.replay(places.flatten()).instances
         return Replay(instances, torch.ones(instances.rows.shape, device=instances.rows.device))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
         """Return the use of the memory, for all its instances."""
-        return replace(super().memory_use(records), instances=len(self.memory))
+        del records
+        return MemoryUse(len(self.memory), self.instance_bytes)

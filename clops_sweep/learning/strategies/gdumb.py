@@ -34,9 +34,9 @@ class GreedyDumb(FixedMemory):
         """Train one epoch on the memory."""
         del replay
         seed, size = self.training.seed, len(self.memory)
-        stored = self.memory.looked_up(self.memory.instances)
-        past = self.memory.task_of(self.memory.instances) < task
-        self.memory.count(self.memory.instances, past)
+        stored = self.memory.all().instances
+        past = self.ledger.task_of(self.memory.index) < task
+        self.ledger.count(self.memory.index, past)
         order = streams.permutation(seed, size, "memory order", task, epoch).to(order.device)
         batch_size = self.training.config.batch_size
         self.training.learner.train_epoch(stored, None, order, batch_size, dropout_keys)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from clops_sweep.learning.batches import Epoch
-from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.memory import RandomMemory
 from clops_sweep.learning.strategies.projection import projected
 
@@ -27,9 +24,10 @@ class GradientEpisodicMemory(RandomMemory):
     gradient; with plain SGD they would hold for the step, too.
     """
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        self._outcomes = torch.zeros(2, dtype=torch.int64, device=training.learner.bank.device)
+    def setup(self) -> None:
+        """Create the memory."""
+        super().setup()
+        self._outcomes = torch.zeros(2, dtype=torch.int64, device=self.device)
         """Number of steps with a violated constraint, and of steps without a projection."""
         self._projections, self._failures = self._outcomes
 
@@ -43,7 +41,7 @@ class GradientEpisodicMemory(RandomMemory):
                 chosen = self.choices("memory batch", current, places, _MEMORY_BATCH, task, epoch, past)
             else:
                 chosen = places.expand(len(current.sizes), -1)
-            used = self.memory.replay(chosen.flatten())
+            used = self.memory.replay(chosen.flatten()).instances
             current.keep_memory(f"memory {past}", used, self.keys("memory dropout", current, task, epoch, past))
         names = [f"memory {past}" for past in self.places]
         self.training.learner.train_along(current, names, self._projected)
@@ -57,13 +55,3 @@ class GradientEpisodicMemory(RandomMemory):
     def counts(self) -> dict[str, int]:
         """Return the number of steps with a violated constraint, and of steps for which no projection was found."""
         return {"projections": int(self._projections), "projection_failures": int(self._failures)}
-
-    def state(self) -> dict[str, Any]:
-        """Return memory and counts."""
-        return super().state() | {"projections": self._projections, "failures": self._failures}
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """Restore a state from `state` during the given task."""
-        super().restore(state, task)
-        self._projections.copy_(state["projections"])
-        self._failures.copy_(state["failures"])

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch.nn.functional import normalize
 
 from clops_sweep.learning.batches import EpochBatch, Instances, Replay
 from clops_sweep.learning.replay.division import herding
-from clops_sweep.learning.strategies.base import Training
-from clops_sweep.learning.strategies.feature_head import FeatureHead
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
 
@@ -40,10 +36,10 @@ class IncrementalClassifier(FixedMemory):
     division = "class_balanced"
     needs_head = "write"
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        self._head = FeatureHead(training.learner, training.config.network)
-        self._trained = self._head.weights()
+    def setup(self) -> None:
+        """Create the memory."""
+        super().setup()
+        self._trained = self.head.weights()
         """Weight and bias of the trained head; between epochs the network's head holds the means of exemplars."""
         self.q = torch.empty(0)
         """Targets of the task's instances, then of the exemplars: [n + m, C]."""
@@ -51,7 +47,7 @@ class IncrementalClassifier(FixedMemory):
     def begin_task(self, task: int) -> None:
         """Compute q of the task's instances and the exemplars."""
         training, learner = self.training, self.training.learner
-        self._head.write(*self._trained)
+        self.head.write(*self._trained)
         current, exemplars = training.tasks[task], self._exemplars()
         self.q = torch.cat([current.targets, exemplars.targets])
         if task:
@@ -64,7 +60,7 @@ class IncrementalClassifier(FixedMemory):
         del task, epoch
         if not len(self.memory):
             return None
-        places = torch.arange(len(self.memory), device=self.memory.instances.device)
+        places = torch.arange(len(self.memory), device=self.memory.index.device)
         return self.drawn_replay(places[None])
 
     def train_epoch(
@@ -73,7 +69,7 @@ class IncrementalClassifier(FixedMemory):
         """Take steps on the task's instances and the exemplars, then replace the trained head by the means."""
         del epoch
         learner, config = self.training.learner, self.training.config
-        self._head.write(*self._trained)
+        self.head.write(*self._trained)
         current = learner.begin_epoch(self.training.tasks[task], replay, order, config.batch_size, dropout_keys)
         current.keep("q", self.q[order])
 
@@ -81,43 +77,34 @@ class IncrementalClassifier(FixedMemory):
             return (current.kept("q").index_select(0, batch.draws),)
 
         learner.train_by_logits(current, _by_logits, q_of)
-        self._trained = self._head.weights()
+        self._trained = self.head.weights()
         self._write_means(task, with_its_instances=True)
 
     def end_training(self, task: int) -> None:
         """Choose exemplars by herding; later means are over exemplars alone."""
         current = self.training.tasks[task]
-        phi = normalize(self._head.features(current.rows), dim=1)
+        phi = normalize(self.head.features(current.rows), dim=1)
         priorities = herding(phi, current.targets.argmax(1).cpu())
-        self.offer(task, priorities.to(self.memory.instances.device))
+        self.offer(task, priorities.to(self.memory.index.device))
         self._write_means(task)
 
     def end_task(self, task: int) -> None:
         """Do nothing: `end_training` has offered the task's instances."""
 
     def _exemplars(self) -> Instances:
-        return self.memory.looked_up(self.memory.instances)
+        return self.memory.all().instances
 
     def _write_means(self, task: int, *, with_its_instances: bool = False) -> None:
         """Write mu_c of all classes into the head, over the exemplars and, if asked for, all instances of the task."""
         parts = [self._exemplars()] if len(self.memory) else []
         if with_its_instances:
             parts.append(self.training.tasks[task])
-        features = torch.cat([self._head.features(part.rows) for part in parts])
+        features = torch.cat([self.head.features(part.rows) for part in parts])
         one_hot = torch.cat([part.targets for part in parts]).double().cpu()
         mu = normalize(one_hot.T @ normalize(features, dim=1), dim=1)
-        bias = torch.where(one_hot.sum(0) > 0, 0.0, self._head.NOT_SEEN)
+        bias = torch.where(one_hot.sum(0) > 0, 0.0, self.head.NOT_SEEN)
         device = self.training.learner.bank.device
-        self._head.write(mu.to(device), bias.to(device))
-
-    def state(self) -> dict[str, Any]:
-        """Return the memory, the trained head, and the targets of the task."""
-        return super().state() | {"trained": self._trained, "q": self.q}
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """As `Method.restore`."""
-        super().restore(state, task)
-        self._trained, self.q = state["trained"], state["q"]
+        self.head.write(mu.to(device), bias.to(device))
 
 
 def _by_logits(logits: torch.Tensor, q: torch.Tensor) -> torch.Tensor:

@@ -6,10 +6,10 @@ import torch
 
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances, Replay
-from clops_sweep.learning.strategies.base import Method
+from clops_sweep.learning.method.strategy import Strategy
 
 
-class JointTraining(Method):
+class JointTraining(Strategy):
     """Task k (from 1) begins with a new network, which is trained on the union of tasks 1 ... k for k tau epochs.
 
     So the last network is trained like `multitask`: on all data for N tau epochs. Unlike in `multitask`, outputs mean

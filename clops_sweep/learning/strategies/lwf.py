@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import torch
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses
 from clops_sweep.learning.batches import EpochBatch, Replay
-from clops_sweep.learning.strategies.base import Method, Training
+from clops_sweep.learning.method.strategy import Strategy
 
 
-class LearningWithoutForgetting(Method):
+class LearningWithoutForgetting(Strategy):
     """mean_I(l_i + lambda H(p(z'_i / T), p(z_i / T))): the loss plus distillation of the network before the task.
 
     z are the logits, z' those of the network at the start of the task, in evaluation mode. p is softmax or sigmoid.
@@ -28,9 +27,9 @@ class LearningWithoutForgetting(Method):
 
     stores = "nothing"
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        device, options = training.learner.bank.device, training.config.options
+    def setup(self) -> None:
+        """Read the options."""
+        device, options = self.device, self.config.options
         self._strength = torch.tensor(options["lwf_strength"], device=device)
         self._temperature = torch.tensor(options["lwf_temperature"], device=device)
         self._p_before = torch.empty(0)
@@ -69,15 +68,6 @@ class LearningWithoutForgetting(Method):
         pull = self._strength / self._temperature  # the temperature divides logits and therefore slopes
         by_logits = partial(_by_logits, learner.kind, self._distilled(task), self._temperature, pull)
         learner.train_by_logits(current, by_logits, given)
-
-    def state(self) -> dict[str, Any]:
-        """Return the network's predictions before the task."""
-        return {"p before": self._p_before}
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """Restore a state from `state` during the given task."""
-        del task
-        self._p_before = state["p before"]
 
 
 def _by_logits(

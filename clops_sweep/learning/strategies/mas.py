@@ -21,5 +21,5 @@ class MemoryAwareSynapses(QuadraticPenalty):
             return  # nothing is trained after the last task
         learner, rows = self.training.learner, self.training.tasks[task].rows
         found = learner.mean_of_instance_gradients(rows, lambda logits: logits.square().sum(1), of_each="abs")
-        self.importance.add_(found.mul_(2 * self.training.config.options["mas_strength"]))
-        self.centre.copy_(learner.parameters.flat)
+        self.penalty.importance.add_(found.mul_(2 * self.training.config.options["mas_strength"]))
+        self.penalty.centre.copy_(learner.parameters.flat)

@@ -1,10 +1,8 @@
-"""Common bases of methods with a memory, and of GEM and MIR, which fill it at random at the end of a task."""
+"""Common base of GEM and MIR, which fill a memory at random at the end of a task."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,45 +10,23 @@ import torch
 from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Epoch, Replay
+from clops_sweep.learning.method.memory import Memory
+from clops_sweep.learning.method.strategy import Strategy
 from clops_sweep.learning.replay import storage
-from clops_sweep.learning.replay.memory import InstanceMemory
-from clops_sweep.learning.strategies.base import InstanceRecord, Method, Training
 
 
-class WithMemory(Method):
-    """A method with a memory of instances; subclasses decide what it holds."""
-
-    stores = "raw"
-
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        self.memory = InstanceMemory(training.tasks)
-
-    def record(self, task: int) -> InstanceRecord:
-        """Return the task's instances stored now, and their numbers of replays."""
-        return replace(
-            super().record(task), stored=self.memory.stored(task), times_replayed=self.memory.times_replayed(task)
-        )
-
-    def state(self) -> dict[str, Any]:
-        """Return the memory."""
-        return {"memory": self.memory.state()}
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """Restore a state from `state` during the given task."""
-        del task
-        self.memory.restore(state["memory"])
-
-
-class RandomMemory(WithMemory):
+class RandomMemory(Strategy):
     """Stores max(1, floor(b N_k)) instances of each task at its end; subclasses use them in their steps.
 
     Attributes:
         places: places of the stored instances of each past task, int64 [m], during an epoch that uses them.
     """
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
+    stores = "raw"
+
+    def setup(self) -> None:
+        """Create the memory."""
+        self.memory = Memory(None)
         self.places: dict[int, torch.Tensor] = {}
 
     def train_epoch(
@@ -90,4 +66,5 @@ class RandomMemory(WithMemory):
         """Store a random share `storage_fraction` of the task in the memory."""
         rows = self.training.tasks[task].rows
         count = count_of(self.training.config.storage_fraction, len(rows))
-        self.memory.add(self.memory.of_task(task, storage.select("random", rows, count, self.training.seed, task)))
+        chosen = storage.select("random", rows, count, self.training.seed, task)
+        self.memory.add(self.instances(task).at(chosen))

@@ -57,12 +57,12 @@ class MaximallyInterferedRetrieval(RandomMemory):
             if count:
                 candidates = current.kept_for(f"candidates {past}", batch)
                 retrieved.append(self._most_interfered(candidates, count, virtual_step))
-        return self.memory.replay(torch.cat(retrieved))
+        return self.memory.replay(torch.cat(retrieved)).instances
 
     def _most_interfered(self, candidates: torch.Tensor, count: int, virtual_step: torch.Tensor) -> torch.Tensor:
         """Return the places of the highest scores among candidates of a task, int64 [m]: int64 [count]."""
         learner = self.training.learner
-        instances = self.memory.looked_up(self.memory.instances[candidates])
+        instances = self.memory.at(candidates).instances
         after = learner.losses(instances.rows, instances.targets, shift=virtual_step)
         before = learner.losses(instances.rows, instances.targets)
         return candidates[storage.highest(after - before, min(count, len(candidates)))]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from clops_sweep.learning.strategies.base import Method
+from clops_sweep.learning.method.strategy import Strategy
 
 
-class MultiTask(Method):
+class MultiTask(Strategy):
     """Plain training on the union of all tasks for N tau epochs, as many as the other strategies train."""
 
     joint: ClassVar[bool] = True

@@ -13,11 +13,12 @@ import torch
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances, Replay
+from clops_sweep.learning.method.strategy import Strategy, run_epoch
+from clops_sweep.learning.method.training import InstanceRecord, MemoryUse, Training
 from clops_sweep.learning.metrics.prequential import Prequential
-from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Method, Training, run_epoch
 
 
-class OnlineStream(Method):
+class OnlineStream(Strategy):
     """Train another strategy on the batches of a stream, without revealing their tasks.
 
     The n training instances of a task come once, in an order drawn from the run's seed, in ceil(n / `batch_size`)
@@ -30,7 +31,9 @@ class OnlineStream(Method):
         training: the run.
     """
 
-    def __init__(self, strategy: type[Method], training: Training) -> None:
+    not_state = (*Strategy.not_state, "_orders", "_batches", "_sizes", "_first", "_inner")
+
+    def __init__(self, strategy: type[Strategy], training: Training) -> None:
         super().__init__(training)
         self._orders, self._batches = list[torch.Tensor](), list[Instances]()
         self._sizes: list[list[int]] = []
@@ -43,7 +46,7 @@ class OnlineStream(Method):
             self._sizes.append(list(map(len, parts)))
         self._first = [0, *accumulate(map(len, self._sizes))]
         self._inner = strategy(replace(training, tasks=self._batches, by_position=False, pretraining=self._first[1]))
-        self.stores = self._inner.stores  # type: ignore[misc]
+        self.stores = self._inner.stores
         self._logits: list[torch.Tensor] = []
 
     def train_epoch(
@@ -82,18 +85,18 @@ class OnlineStream(Method):
         return InstanceRecord(**{name: values[back] for name, values in joined.items()})
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As `Method.memory_use`, from the wrapped strategy."""
+        """As `Strategy.memory_use`, from the wrapped strategy."""
         return self._inner.memory_use(records)
 
     def counts(self) -> dict[str, int]:
-        """As `Method.counts`, from the wrapped strategy."""
+        """As `Strategy.counts`, from the wrapped strategy."""
         return self._inner.counts()
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the wrapped strategy, and the predictions."""
-        return {"inner": self._inner.state(), "logits": self._logits}
+        """Return the predictions, and the state of the wrapped strategy."""
+        return super().state() | {"inner": self._inner.state()}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """Restore a state that `state` returned before the given task."""
+        """As `Strategy.restore`."""
+        super().restore(state, task)
         self._inner.restore(state["inner"], self._first[task])
-        self._logits = list(state["logits"])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import torch
 
-from clops_sweep.learning.learners.penalty import Penalty
-from clops_sweep.learning.strategies.base import Training
 from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
 
 
@@ -23,25 +21,17 @@ class SynapticIntelligence(QuadraticPenalty):
     is `si_strength` and xi `si_damping`. The paper has no max. Mammoth adds eta g_p^2 to w_p, the step of plain SGD.
     """
 
-    def __init__(self, training: Training) -> None:
-        super().__init__(training)
-        self._path = torch.zeros_like(self.importance)
-        self.penalty = Penalty(self.importance, self.centre, self._path)
+    def setup(self) -> None:
+        """Set Omega and w to 0."""
+        super().setup()
+        self._path = torch.zeros_like(self.penalty.importance)
+        self.penalty = replace(self.penalty, path=self._path)
 
     def end_task(self, task: int) -> None:
         """Add the task's path to Omega, and reset the path."""
         del task
         parameters, options = self.training.learner.parameters.flat, self.training.config.options
-        damped = (parameters - self.centre).square_().add_(options["si_damping"])
-        self.importance.add_(2 * options["si_strength"] * self._path / damped).clamp_min_(0)
-        self.centre.copy_(parameters)
+        damped = (parameters - self.penalty.centre).square_().add_(options["si_damping"])
+        self.penalty.importance.add_(2 * options["si_strength"] * self._path / damped).clamp_min_(0)
+        self.penalty.centre.copy_(parameters)
         self._path.zero_()
-
-    def state(self) -> dict[str, Any]:
-        """Return importance, centre and the path so far."""
-        return super().state() | {"path": self._path}
-
-    def restore(self, state: dict[str, Any], task: int) -> None:
-        """Restore a state from `state` during the given task."""
-        super().restore(state, task)
-        self._path.copy_(state["path"])

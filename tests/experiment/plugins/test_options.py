@@ -26,7 +26,7 @@ from clops_sweep import (
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import REGISTRIES, STRATEGIES
-from clops_sweep.learning.strategies.base import Method
+from clops_sweep.learning.strategies.finetune import FineTuning
 
 
 def small(channels: int, samples: int, outputs: int, *, width: int) -> None:
@@ -37,7 +37,7 @@ def score(context: Any, rows: Any, *, temperature: float) -> Any:
     """Never called here."""
 
 
-class Mine(Method):
+class Mine(FineTuning):
     """Never trained here."""
 
 

@@ -56,7 +56,7 @@ STRATEGY = "strategy 'mine': expected a subclass of clops_sweep.Strategy; "
     [
         (storage_function, 3, "storage_function 'mine': expected a function, not something of type int"),
         (acquisition_function, "entropy", "acquisition 'mine': expected a function, not something of type str"),
-        (strategy, None, "strategy 'mine': expected a subclass of Method, not something of type NoneType"),
+        (strategy, None, "strategy 'mine': expected a subclass of Strategy, not something of type NoneType"),
         (strategy, object, STRATEGY + "class object has no method 'begin_task'"),
         (strategy, Halfway, STRATEGY + "class Halfway has no method 'train_epoch'"),
         (strategy, WithoutJoint, STRATEGY + "class WithoutJoint has no `joint` that is True or False"),

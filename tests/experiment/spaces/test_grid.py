@@ -22,7 +22,7 @@ from clops_sweep.experiment.plugins.registry import (
     SCENARIOS,
     STRATEGIES,
 )
-from clops_sweep.learning.strategies.base import Method
+from clops_sweep.learning.strategies.finetune import FineTuning
 
 
 def even(value: int) -> int:
@@ -31,7 +31,7 @@ def even(value: int) -> int:
     return value
 
 
-class Mine(Method):
+class Mine(FineTuning):
     """Never trained here."""
 
 

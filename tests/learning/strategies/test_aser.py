@@ -100,11 +100,11 @@ def test_what_is_replayed_and_what_stays_is_what_the_definition_says() -> None:
     for _ in range(4):
         run.advance()
     strategy, k = strategy_of(run), 3
-    stored = strategy.memory.instances
-    new = strategy.memory.of_task(2)[:4]
+    stored = strategy.memory.index
+    new = strategy.ledger.of_task(2)[:4]
     pool = torch.cat([stored, new])
-    instances = strategy.memory.looked_up(pool)
-    rows = strategy._head.features(instances.rows).tolist()
+    instances = strategy.ledger.at(pool)
+    rows = strategy.head.features(instances.rows).tolist()
     ids = pool.tolist()
     features, labels = (dict(zip(ids, each, strict=True)) for each in (rows, instances.targets.argmax(1).tolist()))
     replayed, stay = strategy._choose(new, 5, 4, np.random.default_rng(7))
@@ -129,10 +129,10 @@ def test_the_memory_takes_every_instance_up_once_and_stays_full() -> None:
     sizes, replayed = [], []
     while not run.finished:
         run.advance()
-        memory = strategy_of(run).memory.instances.tolist()
+        memory = strategy_of(run).memory.index.tolist()
         assert len(set(memory)) == len(memory)
         sizes.append(len(memory))
-        replayed.append(int(strategy_of(run).memory._replayed.sum()))
+        replayed.append(int(strategy_of(run).ledger.replayed.sum()))
     assert set(sizes[2:]) == {12}
     assert replayed[:2] == [0, 0]
     assert replayed[2] < replayed[3] < replayed[-1]

@@ -201,6 +201,11 @@ RESUMED: dict[str, tuple[Any, Any, Any]] = {
         lambda self: self.kept.sum().backward(),
         lambda self: (self.kept, self.kept.grad),
     ),
+    "a view beside its tensor": (
+        lambda: [whole := torch.zeros(4), whole[2:]],
+        lambda self: self.kept[0].add_(1),
+        lambda self: (self.kept[0].add_(1), self.kept[1].tolist())[1],
+    ),
     "expanded": (lambda: torch.ones(3, 1).expand(3, 5), id, lambda self: self.kept.stride()),
 }
 """An attribute, what a step does with it, and what must be equal in a resumed run."""
@@ -302,8 +307,8 @@ STATES: dict[str, tuple[Any, str]] = {
     "a module": (lambda: torch.nn.Linear(1, 1), "self.kept is Linear"),
     "a memory of another class": (lambda: [OneOf(3)], r"self.kept\[0\] is OneOf \(a subclass of Memory\), which a ch"),
     "a masked array": (lambda: np.ma.zeros(3), "self.kept is MaskedArray"),
-    "a view beside its tensor": (
-        lambda: [it := torch.zeros(4), it[2:]],
+    "a view of another type": (
+        lambda: [it := torch.zeros(4), it.view(torch.int32)],
         r"self.kept\[1\] shares memory with self.kept\[0\]; keep a clone\(\)",
     ),
     "an array beside its tensor": (lambda: (it := torch.zeros(4), it.numpy()[::-1]), "self.kept.* shares memory with"),

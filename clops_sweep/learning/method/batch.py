@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
+from weakref import WeakSet
 
+import numpy as np
 import torch
 
 from clops_sweep.errors import UsageError
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.learners.passes import Passes
-from clops_sweep.learning.replay.memory import InstanceMemory
-from clops_sweep.learning.strategies.base import Training
+from clops_sweep.learning.method.ledger import Ledger
+from clops_sweep.learning.method.training import Training
 
 
 class Steps:
@@ -21,27 +23,41 @@ class Steps:
 
     Attributes:
         name: name of the strategy.
-        passes: passes of the network.
+        training: the run.
+        device: device of the tensors.
         task: index of the current task; -1 before the first.
-        rng: NumPy generator of the run's stream "loss", restarted with each epoch and at the end of each task.
-        ledger: the training instances of all tasks by index, and how often each was sampled from a memory.
+        ledger: the training instances of all tasks by index, and how often each was replayed.
+        memories: the memories in use.
         waiting: memories that store offers after the current step; None between steps.
         in_classes: values in the strategy's classes before its set-up, by class and name.
     """
 
     def __init__(self, name: str, training: Training) -> None:
         self.name, self.training = name, training
-        self.passes: Passes = training.learner.passes()
         self.device = training.learner.bank.device
         self.task = -1
-        self.rng = streams.generator(training.seed, "loss")
+        self.ledger = Ledger(training.tasks)
+        self.memories: WeakSet[Any] = WeakSet()
         self.waiting: list[Any] | None = None
         self.in_classes: dict[str, object] = {}
-        self.ledger = InstanceMemory(training.tasks)
+        self._counters: tuple[int, ...] = ()
+        self._rng: np.random.Generator | None = None
+
+    @cached_property
+    def passes(self) -> Passes:
+        """Passes of the network."""
+        return self.training.learner.passes()
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """NumPy generator of the run's stream "loss", restarted with each epoch and at the end of each task."""
+        if self._rng is None:
+            self._rng = streams.generator(self.training.seed, "loss", *self._counters)
+        return self._rng
 
     def draw(self, *counters: int) -> None:
         """Restart the run's stream at a position in the run."""
-        self.rng = streams.generator(self.training.seed, "loss", *counters)
+        self._counters, self._rng = counters, None
 
     def error(self, sentence: str) -> UsageError:
         """Return an error that names the strategy."""
@@ -76,17 +92,17 @@ class FrameBatch:
     def x(self) -> torch.Tensor:
         """Frames, float32 [n, channels, samples]."""
         steps = self.steps
-        return steps.training.learner.bank.gather(self._instances.rows).view(len(self), *steps.passes.shape)
+        return steps.training.learner.bank.gather(self.instances.rows).view(len(self), *steps.passes.shape)
 
     @cached_property
     def y(self) -> torch.Tensor:
         """Targets, float32 [n, C]: one-hot with a softmax, else 0 or 1 for each label."""
-        return self._instances.targets
+        return self.instances.targets
 
     @cached_property
     def weights(self) -> torch.Tensor:
         """Weights of the losses, float32 [n]: ones without `class_weights`."""
-        return self._instances.loss_weights
+        return self.instances.loss_weights
 
     @cached_property
     def task(self) -> torch.Tensor:
@@ -94,5 +110,11 @@ class FrameBatch:
         return self.steps.ledger.task_of(self.index)
 
     @cached_property
-    def _instances(self) -> Instances:
-        return self.steps.ledger.looked_up(self.index)
+    def instances(self) -> Instances:
+        """Rows, targets and weights, as a learner takes them."""
+        return self.steps.ledger.at(self.index)
+
+    def at(self, positions: torch.Tensor) -> FrameBatch:
+        """Return the instances at some positions in the batch, int64 [k], with their columns."""
+        columns = {name: values[positions] for name, values in self.columns.items()}
+        return FrameBatch(self.steps, self.index[positions], columns)

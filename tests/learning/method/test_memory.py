@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ import torch
 from clops_sweep import Memory, Reservoir
 from clops_sweep.errors import UsageError
 from clops_sweep.learning.batches import Instances
-from clops_sweep.learning.by_loss.batch import FrameBatch, Steps
+from clops_sweep.learning.method.batch import FrameBatch, Steps
+from clops_sweep.learning.method.ledger import Ledger
 from clops_sweep.learning.replay.division import herding
-from clops_sweep.learning.replay.memory import InstanceMemory
+from clops_sweep.testing.watch import difference, saved_and_loaded
 
 CLASSES = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
 """Twelve instances; the first six belong to the first task."""
@@ -24,11 +26,11 @@ CLASSES = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
 def steps() -> Any:
     found: Any = object.__new__(Steps)
     found.name, found.task, found.waiting = "mine", 1, None
-    found.device, found.rng = torch.device("cpu"), np.random.default_rng(0)
+    found.device, found._rng, found.memories = torch.device("cpu"), np.random.default_rng(0), WeakSet()
     found.training = SimpleNamespace(by_position=False)
     targets = torch.nn.functional.one_hot(CLASSES).float()
     parts = zip(torch.arange(12).split(6), targets.split(6), strict=True)
-    found.ledger = InstanceMemory([Instances(*part) for part in parts])
+    found.ledger = Ledger([Instances(*part) for part in parts])
     return found
 
 
@@ -132,3 +134,68 @@ def test_drawing(steps: Any) -> None:
     assert memory.all().share.tolist() == [7.0, 1, 0, 3, 0, 0]
     with pytest.raises(AttributeError, match="a batch has x, y, weights, index, task, share and no 'logits'"):
         _ = memory.all().logits
+
+
+def test_columns_go_where_their_instances_go(steps: Any) -> None:
+    memory = Memory(None)
+    memory.join(steps)
+    assert len(memory.all().instances.rows) == 0
+    first = batch(steps, 2, 1, 0)
+    memory.add(first, logits=first.index[:, None] * torch.tensor([1.0, 10.0]))
+    second = batch(steps, 6, 7)
+    memory.offer(second, logits=second.index[:, None] * torch.tensor([1.0, 10.0]))
+    assert {task: places.tolist() for task, places in memory.places_by_task().items()} == {0: [0, 1, 2], 1: [3, 4]}
+    memory.keep(torch.tensor([1, 2, 3]))
+    assert memory.index.tolist() == [1, 0, 6]
+    assert memory.columns["logits"][:, 1].tolist() == [10, 0, 60]
+    assert memory.at(torch.tensor([0])).at(torch.tensor([0, 0])).logits[:, 0].tolist() == [1, 1]
+    with pytest.raises(UsageError, match="memory: offered no columns; expected logits, as before"):
+        memory.add(second)
+
+
+def test_replayed_instances_are_counted_also_after_their_eviction(steps: Any) -> None:
+    memory = Memory(None)
+    memory.add(batch(steps, 0, 7, 9))
+    replayed = memory.replay(torch.tensor([0, 2, 2])).instances
+    assert replayed.rows.tolist() == [0, 9, 9]
+    assert replayed.targets.argmax(1).tolist() == [0, 3, 3]
+    memory.keep(torch.tensor([0]))
+    assert steps.ledger.times_replayed(0).tolist() == [1, 0, 0, 0, 0, 0]
+    assert steps.ledger.times_replayed(1).tolist() == [0, 0, 0, 2, 0, 0]
+
+
+@pytest.mark.parametrize("policy", ["reservoir", "class_balanced", "task_balanced"])
+def test_given_priorities_decide(policy: Any, steps: Any) -> None:
+    memory, priority = Memory(4, policy), torch.arange(12.0).flip(0)
+    for first in range(0, 12, 6):
+        part = batch(steps, *range(first, first + 6))
+        memory.offer(part, priority=priority[part.index])
+    expected = {"reservoir": [0, 1, 2, 3], "class_balanced": [0, 4, 6, 9], "task_balanced": [0, 1, 6, 7]}
+    assert memory.index.tolist() == expected[policy]
+    assert memory.priority is not None
+    assert torch.equal(memory.priority, priority[memory.index].double())
+    assert memory.all().columns == {}
+
+
+def test_priorities_for_other_policies_are_refused(steps: Any) -> None:
+    one = batch(steps, 1)
+    for memory in (Memory(None), Memory(3, "ring")):
+        with pytest.raises(UsageError, match=r"memory: priority=\.\.\. is for every offer to a memory with a size"):
+            memory.offer(one, priority=torch.ones(1))
+    memory = Memory(3)
+    memory.offer(one)
+    with pytest.raises(UsageError, match=r"memory: priority=\.\.\. is for every offer"):
+        memory.offer(one, priority=torch.ones(1))
+
+
+@pytest.mark.parametrize("columns", [{}, {"logits": torch.rand(3, 2)}])
+def test_a_loaded_memory_goes_on_as_the_other(columns: dict[str, torch.Tensor], steps: Any) -> None:
+    memory = Memory(2, "task_balanced")
+    memory.offer(batch(steps, 0, 4, 6), **columns)
+    other = saved_and_loaded(memory)
+    assert difference(memory, other) is None
+    other.join(steps)
+    assert torch.equal(other.all().instances.rows, memory.all().instances.rows)
+    for each in (memory, other):
+        each.keep(torch.tensor([1]))
+    assert difference(memory, other) is None

@@ -11,7 +11,6 @@ import pytest
 
 from clops_sweep import ContinualRun, Memory, RunConfig, native
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.learning.by_loss.batch import FrameBatch
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
 from tests.helpers.documentation import DOCS, examples
 
@@ -56,7 +55,7 @@ def test_what_the_tables_name_is_there(names: dict[str, Any]) -> None:
     assert names
     run = ContinualRun(RunConfig(strategy="my_ewc", dataset="synthetic"), tiny_frames("class_il"))
     strategy = run.strategy
-    batch = FrameBatch(strategy._steps, strategy._steps.ledger.of_task(0)[:3])  # type: ignore[attr-defined]
+    batch = strategy.batch(strategy.ledger.of_task(0)[:3])
     owners = {"`self.`": strategy, "`batch.`": batch, "`memory.`": Memory(3)}
     for table in re.findall(r"(?:^\|.*\|\n)+", (DOCS / "own_method.md").read_text(), re.MULTILINE):
         cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines()]

@@ -1,12 +1,11 @@
-"""Strategy: a continual-learning method defined by a loss or by hooks."""
+"""Strategy: a continual-learning method, defined by a loss or by hooks."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace as with_values
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import torch
 
@@ -14,16 +13,17 @@ from clops_sweep.errors import Diverged, UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Replay, batch_sizes
-from clops_sweep.learning.by_loss.batch import FrameBatch, Steps
-from clops_sweep.learning.by_loss.frozen import Frozen
-from clops_sweep.learning.by_loss.memory import Memory
-from clops_sweep.learning.by_loss.state import Attributes, check_classes, in_classes, restored
 from clops_sweep.learning.global_streams import seed_of
-from clops_sweep.learning.strategies.base import InstanceRecord, MemoryUse, Method, Training
-from clops_sweep.learning.strategies.ewc import fisher_information
+from clops_sweep.learning.method.batch import FrameBatch, Steps
+from clops_sweep.learning.method.feature_head import FeatureHead
+from clops_sweep.learning.method.fisher import fisher_information
+from clops_sweep.learning.method.frozen import Frozen
+from clops_sweep.learning.method.ledger import Ledger
+from clops_sweep.learning.method.state import Attributes, check_classes, in_classes, restored
+from clops_sweep.learning.method.training import InstanceRecord, MemoryUse, Stores, Training
 
 
-class Strategy(Method):
+class Strategy:
     """A continual-learning method. Its `loss` defines it; autograd and the optimiser do the rest.
 
     Experience replay, in full::
@@ -41,23 +41,39 @@ class Strategy(Method):
                 self.memory.offer(batch)
                 return loss
 
-    A method that leaves whole epochs to the learner has no `loss`, and overrides hooks of its base class, such as
-    `train_epoch` and `end_task`.
+    A method that leaves whole epochs to the learner has no `loss`, and overrides hooks, such as `train_epoch` and
+    `end_task`. Most built-in methods are of this kind. Without either, it is plain training on a sequence of tasks.
 
     The attributes of a subclass are its state, and part of every checkpoint: tensors, numbers, strings, memories,
     frozen networks, and lists, tuples and dicts of them. Draw random numbers from `rng`; the global generators of
     PyTorch, NumPy and Python are seeded by the run's seed during training, too.
+
+    Args:
+        training: the run.
     """
 
-    not_state: ClassVar[Sequence[str]] = ("training", "_steps")
+    joint: ClassVar[bool] = False
+    """Whether all tasks are trained on at once, as a single task of N tau epochs."""
+
+    needs_head: ClassVar[Literal["read", "write"] | None] = None
+    """Whether the network must end in an `nn.Linear`: the strategy reads its input or writes its weights."""
+
+    stores: Stores | None = None
+    """Kind of stored past data. By default (None) "raw" if instances are stored, else "nothing"."""
+
+    not_state: ClassVar[Sequence[str]] = ("training", "_steps", "_head")
     """Attributes that are not part of a checkpoint."""
 
     def __init__(self, training: Training) -> None:
-        super().__init__(training)
+        self.training = training
         self._steps = Steps(training.config.strategy, training)
         self._steps.in_classes = in_classes(type(self), Strategy)
+        self._head: FeatureHead | None = None
+        if self.needs_head is not None:
+            reads_only = self.needs_head == "read"
+            self._head = FeatureHead(training.learner, training.config.network, reads_only=reads_only)
         self.setup()
-        self._attributes()
+        self._attributes().join()
 
     def setup(self) -> None:
         """Create memories and other state; called once, before the first task."""
@@ -168,25 +184,76 @@ class Strategy(Method):
         """
         return FrameBatch(self._steps, self._steps.ledger.of_task(self._seen(task)))
 
+    def batch(self, index: torch.Tensor) -> FrameBatch:
+        """Return training instances by their positions among those of all tasks, int64 [n]."""
+        return FrameBatch(self._steps, index)
+
     def _seen(self, task: int) -> int:
         if not 0 <= task <= self._steps.task:
             raise self._steps.error(f"task {task} has not begun; expected one from 0 to {self._steps.task}")
         return task
 
+    @property
+    def ledger(self) -> Ledger:
+        """The training instances of all tasks by index, and how often each was replayed."""
+        return self._steps.ledger
+
+    @property
+    def head(self) -> FeatureHead:
+        """The last linear layer of the network, for methods with `needs_head`."""
+        assert self._head is not None, "needs_head is not set"
+        return self._head
+
     def come_to(self, task: int, *, end: bool) -> None:
-        """As `Method.come_to`; the random stream restarts."""
+        """Called before `begin_task`, and at the end of a task before `end_task`; the random stream restarts."""
         self._steps.task = task
         self._steps.draw(task, int(end))
+
+    def begin_task(self, task: int) -> None:
+        """Called before the first epoch on a task."""
+
+    def replay(self, task: int, epoch: int) -> Replay | None:
+        """Return the instances to replay in an epoch (from 0); for methods without a loss."""
+        del task, epoch
+        return None
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Take one step on the loss of each batch; without a loss, plain steps. See `Method`."""
-        if getattr(type(self).loss, "__isabstractmethod__", False):
-            super().train_epoch(task, epoch, replay, order, dropout_keys)
+        """Train one epoch on a task's instances and the replayed ones, in a given order (see `Epoch`).
+
+        With a loss, take one step on that of each batch; without, plain steps.
+        """
+        if not self._has_loss():
+            training = self.training
+            training.learner.train_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)
             return
         if replay is not None:
             raise self._steps.error("has loss() and replay(); sample replayed instances in loss()")
+        self._train_by_loss(task, epoch, order, dropout_keys)
+
+    def trains(self, task: int) -> bool:
+        """Return whether the epochs on a task take gradient steps."""
+        del task
+        return True
+
+    def end_epoch(self) -> None:
+        """Called after the last batch of an epoch."""
+
+    def end_training(self, task: int) -> None:
+        """Called after the last epoch on a task, before the networks are evaluated.
+
+        With early stopping, the last epoch is known only then.
+        """
+
+    def end_task(self, task: int) -> None:
+        """Called after the last epoch on a task, when the networks have been evaluated on the validation set."""
+
+    @classmethod
+    def _has_loss(cls) -> bool:
+        return not getattr(cls.loss, "__isabstractmethod__", False)
+
+    def _train_by_loss(self, task: int, epoch: int, order: torch.Tensor, dropout_keys: torch.Tensor) -> None:
         steps, seed = self._steps, self.training.seed
         steps.draw(task, 2, epoch)
         sizes = batch_sizes(len(order), self.config.batch_size, self.training.learner.smallest_batch)
@@ -236,40 +303,76 @@ class Strategy(Method):
         return gradient
 
     def record(self, task: int) -> InstanceRecord:
-        """As `Method.record`, from the memories among the attributes."""
-        ledger, record = self._steps.ledger, super().record(task)
-        for memory in self._memories():
-            record.stored.logical_or_(torch.isin(ledger.of_task(task), memory.index.to(self.device)))
-        return with_values(record, times_replayed=ledger.times_replayed(task))
+        """Return the facts about the instances of a finished task; those stored are the ones in any memory."""
+        ledger = self._steps.ledger
+        index = ledger.of_task(task)
+        unknown = torch.full(index.shape, torch.nan, device=index.device)
+        stored = torch.zeros_like(index, dtype=torch.bool)
+        for memory in self._steps.memories:
+            stored |= torch.isin(index, memory.index)
+        return InstanceRecord(
+            s=unknown.to(torch.float64),
+            beta=unknown,
+            stored=stored,
+            times_replayed=ledger.times_replayed(task),
+            trajectories=unknown[:, None][:, :0],
+        )
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
-        """As `Method.memory_use`: all memories together, with their columns."""
+        """Return the use of all memories together.
+
+        An instance takes the bytes of its signal in the frame cache, of its float32 targets and of its columns.
+
+        Args:
+            records: the facts about the instances of all tasks.
+        """
         del records
-        memories = self._memories()
+        memories = list(self._steps.memories)
         instances = sum(map(len, memories))
         columns = sum(memory.column_bytes for memory in memories) // max(1, instances)
         return MemoryUse(instances, self.instance_bytes + columns)
 
-    def _memories(self) -> list[Memory]:
-        return [it for it in self._attributes().objects if isinstance(it, Memory)]
+    @property
+    def instance_bytes(self) -> int:
+        """Bytes of the signal and the targets of a stored instance."""
+        return self.training.learner.bank.instance_bytes + 4 * self.training.learner.outputs
+
+    def counts(self) -> dict[str, int]:
+        """Return columns of `runs` that only this strategy fills."""
+        return {}
 
     def _attributes(self) -> Attributes:
         check_classes(self._steps, self._steps.in_classes, in_classes(type(self), Strategy))
-        return Attributes(self._steps, {k: v for k, v in vars(self).items() if k not in self.not_state})
+        attributes = Attributes(self._steps, {k: v for k, v in vars(self).items() if k not in self.not_state})
+        attributes.check_memory()
+        return attributes
 
     def state(self) -> dict[str, Any]:
-        """Return all attributes for a checkpoint."""
-        return {"own": self._attributes().state(), "ledger": self._steps.ledger.state(), "task": self._steps.task}
+        """Return the state for a checkpoint, without the learner: all attributes."""
+        steps = self._steps
+        return {"attributes": self._attributes().state(), "replayed": steps.ledger.replayed, "task": steps.task}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
-        """As `Method.restore`."""
+        """Restore a state from `state` during the given task."""
         del task
         for name in vars(self).keys() - set(self.not_state):
             del vars(self)[name]  # what the run had deleted stays so
-        for name, value in restored(self._steps, state["own"]).items():
+        for name, value in restored(self._steps, state["attributes"]).items():
             setattr(self, name, value)
-        self._steps.ledger.restore(state["ledger"])
+        self._steps.ledger.replayed.copy_(state["replayed"])
         self._steps.task = state["task"]
+
+
+def run_epoch(training: Training, strategy: Strategy, task: int, epoch: int, replay: Replay | None) -> None:
+    """Train a strategy for one epoch (from 0) on a task, with the random streams of that epoch."""
+    learner, instances = training.learner, training.tasks[task]
+    if learner.augment is not None:
+        learner.augment.begin_epoch(task, epoch)
+    size = len(instances.rows) + (0 if replay is None else len(replay.instances.rows))
+    order = streams.permutation(training.seed, size, "batch order", task, epoch).to(learner.bank.device)
+    dropout_keys = streams.keys(training.seed, "training dropout", task, epoch).to(learner.bank.device)
+    strategy.train_epoch(task, epoch, replay, order, dropout_keys)
+    strategy.end_epoch()
 
 
 class Options:

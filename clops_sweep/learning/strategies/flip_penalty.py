@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 
 from clops_sweep.learning import losses
-from clops_sweep.learning.by_loss.batch import FrameBatch
-from clops_sweep.learning.by_loss.frozen import Frozen
-from clops_sweep.learning.by_loss.strategy import Strategy
+from clops_sweep.learning.method.batch import FrameBatch
+from clops_sweep.learning.method.frozen import Frozen
+from clops_sweep.learning.method.strategy import Strategy
 
 
 class FlipPenalty(Strategy):

@@ -1,1 +1,0 @@
-"""Methods defined by a loss: `Strategy`, with batches, memories and checkpoints."""

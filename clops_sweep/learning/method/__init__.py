@@ -1,0 +1,1 @@
+"""The base of all methods: `Strategy`, with batches, memories and checkpoints."""

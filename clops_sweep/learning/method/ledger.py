@@ -1,0 +1,59 @@
+"""Ledger: the training instances of all tasks by index, and how often each was replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from clops_sweep.learning.batches import Instances
+
+
+class Ledger:
+    """The training instances of all tasks, numbered through in the order of training.
+
+    Args:
+        tasks: training instances of each task, in the order of training.
+
+    Attributes:
+        replayed: int64 [all instances], number of replays of each.
+    """
+
+    def __init__(self, tasks: Sequence[Instances]) -> None:
+        self._all = Instances.union(tasks)
+        sizes = torch.tensor([len(task.rows) for task in tasks])
+        ends = sizes.cumsum(0)
+        self._parts = list(zip((ends - sizes).tolist(), ends.tolist(), strict=True))
+        self._ends = ends.to(self._all.rows.device)
+        self.replayed = torch.zeros_like(self._all.rows)
+
+    def of_task(self, task: int, positions: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the indices of a task's training instances, all or those at some positions: int64 [n]."""
+        first, end = self._parts[task]
+        if positions is None:
+            return torch.arange(first, end, device=self._ends.device)
+        return positions.add(first)
+
+    def task_of(self, index: torch.Tensor) -> torch.Tensor:
+        """Return the task of each instance, int64 of the shape of `index`."""
+        tasks: torch.Tensor = torch.bucketize(index, self._ends, right=True)
+        return tasks
+
+    def at(self, index: torch.Tensor) -> Instances:
+        """Return rows, targets and weights of instances, int64 [k]."""
+        return self._all.at(index)
+
+    def count(self, index: torch.Tensor, which: torch.Tensor | None = None) -> None:
+        """Count one replay for each occurrence of an instance.
+
+        Args:
+            index: int64 [k], the replayed instances.
+            which: bool [k], mask of the occurrences to count; all by default.
+        """
+        times = torch.ones_like(index) if which is None else which.to(index.dtype)
+        self.replayed.scatter_add_(0, index, times)
+
+    def times_replayed(self, task: int) -> torch.Tensor:
+        """Return the number of replays of each training instance of a task, stored now or not: int64 [n]."""
+        first, end = self._parts[task]
+        return self.replayed[first:end].clone()
