@@ -63,8 +63,8 @@ class FrameBank:
         return math.prod(self.shape) * self.stored.element_size()
 
     def rows(self, instances: torch.Tensor) -> torch.Tensor:
-        """Return the stored rows of instances with one channel: int64, of any shape."""
-        return instances if self.members is None else self.members[:, 0].take(instances)
+        """Return the stored rows of all channels of instances: int64 [..., m] to [..., m * channels]."""
+        return instances if self.members is None else self.members[instances].flatten(-2)
 
     def gather(self, instances: torch.Tensor) -> torch.Tensor:
         """Return instances by position: int64 [...] to float32 [..., *shape]."""

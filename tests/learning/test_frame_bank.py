@@ -36,3 +36,14 @@ def test_instances_are_made_of_the_same_rows(channels: int | None) -> None:
     assert (np.delete(places, used, axis=0) == -1).all()
     everything = rows_in_use(None, np.arange(50), 50, 50)
     assert everything == (slice(None), None)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_rows_are_those_of_all_channels(channels: int) -> None:
+    frames = tiny_frames("class_il")
+    members = np.random.default_rng(1).permutation(len(frames.frames))[: 4 * channels].reshape(4, channels)
+    bank = FrameBank(replace(frames, members=members), CPU)
+    instances = torch.tensor([[3, 0], [2, 2]])
+    rows = bank.rows(instances)
+    assert rows.shape == (2, 2 * channels)
+    assert torch.equal(FrameBank(frames, CPU).gather(rows).view(2, 2, *bank.shape), bank.gather(instances))

@@ -106,7 +106,7 @@ def test_mask_frequency(learner: Make, bank: FrameBank) -> None:
     result = torch.empty(instances, samples, 1)
     rows = torch.arange(instances)
     # Logits, not probabilities, which would saturate.
-    ours._core.predict(rows.numpy(), None, None, False, samples, keys.numpy(), result.numpy())
+    ours.core.predict(rows.numpy(), None, None, False, samples, keys.numpy(), result.numpy())
     kept = (result / (1 / 0.9)).round().long()
     expected = int(dropout.masks(keys, torch.arange(instances * samples))[:, -units:].count_nonzero())
     total = instances * samples * units

@@ -80,6 +80,14 @@ class Learner(ABC):
         self.optimizer = Adam(parameters.flat, learning_rate)
         self._gradient = parameters.like(torch.zeros_like(parameters.flat))
 
+    def check_batch(self, size: int) -> None:
+        """Check that a batch is large enough for batch norm in training mode; any is by default.
+
+        Raises:
+            UsageError: the batch is too small.
+        """
+        del size
+
     @abstractmethod
     def gradient(
         self,

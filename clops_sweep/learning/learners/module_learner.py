@@ -101,7 +101,7 @@ class ModuleLearner(Learner):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `Learner.gradient`; layers draw from a stream of the keys and the index of the batch in its epoch."""
         if batch_statistics:
-            self._probed.check_batch(self._network, len(batch.rows))
+            self.check_batch(len(batch.rows))
         mode = MODES[batch_statistics, True]
         self._gradient.flat.zero_()  # parameters that this batch does not reach have a gradient of zero
         kept = nullcontext() if track_statistics else self._module.buffers_kept()
@@ -124,7 +124,7 @@ class ModuleLearner(Learner):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `Learner.backpropagate`; layers draw from a stream of the keys and the index of the batch in its epoch."""
         if batch_statistics:
-            self._probed.check_batch(self._network, len(rows))
+            self.check_batch(len(rows))
         mode = MODES[batch_statistics, dropout_keys is not None]
         self._gradient.flat.zero_()
         kept = nullcontext() if track_statistics or not batch_statistics else self._module.buffers_kept()
@@ -135,6 +135,10 @@ class ModuleLearner(Learner):
             logits = found.detach()
             found.backward(by_logits(logits, *given))
         return logits, self._gradient.flat
+
+    def check_batch(self, size: int) -> None:
+        """Check that a training batch is large enough; see `Probed.check_batch`."""
+        self._probed.check_batch(self._network, size)
 
     def compute_in_bfloat16(self) -> None:
         """Make all later passes with a gradient run under `torch.autocast` in bfloat16."""
@@ -303,7 +307,7 @@ class _ModulePasses(Passes):
 
     def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
         learner, place = self._learner, self._drawn[number] - len(x)
-        learner._probed.check_batch(learner._network, len(x))
+        learner.check_batch(len(x))
         x = x.clone()  # a module may write to its frames
         return learner._pass(x, "training", keys, draws, place, number)
 
