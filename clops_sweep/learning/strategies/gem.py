@@ -18,7 +18,8 @@ class GradientEpisodicMemory(RandomMemory):
 
         argmin_g' |g' - g|^2 / 2   subject to   <g', g_k> >= 0 for every past task k,
 
-    solved in its dual with a margin (see `project`).
+    solved in its dual with a margin (see `project`). The paper stores the last instances of a task; here, as in CLOPS,
+    they are random.
 
     Adam follows the projected gradient. Its step is not parallel to that gradient, so the constraints hold only for the
     gradient; with plain SGD they would hold for the step, too.

@@ -12,7 +12,8 @@ class MemoryAwareSynapses(QuadraticPenalty):
 
         1 / n sum_i |d ||z(x_i)||^2 / d theta_p|
 
-    over a task's n training instances, in evaluation mode; it needs no labels. lambda is `mas_strength`.
+    over a task's n training instances, in evaluation mode; it needs no labels. lambda is `mas_strength`. Avalanche has
+    ||z|| instead of its square, takes the absolute value of a batch's mean, and averages old and new Omega.
     """
 
     def end_task(self, task: int) -> None:

@@ -18,7 +18,8 @@ class SynapticIntelligence(QuadraticPenalty):
         w_p <- w_p - g_p (theta_p' - theta_p),
 
     and at the task's end Omega_p <- max(0, Omega_p + w_p / ((theta_p - theta~_p)^2 + xi)), as in the authors' code. c
-    is `si_strength` and xi `si_damping`. The paper has no max. Mammoth adds eta g_p^2 to w_p, the step of plain SGD.
+    is `si_strength` and xi `si_damping`. The paper, and Mammoth, have no max. Mammoth clips the entries of each step's
+    gradient to [-1, 1].
     """
 
     def setup(self) -> None:
