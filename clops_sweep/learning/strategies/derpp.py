@@ -60,7 +60,8 @@ class DarkExperienceReplay(FixedMemory):
         config, learner = self.training.config, self.training.learner
         size = config.batch_size
         count = replay_batch_size(config.replay_ratio, size, len(self.memory)) if task else 0
-        sizes = batch_sizes(len(order), size, 1 if count else learner.smallest_batch)
+        smallest = 1 if count else learner.smallest_batch  # J and K make any batch large enough
+        sizes = batch_sizes(len(order), size, smallest)
         reservoir = self._fill(task, epoch, order, sizes, count)
         if count:
             replay = self._replay(reservoir)

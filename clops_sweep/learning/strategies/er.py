@@ -33,7 +33,7 @@ class TinyEpisodicMemory(FixedMemory):
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
-        """Train on each batch and, once the memory is filled, the instances drawn for it."""
+        """Train on each batch I and, once the memory is filled, the J drawn for it; steps average each apart."""
         instances, size = self.training.tasks[task], self.training.config.batch_size
         if len(self.memory):
             places = self.draws(task, epoch)

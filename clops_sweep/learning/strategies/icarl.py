@@ -71,7 +71,7 @@ class IncrementalClassifier(FixedMemory):
         learner, config = self.training.learner, self.training.config
         self.head.write(*self._trained)
         current = learner.begin_epoch(self.training.tasks[task], replay, order, config.batch_size, dropout_keys)
-        current.keep("q", self.q[order])
+        current.keep("q", self.q[order])  # the order counts the task's instances, then the exemplars, as q does
 
         def q_of(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
             return (current.kept("q").index_select(0, batch.draws),)
