@@ -26,12 +26,12 @@ def print_table(
         numbers: the columns that are aligned on the right.
         width: width in characters where standard output is no terminal.
     """
-    from rich.console import Console
+    from rich.console import Console, JustifyMethod
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0))
     for heading in headings:
-        justify = "right" if heading in numbers else "left"
+        justify: JustifyMethod = "right" if heading in numbers else "left"
         table.add_column(heading, no_wrap=heading not in wrapped, justify=justify)
     for row in rows:
         table.add_row(*row)
