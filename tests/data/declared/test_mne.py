@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +250,55 @@ def test_without_mne_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "mne", None)
     with pytest.raises(UsageError, match=r"needs mne; pip install 'clops-sweep\[mne\]'"):
         from_mne(_brainvision(tmp_path))
+
+
+def _cnt(folder: Path, kind: str, samples_in_header: int) -> Path:
+    """Write a Neuroscan CNT file of 3 channels at 250 Hz, after its documented layout, with one event.
+
+    Microvolts are (sample - baseline) * sensitivity * calibration / 204.8.
+    """
+    header = bytearray(900)
+    header[225:245] = b"05/10/20\0\x0017:35:31\0\0"
+    struct.pack_into("<H", header, 370, len(NAMES))
+    struct.pack_into("<H", header, 376, 250)
+    struct.pack_into("<i", header, 864, samples_in_header)
+    electrodes = b""
+    for number, name in enumerate(NAMES, 1):
+        electrode = bytearray(75)
+        electrode[: len(name)] = name.encode()
+        struct.pack_into("<2f", electrode, 19, number, -2.0 * number)  # its place on the head
+        struct.pack_into("<h", electrode, 47, 5)
+        struct.pack_into("<f", electrode, 59, 2.048)
+        struct.pack_into("<f", electrode, 71, 10.0)
+        electrodes += electrode
+    samples = ((X / 0.1).round().astype(kind) + 5).T.tobytes()
+    table_at = len(header) + len(electrodes) + len(samples)
+    struct.pack_into("<i", header, 886, table_at)
+    offset = len(header) + len(electrodes) + 100 * len(NAMES) * np.dtype(kind).itemsize
+    event = struct.pack("<HBBi", 7, 0, 0, offset) + bytes(11)
+    table = struct.pack("<Bii", 2, len(event), 0) + event
+    path = folder / "a.cnt"
+    path.write_bytes(bytes(header) + electrodes + samples + table)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["<i2", "<i4"])
+def test_neuroscan_cnt(tmp_path: Path, kind: str) -> None:
+    recording = from_mne(_cnt(tmp_path, kind, X.shape[1]), annotations=True)
+    assert isinstance(recording, Recording)
+    np.testing.assert_allclose(recording.signal, X, atol=1e-4)
+    assert (recording.channels, recording.sampling_rate) == (NAMES, 250)
+    assert recording.start == datetime(2020, 5, 10, 17, 35, 31)
+    ((onset, *_),) = recording.intervals or ()
+    assert onset == pytest.approx(0.4, abs=1.001 / 250), "MNE places events one sample before their offset"
+
+
+def test_a_cnt_file_that_does_not_tell_its_bits_names_the_remedy(tmp_path: Path) -> None:
+    """With 32 instead of 16 bits, MNE reads noise of volts without a warning."""
+    path = _cnt(tmp_path, "<i2", 0)
+    with pytest.raises(UsageError, match=r"16 or 32 bits; expected from_mne\(mne\.io\.read_raw_cnt") as refused:
+        from_mne(path)
+    assert 'data_format="int16"' in str(refused.value)
+    recording = from_mne(mne.io.read_raw_cnt(path, data_format="int16", preload=True, verbose="warning"))
+    assert isinstance(recording, Recording)
+    np.testing.assert_allclose(recording.signal, X, atol=1e-4)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from os import PathLike
 from pathlib import Path
@@ -37,6 +37,7 @@ _HARMLESS: Final = (
         "positions of electrodes are not read; units come from the header",
     ),
     Harmless(r"Epochs? .*was|.* events? .* dropped", "MNE counts epochs that it rejected itself"),
+    Harmless(r"\s*Could not parse meas date", "the recording has no start; dated tables are then refused"),
     Harmless(r"This filename .* does not conform to MNE naming", "a name says nothing about samples"),
 )
 _OUTSIDE: Final = Harmless(r"Omitted \d+ annotation\(s\)", "no annotation is asked for")
@@ -58,6 +59,8 @@ _SIGNAL_HEADER: Final = 216
 """Bytes of a signal's header in EDF and GDF before its number of samples in a record."""
 _MICROVOLT, _MILLIVOLT = 4275, 4274
 """Codes of ISO 11073 in GDF files from version 1.9."""
+_RIFF: Final = b"RIFF"
+"""The first bytes of a CNT file of ANT Neuro."""
 _RIGHT_UNITS: Final = ("uV", "\N{MICRO SIGN}V", "\N{GREEK SMALL LETTER MU}V", "mV", "V")
 """Spellings that MNE converts in EDF files."""
 
@@ -134,6 +137,8 @@ def _read(path: Path, annotations: bool) -> Any:
 
     def read(mne: Any) -> Any:
         quiet: dict[str, Any] = {"verbose": "warning"}
+        if path.suffix.lower() == ".cnt":
+            return _read_cnt(mne, path, quiet)
         if re.search(r"epo\.fif(\.gz)?$", path.name):
             return mne.read_epochs(path, **quiet)
         try:
@@ -144,6 +149,29 @@ def _read(path: Path, annotations: bool) -> Any:
             raise
 
     return opened(path, "EEG file", "mne", "mne", read, _HARMLESS if annotations else (*_HARMLESS, _OUTSIDE))
+
+
+def _read_cnt(mne: Any, path: Path, quiet: Mapping[str, Any]) -> Any:
+    """Return the raw data of a CNT file, of Neuroscan or ANT Neuro, which share the ending.
+
+    Raises:
+        UsageError: a Neuroscan file does not tell how many bits a sample has. Samples of the wrong size are noise,
+            which MNE returns without a warning.
+    """
+    with path.open("rb") as file:
+        is_ant = file.read(4) == _RIFF
+    if is_ant:
+        return mne.io.read_raw_ant(path, preload=True, **quiet)
+    try:
+        return mne.io.read_raw_cnt(path, preload=True, **quiet)
+    except RuntimeError as error:
+        if "data_format" not in str(error):
+            raise
+        raise UsageError(
+            f"{shorten(path)}: does not tell whether its samples have 16 or 32 bits; expected "
+            'from_mne(mne.io.read_raw_cnt(path, data_format="int16", preload=True)), or "int32": amplitudes of the '
+            "wrong one are noise"
+        ) from None
 
 
 def _file_of(source: Any) -> Path | None:
