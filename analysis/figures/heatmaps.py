@@ -21,6 +21,7 @@ from ..collect import Experiment, label_text
 from ..drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
 from ..drawing.labels import in_lines, inches, name_columns, name_rows, shortened
 from ..drawing.style import DIVERGING, SEQUENTIAL, new_figure, styled
+from ..formats import plural
 from ..metrics import Metric, known_metric
 from ..statistics import Estimate, estimates
 
@@ -57,15 +58,16 @@ Counts = npt.NDArray[np.int64]
 class Panel:
     """One variant's cells. All arrays have shape (rows, columns).
 
-    `mean` and `sd` over replicates are NaN without a finished run; `n`, `asked` and `failed` count the finished,
-    requested and failed runs. `best` is (row, column) of the best mean, or None. `cells` are indices in the experiment,
-    -1 if not requested. `marked` cells get an asterisk.
+    `mean` and `sd` over `n` patient splits, or seeds of one split, are NaN without a finished run; `finished`, `asked`
+    and `failed` count the finished, requested and failed runs. `best` is (row, column) of the best mean, or None.
+    `cells` are indices in the experiment, -1 if not requested. `marked` cells get an asterisk.
     """
 
     title: str
     mean: Floats
     sd: Floats
     n: Counts
+    finished: Counts
     asked: Counts
     failed: Counts
     best: tuple[int, int] | None
@@ -139,7 +141,7 @@ def heatmap(
         for index, cell in enumerate(experiment.cells)
     }
     of_cells = estimates(experiment.by_split(metric))
-    asked, failed = experiment.counts(), experiment.counts("failed")
+    counts = [experiment.counts(status) for status in ("finished", None, "failed")]
     panels = []
     for variant in _variants(experiment, others):
         cells = np.array(
@@ -147,7 +149,7 @@ def heatmap(
             dtype=np.int64,
         )
         if (cells >= 0).any():
-            panels.append(_panel(_title(others, variant), cells, of_cells, asked, failed, shown))
+            panels.append(_panel(_title(others, variant), cells, of_cells, counts, shown))
     return Heatmap(
         experiment.name,
         shown,
@@ -255,37 +257,39 @@ def place_in_words(record: Heatmap, panel: Panel, at: tuple[int, int]) -> str:
         f"{axis_symbol(record.column_axis)} = {label_text(record.columns[at[1]])}"
     )
     mean, sd, n, asked = float(panel.mean[at]), float(panel.sd[at]), int(panel.n[at]), int(panel.asked[at])
+    runs = f"{panel.finished[at]} of {plural(asked, 'run')}"
     if not math.isfinite(mean):
         return f"{place}: {f'{panel.failed[at]} of {asked} failed' if panel.failed[at] else 'no finished run yet'}"
     value = record.metric.with_spread(mean, sd)
     ids = record.runs.get(int(panel.cells[at]), ())
     some = f"{' '.join(ids[:_MOST_NAMED])}{' …' if len(ids) > _MOST_NAMED else ''}"
-    return f"{place}: {record.metric.plain} {value}, n = {n} of {asked}" + (f"; runs {some}" if ids else "")
+    return f"{place}: {record.metric.plain} {value}, n = {n}, {runs} finished" + (f": {some}" if ids else "")
 
 
 def _panel(
     title: str,
     cells: npt.NDArray[np.int64],
     of_cells: Sequence[Estimate],
-    asked: Counts,
-    failed: Counts,
+    counts: Sequence[Counts],
     metric: Metric,
 ) -> Panel:
+    """Return a panel; `counts` are the finished, requested and failed runs of every cell of the experiment."""
     shape = cells.shape
     mean, sd = np.full(shape, np.nan), np.full(shape, np.nan)
-    n, wanted, lost = (np.zeros(shape, dtype=np.int64) for _ in range(3))
+    n, *of_runs = (np.zeros(shape, dtype=np.int64) for _ in range(1 + len(counts)))
     for at, cell in np.ndenumerate(cells):
         if cell < 0:
             continue
         summary = of_cells[int(cell)]
         mean[at], sd[at], n[at] = summary.mean, summary.sd, summary.n
-        wanted[at], lost[at] = asked[cell], failed[cell]
+        for here, everywhere in zip(of_runs, counts, strict=True):
+            here[at] = everywhere[cell]
     best = None
     if metric.better is not None and np.isfinite(mean).any():
         first = np.nanargmax(mean) if metric.better == "higher" else np.nanargmin(mean)
         row, column = np.unravel_index(first, shape)
         best = (int(row), int(column))
-    return Panel(title, mean, sd, n, wanted, lost, best, cells)
+    return Panel(title, mean, sd, n, *of_runs, best, cells)
 
 
 def _variants(experiment: Experiment, others: Sequence[str]) -> list[tuple[Any, ...]]:
@@ -348,7 +352,7 @@ def _write(
     painted: Floats,
     holds_best: bool,
 ) -> None:
-    """Write the mean with its asterisk or star, the standard deviation, and n if runs are missing."""
+    """Write the mean with its asterisk or star, the standard deviation, and the number of runs if some are missing."""
     place = top + at[0], left + at[1]
     if not np.isfinite(panel.mean[at]):
         if panel.failed[at]:
@@ -358,7 +362,8 @@ def _write(
     background, best = painted[at], panel.best == at
     lines = [metric.text(float(panel.mean[at])) + "*" * (panel.marked is not None and bool(panel.marked[at]))]
     lines += [f"± {metric.text(float(panel.sd[at]))}"] if np.isfinite(panel.sd[at]) else []
-    lines += [f"n = {panel.n[at]} of {panel.asked[at]}"] if panel.n[at] < panel.asked[at] else []
+    if panel.finished[at] < panel.asked[at]:
+        lines.append(f"{panel.finished[at]} of {panel.asked[at]} runs")
     for line, (text, down) in enumerate(zip(lines, _DOWN[len(lines)], strict=True)):
         size, weight = (6.6, "normal") if line else (8.5, "bold" if best else "normal")
         write_in_cell(axes, place, text, background, down, fontsize=size, fontweight=weight)

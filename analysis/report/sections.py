@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -355,7 +356,12 @@ def _means(experiment: Experiment) -> str:
 
 
 def _replicate_words(experiment: Experiment) -> str:
-    splits = {split for split, _ in experiment.replicates}
-    words = plural(len({seed for _, seed in experiment.replicates}), "seed")
-    kind = "folds" if all(isinstance(split, Fold) for split in splits) else "patient splits"
-    return f"{len(splits)} {kind} with {words} each" if len(splits) > 1 else words
+    seeds = Counter(split for split, _ in experiment.replicates)
+    counts = sorted(Counter(seeds.values()).items(), reverse=True)
+    if len(seeds) == 1:
+        return plural(counts[0][0], "seed")
+    splits = f"{len(seeds)} {'folds' if all(isinstance(split, Fold) for split in seeds) else 'patient splits'}"
+    if len(counts) == 1:
+        return f"{splits} with {plural(counts[0][0], 'seed')} each"
+    texts = [f"{plural(count, 'seed')} on {of}" for count, of in counts]
+    return f"{splits} with {' and '.join(texts)}"

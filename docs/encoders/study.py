@@ -24,6 +24,7 @@ HEAD = """# Frozen encoders: tables
 
 `python docs/encoders/study.py` made this page from `docs/encoders/runs.parquet`.
 [Findings](../encoders.md#comparison-of-encoders-on-cinc-2017) sums it up and explains the columns.
+Balanced accuracy on test people.
 """
 METHODS = {
     **{"finetune": "Fine-tuning", "lwf": "LwF", "clops": "CLOPS", "er": "ER", "ranpac": "RanPAC", "ts_acl": "TS-ACL"},

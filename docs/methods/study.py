@@ -176,8 +176,8 @@ def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
         head = [
             study.title,
             "option",
-            study.measure,
-            study.forgotten.removeprefix("test_"),
+            f"test {study.measure}",
+            study.forgotten.replace("_", " ", 1),
             f"minus fine-tuning {LEVEL}",
             "p",
         ]
@@ -192,16 +192,18 @@ def tables(runs: pd.DataFrame, cost: pd.Series) -> Iterator[str]:
     lines = [
         [name, f"{it.interquartile_mean:.3f} [{it.low:.3f}, {it.high:.3f}]"] for name, it in performances(runs).items()
     ]
-    yield _markdown(["All four settings", "interquartile mean"], lines)
+    yield _markdown(["All four settings", "interquartile mean of test scores"], lines)
     sizes = sorted(runs.loc[runs["space"].str.startswith(FILES[0]), "memory"].unique())
     by_size = [{row.method: row for row in compared(runs, FILES[0], FINETUNING, memory=size)} for size in sizes]
     names = [name for name in by_size[0] if all(name in rows for rows in by_size)]
     lines = [[name, *(_of(rows[name].value) for rows in by_size)] for name in names]
-    yield _markdown(["MIT-BIH: auc", *(f"{size:.0%}" for size in sizes)], lines)
+    yield _markdown(["MIT-BIH: test auc", *(f"{size:.0%}" for size in sizes)], lines)
     variants = [name for name in names if "," in name]
     parts = [{row.method: row for row in compared(runs, FILES[0], ER, variants, size)} for size in sizes]
     lines = [[name, *(text for rows in parts for text in _less(rows[name]))] for name in variants]
-    yield _markdown([f"MIT-BIH: minus ER {LEVEL}", *(text for size in sizes for text in (f"{size:.0%}", "p"))], lines)
+    yield _markdown(
+        [f"MIT-BIH: test auc minus ER {LEVEL}", *(text for size in sizes for text in (f"{size:.0%}", "p"))], lines
+    )
 
 
 def _markdown(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

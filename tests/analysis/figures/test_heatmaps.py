@@ -10,6 +10,7 @@ import pytest
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.figures.heatmaps import draw_heatmap, heatmap
+from clops_sweep.analysis.report.write import write_report
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
@@ -53,6 +54,23 @@ def test_record_by_hand(by_hand: Experiment) -> None:
     assert record.limits == pytest.approx((0.4525, 0.67))
 
 
+def test_seeds_of_several_splits_are_counted_as_they_are(tmp_path: Path, generated: ModuleType) -> None:
+    """Three seeds on one patient split and one on the other: n counts splits, and no run is missing."""
+    axes = {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.25, 1.0], "split_seed": range(2)}
+    space = SearchSpace(
+        "unequal", RunConfig(), axes, seeds=3, where=lambda config: config.split_seed == 0 or config.seed == 0
+    )
+    store = RunStore(tmp_path / "store")
+    generated.write_given_runs(store, [(it.config, {"auc": 0.6 + 0.01 * it.config.seed}) for it in space.requests()])
+    (panel,) = heatmap(collect([space], store.read("runs"))[0]).panels
+    assert (panel.n[0, 0], panel.finished[0, 0], panel.asked[0, 0]) == (2, 4, 4)
+    figure = draw_heatmap(heatmap(collect([space], store.read("runs"))[0]))
+    texts = [text.get_text() for axes in figure.axes for text in axes.texts]
+    assert not [text for text in texts if "runs" in text or "n =" in text], "nothing is missing"
+    page = write_report([space], store, tmp_path / "report").index.read_text()
+    assert "over 2 patient splits with 3 seeds on 1 and 1 seed on 1" in page
+
+
 @pytest.mark.parametrize(
     ("metric", "axes", "message"),
     [
@@ -73,6 +91,6 @@ def test_drawing_shows_values_gaps_and_counts(by_hand: Experiment) -> None:
     record = heatmap(by_hand)
     figure = draw_heatmap(record)
     texts = [text.get_text() for axes in figure.axes for text in axes.texts]
-    assert {"0.670", "0.460", "n = 1 of 2", "★"} <= set(texts)
+    assert {"0.670", "0.460", "1 of 2 runs", "★"} <= set(texts)
     hatched = [cells for axes in figure.axes for cells in axes.collections if cells.get_hatch()]
     assert [len(cells.get_paths()) for cells in hatched] == [2]
