@@ -14,7 +14,7 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.method.batch import FrameBatch
-from clops_sweep.learning.method.strategy import Strategy
+from clops_sweep.learning.method.strategy import Strategy, has_loss
 from clops_sweep.learning.method.training import Training
 from clops_sweep.learning.result import RunResult
 from clops_sweep.learning.run import ContinualRun
@@ -203,5 +203,4 @@ def _watched(strategy: type[Strategy], trains_on: TrainsOn) -> type[Strategy]:
             found: torch.Tensor = super().loss(batch)
             return found
 
-    by_loss = not getattr(strategy.loss, "__isabstractmethod__", False)
-    return WatchedLoss if by_loss else Watched
+    return WatchedLoss if has_loss(strategy) else Watched

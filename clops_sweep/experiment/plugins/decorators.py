@@ -98,12 +98,12 @@ def strategy(
 
 
 def _overrides(member: type) -> bool:
-    """Return whether a class has a hook that decides what is trained on, or is a subclass of a built-in method."""
+    """Return whether a class has a loss or a hook that decides what is trained on, or is that of a built-in method."""
     for cls in member.__mro__:
         if cls.__module__.startswith("clops_sweep.learning.strategies."):
             return True
         own = not cls.__module__.startswith("clops_sweep.learning.")
-        if own and ("train_epoch" in vars(cls) or "replay" in vars(cls)):
+        if own and not {"loss", "train_epoch", "replay"}.isdisjoint(vars(cls)):
             return True
     return False
 
@@ -119,7 +119,7 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
     lacking = [method for method in _OF_A_STRATEGY if not callable(getattr(member, method, None))]
     if isinstance(member, type) and lacking:
         raise UsageError(f"{expected}; {described(member)} has no method {lacking[0]!r}")
-    if getattr(getattr(member, "loss", None), "__isabstractmethod__", False) and not _overrides(member):
+    if isinstance(member, type) and not _overrides(member):
         raise UsageError(f"{expected} with a method loss(batch), train_epoch or replay; {described(member)} has none")
     if not isinstance(getattr(member, "joint", None), bool):
         raise UsageError(f"{expected}; {described(member)} has no `joint` that is True or False")

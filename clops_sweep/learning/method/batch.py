@@ -59,6 +59,16 @@ class Steps:
         """Restart the run's stream at a position in the run."""
         self._counters, self._rng = counters, None
 
+    def seen(self, task: int) -> int:
+        """Return a task that has begun.
+
+        Raises:
+            UsageError: it has not.
+        """
+        if not 0 <= task <= self.task:
+            raise self.error(f"task {task} has not begun; expected one from 0 to {self.task}")
+        return task
+
     def error(self, sentence: str) -> UsageError:
         """Return an error that names the strategy."""
         return UsageError(f"strategy {self.name!r}: {sentence}")

@@ -62,7 +62,7 @@ class Attributes:
         tensors: all tensors among them.
 
     Raises:
-        UsageError: a value cannot be stored.
+        UsageError: a value cannot be stored, or two share memory and would not in a resumed run.
     """
 
     def __init__(self, steps: Steps, values: Mapping[str, object]) -> None:
@@ -76,13 +76,10 @@ class Attributes:
         """Values by id, and whether all parts of each have been seen."""
         for name, value in self._values.items():
             self._see(f"self.{name}", value)
+        self._check_memory()
 
-    def check_memory(self) -> None:
-        """Check that what shares memory stays shared: views of one tensor do, others would be apart in a resumed run.
-
-        Raises:
-            UsageError: two values have an element in common.
-        """
+    def _check_memory(self) -> None:
+        """Check that what shares memory stays shared: views of one tensor do, others would part in a resumed run."""
         parameters = self._steps.training.learner.parameters.flat
         memory = [("the network's parameters, which change", None, _laid_out(parameters)), *self._memory]
         before: list[tuple[int, int]] = []
@@ -175,7 +172,7 @@ def _moved(tensors: Sequence[torch.Tensor], device: torch.device) -> dict[int, t
         storage = tensor.untyped_storage()
         key = storage.data_ptr(), tensor.dtype
         if key not in wholes:
-            wholes[key] = tensor.new_empty(0).set_(storage).to(device)  # type: ignore[call-overload]
+            wholes[key] = tensor.new_empty(0).set_(storage).to(device)
         copy = wholes[key].as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
         if isinstance(tensor, torch.nn.Parameter):
             copy = torch.nn.Parameter(copy, requires_grad=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -73,18 +72,18 @@ class Strategy:
             reads_only = self.needs_head == "read"
             self._head = FeatureHead(training.learner, training.config.network, reads_only=reads_only)
         self.setup()
-        self._attributes().join()
+        attributes_of(self, self._steps).join()
 
     def setup(self) -> None:
         """Create memories and other state; called once, before the first task."""
 
-    @abstractmethod
     def loss(self, batch: FrameBatch) -> torch.Tensor:
         """Return the loss of a step, a scalar. Called once per step; it may sample from memories and offer to them.
 
         Args:
             batch: the step's instances of the current task.
         """
+        raise NotImplementedError
 
     def direction(self, gradient: torch.Tensor) -> torch.Tensor:
         """Return the vector that Adam follows, float32 [P]; by default the gradient of the loss."""
@@ -166,7 +165,7 @@ class Strategy:
             UsageError: the loss is not a scalar, or does not depend on the parameters.
             Diverged: the gradient is not finite.
         """
-        return self._gradient(loss, "gradient() got")
+        return gradient_of(self._steps, loss, "gradient() got")
 
     def frozen(self) -> Frozen:
         """Return a frozen copy of the network, which maps frames to logits."""
@@ -174,7 +173,7 @@ class Strategy:
 
     def importance(self, task: int) -> torch.Tensor:
         """Return the diagonal Fisher information on a task's training instances, float32 [P], as in EWC; see `ewc`."""
-        return fisher_information(self.training.learner, self.training.tasks[self._seen(task)]).clone()
+        return fisher_information(self.training.learner, self.training.tasks[self._steps.seen(task)]).clone()
 
     def instances(self, task: int) -> FrameBatch:
         """Return all training instances of the current or an earlier task.
@@ -182,16 +181,11 @@ class Strategy:
         Raises:
             UsageError: a later task.
         """
-        return FrameBatch(self._steps, self._steps.ledger.of_task(self._seen(task)))
+        return FrameBatch(self._steps, self._steps.ledger.of_task(self._steps.seen(task)))
 
     def batch(self, index: torch.Tensor) -> FrameBatch:
         """Return training instances by their positions among those of all tasks, int64 [n]."""
         return FrameBatch(self._steps, index)
-
-    def _seen(self, task: int) -> int:
-        if not 0 <= task <= self._steps.task:
-            raise self._steps.error(f"task {task} has not begun; expected one from 0 to {self._steps.task}")
-        return task
 
     @property
     def ledger(self) -> Ledger:
@@ -224,13 +218,13 @@ class Strategy:
 
         With a loss, take one step on that of each batch; without, plain steps.
         """
-        if not self._has_loss():
-            training = self.training
-            training.learner.train_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)
+        if has_loss(type(self)):
+            if replay is not None:
+                raise self._steps.error("has loss() and replay(); sample replayed instances in loss()")
+            LossEpoch(self, self._steps, task, epoch, dropout_keys).train(order)
             return
-        if replay is not None:
-            raise self._steps.error("has loss() and replay(); sample replayed instances in loss()")
-        self._train_by_loss(task, epoch, order, dropout_keys)
+        training = self.training
+        training.learner.train_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)
 
     def trains(self, task: int) -> bool:
         """Return whether the epochs on a task take gradient steps."""
@@ -248,59 +242,6 @@ class Strategy:
 
     def end_task(self, task: int) -> None:
         """Called after the last epoch on a task, when the networks have been evaluated on the validation set."""
-
-    @classmethod
-    def _has_loss(cls) -> bool:
-        return not getattr(cls.loss, "__isabstractmethod__", False)
-
-    def _train_by_loss(self, task: int, epoch: int, order: torch.Tensor, dropout_keys: torch.Tensor) -> None:
-        steps, seed = self._steps, self.training.seed
-        steps.draw(task, 2, epoch)
-        sizes = batch_sizes(len(order), self.config.batch_size, self.training.learner.smallest_batch)
-
-        def keys_of(number: int) -> torch.Tensor:
-            further = streams.keys(seed, "training dropout of further passes", task, epoch, number)
-            return further.to(self.device) if number else dropout_keys
-
-        keys = streams.key(seed, "global generators", task, epoch).tolist()
-        with steps.passes.epoch(keys_of, seed_of((keys[0], keys[1]), 0)):
-            for number, index in enumerate(steps.ledger.of_task(task, order).split(sizes)):
-                self._step(FrameBatch(steps, index))
-                if not number:
-                    self._attributes()  # refuses at once what no checkpoint can hold
-
-    def _step(self, batch: FrameBatch) -> None:
-        steps = self._steps
-        steps.waiting = []
-        try:
-            steps.passes.begin_step()
-            gradient = self._gradient(self.loss(batch), "loss() returned")
-            followed = self.direction(gradient)
-            if followed is not gradient and (
-                not isinstance(followed, torch.Tensor)
-                or (followed.shape, followed.dtype) != (gradient.shape, gradient.dtype)
-            ):
-                raise steps.error(f"direction() did not return a float32 tensor [{len(gradient)}]")
-            self.training.learner.apply(followed.detach())
-            waiting = steps.waiting
-        finally:
-            steps.waiting = None
-        for memory in dict.fromkeys(waiting):
-            memory.take_up()
-
-    def _gradient(self, loss: object, what: str) -> torch.Tensor:
-        steps = self._steps
-        if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-            found = f"a tensor {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
-            raise steps.error(f"{what} {found}; expected a scalar, such as a mean")
-        if not loss.requires_grad:
-            raise steps.error(f"{what} a loss that depends on no parameter; compute it from self.model(...)")
-        if not math.isfinite(loss.item()):
-            raise Diverged(f"strategy {steps.name!r}: {what} a loss of {float(loss.detach())}")
-        gradient = steps.passes.gradient(loss)
-        if gradient is None:
-            raise steps.error(f"{what} a loss that depends on no parameter; compute it from self.model(...)")
-        return gradient
 
     def record(self, task: int) -> InstanceRecord:
         """Return the facts about the instances of a finished task; those stored are the ones in any memory."""
@@ -341,16 +282,10 @@ class Strategy:
         """Return columns of `runs` that only this strategy fills."""
         return {}
 
-    def _attributes(self) -> Attributes:
-        check_classes(self._steps, self._steps.in_classes, in_classes(type(self), Strategy))
-        attributes = Attributes(self._steps, {k: v for k, v in vars(self).items() if k not in self.not_state})
-        attributes.check_memory()
-        return attributes
-
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint, without the learner: all attributes."""
         steps = self._steps
-        return {"attributes": self._attributes().state(), "replayed": steps.ledger.replayed, "task": steps.task}
+        return {"attributes": attributes_of(self, steps).state(), "replayed": steps.ledger.replayed, "task": steps.task}
 
     def restore(self, state: dict[str, Any], task: int) -> None:
         """Restore a state from `state` during the given task."""
@@ -361,6 +296,102 @@ class Strategy:
             setattr(self, name, value)
         self._steps.ledger.replayed.copy_(state["replayed"])
         self._steps.task = state["task"]
+
+
+def has_loss(of: type[Strategy]) -> bool:
+    """Return whether a method is defined by a loss."""
+    return of.loss is not Strategy.loss
+
+
+def attributes_of(strategy: Strategy, steps: Steps) -> Attributes:
+    """Return the attributes of a strategy, checked."""
+    check_classes(steps, steps.in_classes, in_classes(type(strategy), Strategy))
+    return Attributes(steps, {name: value for name, value in vars(strategy).items() if name not in strategy.not_state})
+
+
+class LossEpoch:
+    """An epoch of steps on the loss of a strategy.
+
+    Args:
+        strategy: the strategy.
+        steps: its steps.
+        task: index of the task.
+        epoch: epoch of the task.
+        dropout_keys: int32 [2], keys of the first pass of each step.
+    """
+
+    def __init__(self, strategy: Strategy, steps: Steps, task: int, epoch: int, dropout_keys: torch.Tensor) -> None:
+        self._strategy, self._steps = strategy, steps
+        self._task, self._epoch = task, epoch
+        self._dropout_keys = dropout_keys
+
+    def train(self, order: torch.Tensor) -> None:
+        """Take one step on each batch of the task's instances in an order, int64 [n]."""
+        steps, learner = self._steps, self._steps.training.learner
+        steps.draw(self._task, 2, self._epoch)
+        sizes = batch_sizes(len(order), self._strategy.config.batch_size, learner.smallest_batch)
+        batches = steps.ledger.of_task(self._task, order).split(sizes)
+        first, second = streams.key(steps.training.seed, "global generators", self._task, self._epoch).tolist()
+        with steps.passes.epoch(self._keys_of, seed_of((first, second), 0)):
+            for number, index in enumerate(batches):
+                self._step(FrameBatch(steps, index))
+                if not number:
+                    attributes_of(self._strategy, steps)  # refuses at once what no checkpoint can hold
+
+    def _keys_of(self, number: int) -> torch.Tensor:
+        """Return the dropout keys of a pass, by its number in its step."""
+        if not number:
+            return self._dropout_keys
+        name, seed = "training dropout of further passes", self._steps.training.seed
+        return streams.keys(seed, name, self._task, self._epoch, number).to(self._steps.device)
+
+    def _step(self, batch: FrameBatch) -> None:
+        steps, strategy = self._steps, self._strategy
+        steps.waiting = []
+        try:
+            steps.passes.begin_step()
+            gradient = gradient_of(steps, strategy.loss(batch), "loss() returned")
+            direction = strategy.direction(gradient)
+            if direction is not gradient and not _is_alike(direction, gradient):
+                raise steps.error(f"direction() did not return a float32 tensor [{len(gradient)}]")
+            steps.training.learner.apply(direction.detach())
+            waiting = steps.waiting
+        finally:
+            steps.waiting = None
+        for memory in dict.fromkeys(waiting):
+            memory.take_up()
+
+
+def _is_alike(direction: object, gradient: torch.Tensor) -> bool:
+    """Return whether a direction is a tensor with the shape and type of a gradient."""
+    if not isinstance(direction, torch.Tensor):
+        return False
+    return (direction.shape, direction.dtype) == (gradient.shape, gradient.dtype)
+
+
+def gradient_of(steps: Steps, loss: object, what: str) -> torch.Tensor:
+    """Return the gradient of a loss with respect to the parameters, float32 [P].
+
+    Args:
+        steps: the steps of the strategy.
+        loss: the loss.
+        what: where it comes from, for messages.
+
+    Raises:
+        UsageError: the loss is not a scalar, or does not depend on the parameters.
+        Diverged: the loss is not finite.
+    """
+    if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
+        got = f"a tensor {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+        raise steps.error(f"{what} {got}; expected a scalar, such as a mean")
+    gradient = None
+    if loss.requires_grad:
+        if not math.isfinite(loss.item()):
+            raise Diverged(f"strategy {steps.name!r}: {what} a loss of {float(loss.detach())}")
+        gradient = steps.passes.gradient(loss)
+    if gradient is None:
+        raise steps.error(f"{what} a loss that depends on no parameter; compute it from self.model(...)")
+    return gradient
 
 
 def run_epoch(training: Training, strategy: Strategy, task: int, epoch: int, replay: Replay | None) -> None:

@@ -18,6 +18,7 @@ import torch
 
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Epoch, Replay
+from clops_sweep.learning.method.memory import Policy
 from clops_sweep.learning.replay.mini_batches import subsets
 from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 
@@ -25,7 +26,7 @@ from clops_sweep.learning.strategies.fixed_memory import FixedMemory
 class AveragedGEM(FixedMemory):
     """Steps along gradients that do not oppose the memory's gradient."""
 
-    division = "task_balanced"
+    division: Policy = "task_balanced"
 
     def setup(self) -> None:
         """Create the memory."""
