@@ -28,7 +28,7 @@ from clops_sweep.cli.options import (
     json_option,
     print_json,
 )
-from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first, say_kinds
+from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first, say_kinds, say_networks
 from clops_sweep.cli.report import render_unless_drawn
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.runs import say_best
@@ -153,6 +153,8 @@ def launch(
             click.echo(f"clops-sweep: {native.why_missing()}", err=True)
         say_first(plan)
         say_kinds(plan)
+        if not resources.gpus_per_trial:
+            say_networks(request, plan)
         say_cost(request, plan, runs, resources)
 
     stop_at = None if stop_after is None else time.monotonic() + stop_after

@@ -13,10 +13,11 @@ from clops_sweep.cli.options import print_json
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.execution.fit import check_fit
+from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.machine import available_cores, usable_gpus
 from clops_sweep.planning.changes import changes
 from clops_sweep.planning.memories import memories
-from clops_sweep.planning.state import State, check_samplers
+from clops_sweep.planning.state import State, check_samplers, in_sequential_order
 
 _FEW_HOURS = 0.01  # shorter times are printed in seconds
 
@@ -121,6 +122,7 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     for of_runs in held:
         click.echo(of_runs.words)
     say_kinds(plan)
+    say_networks(state.request, plan)
 
 
 def _pretraining(state: State, resources: Resources) -> list[tuple[Plan, Facts]]:
@@ -137,6 +139,21 @@ def say_kinds(plan: Plan) -> None:
     for name, count in tuned.items():
         trains = "trains" if count == 1 else "train"
         click.echo(f"{several(count, 'run')} {trains} adapters of encoder {name!r} and use frames, not cached features")
+
+
+def say_networks(request: Request, plan: Plan) -> None:
+    """Print which custom networks of pending runs the native kernels compute, if this machine has them."""
+    from clops_sweep import native
+
+    pending = [run.config for run in plan.of("pending", "waiting", "failed")]
+    known = [it for it in pending if it.network in NETWORKS.added and request.data_hash(it) is not None]
+    if not known or native.chosen_for_programs() is None:
+        return
+    from clops_sweep.learning.lowering.told import networks_told
+
+    configs = [in_sequential_order(config) for config in known]
+    for sentence in networks_told(configs, request.frames(configs)):
+        click.echo(sentence)
 
 
 def say_plan(plan: Plan, facts: Facts) -> None:

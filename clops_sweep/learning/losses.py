@@ -35,6 +35,13 @@ def loss_gradient(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -
     return gradient / logits.shape[-1] if kind == "multilabel" else gradient
 
 
+def weighted(
+    kind: LossKind, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the losses l_i, [B], and the gradient of sum_i weights_i l_i with respect to the logits, [B, C]."""
+    return instance_losses(kind, logits, targets), loss_gradient(kind, logits, targets).mul_(weights[:, None])
+
+
 def predicted_right(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Return whether the prediction equals the targets, in all labels if several: [..., C] to bool [...]."""
     if kind == "softmax":

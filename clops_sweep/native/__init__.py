@@ -53,6 +53,11 @@ def chosen() -> str | None:
     return there[0]
 
 
+def chosen_for_programs() -> str | None:
+    """Return the variant to compute networks other than the paper's with, or None for PyTorch; see `chosen`."""
+    return chosen() if hasattr(_kernels, "Program") else None
+
+
 @cache
 def why_missing() -> str:
     """Return a sentence on why this process has no kernels, and what to do about it."""
@@ -74,6 +79,12 @@ def core(**arguments: Any) -> Any:
     """Return a `_kernels.Core` (see src/core.hpp) over the memory of a network."""
     assert _kernels is not None
     return _kernels.Core(**arguments)
+
+
+def program(**arguments: Any) -> Any:
+    """Return a `_kernels.Program` (see src/programs.hpp) over parameters and running statistics."""
+    assert _kernels is not None
+    return _kernels.Program(**arguments)
 
 
 def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64] | None:

@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import Command
 from tests.execution.conftest import Launch
 from tests.helpers.documentation import examples
+from tests.learning.kernels import BACKEND_OF_PROGRAMS
 
 EXAMPLE, *_ = examples("own_network")
 BUDGET = ("--set", "epochs_per_task=1", "--set", "mc_samples=2", "--seeds", "1")
@@ -32,6 +33,6 @@ def test_the_example_runs_and_can_be_repeated(attach: Launch, clops_sweep: Comma
     assert sorted(runs.index) == ["clops", "finetune"]
     assert set(runs["network"]) == {"small_resnet"}
     assert set(runs["width"]) == {8}
-    assert set(runs["backend"]) == {"torch"}
+    assert set(runs["backend"]) == {BACKEND_OF_PROGRAMS}
     again = clops_sweep("rerun", runs.loc["clops", "run_id"], "--verify", "--plugins", "my_network.py")
     assert again.returncode == 0, again.stdout + again.stderr

@@ -8,12 +8,16 @@ from typing import Any
 from clops_sweep import native
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.experiment.config import REPLACED
-from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
+from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.learners.lowered_learner import LoweredLearner
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.learning.learners.native_learner import NativeLearner
 from clops_sweep.learning.learners.optimizers import make_optimizer
+from clops_sweep.learning.lowering.chosen import program_of
+from clops_sweep.learning.lowering.lower import NotLowered
+from clops_sweep.learning.networks.module_probe import probed
 
 
 def make_learner(
@@ -36,8 +40,36 @@ def make_learner(
         variant = native.chosen()
         if variant is not None:
             return NativeLearner(seed, kind, outputs, learning_rate, bank, variant)
-    learner = ModuleLearner(seed, kind, outputs, learning_rate, bank, network, options)
+    learner: ModuleLearner | None = None
+    if precision == "float32" and bank.device.type == "cpu":
+        learner = _lowered_learner(seed, kind, outputs, learning_rate, bank, network, options or {})
+    if learner is None:
+        learner = ModuleLearner(seed, kind, outputs, learning_rate, bank, network, options)
     if precision == "bfloat16":
         learner.compute_in_bfloat16()
-    learner.optimizer = make_optimizer(optimizer, learner.parameters.flat, learning_rate, weight_decay)
+    if optimizer != "adam" or weight_decay:
+        learner.optimizer = make_optimizer(optimizer, learner.parameters.flat, learning_rate, weight_decay)
     return learner
+
+
+def _lowered_learner(
+    seed: int,
+    kind: LossKind,
+    outputs: int,
+    learning_rate: float,
+    bank: FrameBank,
+    network: str,
+    options: Mapping[str, Any],
+) -> LoweredLearner | None:
+    """Return the learner of a network on the native kernels, if they compute it."""
+    variant = native.chosen_for_programs()
+    if variant is None:
+        return None
+    make, shape = NETWORKS[network], (1, *bank.shape)[-2:]
+    of_network = probed(network, make, shape, outputs, options)
+    program = program_of(network, make, shape, outputs, options, of_network, variant)
+    if isinstance(program, NotLowered):
+        return None
+    arguments = seed, kind, outputs, learning_rate, bank, network, options
+    learner = LoweredLearner(*arguments, program=program, variant=variant)
+    return learner if learner.agrees() else None

@@ -146,7 +146,7 @@ class ModuleLearner(Learner):
 
     def passes(self) -> Passes:
         """As `Learner.passes`."""
-        return _ModulePasses(self)
+        return ModulePasses(self)
 
     def _pass(
         self,
@@ -298,7 +298,7 @@ def _no_seed() -> None:
     """Do nothing: layers draw nothing, or from masks that are given."""
 
 
-class _ModulePasses(Passes):
+class ModulePasses(Passes):
     """Passes of a module. Gradients with respect to its parameters lie in the learner's vector, others are separate."""
 
     def __init__(self, learner: ModuleLearner) -> None:

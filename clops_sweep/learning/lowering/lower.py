@@ -95,8 +95,8 @@ def _first_other(some: tuple[Layer, ...], others: tuple[Layer, ...]) -> str:
     shorter, longer = sorted((some, others), key=len)
     for one, other in zip(shorter, longer, strict=False):
         if one != other:
-            return other.name
-    return longer[len(shorter)].name
+            return other.layer
+    return longer[len(shorter)].layer
 
 
 def _trace(run: RunModule, mode: Mode, frames: torch.Tensor) -> Traces:

@@ -69,7 +69,7 @@ def _convolution(call: Call) -> Known:
         replace(signals, padding=()),
         weight=call.trace.parameter(weight),
         bias=call.trace.parameter_or_none(bias),
-        channels=weight.shape[0],
+        outputs=weight.shape[0],
         kernel=_along(weight.shape[2:], axes),
         stride=_along(stride, axes),
         padding=(own[0] + above[0], own[0] + above[1], own[1] + beside[0], own[1] + beside[1]),
@@ -134,9 +134,9 @@ def _layer_norm(call: Call) -> Known:
     )
 
 
-def _activated(call: Call, signals: Traced, function: Function, parameter: float = 0.0) -> Traced:
+def _activated(call: Call, signals: Traced, name: Function, slope: float = 0.0) -> Traced:
     shape = call.trace.shape_of(signals.value)
-    value = call.trace.emit(Activation, [signals.value], shape, function=function, parameter=parameter)
+    value = call.trace.emit(Activation, [signals.value], shape, name=name, slope=slope)
     return replace(signals, value=value)
 
 

@@ -25,7 +25,7 @@ class Layer:
     """One operation of a program.
 
     Attributes:
-        name: the layer of the module that asks for it, for messages.
+        layer: the layer of the module that asks for it, for messages.
         inputs: numbers of the values that it reads.
     """
 
@@ -36,7 +36,7 @@ class Layer:
     statistics: ClassVar[tuple[str, ...]] = ()
     """Attributes that hold the name of a buffer."""
 
-    name: str
+    layer: str
     inputs: tuple[int, ...]
 
     @property
@@ -51,7 +51,7 @@ class Layer:
         return [getattr(self, attribute) for attribute in self.statistics]
 
     def as_dict(self, offsets: Mapping[str, int], buffers: Sequence[str]) -> dict[str, Any]:
-        """Return the layer as the native kernels take it.
+        """Return the layer as the native kernels take it, without the number of its output.
 
         Args:
             offsets: the first entry of each parameter in the flat vector; -1 stands for no parameter.
@@ -60,13 +60,13 @@ class Layer:
         values: dict[str, Any] = {"kind": self.kind}
         for field in fields(self):
             value = getattr(self, field.name)
-            if field.name == "name":
+            if field.name == "layer":
                 continue
             if field.name in self.weights:
                 value = -1 if value is None else offsets[value]
             elif field.name in self.statistics:
                 value = buffers.index(value)
-            values[field.name] = list(value) if isinstance(value, tuple) else value
+            values[field.name] = value
         return values
 
 
@@ -79,7 +79,7 @@ class Convolution(Layer):
 
     weight: str
     bias: str | None
-    channels: int
+    outputs: int
     kernel: Pair
     stride: Pair
     padding: tuple[int, int, int, int]
@@ -131,12 +131,15 @@ class LayerNorm(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Activation(Layer):
-    """A function of each entry; `parameter` is the slope of leaky_relu, alpha of elu, or the minimum of safe_log."""
+    """A function of each entry.
+
+    `slope` is that of leaky_relu, the alpha of elu, or the minimum of safe_log, log(max(x, minimum)).
+    """
 
     kind = "activation"
 
-    function: Function
-    parameter: float = 0.0
+    name: Function
+    slope: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -310,7 +313,10 @@ class Program:
 
     def as_dicts(self, offsets: Mapping[str, int]) -> list[dict[str, Any]]:
         """Return the layers as the native kernels take them; `offsets` as in `Layer.as_dict`."""
-        return [layer.as_dict(offsets, self.buffers) for layer in self.layers]
+        layers = []
+        for output, layer in enumerate(self.layers, start=1):
+            layers.append(layer.as_dict(offsets, self.buffers) | {"output": output})
+        return layers
 
     def units(self) -> list[int]:
         """Return the number of units of one instance in each dropout layer."""

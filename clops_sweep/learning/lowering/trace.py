@@ -295,7 +295,8 @@ class Tracer(Dispatching, TorchDispatchMode):
             return source.name
         if source.kind == "derived":
             return source.name
-        return self._derive(None, (source,), {}, tensor)
+        whole = tensor.t() if transposed else tensor
+        return self._derive(None, (source,), {}, whole)
 
     def _derive(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> str:
         """Note how something is derived from parameters and buffers; return its name."""
@@ -320,7 +321,7 @@ class Tracer(Dispatching, TorchDispatchMode):
 
     def emit(self, kind: type[Layer], inputs: Sequence[int], output: Shape, **fields: Any) -> int:
         """Add a layer; return the number of its output, which has the shape `output`."""
-        self._layers.append(kind(name=self.running, inputs=tuple(inputs), **fields))
+        self._layers.append(kind(layer=self.running, inputs=tuple(inputs), **fields))
         self._shapes.append(output)
         return len(self._layers)
 
@@ -511,7 +512,7 @@ class Tracer(Dispatching, TorchDispatchMode):
         for value, layer in enumerate(self._layers, start=1):
             if value not in needed:
                 if isinstance(layer, BatchNorm | Dropout):
-                    raise Unlowered("computes something that the logits do not depend on", layer.name)
+                    raise Unlowered("computes something that the logits do not depend on", layer.layer)
                 continue
             layers.append(replace(layer, inputs=tuple(numbers[of] for of in layer.inputs)))
             shapes.append(self._shapes[value])
@@ -527,7 +528,7 @@ def _check_uses(layers: Sequence[Layer]) -> None:
     for layer in layers:
         for name in (*layer.parameters, *layer.buffers):
             if name in used:
-                raise Unlowered(f"uses {name!r} a second time in a pass", layer.name)
+                raise Unlowered(f"uses {name!r} a second time in a pass", layer.layer)
             used.add(name)
 
 

@@ -24,7 +24,6 @@ DROPOUT = 0.1
 UNITS = (4 * 416, 16 * 68, 32 * 10)
 """Numbers of units of the three dropout layers of one instance."""
 
-_WORDS = sum(UNITS) // 2
 _THRESHOLD = -32768 + round(DROPOUT * 65536)
 _SCALE = 1.0 / (1.0 - DROPOUT)
 _FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
@@ -49,11 +48,19 @@ def masks(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     Returns:
         float32 [B, 3072], zeros and 1 / 0.9, ordered by layer, then by unit.
     """
-    base = (draws * _WORDS).to(torch.int32)  # wraps around, as in the definition
-    units = torch.arange(_WORDS, dtype=torch.int32, device=draws.device)
-    words = mixed(base[:, None] + units, keys[0], keys[1])
-    halves = torch.stack([words << 16 >> 16, words >> 16], dim=-1).flatten(-2)
-    return (halves >= _THRESHOLD) * _SCALE
+    return (halves(keys, draws, sum(UNITS)) >= _THRESHOLD) * _SCALE
+
+
+def halves(keys: torch.Tensor, draws: torch.Tensor, units: int) -> torch.Tensor:
+    """Return the 16 bits of each unit of an instance with any number of units, as signed numbers, int32 [B, units].
+
+    The words of a draw are h(d * W + u // 2), with W half of the number of units, rounded up.
+    """
+    count = (units + 1) // 2
+    base = (draws * count).to(torch.int32)  # wraps around, as in the definition
+    numbers = torch.arange(count, dtype=torch.int32, device=draws.device)
+    words = mixed(base[:, None] + numbers, keys[0], keys[1])
+    return torch.stack([words << 16 >> 16, words >> 16], dim=-1).flatten(-2)[:, :units]
 
 
 class PaperDropout(TorchFunctionMode):

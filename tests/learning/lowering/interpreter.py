@@ -105,7 +105,7 @@ class Interpreter:
         assert weight is not None
         top, bottom, left, right = layer.padding
         padded = F.pad(x, (left, right, top, bottom))
-        kernels = weight.reshape(layer.channels, -1, *layer.kernel)
+        kernels = weight.reshape(layer.outputs, -1, *layer.kernel)
         return F.conv2d(padded, kernels, bias, layer.stride, 0, layer.dilation, layer.groups)
 
     def _layer_normed(self, layer: layers.LayerNorm, x: torch.Tensor) -> torch.Tensor:
@@ -121,13 +121,13 @@ class Interpreter:
 
 
 def _activated(layer: layers.Activation, x: torch.Tensor) -> torch.Tensor:
-    match layer.function:
+    match layer.name:
         case "relu":
             return F.relu(x)
         case "leaky_relu":
-            return F.leaky_relu(x, layer.parameter)
+            return F.leaky_relu(x, layer.slope)
         case "elu":
-            return F.elu(x, layer.parameter)
+            return F.elu(x, layer.slope)
         case "gelu":
             return F.gelu(x)
         case "gelu_tanh":
@@ -141,5 +141,5 @@ def _activated(layer: layers.Activation, x: torch.Tensor) -> torch.Tensor:
         case "square":
             return x * x
         case "safe_log":
-            return torch.log(torch.clamp(x, min=layer.parameter))
-    raise AssertionError(layer.function)
+            return torch.log(torch.clamp(x, min=layer.slope))
+    raise AssertionError(layer.name)

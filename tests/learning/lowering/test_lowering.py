@@ -149,15 +149,16 @@ def test_layers_are_given_to_the_kernels_as_plain_values() -> None:
     first, second, *_ = program.as_dicts(offsets)
     assert first == {
         "kind": "convolution",
-        "inputs": [0],
+        "inputs": (0,),
         "weight": 0,
         "bias": 32,
-        "channels": 8,
-        "kernel": [1, 5],
-        "stride": [1, 2],
-        "padding": [0, 0, 2, 2],
-        "dilation": [1, 2],
+        "outputs": 8,
+        "kernel": (1, 5),
+        "stride": (1, 2),
+        "padding": (0, 0, 2, 2),
+        "dilation": (1, 2),
         "groups": 1,
+        "output": 1,
     }
     assert (second["mean"], second["variance"]) == (0, 1)
     assert program.outputs == OUTPUTS

@@ -23,6 +23,7 @@ from clops_sweep.learning.global_streams import GlobalStreams, seed_of
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.testing import of_shape, tiny_config, tiny_frames
 from clops_sweep.testing.watch import difference, global_randomness, result_difference, saved_and_loaded
+from tests.learning.kernels import BACKEND_OF_PROGRAMS
 from tests.learning.methods import ANYWHERE
 
 CPU = torch.device("cpu")
@@ -128,7 +129,7 @@ def test_every_strategy_and_acquisition_function(strategy: str, acquisition: str
         result = ContinualRun(config, frames).run()
     assert result.r_matrix["auc"].between(0, 1).all()
     assert result.curves["loss"].notna().all()
-    assert result.runs["backend"].tolist() == ["torch"]
+    assert result.runs["backend"].tolist() == [BACKEND_OF_PROGRAMS]
 
 
 @pytest.mark.parametrize("network", [name for name in KINDS if name != "convolutional"])

@@ -1,0 +1,72 @@
+"""The program with which this process computes a network, or why PyTorch computes it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from clops_sweep.learning.lowering.compared import difference
+from clops_sweep.learning.lowering.lower import NotLowered, lowered
+from clops_sweep.learning.lowering.program import Program
+from clops_sweep.learning.networks.module_probe import Probed
+from clops_sweep.learning.networks.run_module import MakeModule, RunModule, made
+from clops_sweep.learning.process_state import torch_state_kept
+from clops_sweep.learning.threads import one_thread
+
+_KNOWN: dict[tuple[Any, ...], tuple[MakeModule, Program | NotLowered]] = {}
+
+
+def program_of(
+    name: str,
+    make: MakeModule,
+    shape: tuple[int, int],
+    outputs: int,
+    options: Mapping[str, Any],
+    probed: Probed,
+    variant: str,
+) -> Program | NotLowered:
+    """Return the program of a network, compared with its module, or why there is none.
+
+    It is lowered and compared once per process, shape of frames, number of outputs and choice of options.
+
+    Args:
+        name: name of the network.
+        make: its registered function.
+        shape: channels and samples of a frame.
+        outputs: C.
+        options: options of the network.
+        probed: results of its checks.
+        variant: name of the kernels.
+    """
+    key = (name, shape, outputs, variant, tuple(sorted(options.items())))
+    known = _KNOWN.get(key)
+    if known is None or known[0] is not make:
+        run = RunModule(made(name, make, 0, shape, outputs, options), outputs, probed.statistics)
+        with torch_state_kept(), one_thread():
+            found = _checked(name, run, shape, variant)
+        known = _KNOWN[key] = make, found
+    return known[1]
+
+
+def _checked(name: str, run: RunModule, shape: tuple[int, int], variant: str) -> Program | NotLowered:
+    program = lowered(run, *shape)
+    if isinstance(program, NotLowered):
+        return program
+    whole = f"the network ({type(run.module).__name__})"
+    try:
+        differs_in = difference(program, variant, run, shape)
+    except ValueError as error:
+        return NotLowered(whole, f"is refused by the kernels ({error})")
+    if differs_in is None:
+        return program
+    _log().warning(
+        "network %r: the native kernels differ from PyTorch in %s; PyTorch computes it. Please report this.",
+        name,
+        differs_in,
+    )
+    return NotLowered(whole, f"differs from PyTorch in {differs_in}")
+
+
+def _log() -> logging.Logger:
+    return logging.getLogger("clops_sweep")

@@ -1,0 +1,149 @@
+"""Comparison of a program on the native kernels with its module in PyTorch, before it is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from clops_sweep.learning.lowering.masks import CountedMasks
+from clops_sweep.learning.lowering.network import LoweredNetwork
+from clops_sweep.learning.lowering.program import Program
+from clops_sweep.learning.networks.run_module import Mode, RunModule, trained
+from clops_sweep.learning.parameters import Parameters
+
+_BATCH, _SAMPLES, _FIRST_DRAW = 3, 3, 5
+
+_OF_LOGITS, _OF_GRADIENTS = 1e-3, 1e-2
+"""Tolerances, relative to the largest logit, and to the norm of a parameter's gradient. Rounding is far smaller,
+but may turn a unit of ReLU or a maximum of equals the other way."""
+
+_SMALL = 1e-3
+"""Share of the norm of the whole gradient below which a parameter's gradient is rounding noise: that of a bias before
+batch norm is."""
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """What a pass left behind."""
+
+    logits: torch.Tensor
+    gradient: Parameters
+    buffers: dict[str, torch.Tensor]
+
+
+def difference(program: Program, variant: str, run: RunModule, shape: tuple[int, int]) -> str | None:
+    """Return in which pass a program differs from its module, such as "training"; None if it agrees.
+
+    Compared are logits, gradients and running statistics in all modes, and passes of Monte-Carlo dropout, with the same
+    dropout masks. The module's parameters and buffers change.
+
+    Args:
+        program: the program.
+        variant: name of the kernels.
+        run: the module.
+        shape: channels and samples of a frame.
+    """
+    stream = torch.Generator().manual_seed(0)
+    parameters = trained(run.module)
+    shapes = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
+    flat, gradient = (Parameters.zeros(shapes, torch.device("cpu"), 32) for _ in range(2))
+    run.live_in(flat.views, gradient.views)
+    _disturb(run, stream)
+    network = LoweredNetwork(program, variant, run.module, flat)
+    frames = torch.randn(_BATCH, *shape, generator=stream)
+    keys = torch.tensor([7, -11], dtype=torch.int32)
+    modes: tuple[Mode, ...] = ("evaluation", "training without dropout", "sampling", "training")
+    for mode in modes:
+        before = {name: buffer.clone() for name, buffer in run.buffers.items()}
+        expected = _by_module(run, program, frames, mode, keys, gradient)
+        run.take_buffers(before)
+        found = _by_program(network, run, frames, mode, keys, gradient)
+        if not _agree(found, expected):
+            return mode
+    if not _agree_in_predictions(network, run, program, frames, keys):
+        return "Monte-Carlo passes"
+    return None
+
+
+@torch.no_grad()
+def _disturb(run: RunModule, stream: torch.Generator) -> None:
+    """Move parameters and running statistics away from their initial values, of which many are zeros and ones."""
+    for parameter in trained(run.module).values():
+        parameter.mul_(1 + 0.1 * torch.randn(parameter.shape, generator=stream))
+        parameter.add_(0.02 * torch.randn(parameter.shape, generator=stream))
+    for buffer in run.buffers.values():
+        if buffer.is_floating_point():
+            buffer.mul_(1 + 0.2 * torch.rand(buffer.shape, generator=stream))
+
+
+def _by_logits(logits: torch.Tensor) -> torch.Tensor:
+    return torch.linspace(-1, 1, logits.numel()).view(logits.shape)
+
+
+def _draws(count: int) -> torch.Tensor:
+    return torch.arange(_FIRST_DRAW, _FIRST_DRAW + count)
+
+
+def _by_module(
+    run: RunModule, program: Program, frames: torch.Tensor, mode: Mode, keys: torch.Tensor, gradient: Parameters
+) -> _Pass:
+    gradient.flat.zero_()
+    with torch.enable_grad(), CountedMasks(program, keys, _draws(len(frames))):
+        logits = run.logits(frames.clone(), mode)
+    logits.backward(_by_logits(logits))
+    return _left_behind(run, logits.detach(), gradient)
+
+
+def _by_program(
+    network: LoweredNetwork, run: RunModule, frames: torch.Tensor, mode: Mode, keys: torch.Tensor, gradient: Parameters
+) -> _Pass:
+    training = mode.startswith("training")
+    drops = mode in ("training", "sampling")
+    logits = network.forward(
+        frames,
+        batch_statistics=training,
+        track=training,
+        keys=keys if drops else None,
+        draws=_draws(len(frames)) if drops else None,
+    )
+    gradient.flat.fill_(float("nan"))
+    network.backward(_by_logits(logits), gradient.flat)
+    return _left_behind(run, logits, gradient)
+
+
+def _left_behind(run: RunModule, logits: torch.Tensor, gradient: Parameters) -> _Pass:
+    buffers = {name: buffer.clone() for name, buffer in run.buffers.items()}
+    return _Pass(logits, gradient.like(gradient.flat.clone()), buffers)
+
+
+def _agree(found: _Pass, expected: _Pass) -> bool:
+    if not close(found.logits, expected.logits):
+        return False
+    if not all(close(found.buffers[name], buffer) for name, buffer in expected.buffers.items()):
+        return False
+    total = expected.gradient.flat.norm()
+    for name, gradient in expected.gradient.views.items():
+        allowed = _OF_GRADIENTS * torch.maximum(gradient.norm(), _SMALL * total)
+        if not (found.gradient.views[name] - gradient).norm() <= allowed:  # also if it is not a number
+            return False
+    return True
+
+
+def close(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Return whether values agree up to rounding."""
+    difference = (found.double() - expected.double()).abs().amax() if expected.numel() else torch.zeros(())
+    return bool(difference <= _OF_LOGITS * expected.double().abs().amax() + 1e-6)
+
+
+@torch.no_grad()
+def _agree_in_predictions(
+    network: LoweredNetwork, run: RunModule, program: Program, frames: torch.Tensor, keys: torch.Tensor
+) -> bool:
+    if not close(network.predict(frames).squeeze(1), run.logits(frames.clone(), "evaluation")):
+        return False
+    repeated = frames.repeat_interleave(_SAMPLES, dim=0)
+    with CountedMasks(program, keys, _draws(len(repeated))):
+        expected = run.logits(repeated, "sampling")
+    found = network.predict(frames, samples=_SAMPLES, keys=keys, first=_FIRST_DRAW)
+    return close(found.flatten(0, 1), expected)
