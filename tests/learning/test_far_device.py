@@ -30,7 +30,7 @@ CASES = [
     *((name, "random", one_kind(name), "clops_cnn") for name in STRATEGIES if name != "clops"),
     ("clops", "bald_mcd", "class_il", "own"),
     ("er", "random", "class_il", "own"),
-    *((name, "random", "class_il", "own") for name in ("my_derpp", "my_ewc", "my_lwf", "my_replay")),
+    *((name, "random", "class_il", "own") for name in ("my_derpp", "my_ewc", "my_lwf", "my_replay", "my_momentum_er")),
 ]
 
 

@@ -194,8 +194,13 @@ class Strategy:
 
     @property
     def head(self) -> FeatureHead:
-        """The last linear layer of the network, for methods with `needs_head`."""
-        assert self._head is not None, "needs_head is not set"
+        """The last linear layer of the network.
+
+        Raises:
+            UsageError: the class does not set `needs_head`.
+        """
+        if self._head is None:
+            raise self._steps.error("self.head: expected a class with needs_head = 'read' or 'write'")
         return self._head
 
     def come_to(self, task: int, *, end: bool) -> None:

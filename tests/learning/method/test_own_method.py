@@ -14,8 +14,14 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
 from tests.helpers.documentation import DOCS, examples
 
-BLOCKS = examples("own_method")[:5]  # methods, and the contract
-METHODS = ("DarkExperienceReplay", "ElasticWeightConsolidation", "LearningWithoutForgetting", "LossWeightedReplay")
+BLOCKS = examples("own_method")[:6]  # methods, and the contract
+METHODS = (
+    "DarkExperienceReplay",
+    "ElasticWeightConsolidation",
+    "LearningWithoutForgetting",
+    "LossWeightedReplay",
+    "MomentumReplay",
+)
 
 
 @pytest.fixture
