@@ -37,7 +37,8 @@ def storage_scores(config: RunConfig, trajectories: torch.Tensor) -> torch.Tenso
     Raises:
         ValueError: the function does not return scores.
     """
-    shape, options = [trajectories.shape[1]], config.options_of("storage_function")
+    shape = [trajectories.shape[1]]
+    options = config.options_of("storage_function")
     given = trajectories.clone()  # a copy: the function may change the trajectories, which are recorded later
     return _scores(STORAGE_FUNCTIONS, config.storage_function, shape, given, **options).to(torch.float64)
 

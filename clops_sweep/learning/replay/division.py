@@ -90,12 +90,14 @@ def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
     for label in classes.unique():
         (places,) = (classes == label).nonzero(as_tuple=True)
         own = features[places].to(torch.float64)
-        mean, total = own.mean(0), torch.zeros_like(own[0])
+        mean = own.mean(0)
+        total = torch.zeros_like(own[0])
         left = torch.ones(len(places), dtype=torch.bool, device=own.device)
         for rank in range(len(places)):
             distance = (mean - (own + total) / (rank + 1)).square().sum(1).masked_fill(~left, torch.inf)
             best = distance.argmin()
-            left[best], total = False, total + own[best]
+            left[best] = False
+            total = total + own[best]
             found[places[best]] = -float(rank)
     return found
 

@@ -69,7 +69,8 @@ class ReservoirEpoch:
             offering: generator for the places of offered instances.
             replaying: generator for the mini-batches.
         """
-        capacity, steps = before.capacity, len(sizes)
+        capacity = before.capacity
+        steps = len(sizes)
         ends = np.cumsum(sizes)
         starts = ends - sizes
         places = _places_by_batch(_places(before, len(new), offering), sizes, capacity)

@@ -28,7 +28,7 @@ class AnalyticLearning(ClosedForm):
         """Return R and W before the first instance."""
         return {
             "counts": torch.zeros(classes, dtype=torch.float64),
-            "inverse": torch.eye(features, dtype=torch.float64) / self.training.config.options["acil_ridge"],
+            "inverse": torch.eye(features, dtype=torch.float64) / self.options.acil_ridge,
             "weight": torch.zeros(features, classes, dtype=torch.float64),
         }
 

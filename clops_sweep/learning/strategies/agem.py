@@ -39,8 +39,9 @@ class AveragedGEM(FixedMemory):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Take plain steps while the memory is empty, then steps along projected gradients."""
-        training, instances = self.training, self.training.tasks[task]
-        learner, batch_size = training.learner, training.config.batch_size
+        learner = self.training.learner
+        instances = self.training.tasks[task]
+        batch_size = self.config.batch_size
         if not len(self.memory):
             learner.train_epoch(instances, replay, order, batch_size, dropout_keys)
             return
@@ -50,8 +51,10 @@ class AveragedGEM(FixedMemory):
 
     def _keep_memory_batches(self, current: Epoch, task: int, epoch: int) -> None:
         """Draw the instances behind r of each step, distinct within a step, and their dropout masks."""
-        seed, steps, stored = self.training.seed, len(current.sizes), len(self.memory)
-        count = min(self.training.config.options["agem_batch_size"], stored)
+        seed = self.training.seed
+        steps = len(current.sizes)
+        stored = len(self.memory)
+        count = min(self.options.agem_batch_size, stored)
         drawn = subsets(streams.generator(seed, "memory batch", task, epoch), np.full(steps, stored), count)
         places = torch.from_numpy(drawn.flatten()).to(self.memory.index.device)
         keys = streams.keys(seed, "memory dropout", task, epoch).expand(steps, -1)
@@ -61,7 +64,8 @@ class AveragedGEM(FixedMemory):
     def _projected(self, gradient: torch.Tensor, references: torch.Tensor) -> torch.Tensor:
         """Return g', [P], from g, [P], and r, [1, P]. Products are in float64."""
         reference = references[0]
-        g, r = gradient.double(), reference.double()
+        g = gradient.double()
+        r = reference.double()
         g_r = g.dot(r)
         is_violated = g_r < 0
         self._projections += is_violated

@@ -46,9 +46,10 @@ class AdversarialShapley(FixedMemory):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Take steps with replayed instances chosen for each batch; a task's first epoch also updates the memory."""
-        training, learner = self.training, self.training.learner
-        current = learner.begin_epoch(training.tasks[task], replay, order, training.config.batch_size, dropout_keys)
-        generator = streams.generator(training.seed, "shapley", task, epoch)
+        learner = self.training.learner
+        instances = self.training.tasks[task]
+        current = learner.begin_epoch(instances, replay, order, self.config.batch_size, dropout_keys)
+        generator = streams.generator(self.training.seed, "shapley", task, epoch)
         learner.run_epoch(current, lambda batch: self._step(batch, task, epoch, dropout_keys, generator))
 
     def _step(
@@ -78,9 +79,9 @@ class AdversarialShapley(FixedMemory):
 
     def _replay_count(self) -> int:
         """Return |J|: at most the number of candidates."""
-        config = self.training.config
+        config = self.config
         count = replay_batch_size(config.replay_ratio, config.batch_size, len(self.memory))
-        candidates: int = config.aser_candidates
+        candidates: int = self.options.aser_candidates
         return min(count, candidates)
 
     def _choose(
@@ -94,22 +95,22 @@ class AdversarialShapley(FixedMemory):
             leaving: number of instances to evict.
             generator: draws candidates and queries.
         """
-        options, stored = self.training.config.options, len(self.memory)
+        stored = len(self.memory)
         pool = torch.cat([self.memory.index, new])
         instances = self.ledger.at(pool)
         labels = instances.targets.argmax(1).cpu()
         batch = torch.arange(stored, len(pool))
 
         # Random draws: candidates, E of the memory, and E of memory and batch.
-        candidates = torch.from_numpy(generator.permutation(stored)[: options["aser_candidates"]])
-        per_class = options["aser_per_class"]
+        candidates = torch.from_numpy(generator.permutation(stored)[: self.options.aser_candidates])
+        per_class = self.options.aser_per_class
         of_memory = torch.from_numpy(some_of_each(labels[:stored].numpy(), per_class, generator))
         of_both = torch.from_numpy(some_of_each(labels.numpy(), per_class, generator))
 
         used = torch.cat([candidates, batch, of_memory, of_both]).unique()
         features = torch.zeros(len(pool), self.head.features_size, dtype=torch.float64)
         features[used] = self.head.features(instances.rows[used.to(pool.device)])
-        game = Game(pool.cpu(), features, labels, options["aser_neighbours"])
+        game = Game(pool.cpu(), features, labels, self.options.aser_neighbours)
 
         replayed = candidates[:0]
         if count:

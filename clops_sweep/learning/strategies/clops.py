@@ -62,7 +62,8 @@ class CLOPS(Strategy):
 
     def begin_task(self, task: int) -> None:
         """Set beta to 1 for every instance of the task."""
-        config, rows = self.training.config, self.training.tasks[task].rows
+        config = self.config
+        rows = self.training.tasks[task].rows
         if config.storage_order != "random" and config.beta_learning_rate:
             self._beta = TaskInstanceParameters(len(rows), config.beta_penalty, config.beta_learning_rate, rows.device)
 
@@ -70,7 +71,7 @@ class CLOPS(Strategy):
         """Return J, acquired anew every `acquire_every` epochs."""
         if not len(self.memory):
             return None
-        if epoch % self.training.config.acquire_every == 0:
+        if epoch % self.config.acquire_every == 0:
             self._acquired = self._acquire(task, epoch)
         return Replay(self.memory.replay(self._acquired).instances, self.memory.columns["factor"][self._acquired])
 
@@ -87,14 +88,15 @@ class CLOPS(Strategy):
 
     def _candidates(self, batch: int, step: int) -> torch.Tensor:
         """Return the places of the candidates of a step of an online stream: int64 [m]."""
-        config, stored = self.training.config, len(self.memory)
+        config = self.config
+        stored = len(self.memory)
         size = min(stored, math.ceil(config.batch_size / config.acquisition_fraction))
         drawn = streams.choice(self.training.seed, stored, size, "replay", batch, step)
         return drawn.to(self.memory.index.device)
 
     def _highest(self, places: torch.Tensor, counters: tuple[int, int, int]) -> torch.Tensor:
         """Return the share of places, int64 [m], with the highest alpha: int64 [count], in their order."""
-        config = self.training.config
+        config = self.config
         count = count_of(config.acquisition_fraction, len(places))
         if count == len(places):
             return places
@@ -108,7 +110,8 @@ class CLOPS(Strategy):
     ) -> None:
         """Minimise mean_I(beta_i l_i) + lambda mean_I((beta_i - 1)^2) + mean_J(l_j), over the network and beta."""
         del epoch
-        instances, batch_size = self.training.tasks[task], self.training.config.batch_size
+        instances = self.training.tasks[task]
+        batch_size = self.config.batch_size
         if self._online:  # a batch of the stream and its replayed instances are one step
             batch_size = len(order)
         self.training.learner.train_epoch(instances, replay, order, batch_size, dropout_keys, self._beta)
@@ -120,7 +123,7 @@ class CLOPS(Strategy):
 
     def end_task(self, task: int) -> None:
         """Store the share `storage_fraction` of the task in the memory."""
-        config = self.training.config
+        config = self.config
         record = self._with_s(super().record(task))
         count = count_of(config.storage_fraction, len(record.s))
         chosen = storage.select(config.storage_order, record.s, count, config.seed, task)
@@ -135,7 +138,7 @@ class CLOPS(Strategy):
         if self._beta is None:
             return record
         trajectories = self._beta.trajectories()
-        s = storage_scores(self.training.config, trajectories)
+        s = storage_scores(self.config, trajectories)
         return replace(record, s=s, beta=self._beta.values.clone(), trajectories=trajectories.T)
 
     def record(self, task: int) -> InstanceRecord:

@@ -46,8 +46,9 @@ class DarkExperienceReplay(FixedMemory):
     def setup(self) -> None:
         """Create the memory and the table of logits."""
         super().setup()
-        options, learner = self.config.options, self.training.learner
-        self._alpha, self._beta = options["derpp_alpha"], options["derpp_beta"]
+        learner = self.training.learner
+        self._alpha = self.options.derpp_alpha
+        self._beta = self.options.derpp_beta
         self._logits = torch.zeros(self.capacity + 1, learner.outputs, device=learner.bank.device)
         """Logits of the instance at each place of the memory; one more place is for dropped instances."""
         self._offered = 0
@@ -57,7 +58,8 @@ class DarkExperienceReplay(FixedMemory):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Draw J and K of every step and fill the reservoir, then take the steps."""
-        config, learner = self.training.config, self.training.learner
+        config = self.config
+        learner = self.training.learner
         size = config.batch_size
         count = replay_batch_size(config.replay_ratio, size, len(self.memory)) if task else 0
         smallest = 1 if count else learner.smallest_batch  # J and K make any batch large enough
@@ -107,10 +109,12 @@ class DarkExperienceReplay(FixedMemory):
         The instances of a batch are I, J and K, in this order; `sizes` are those of I. A table adds
         pull_j / 2 |z_j - z_j(now)|^2 for each j.
         """
-        count, outputs = reservoir.drawn.shape[2], self.training.learner.outputs
+        count = reservoir.drawn.shape[2]
+        outputs = self.training.learner.outputs
         shape = len(sizes), max(sizes) + 2 * count
         nowhere = self.capacity
-        written, read = np.full(shape, nowhere), np.full(shape, nowhere)
+        written = np.full(shape, nowhere)
+        read = np.full(shape, nowhere)
         pull = np.zeros(shape, np.float32)
         for step, size in enumerate(sizes):
             of_j = slice(size, size + count)

@@ -27,14 +27,15 @@ class TinyEpisodicMemory(FixedMemory):
 
     def setup(self) -> None:
         """Create the memory."""
-        self.division = self.config.options["memory_division"]
+        self.division = self.options.memory_division
         super().setup()
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Train on each batch I and, once the memory is filled, the J drawn for it; steps average each apart."""
-        instances, size = self.training.tasks[task], self.training.config.batch_size
+        instances = self.training.tasks[task]
+        size = self.config.batch_size
         if len(self.memory):
             places = self.draws(task, epoch)
             count = places.shape[1]

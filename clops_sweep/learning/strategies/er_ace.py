@@ -32,14 +32,15 @@ class AsymmetricCrossEntropy(FixedMemory):
 
     def setup(self) -> None:
         """Create the memory."""
-        self.division = self.config.options["memory_division"]
+        self.division = self.options.memory_division
         super().setup()
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Train on each batch and the instances drawn for it, each with the cross-entropy over its classes."""
-        learner, size = self.training.learner, self.training.config.batch_size
+        learner = self.training.learner
+        size = self.config.batch_size
         drawn = self._draw_and_offer(task, epoch, order.split(size))
         if task:
             count = drawn.shape[1]
@@ -65,7 +66,8 @@ class AsymmetricCrossEntropy(FixedMemory):
             epoch: epoch of the task.
             batches: positions of the task's instances, int64 [B] each.
         """
-        device, steps = batches[0].device, len(batches)
+        device = batches[0].device
+        steps = len(batches)
         places = torch.zeros(steps, 0, dtype=torch.int64, device=device)
         if task:
             places = self.draws(task, epoch, sizes=self._stored_at_step(epoch, batches))
@@ -79,7 +81,8 @@ class AsymmetricCrossEntropy(FixedMemory):
 
     def _stored_at_step(self, epoch: int, batches: Sequence[torch.Tensor]) -> NDArray[np.int64]:
         """Return the size of the memory at each step, int64 [steps]; it grows in a first epoch."""
-        sizes, stored = [], len(self.memory)
+        sizes = []
+        stored = len(self.memory)
         for batch in batches:
             sizes.append(min(stored, self.capacity))
             if not epoch:

@@ -49,7 +49,8 @@ class FixedMemory(Strategy):
         if priorities is None:
             priorities = random_priorities(self.training.seed, len(new), task).to(self.device)
         if positions is not None:
-            new, priorities = new.at(positions), priorities[positions]
+            new = new.at(positions)
+            priorities = priorities[positions]
         self.memory.offer(new, priority=priorities)
 
     def end_task(self, task: int) -> None:
@@ -64,7 +65,8 @@ class FixedMemory(Strategy):
             epoch: epoch of the task.
             sizes: int64 [steps], size of the memory at each step if it grows; by default its present size.
         """
-        config, size = self.training.config, len(self.memory)
+        config = self.config
+        size = len(self.memory)
         if sizes is None:
             sizes = np.full(steps_of(len(self.training.tasks[task].rows), config.batch_size), size)
         count = replay_batch_size(config.replay_ratio, config.batch_size, size)

@@ -33,12 +33,13 @@ class GreedyDumb(FixedMemory):
     ) -> None:
         """Train one epoch on the memory."""
         del replay
-        seed, size = self.training.seed, len(self.memory)
+        seed = self.training.seed
+        size = len(self.memory)
         stored = self.memory.all().instances
         past = self.ledger.task_of(self.memory.index) < task
         self.ledger.count(self.memory.index, past)
         order = streams.permutation(seed, size, "memory order", task, epoch).to(order.device)
-        batch_size = self.training.config.batch_size
+        batch_size = self.config.batch_size
         self.training.learner.train_epoch(stored, None, order, batch_size, dropout_keys)
 
     def end_task(self, task: int) -> None:

@@ -46,13 +46,15 @@ class IncrementalClassifier(FixedMemory):
 
     def begin_task(self, task: int) -> None:
         """Compute q of the task's instances and the exemplars."""
-        training, learner = self.training, self.training.learner
+        learner = self.training.learner
+        tasks = self.training.tasks
         self.head.write(*self._trained)
-        current, exemplars = training.tasks[task], self._exemplars()
+        current = tasks[task]
+        exemplars = self._exemplars()
         self.q = torch.cat([current.targets, exemplars.targets])
         if task:
             g_before = torch.cat([learner.logits(current.rows), learner.logits(exemplars.rows)]).sigmoid()
-            is_past = torch.cat([past.targets for past in training.tasks[:task]]).amax(0) > 0
+            is_past = torch.cat([past.targets for past in tasks[:task]]).amax(0) > 0
             self.q = torch.where(is_past, g_before, self.q)
 
     def replay(self, task: int, epoch: int) -> Replay | None:
@@ -68,9 +70,10 @@ class IncrementalClassifier(FixedMemory):
     ) -> None:
         """Take steps on the task's instances and the exemplars, then replace the trained head by the means."""
         del epoch
-        learner, config = self.training.learner, self.training.config
+        learner = self.training.learner
+        instances = self.training.tasks[task]
         self.head.write(*self._trained)
-        current = learner.begin_epoch(self.training.tasks[task], replay, order, config.batch_size, dropout_keys)
+        current = learner.begin_epoch(instances, replay, order, self.config.batch_size, dropout_keys)
         current.keep("q", self.q[order])  # the order counts the task's instances, then the exemplars, as q does
 
         def q_of(batch: EpochBatch) -> tuple[torch.Tensor, ...]:

@@ -28,9 +28,11 @@ class JointTraining(Strategy):
     ) -> None:
         """Train k epochs on the union of the k tasks so far."""
         del order, dropout_keys
-        training, tasks = self.training, task + 1
-        union, device = Instances.union(training.tasks[:tasks]), training.learner.bank.device
-        for number in range(epoch * tasks, (epoch + 1) * tasks):
-            order = streams.permutation(training.seed, len(union.rows), "batch order", task, number)
-            keys = streams.keys(training.seed, "training dropout", task, number)
-            training.learner.train_epoch(union, replay, order.to(device), training.config.batch_size, keys.to(device))
+        seed = self.training.seed
+        size = self.config.batch_size
+        k = task + 1
+        union = Instances.union(self.training.tasks[:k])
+        for number in range(epoch * k, (epoch + 1) * k):
+            order = streams.permutation(seed, len(union.rows), "batch order", task, number).to(self.device)
+            keys = streams.keys(seed, "training dropout", task, number).to(self.device)
+            self.training.learner.train_epoch(union, replay, order, size, keys)

@@ -29,9 +29,8 @@ class LearningWithoutForgetting(Strategy):
 
     def setup(self) -> None:
         """Read the options."""
-        device, options = self.device, self.config.options
-        self._strength = torch.tensor(options["lwf_strength"], device=device)
-        self._temperature = torch.tensor(options["lwf_temperature"], device=device)
+        self._strength = torch.tensor(self.options.lwf_strength, device=self.device)
+        self._temperature = torch.tensor(self.options.lwf_temperature, device=self.device)
         self._p_before = torch.empty(0)
         """p(z' / T) of the task's instances and the distilled outputs, [n, c]."""
 
@@ -45,7 +44,7 @@ class LearningWithoutForgetting(Strategy):
     def _distilled(self, task: int) -> torch.Tensor | slice:
         """Return the indices of the distilled outputs, int64 [c], or all."""
         known = torch.cat([past.targets for past in self.training.tasks[:task]]).amax(0) > 0
-        of_labels = self.training.learner.kind != "softmax" and self.training.config.head != "per_class"
+        of_labels = self.training.learner.kind != "softmax" and self.config.head != "per_class"
         everything = of_labels or bool(known.all())
         return slice(None) if everything else known.nonzero()[:, 0]
 
@@ -56,9 +55,9 @@ class LearningWithoutForgetting(Strategy):
         if not task:
             super().train_epoch(task, epoch, replay, order, dropout_keys)
             return
-        training, learner = self.training, self.training.learner
-        size = training.config.batch_size
-        current = learner.begin_epoch(training.tasks[task], replay, order, size, dropout_keys)
+        learner = self.training.learner
+        instances = self.training.tasks[task]
+        current = learner.begin_epoch(instances, replay, order, self.config.batch_size, dropout_keys)
         current.keep("p before", self._p_before[order])
 
         def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:

@@ -33,8 +33,9 @@ class RandomMemory(Strategy):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Take plain steps while the memory is empty, then steps that use it."""
-        training, instances = self.training, self.training.tasks[task]
-        learner, batch_size = training.learner, training.config.batch_size
+        learner = self.training.learner
+        instances = self.training.tasks[task]
+        batch_size = self.config.batch_size
         self.places = self.memory.places_by_task()
         if not self.places:
             learner.train_epoch(instances, replay, order, batch_size, dropout_keys)
@@ -51,13 +52,15 @@ class RandomMemory(Strategy):
 
     def keys(self, name: str, current: Epoch, *counters: int) -> torch.Tensor:
         """Return dropout keys for each step of an epoch: int32 [steps, 2]. Counters: task, epoch, step, others."""
-        seed, (task, epoch, *others) = self.training.seed, counters
+        seed = self.training.seed
+        task, epoch, *others = counters
         words = [streams.key(seed, name, task, epoch, step, *others) for step in range(len(current.sizes))]
         return torch.from_numpy(np.array(words))
 
     def choices(self, name: str, current: Epoch, places: torch.Tensor, count: int, *counters: int) -> torch.Tensor:
         """Return `count` distinct places of [m] for each step: int64 [steps, count]; streams as in `keys`."""
-        seed, (task, epoch, *others) = self.training.seed, counters
+        seed = self.training.seed
+        task, epoch, *others = counters
         steps = range(len(current.sizes))
         drawn = [streams.choice(seed, len(places), count, name, task, epoch, step, *others) for step in steps]
         return places[torch.stack(drawn).to(places.device)]
@@ -65,6 +68,6 @@ class RandomMemory(Strategy):
     def end_task(self, task: int) -> None:
         """Store a random share `storage_fraction` of the task in the memory."""
         rows = self.training.tasks[task].rows
-        count = count_of(self.training.config.storage_fraction, len(rows))
+        count = count_of(self.config.storage_fraction, len(rows))
         chosen = storage.select("random", rows, count, self.training.seed, task)
         self.memory.add(self.instances(task).at(chosen))

@@ -33,13 +33,14 @@ class MaximallyInterferedRetrieval(RandomMemory):
         """Take steps with instances retrieved for each batch, from random candidates of each past task."""
         current.keep("virtual dropout", self.keys("virtual dropout", current, task, epoch))
         for past, places in self.places.items():
-            count = count_of(self.training.config.acquisition_fraction, len(places))
+            count = count_of(self.config.acquisition_fraction, len(places))
             current.keep(f"candidates {past}", self.choices("candidates", current, places, count, task, epoch, past))
         self.training.learner.run_epoch(current, lambda batch: self._step(current, batch))
 
     def _step(self, current: Epoch, batch: EpochBatch) -> None:
         """Take one step on mean_I(l_i) + mean_J(l_j), where J is retrieved for this batch."""
-        config, step_on = self.training.config, batch.plain()
+        config = self.config
+        step_on = batch.plain()
         counts = self._shares(round(config.replay_ratio * len(batch.rows)), batch.number)
         if any(counts):
             most = round(config.replay_ratio * config.batch_size)

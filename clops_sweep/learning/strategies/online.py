@@ -35,7 +35,8 @@ class OnlineStream(Strategy):
 
     def __init__(self, strategy: type[Strategy], training: Training) -> None:
         super().__init__(training)
-        self._orders, self._batches = list[torch.Tensor](), list[Instances]()
+        self._orders = list[torch.Tensor]()
+        self._batches = list[Instances]()
         self._sizes: list[list[int]] = []
         for task, instances in enumerate(training.tasks):
             order = streams.permutation(training.seed, len(instances.rows), "stream order", task)
@@ -54,7 +55,8 @@ class OnlineStream(Strategy):
     ) -> None:
         """Take one pass over a task."""
         del epoch, replay, order, dropout_keys
-        training, inner = self.training, self._inner
+        training = self.training
+        inner = self._inner
         logits = []
         for batch in range(self._first[task], self._first[task + 1]):
             logits.append(training.learner.logits(self._batches[batch].rows))
@@ -81,8 +83,11 @@ class OnlineStream(Strategy):
         """Join the records of a task's batches, in the order of the task's instances."""
         records = [self._inner.record(batch) for batch in range(self._first[task], self._first[task + 1])]
         back = self._orders[task].argsort()
-        joined = {name: torch.cat([vars(record)[name] for record in records]) for name in vars(records[0])}
-        return InstanceRecord(**{name: values[back] for name, values in joined.items()})
+        joined = {}
+        for name in vars(records[0]):
+            of_stream = torch.cat([vars(record)[name] for record in records])
+            joined[name] = of_stream[back]
+        return InstanceRecord(**joined)
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
         """As `Strategy.memory_use`, from the wrapped strategy."""

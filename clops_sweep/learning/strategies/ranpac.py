@@ -25,6 +25,6 @@ class RandomProjections(StreamingLDA):
         """Return W as above."""
         outer = statistics["outer"].clone()
         diagonal = outer.diagonal()
-        diagonal += self.training.config.options["ranpac_ridge"] * diagonal.mean()
+        diagonal += self.options.ranpac_ridge * diagonal.mean()
         weight = torch.linalg.solve(outer, statistics["sums"].T).T
         return weight, torch.zeros(len(weight), dtype=torch.float64)

@@ -31,8 +31,8 @@ class SynapticIntelligence(QuadraticPenalty):
     def end_task(self, task: int) -> None:
         """Add the task's path to Omega, and reset the path."""
         del task
-        parameters, options = self.training.learner.parameters.flat, self.training.config.options
-        damped = (parameters - self.penalty.centre).square_().add_(options["si_damping"])
-        self.penalty.importance.add_(2 * options["si_strength"] * self._path / damped).clamp_min_(0)
+        parameters = self.training.learner.parameters.flat
+        damped = (parameters - self.penalty.centre).square_().add_(self.options.si_damping)
+        self.penalty.importance.add_(2 * self.options.si_strength * self._path / damped).clamp_min_(0)
         self.penalty.centre.copy_(parameters)
         self._path.zero_()

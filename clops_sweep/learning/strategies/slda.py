@@ -29,9 +29,10 @@ class StreamingLDA(NearestClassMean):
 
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
         """Return W and b as above."""
-        means, counts = class_means(statistics), statistics["counts"]
+        means = class_means(statistics)
+        counts = statistics["counts"]
         scatter = statistics["outer"] - means.T @ (counts[:, None] * means)
-        shrinkage = self.training.config.options["slda_shrinkage"]
+        shrinkage = self.options.slda_shrinkage
         shrunk = (1 - shrinkage) * scatter / counts.sum()
         shrunk.diagonal().add_(shrinkage)
         weight = torch.linalg.solve(shrunk, means.T).T
