@@ -61,6 +61,9 @@ class Far(torch.Tensor):
 
     # PyTorch does not dispatch these
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.near.__reduce_ex__(protocol)  # a checkpoint is read on the CPU
+
     @property
     def data(self) -> Far:  # type: ignore[override]
         return Far(self.near)
@@ -167,7 +170,7 @@ def distances(strategy: str, acquisition: str, kind: str, network: str) -> dict[
         for _ in range(3):
             run.advance()
         resumed = ContinualRun(config, frames, DEVICE)
-        resumed.restore(saved_and_loaded(near(run.state())))
+        resumed.restore(saved_and_loaded(run.state()))
         found = resumed.run()
     return dict(differing(found, expected))
 
