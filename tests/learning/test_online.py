@@ -16,6 +16,7 @@ from torch import nn
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.analysis import draw_learning_curves, learning_curves
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
+from clops_sweep.learning.strategies.online import OnlineStream
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference, saved_and_loaded
 
@@ -37,6 +38,11 @@ def config_of(strategy: str, **changes: Any) -> RunConfig:
     return tiny_config("time_il", **settings | {"strategy": strategy} | changes)
 
 
+def stream_of(run: ContinualRun) -> OnlineStream:
+    assert isinstance(run.strategy, OnlineStream)
+    return run.strategy
+
+
 def test_prequential_scores_are_those_of_a_plain_loop() -> None:
     config, frames = config_of("finetune", network="plain", batch_size=5), tiny_frames("time_il")
     run = ContinualRun(config, frames)
@@ -44,7 +50,7 @@ def test_prequential_scores_are_those_of_a_plain_loop() -> None:
     network = plain(1, frames.samples, 4)
     network.load_state_dict(weights)
     adam, z, y, expected = torch.optim.Adam(network.parameters(), config.learning_rate), [], [], []
-    for task, order in zip(run.scenario.tasks, run._stream._orders, strict=True):
+    for task, order in zip(run.scenario.tasks, stream_of(run).orders, strict=True):
         for batch in np.array_split(order.numpy(), 3):
             x = bank.gather(torch.from_numpy(task.train.rows[batch])).view(len(batch), 1, -1)
             target = torch.from_numpy(task.train.targets[batch])
@@ -72,14 +78,14 @@ def test_no_prediction_depends_on_labels_that_come_with_it_or_later(strategy: st
     def predicted(labels: Any) -> tuple[np.ndarray, ContinualRun]:
         run = ContinualRun(config_of(strategy), replace(frames, labels=labels))
         run.run()
-        return torch.cat(run._stream._logits).numpy(), run
+        return torch.cat(stream_of(run).logits).numpy(), run
 
     before, run = predicted(frames.labels)
-    rows = run._stream._batches[3].rows.numpy()  # the second batch of the second task
+    rows = stream_of(run).batches[3].rows.numpy()  # the second batch of the second task
     labels = frames.labels.copy()
     labels[rows] = (labels[rows] + 1) % 4
     after, _ = predicted(labels)
-    first = sum(len(batch.rows) for batch in run._stream._batches[:3])
+    first = sum(len(batch.rows) for batch in stream_of(run).batches[:3])
     np.testing.assert_array_equal(before[: first + len(rows)], after[: first + len(rows)])
     assert np.abs(before[first + len(rows) :] - after[first + len(rows) :]).max() > 1e-4
 

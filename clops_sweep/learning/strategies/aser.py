@@ -68,7 +68,7 @@ class AdversarialShapley(FixedMemory):
         step_on = batch.plain()
         replayed = staying = torch.empty(0)
         if count or leaving:
-            replayed, staying = self._choose(new, count, leaving, generator)
+            replayed, staying = self.choose(new, count, leaving, generator)
         if count:
             step_on = joined(step_on, self.memory.replay(replayed.to(device)).instances, batch.number * count)
         self.training.learner.train_step(step_on, dropout_keys)
@@ -84,7 +84,7 @@ class AdversarialShapley(FixedMemory):
         candidates: int = self.options.aser_candidates
         return min(count, candidates)
 
-    def _choose(
+    def choose(
         self, new: torch.Tensor, count: int, leaving: int, generator: np.random.Generator
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return indices to replay, int64 [count], and to keep, into the memory followed by the batch.

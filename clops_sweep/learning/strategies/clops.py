@@ -56,7 +56,7 @@ class CLOPS(Strategy):
         self.memory = Memory(None)
         self._online = self.config.stream == "online"
         self._beta: TaskInstanceParameters | None = None
-        self._records: list[InstanceRecord] = []
+        self.records: list[InstanceRecord] = []
         self._acquired = torch.empty(0)
         """Places of the replayed instances, int64 [count]."""
 
@@ -130,7 +130,7 @@ class CLOPS(Strategy):
         beta = record.beta[chosen]
         factors = beta if config.weight_replay else torch.ones_like(beta)
         self.memory.add(self.instances(task).at(chosen), factor=factors)
-        self._records.append(replace(record, stored=record.stored.scatter(0, chosen, True)))
+        self.records.append(replace(record, stored=record.stored.scatter(0, chosen, True)))
         self._beta = None
 
     def _with_s(self, record: InstanceRecord) -> InstanceRecord:
@@ -143,7 +143,7 @@ class CLOPS(Strategy):
 
     def record(self, task: int) -> InstanceRecord:
         """Return s, beta and the stored instances at the end of the task, and the number of replays until now."""
-        return replace(self._records[task], times_replayed=self.ledger.times_replayed(task))
+        return replace(self.records[task], times_replayed=self.ledger.times_replayed(task))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
         """As `Strategy.memory_use`; with `weight_replay` each instance also stores its float32 beta."""

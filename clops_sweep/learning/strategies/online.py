@@ -29,26 +29,31 @@ class OnlineStream(Strategy):
     Args:
         strategy: class of the strategy.
         training: the run.
+
+    Attributes:
+        batches: the batches of the stream.
+        orders: int64 [n] of each task, the order in which its instances come.
+        logits: float32 [n, C] of each task so far, those of its instances before they were trained on.
     """
 
-    not_state = (*Strategy.not_state, "_orders", "_batches", "_sizes", "_first", "_inner")
+    not_state = (*Strategy.not_state, "orders", "batches", "_sizes", "_first", "_inner")
 
     def __init__(self, strategy: type[Strategy], training: Training) -> None:
         super().__init__(training)
-        self._orders = list[torch.Tensor]()
-        self._batches = list[Instances]()
+        self.orders = list[torch.Tensor]()
+        self.batches = list[Instances]()
         self._sizes: list[list[int]] = []
         for task, instances in enumerate(training.tasks):
             order = streams.permutation(training.seed, len(instances.rows), "stream order", task)
             order = order.to(instances.rows.device)
             parts = order.tensor_split(math.ceil(len(order) / training.config.batch_size))
-            self._orders.append(order)
-            self._batches += [instances.at(part) for part in parts]
+            self.orders.append(order)
+            self.batches += [instances.at(part) for part in parts]
             self._sizes.append(list(map(len, parts)))
         self._first = [0, *accumulate(map(len, self._sizes))]
-        self._inner = strategy(replace(training, tasks=self._batches, by_position=False, pretraining=self._first[1]))
+        self._inner = strategy(replace(training, tasks=self.batches, by_position=False, pretraining=self._first[1]))
         self.stores = self._inner.stores
-        self._logits: list[torch.Tensor] = []
+        self.logits: list[torch.Tensor] = []
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -59,7 +64,7 @@ class OnlineStream(Strategy):
         inner = self._inner
         logits = []
         for batch in range(self._first[task], self._first[task + 1]):
-            logits.append(training.learner.logits(self._batches[batch].rows))
+            logits.append(training.learner.logits(self.batches[batch].rows))
             inner.come_to(batch, end=False)
             inner.begin_task(batch)
             for step in range(training.config.steps_per_batch):
@@ -67,7 +72,7 @@ class OnlineStream(Strategy):
             inner.end_training(batch)
             inner.come_to(batch, end=True)
             inner.end_task(batch)
-        self._logits.append(torch.cat(logits))
+        self.logits.append(torch.cat(logits))
 
     def trains(self, task: int) -> bool:
         """Return whether the first batch of a task takes gradient steps."""
@@ -75,14 +80,14 @@ class OnlineStream(Strategy):
 
     def predicted(self, kind: LossKind) -> Prequential:
         """Return the predictions of the whole stream; `kind` is the kind of output of the scenario."""
-        targets = torch.cat([batch.targets for batch in self._batches]).cpu()
+        targets = torch.cat([batch.targets for batch in self.batches]).cpu()
         head = self.training.learner.kind
-        return Prequential(self._sizes, torch.cat(self._logits).cpu(), targets, kind, head)
+        return Prequential(self._sizes, torch.cat(self.logits).cpu(), targets, kind, head)
 
     def record(self, task: int) -> InstanceRecord:
         """Join the records of a task's batches, in the order of the task's instances."""
         records = [self._inner.record(batch) for batch in range(self._first[task], self._first[task + 1])]
-        back = self._orders[task].argsort()
+        back = self.orders[task].argsort()
         joined = {}
         for name in vars(records[0]):
             of_stream = torch.cat([vars(record)[name] for record in records])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -14,7 +13,6 @@ from clops_sweep import Memory, Reservoir
 from clops_sweep.errors import UsageError
 from clops_sweep.learning.batches import Instances
 from clops_sweep.learning.method.batch import FrameBatch, Steps
-from clops_sweep.learning.method.ledger import Ledger
 from clops_sweep.learning.replay.division import herding
 from clops_sweep.testing.watch import difference, saved_and_loaded
 
@@ -24,13 +22,13 @@ CLASSES = torch.tensor([0, 0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 3])
 
 @pytest.fixture
 def steps() -> Any:
-    found: Any = object.__new__(Steps)
-    found.name, found.task, found.waiting = "mine", 1, None
-    found.device, found._rng, found.memories = torch.device("cpu"), np.random.default_rng(0), WeakSet()
-    found.training = SimpleNamespace(by_position=False)
+    bank = SimpleNamespace(device=torch.device("cpu"))
     targets = torch.nn.functional.one_hot(CLASSES).float()
     parts = zip(torch.arange(12).split(6), targets.split(6), strict=True)
-    found.ledger = Ledger([Instances(*part) for part in parts])
+    tasks = [Instances(*part) for part in parts]
+    training: Any = SimpleNamespace(learner=SimpleNamespace(bank=bank), tasks=tasks, seed=0, by_position=False)
+    found = Steps("mine", training)
+    found.task = 1
     return found
 
 

@@ -107,7 +107,7 @@ def test_what_is_replayed_and_what_stays_is_what_the_definition_says() -> None:
     rows = strategy.head.features(instances.rows).tolist()
     ids = pool.tolist()
     features, labels = (dict(zip(ids, each, strict=True)) for each in (rows, instances.targets.argmax(1).tolist()))
-    replayed, stay = strategy._choose(new, 5, 4, np.random.default_rng(7))
+    replayed, stay = strategy.choose(new, 5, 4, np.random.default_rng(7))
 
     draws = np.random.default_rng(7)
     candidates = [ids[place] for place in draws.permutation(12)[:8]]

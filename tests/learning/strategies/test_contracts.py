@@ -203,7 +203,7 @@ class ForgetsMomentum(CLOPS):
 class StoresOneTooMany(CLOPS):
     def end_task(self, task: int) -> None:
         super().end_task(task)
-        self._records[-1].stored[:] = True
+        self.records[-1].stored[:] = True
 
 
 class PeeksAhead(Strategy):
