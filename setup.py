@@ -39,11 +39,14 @@ X86 = {
     "avx512": (16, ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mfma", "-mprefer-vector-width=512"]),
 }
 
+KERNELS = ("variant.cpp", "program.cpp")
+"""What is compiled once for each variant."""
+
 VARIANTS = BASELINE | (X86 if platform.machine().lower() in {"x86_64", "amd64"} else {})
 
 
 class BuildKernels(build_ext):
-    """Compiles the module and, beside it, variant.cpp once for each variant; links all of them into one."""
+    """Compiles the module and, beside it, the kernels once for each variant; links all of them into one."""
 
     def build_extension(self, ext: Pybind11Extension) -> None:
         """Called once; an error in it only leaves the extension out."""
@@ -51,13 +54,14 @@ class BuildKernels(build_ext):
             compiled = [
                 pool.submit(
                     self.compiler.compile,
-                    [str(SOURCES / "variant.cpp")],
+                    [str(SOURCES / source)],
                     output_dir=str(Path(self.build_temp) / name),
                     macros=[("CLOPS_VARIANT", name), ("CLOPS_LANES", str(lanes))],
                     extra_postargs=FLAGS + options,
                     depends=ext.depends,
                 )
                 for name, (lanes, options) in VARIANTS.items()
+                for source in KERNELS
             ]
             module = self.compiler.compile(
                 ext.sources,
@@ -86,7 +90,7 @@ setup(
         Pybind11Extension(
             "clops_sweep.native._kernels",
             [str(SOURCES / "module.cpp")],
-            depends=sorted(str(path) for path in SOURCES.glob("*pp")),
+            depends=sorted(str(path) for path in SOURCES.rglob("*pp")),
             define_macros=[(f"CLOPS_WITH_{name.upper()}", None) for name in VARIANTS],
             extra_compile_args=FLAGS,
             optional=True,

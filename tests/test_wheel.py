@@ -59,7 +59,8 @@ def _built(folder: Path) -> set[str]:
     # Installing the package has compiled the kernels; here it matters only where the result of compiling goes.
     kernels = source / "clops_sweep" / "native" / "src"
     (kernels / "module.cpp").write_text('extern "C" void* PyInit__kernels() { return nullptr; }\n')
-    (kernels / "variant.cpp").write_text("")
+    for kind in ("variant.cpp", "program.cpp"):
+        (kernels / kind).write_text("")
     done = subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", folder, source],
         capture_output=True,

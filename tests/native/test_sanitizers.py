@@ -57,8 +57,9 @@ def test_clang_compiles_everything_without_warnings() -> None:
     if not Path(sysconfig.get_path("include"), "Python.h").exists():
         pytest.skip("no Python.h, which the module is made with")
     for variant in VARIANTS if platform.machine() == "x86_64" else ["baseline"]:
-        built = checked(compiler, variant, ["-fsyntax-only"], SOURCES / "variant.cpp")
-        assert (built.returncode, built.stderr) == (0, "")
+        for source in ("variant.cpp", "program.cpp"):
+            built = checked(compiler, variant, ["-fsyntax-only"], SOURCES / source)
+            assert (built.returncode, built.stderr) == (0, "")
     built = checked(compiler, "baseline", ["-fsyntax-only", "-DCLOPS_WITH_BASELINE", *folders], SOURCES / "module.cpp")
     assert (built.returncode, built.stderr) == (0, "")
 
@@ -74,7 +75,9 @@ def checked(compiler: str, variant: str, options: list[str], *files: Path) -> su
 def compiled(compiler: str, variant: str, options: list[str], program: Path) -> subprocess.CompletedProcess[str]:
     """The program with the kernels of one variant; it writes what they compute to standard output."""
     options = [*options, f"-I{SOURCES}", "-o", str(program)]
-    return checked(compiler, variant, options, HERE / "every_kernel.cpp", SOURCES / "variant.cpp")
+    return checked(
+        compiler, variant, options, HERE / "every_kernel.cpp", SOURCES / "variant.cpp", SOURCES / "program.cpp"
+    )
 
 
 def computed(*command: str | Path) -> np.ndarray:

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "programs.hpp"
+
 namespace clops {
 
 // The loss of logits: a sigmoid per output, averaged over the outputs, or a softmax over them.
@@ -47,11 +49,6 @@ struct Instances {
   const std::int64_t* rows;  // [count]
   const float* noise;        // [count][2500] or null
   int count;
-};
-
-// The stream of dropout masks: see masks.hpp.
-struct Keys {
-  std::uint32_t first, second;
 };
 
 struct Batch {
@@ -135,6 +132,9 @@ struct Kernels {
   // The same along a penalised gradient.
   void (*penalised_adam)(std::size_t n, float* values, float* first, float* second, const float* gradient, const Penalty& penalty,
                          float rate, float root);
+
+  // Any other network.
+  const ProgramKernels* programs;
 };
 
 }  // namespace clops

@@ -15,6 +15,17 @@ constexpr float kScale = 1.0f / 0.9f;
 // The factor of kept units.
 inline float scale_of(const Keys* keys) { return keys ? kScale : 1.0f; }
 
+// The words of counters to which the first key has been added.
+CLOPS_INLINE U mixed(U x, U second) {
+  x ^= x >> 16;
+  x *= 0x7FEB352Du;
+  x ^= second;
+  x ^= x >> 15;
+  x *= 0x846CA68Bu;
+  x ^= x >> 16;
+  return x;
+}
+
 class Masks {
  public:
   // One draw per lane; without keys nothing is dropped.
@@ -36,16 +47,7 @@ class Masks {
  private:
   static constexpr std::int32_t kThreshold = (-32768 + 6554) * 65536;
 
-  CLOPS_INLINE U random(int w) const {
-    U x = first_ + static_cast<std::uint32_t>(w);
-    x ^= x >> 16;
-    x *= 0x7FEB352Du;
-    x ^= second_;
-    x ^= x >> 15;
-    x *= 0x846CA68Bu;
-    x ^= x >> 16;
-    return x;
-  }
+  CLOPS_INLINE U random(int w) const { return mixed(first_ + static_cast<std::uint32_t>(w), second_); }
 
   U first_, second_;
   I threshold_;

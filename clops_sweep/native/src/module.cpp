@@ -1,6 +1,7 @@
 // The Python module clops_sweep.native._kernels.
 #include "core.hpp"
 #include "frame_statistics.hpp"
+#include "network_program.hpp"
 
 namespace clops {
 
@@ -31,7 +32,7 @@ PYBIND11_MODULE(_kernels, module) {
   using namespace clops;
   using py::arg;
   const auto exact = [](const char* name) { return arg(name).noconvert(); };  // an array is not copied to fit
-  module.doc() = "The paper's network on a CPU: gradients, predictions, Adam and whole epochs. See kernels.hpp.";
+  module.doc() = "Networks on a CPU: gradients, predictions, Adam and whole epochs. See kernels.hpp and programs.hpp.";
   module.def("variants", [] {
     std::vector<std::string> names;
     for (const Kernels* kernels : runnable_kernels()) names.emplace_back(kernels->name);
@@ -64,4 +65,16 @@ PYBIND11_MODULE(_kernels, module) {
       .def("sum_of_each", &Core::sum_of_each, exact("rows"), exact("by_logits"), arg("absolute"), exact("sums"))
       .def("predict", &Core::predict, exact("rows"), exact("noise"), exact("parameters"), arg("probabilities"), arg("samples"),
            exact("keys"), exact("result"), exact("frames") = py::none());
+  py::class_<NetworkProgram>(module, "Program")
+      .def(py::init<const std::string&, const std::vector<py::dict>&, std::tuple<int, int, int>, Floats, std::vector<Floats>>(), arg("variant"),
+           arg("layers"), arg("shape"), exact("parameters"), exact("buffers"))
+      .def_property_readonly("outputs", &NetworkProgram::outputs)
+      .def_property_readonly("output_shape", &NetworkProgram::output_shape)
+      .def("forward", &NetworkProgram::forward, exact("frames"), exact("keys"), exact("draws"), arg("batch_statistics"), arg("track"),
+           exact("logits"))
+      .def("backward", &NetworkProgram::backward, exact("by_logits"), exact("gradient"), arg("add") = false)
+      .def("predict", &NetworkProgram::predict, exact("frames"), exact("parameters"), arg("samples"), exact("keys"), exact("logits"),
+           arg("first") = 0)
+      .def("sum_of_instance_gradients", &NetworkProgram::sum_of_instance_gradients, exact("frames"), exact("by_logits"),
+           arg("absolute"), exact("sums"));
 }

@@ -46,8 +46,9 @@ void penalised_adam(std::size_t n, float* values, float* first, float* second, c
   step(n, values, first, second, gradient, penalty.importance, penalty.centre, penalty.path, rate, root);
 }
 
+extern const ProgramKernels programs;  // in program.cpp
 extern const Kernels kernels;
 const Kernels kernels = {CLOPS_TEXT(CLOPS_VARIANT), gradient_workspace, gradient, forward, backward, kLanes, sum_of_each,
-                         differentiate, predict_workspace, predict, adam, penalised_adam};
+                         differentiate, predict_workspace, predict, adam, penalised_adam, &programs};
 
 }  // namespace clops::CLOPS_VARIANT

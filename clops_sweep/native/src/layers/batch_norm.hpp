@@ -1,0 +1,146 @@
+// Batch norm, over the instances of a batch and the positions of a channel, and the ReLU after it.
+#pragma once
+
+#include <math.h>  // not <cmath>: all variants would share its inline functions
+
+#include "../sums.hpp"
+#include "activation.hpp"
+#include "layer.hpp"
+
+namespace clops::CLOPS_VARIANT {
+
+class BatchNorm final : public Layer {
+ public:
+  BatchNorm(const Fields& fields, const Shapes& inputs) {
+    shape = only(fields, inputs);
+    weight_ = fields.parameters("weight", shape.channels);
+    bias_ = fields.parameters("bias", shape.channels);
+    running_mean_ = fields.buffer("mean", shape.channels);
+    running_variance_ = fields.buffer("variance", shape.channels);
+    epsilon_ = static_cast<float>(fields.number("eps"));
+    momentum_ = static_cast<float>(fields.number("momentum"));
+    learns = weight_ >= 0 || bias_ >= 0;
+    for (List<float>* row : {&mean_, &inverse_, &gain_, &shift_}) row->at_least(static_cast<std::size_t>(shape.channels));
+  }
+
+  bool absorbs(const Layer& next) override {
+    const auto* activation = dynamic_cast<const Activation*>(&next);
+    const bool fits = !relu_ && activation && activation->is_relu();
+    relu_ = relu_ || fits;
+    return fits;
+  }
+
+  void prepare(const LayerPass& pass) override {
+    for (int c = 0; c < shape.channels; ++c) {
+      shift_[c] = bias_ < 0 ? 0.0f : pass.parameters[bias_ + c];
+      gain_[c] = weight_ < 0 ? 1.0f : pass.parameters[weight_ + c];
+      if (!pass.batch_statistics) normalise(c, running_mean_[c], running_variance_[c]);
+    }
+  }
+
+  // Of a folded pass: returns the gain of each channel, and makes the start of the layer before that of both.
+  const float* fold(float* start) const {
+    for (int c = 0; c < shape.channels; ++c) start[c] = (start[c] - running_mean_[c]) * gain_[c] + shift_[c];
+    return gain_.data();
+  }
+  float floor() const { return relu_ ? 0.0f : -__builtin_inff(); }
+
+  void forward(const LayerPass& pass, const Operands& of) override {
+    const V least = all(floor());
+    for (int c = 0; c < shape.channels; ++c) {
+      if (pass.batch_statistics) measure(pass, of.inputs[0], c);
+      const float mean = mean_[c];
+      const V gain = all(gain_[c]), shift = all(shift_[c]);
+      for (int g = 0; g < pass.groups; ++g) {
+        const std::ptrdiff_t row = row_of(g, c);
+        const V* x = of.inputs[0] + row;
+        V* y = of.output + row;
+        for (int i = 0; i < shape.plane(); ++i) y[i] = maximum(least, fma(x[i] - mean, gain, shift));
+      }
+    }
+  }
+
+  void backward(const LayerPass& pass, const Operands& of) override {
+    const double n = static_cast<double>(pass.count) * shape.plane();
+    const V least = all(floor());
+    for (int c = 0; c < shape.channels; ++c) {
+      const float mean = mean_[c];
+      double by_shift = 0, by_gain = 0;
+      for (int g = 0; g < pass.groups; ++g) {
+        const std::ptrdiff_t row = row_of(g, c);
+        const V *x = of.inputs[0] + row, *y = of.output + row, *d = of.by_output + row;
+        V shift[4] = {}, gain[4] = {};
+        for_fours(shape.plane(), [&](int i, int q) __attribute__((always_inline)) {
+          const V by_sum = y[i] <= least ? V{} : d[i];
+          shift[q] += by_sum;
+          gain[q] = fma(by_sum, x[i] - mean, gain[q]);
+        });
+        const V all_shift = (shift[0] + shift[1]) + (shift[2] + shift[3]);
+        const V all_gain = ((gain[0] + gain[1]) + (gain[2] + gain[3])) * inverse_[c];
+        by_shift += sum(all_shift);
+        by_gain += sum(all_gain);
+        if (pass.gradient.each) {
+          if (bias_ >= 0) pass.gradient.each[bias_ + c] += all_shift;
+          if (weight_ >= 0) pass.gradient.each[weight_ + c] += all_gain;
+        }
+      }
+      if (!pass.gradient.each) {
+        if (bias_ >= 0) pass.gradient.sums[bias_ + c] += static_cast<float>(by_shift);
+        if (weight_ >= 0) pass.gradient.sums[weight_ + c] += static_cast<float>(by_gain);
+      }
+      if (!of.by_inputs[0]) continue;
+      // On batch statistics every entry has an effect.
+      const float by_mean = pass.batch_statistics ? static_cast<float>(by_shift / n) : 0.0f;
+      const float by_deviation = pass.batch_statistics ? static_cast<float>(by_gain * inverse_[c] / n) : 0.0f;
+      const V common = all(by_mean), slope = all(by_deviation);
+      for (int g = 0; g < pass.groups; ++g) {
+        const std::ptrdiff_t row = row_of(g, c);
+        const V *x = of.inputs[0] + row, *y = of.output + row, *d = of.by_output + row;
+        V* to = of.by_inputs[0] + row;
+        const V gain = gain_[c] * pass.present(g);
+        for (int i = 0; i < shape.plane(); ++i) {
+          const V by_sum = y[i] <= least ? V{} : d[i];
+          to[i] = gain * (by_sum - fma(x[i] - mean, slope, common));
+        }
+      }
+    }
+  }
+
+ private:
+  std::ptrdiff_t row_of(int group, int channel) const {
+    return (static_cast<std::ptrdiff_t>(group) * shape.channels + channel) * shape.plane();
+  }
+
+  void normalise(int channel, float mean, float variance) {
+    mean_[channel] = mean;
+    inverse_[channel] = 1.0f / sqrtf(variance + epsilon_);
+    gain_[channel] *= inverse_[channel];
+  }
+
+  // The statistics of a batch's channel.
+  void measure(const LayerPass& pass, const V* x, int channel) {
+    const double n = static_cast<double>(pass.count) * shape.plane();
+    if (n < 2) refuse("batch norm in training needs more than one value per channel; the batch has one instance of one position");
+    double total = 0, squares = 0;
+    for (int g = 0; g < pass.groups; ++g) total += sum(sum_of(x + row_of(g, channel), shape.plane()) * pass.present(g));
+    const float mean = static_cast<float>(total / n);
+    for (int g = 0; g < pass.groups; ++g) {
+      const V* row = x + row_of(g, channel);
+      const V by_lane = sum_of(shape.plane(), [row, mean](int i) __attribute__((always_inline)) { return (row[i] - mean) * (row[i] - mean); });
+      squares += sum(by_lane * pass.present(g));
+    }
+    normalise(channel, mean, static_cast<float>(squares / n));
+    if (!pass.track) return;
+    running_mean_[channel] += momentum_ * (mean - running_mean_[channel]);
+    running_variance_[channel] += momentum_ * (static_cast<float>(squares / (n - 1)) - running_variance_[channel]);
+  }
+
+  std::ptrdiff_t weight_ = -1, bias_ = -1;
+  float *running_mean_ = nullptr, *running_variance_ = nullptr;
+  float epsilon_ = 0, momentum_ = 0;
+  bool relu_ = false;
+  // y = (x - mean) gain + shift, where gain = weight inverse
+  List<float> mean_, inverse_, gain_, shift_;
+};
+
+}  // namespace clops::CLOPS_VARIANT

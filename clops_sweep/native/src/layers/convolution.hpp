@@ -1,0 +1,229 @@
+// Convolution along height and width, with stride, zero padding, dilation and groups.
+//
+// Forward, the terms of an output are its inputs' channels and taps. The gradient with respect to the inputs is a
+// convolution too, one for each residue of the inputs' positions modulo the stride: only every stride-th tap reaches a
+// position. Both read a copy that has the zeros of the padding around it.
+#pragma once
+
+#include "../products.hpp"
+#include "batch_norm.hpp"
+
+namespace clops::CLOPS_VARIANT {
+
+// A value with zeros around it.
+struct Padded {
+  Shape shape{};
+  int top = 0, bottom = 0, left = 0, right = 0;
+
+  bool needed() const { return top || bottom || left || right; }
+  int row() const { return needed() ? (shape.width + left + right) | 1 : shape.width; }  // odd: rows share no cache set
+  int plane() const { return needed() ? ((shape.height + top + bottom) * row()) | 1 : shape.plane(); }
+  std::size_t size() const { return needed() ? static_cast<std::size_t>(shape.channels) * plane() : 0; }
+
+  // Returns the value itself if there is nothing to pad.
+  const V* copy(const V* from, V* to) const {
+    if (!needed()) return from;
+    const int vectors = plane();
+    for (int c = 0; c < shape.channels; ++c, to += vectors) {
+      V* at = to;
+      const auto zeros = [&at](int count) {
+        std::memset(static_cast<void*>(at), 0, static_cast<std::size_t>(count) * sizeof(V));
+        at += count;
+      };
+      zeros(top * row() + left);
+      for (int y = 0; y < shape.height; ++y, from += shape.width) {
+        std::memcpy(static_cast<void*>(at), from, static_cast<std::size_t>(shape.width) * sizeof(V));
+        at += shape.width;
+        const bool is_last = y + 1 == shape.height;
+        zeros(is_last ? static_cast<int>(to + vectors - at) : row() - shape.width);
+      }
+    }
+    return to - static_cast<std::ptrdiff_t>(shape.channels) * vectors;
+  }
+};
+
+class Convolution final : public Layer {
+ public:
+  Convolution(const Fields& fields, const Shapes& inputs) : input_(only(fields, inputs)) {
+    kernel_ = fields.pair("kernel", 1);
+    stride_ = fields.pair("stride", 1);
+    dilation_ = fields.pair("dilation", 1);
+    groups_ = fields.integer("groups", 1);
+    shape.channels = fields.integer("outputs", 1);
+    if (input_.channels % groups_ || shape.channels % groups_) {
+      refuse("convolution: %d and %d channels do not divide into %d groups", input_.channels, shape.channels, groups_);
+    }
+    padded_input_ = {input_, fields.entry("padding", 4, 0), fields.entry("padding", 4, 1), fields.entry("padding", 4, 2), fields.entry("padding", 4, 3)};
+    shape.height = length(input_.height + padded_input_.top + padded_input_.bottom, kernel_.height, stride_.height, dilation_.height);
+    shape.width = length(input_.width + padded_input_.left + padded_input_.right, kernel_.width, stride_.width, dilation_.width);
+    inputs_ = input_.channels / groups_;
+    outputs_ = shape.channels / groups_;
+    taps_ = kernel_.height * kernel_.width;
+    weight_ = fields.parameters("weight", weights());
+    bias_ = fields.parameters("bias", shape.channels);
+    if (weight_ < 0) refuse("convolution: weight is missing");
+    learns = true;
+    plan_outputs();
+    plan_inputs();
+    packed_.at_least(static_cast<std::size_t>(weights()));
+    start_.at_least(static_cast<std::size_t>(shape.channels));
+  }
+
+  std::size_t scratch() const override {
+    const std::size_t a = padded_input_.size(), b = padded_output_.size();
+    return a > b ? a : b;
+  }
+
+  // With running statistics, batch norm is an affine map of each channel, which the weights can hold.
+  bool folds(const Layer& next) override {
+    norm_ = dynamic_cast<const BatchNorm*>(&next);
+    return norm_ != nullptr;
+  }
+
+  void prepare(const LayerPass& pass) override {
+    const float* bias = bias_ < 0 ? nullptr : pass.parameters + bias_;
+    for (int c = 0; c < shape.channels; ++c) start_[c] = bias ? bias[c] : 0.0f;
+    const bool folded = pass.folded && norm_;
+    const float* gain = folded ? norm_->fold(start_.data()) : nullptr;
+    floor_ = folded ? norm_->floor() : kNoFloor;
+    for (int group = 0; group < groups_; ++group) {
+      pack(forward_, outputs_, pass.parameters + weight_ + weights_before(group), inputs_ * taps_, gain ? gain + group * outputs_ : nullptr, packed_.data() + weights_before(group));
+    }
+  }
+
+  void forward(const LayerPass& pass, const Operands& of) override {
+    for (int g = 0; g < pass.groups; ++g) {
+      const V* x = padded_input_.copy(of.inputs[0] + static_cast<std::ptrdiff_t>(g) * input_.size(), pass.scratch);
+      V* y = of.output + static_cast<std::ptrdiff_t>(g) * shape.size();
+      for (int group = 0; group < groups_; ++group) {
+        multiply(forward_, outputs_, packed_.data() + weights_before(group), start_.data() + group * outputs_, floor_,
+                 x + group * inputs_ * padded_input_.plane(), y + group * outputs_ * shape.plane(), shape.plane());
+      }
+    }
+  }
+
+  void backward(const LayerPass& pass, const Operands& of) override {
+    if (of.by_inputs[0]) pack_transposed(pass.parameters + weight_);
+    for (int g = 0; g < pass.groups; ++g) {
+      const V* d = of.by_output + static_cast<std::ptrdiff_t>(g) * shape.size();
+      differentiate_weights(pass, of.inputs[0] + static_cast<std::ptrdiff_t>(g) * input_.size(), d);
+      if (of.by_inputs[0]) differentiate_input(pass, d, of.by_inputs[0] + static_cast<std::ptrdiff_t>(g) * input_.size());
+    }
+  }
+
+ private:
+  int weights() const { return shape.channels * inputs_ * taps_; }
+  std::ptrdiff_t weights_before(int group) const { return static_cast<std::ptrdiff_t>(group) * outputs_ * inputs_ * taps_; }
+
+  static int length(int input, int kernel, int stride, int dilation) {
+    const int reach = dilation * (kernel - 1) + 1;
+    if (input < reach) refuse("convolution: a kernel that reaches over %d positions does not fit into %d", reach, input);
+    return (input - reach) / stride + 1;
+  }
+
+  void plan_outputs() {
+    const int row = padded_input_.row(), plane = padded_input_.plane();
+    for (int y = 0; y < shape.height; ++y) {
+      for (int x = 0; x < shape.width; ++x) {
+        forward_.from.append(y * stride_.height * row + x * stride_.width);
+        forward_.to.append(y * shape.width + x);
+      }
+    }
+    for (int c = 0; c < inputs_; ++c) {
+      for (int i = 0; i < kernel_.height; ++i) {
+        for (int j = 0; j < kernel_.width; ++j) {
+          forward_.offset.append(c * plane + i * dilation_.height * row + j * dilation_.width);
+          forward_.weight.append((c * kernel_.height + i) * kernel_.width + j);
+        }
+      }
+    }
+    forward_.pad();
+  }
+
+  // Zeros before and after the outputs along one axis, so that every tap of every input finds an output or a zero.
+  static int before(int padding, int kernel, int stride, int dilation) {
+    const int most = (kernel - 1) * dilation - padding;
+    return most > 0 ? (most + stride - 1) / stride : 0;
+  }
+  static int after(int input, int output, int padding, int stride) {
+    const int last = (input - 1 + padding) / stride;
+    return last > output - 1 ? last - (output - 1) : 0;
+  }
+
+  void plan_inputs() {
+    padded_output_ = {shape, before(padded_input_.top, kernel_.height, stride_.height, dilation_.height),
+                      after(input_.height, shape.height, padded_input_.top, stride_.height),
+                      before(padded_input_.left, kernel_.width, stride_.width, dilation_.width),
+                      after(input_.width, shape.width, padded_input_.left, stride_.width)};
+    const int row = padded_output_.row(), plane = padded_output_.plane();
+    backward_ = new Gather[stride_.height * stride_.width];
+    for (int y = 0; y < input_.height; ++y) {
+      for (int x = 0; x < input_.width; ++x) {
+        const int padded_y = y + padded_input_.top, padded_x = x + padded_input_.left;
+        Gather& gather = backward_[padded_y % stride_.height * stride_.width + padded_x % stride_.width];
+        gather.from.append((padded_y / stride_.height + padded_output_.top) * row + padded_x / stride_.width + padded_output_.left);
+        gather.to.append(y * input_.width + x);
+      }
+    }
+    for (int o = 0; o < outputs_; ++o) {
+      for (int i = 0; i < kernel_.height; ++i) {
+        for (int j = 0; j < kernel_.width; ++j) {
+          const int reach_y = i * dilation_.height, reach_x = j * dilation_.width;
+          Gather& gather = backward_[reach_y % stride_.height * stride_.width + reach_x % stride_.width];
+          gather.offset.append(o * plane - reach_y / stride_.height * row - reach_x / stride_.width);
+          gather.weight.append((o * inputs_ * kernel_.height + i) * kernel_.width + j);
+        }
+      }
+    }
+    for (int residue = 0; residue < stride_.height * stride_.width; ++residue) backward_[residue].pad();
+  }
+
+  void pack_transposed(const float* weight) {
+    transposed_.at_least(static_cast<std::size_t>(weights()));
+    float* to = transposed_.data();
+    for (int group = 0; group < groups_; ++group) {
+      for (int residue = 0; residue < stride_.height * stride_.width; ++residue) {
+        const Gather& gather = backward_[residue];
+        pack(gather, inputs_, weight + weights_before(group), taps_, nullptr, to);
+        to += inputs_ * gather.terms();
+      }
+    }
+  }
+
+  void differentiate_weights(const LayerPass& pass, const V* input, const V* d) {
+    const V* x = padded_input_.copy(input, pass.scratch);
+    for (int group = 0; group < groups_; ++group) {
+      correlate(forward_, outputs_, d + group * outputs_ * shape.plane(), shape.plane(), x + group * inputs_ * padded_input_.plane(), pass.gradient, weight_ + weights_before(group));
+    }
+    if (bias_ < 0) return;
+    for (int c = 0; c < shape.channels; ++c) pass.gradient.add(bias_ + c, sum_of(d + c * shape.plane(), shape.plane()));
+  }
+
+  void differentiate_input(const LayerPass& pass, const V* by_output, V* to) {
+    const V* d = padded_output_.copy(by_output, pass.scratch);
+    const float* weight = transposed_.data();
+    for (int group = 0; group < groups_; ++group) {
+      for (int residue = 0; residue < stride_.height * stride_.width; ++residue) {
+        const Gather& gather = backward_[residue];
+        multiply(gather, inputs_, weight, nullptr, kNoFloor, d + group * outputs_ * padded_output_.plane(), to + group * inputs_ * input_.plane(), input_.plane());
+        weight += inputs_ * gather.terms();
+      }
+    }
+  }
+
+  Shape input_;
+  Pair kernel_{}, stride_{}, dilation_{};
+  int groups_ = 1, inputs_ = 0, outputs_ = 0, taps_ = 0;  // channels of a group; taps of one kernel
+  std::ptrdiff_t weight_ = 0, bias_ = -1;
+  Padded padded_input_, padded_output_;
+  Gather forward_;
+  Gather* backward_ = nullptr;  // [residues of height and width]
+  List<float> packed_, start_, transposed_;
+  float floor_ = kNoFloor;
+  const BatchNorm* norm_ = nullptr;
+
+ public:
+  ~Convolution() override { delete[] backward_; }
+};
+
+}  // namespace clops::CLOPS_VARIANT
