@@ -108,8 +108,13 @@ class CudaRecorder:
 
 
 def recorder_of(device: torch.device) -> Callable[[], Recorder] | None:
-    """Return what makes recorders for a device; None if recordings gain nothing there."""
-    if device.type != "cuda":
+    """Return what makes recorders for a device; None if recordings gain nothing there, or are not safe.
+
+    Before PyTorch 2.13, a failed capture leaves the allocator in the state of a capture, and later runs of the process
+    fail.
+    """
+    major, minor = torch.__version__.split(".")[:2]
+    if device.type != "cuda" or (int(major), int(minor)) < (2, 13):
         return None
     return lambda: CudaRecorder(device)
 
@@ -183,16 +188,16 @@ class Recordings:
             seed()
             with watch:
                 function(*_copies(inputs))
-            found = watch.reason or _replaced(buffers, self._module.buffers)
-            if found is None:
+            why_not = watch.reason or _replaced(buffers, self._module.buffers)
+            if why_not is None:
                 recorder = self._make_recorder() if with_gradient else self._without_gradient
                 seed()
                 try:
                     self._recordings[name] = _Recording(recorder, function, inputs, with_gradient, self._parameters)
                 except RuntimeError as error:
-                    found = f"the recording failed ({reason(error)})"
-        if found is not None:
-            self._refuse(found)
+                    why_not = f"the recording failed ({reason(error)})"
+        if why_not is not None:
+            self._refuse(why_not)
 
     def _compare(
         self, recording: _Recording, function: Function, inputs: Sequence[torch.Tensor], seed: Callable[[], None]
@@ -382,8 +387,8 @@ def _gradient(parameter: torch.nn.Parameter) -> torch.Tensor:
 @torch.no_grad()
 def add_gradient(logits: torch.Tensor, by_logits: torch.Tensor, parameters: Sequence[torch.nn.Parameter]) -> None:
     """Add to the gradient of each parameter that of a loss, given the loss's gradient with respect to the logits."""
-    found = torch.autograd.grad(logits, list(parameters), by_logits, retain_graph=True, allow_unused=True)
-    for parameter, gradient in zip(parameters, found, strict=True):
+    gradients = torch.autograd.grad(logits, list(parameters), by_logits, retain_graph=True, allow_unused=True)
+    for parameter, gradient in zip(parameters, gradients, strict=True):
         if gradient is not None:
             _gradient(parameter).add_(gradient)
 

@@ -255,6 +255,11 @@ def test_layers_draw_from_the_stream_of_a_batchs_first_instance(monkeypatch: pyt
     assert drawn[-1] == ((5, 6), 0)
 
 
-def test_only_gpus_record() -> None:
+def test_only_gpus_record_and_only_with_a_pytorch_that_survives_a_failed_capture(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.13.0+cu130")
     assert graphs.recorder_of(torch.device("cpu")) is None
     assert graphs.recorder_of(torch.device("cuda", 0)) is not None
+    monkeypatch.setattr(torch, "__version__", "2.12.1+cu130")
+    assert graphs.recorder_of(torch.device("cuda", 0)) is None
