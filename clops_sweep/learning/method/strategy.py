@@ -13,6 +13,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Replay, batch_sizes
 from clops_sweep.learning.global_streams import seed_of
+from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.method.batch import FrameBatch, Steps
 from clops_sweep.learning.method.feature_head import FeatureHead
 from clops_sweep.learning.method.fisher import fisher_information
@@ -95,6 +96,11 @@ class Strategy:
         return self.training.config
 
     @property
+    def learner(self) -> Learner:
+        """The network with its optimiser, for hooks; a loss needs `model` and `predict` alone."""
+        return self.training.learner
+
+    @property
     def options(self) -> Options:
         """The options that the strategy lists, by name."""
         return Options(self._steps.name, self.training.config.options)
@@ -156,7 +162,7 @@ class Strategy:
 
     def losses(self, logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         """Return the scenario's loss l_i of each instance, [n]; shapes as in `criterion`."""
-        return losses.instance_losses(self.training.learner.kind, logits, y)
+        return losses.instance_losses(self.learner.kind, logits, y)
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor:
         """Return the gradient of a loss with respect to the parameters, float32 [P]; computed once per pass.
@@ -169,11 +175,11 @@ class Strategy:
 
     def frozen(self) -> Frozen:
         """Return a frozen copy of the network, which maps frames to logits."""
-        return Frozen(self.training.learner.copy())
+        return Frozen(self.learner.copy())
 
     def importance(self, task: int) -> torch.Tensor:
         """Return the diagonal Fisher information on a task's training instances, float32 [P], as in EWC; see `ewc`."""
-        return fisher_information(self.training.learner, self.training.tasks[self._steps.seen(task)]).clone()
+        return fisher_information(self.learner, self.training.tasks[self._steps.seen(task)]).clone()
 
     def instances(self, task: int) -> FrameBatch:
         """Return all training instances of the current or an earlier task.
@@ -281,7 +287,7 @@ class Strategy:
     @property
     def instance_bytes(self) -> int:
         """Bytes of the signal and the targets of a stored instance."""
-        return self.training.learner.bank.instance_bytes + 4 * self.training.learner.outputs
+        return self.learner.bank.instance_bytes + 4 * self.learner.outputs
 
     def counts(self) -> dict[str, int]:
         """Return columns of `runs` that only this strategy fills."""

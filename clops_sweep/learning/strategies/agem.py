@@ -39,7 +39,7 @@ class AveragedGEM(FixedMemory):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Take plain steps while the memory is empty, then steps along projected gradients."""
-        learner = self.training.learner
+        learner = self.learner
         instances = self.training.tasks[task]
         batch_size = self.config.batch_size
         if not len(self.memory):

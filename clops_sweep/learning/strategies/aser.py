@@ -46,7 +46,7 @@ class AdversarialShapley(FixedMemory):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Take steps with replayed instances chosen for each batch; a task's first epoch also updates the memory."""
-        learner = self.training.learner
+        learner = self.learner
         instances = self.training.tasks[task]
         current = learner.begin_epoch(instances, replay, order, self.config.batch_size, dropout_keys)
         generator = streams.generator(self.training.seed, "shapley", task, epoch)
@@ -71,7 +71,7 @@ class AdversarialShapley(FixedMemory):
             replayed, staying = self.choose(new, count, leaving, generator)
         if count:
             step_on = joined(step_on, self.memory.replay(replayed.to(device)).instances, batch.number * count)
-        self.training.learner.train_step(step_on, dropout_keys)
+        self.learner.train_step(step_on, dropout_keys)
         if not epoch:
             self.memory.add(self.batch(new))
         if leaving:

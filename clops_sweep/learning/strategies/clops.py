@@ -100,7 +100,7 @@ class CLOPS(Strategy):
         count = count_of(config.acquisition_fraction, len(places))
         if count == len(places):
             return places
-        context = AcquisitionContext(self.training.learner, config, counters)
+        context = AcquisitionContext(self.learner, config, counters)
         rows = self.memory.at(places).instances.rows
         alpha = acquisition_scores(config, context, rows)
         return places[storage.highest(alpha, count)]
@@ -114,7 +114,7 @@ class CLOPS(Strategy):
         batch_size = self.config.batch_size
         if self._online:  # a batch of the stream and its replayed instances are one step
             batch_size = len(order)
-        self.training.learner.train_epoch(instances, replay, order, batch_size, dropout_keys, self._beta)
+        self.learner.train_epoch(instances, replay, order, batch_size, dropout_keys, self._beta)
 
     def end_epoch(self) -> None:
         """Record beta for the area under its trajectory."""

@@ -31,7 +31,7 @@ class ClosedForm(Strategy):
 
     def setup(self) -> None:
         """Set the statistics before the first instance."""
-        self.statistics = self.begin(self.training.learner.outputs, self.head.features_size)
+        self.statistics = self.begin(self.learner.outputs, self.head.features_size)
 
     @abstractmethod
     def begin(self, classes: int, features: int) -> Statistics:

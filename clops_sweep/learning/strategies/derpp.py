@@ -46,7 +46,7 @@ class DarkExperienceReplay(FixedMemory):
     def setup(self) -> None:
         """Create the memory and the table of logits."""
         super().setup()
-        learner = self.training.learner
+        learner = self.learner
         self._alpha = self.options.derpp_alpha
         self._beta = self.options.derpp_beta
         self._logits = torch.zeros(self.capacity + 1, learner.outputs, device=learner.bank.device)
@@ -59,7 +59,7 @@ class DarkExperienceReplay(FixedMemory):
     ) -> None:
         """Draw J and K of every step and fill the reservoir, then take the steps."""
         config = self.config
-        learner = self.training.learner
+        learner = self.learner
         size = config.batch_size
         count = replay_batch_size(config.replay_ratio, size, len(self.memory)) if task else 0
         smallest = 1 if count else learner.smallest_batch  # J and K make any batch large enough
@@ -110,7 +110,7 @@ class DarkExperienceReplay(FixedMemory):
         pull_j / 2 |z_j - z_j(now)|^2 for each j.
         """
         count = reservoir.drawn.shape[2]
-        outputs = self.training.learner.outputs
+        outputs = self.learner.outputs
         shape = len(sizes), max(sizes) + 2 * count
         nowhere = self.capacity
         written = np.full(shape, nowhere)
@@ -128,7 +128,7 @@ class DarkExperienceReplay(FixedMemory):
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
         """As `Strategy.memory_use`; each instance also stores its float32 logits."""
         size = super().memory_use(records)
-        return replace(size, instance_bytes=size.instance_bytes + 4 * self.training.learner.outputs)
+        return replace(size, instance_bytes=size.instance_bytes + 4 * self.learner.outputs)
 
     def end_task(self, task: int) -> None:
         """Do nothing: the task's instances were offered during training."""

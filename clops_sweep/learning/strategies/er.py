@@ -42,4 +42,4 @@ class TinyEpisodicMemory(FixedMemory):
             replay = self.drawn_replay(places)
             order = with_replay(order, size, count)
             size += count
-        self.training.learner.train_epoch(instances, replay, order, size, dropout_keys)
+        self.learner.train_epoch(instances, replay, order, size, dropout_keys)

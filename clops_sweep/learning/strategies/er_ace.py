@@ -39,7 +39,7 @@ class AsymmetricCrossEntropy(FixedMemory):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Train on each batch and the instances drawn for it, each with the cross-entropy over its classes."""
-        learner = self.training.learner
+        learner = self.learner
         size = self.config.batch_size
         drawn = self._draw_and_offer(task, epoch, order.split(size))
         if task:

@@ -27,7 +27,7 @@ class ElasticWeightConsolidation(QuadraticPenalty):
         """Add the Fisher information of the task."""
         if task + 1 == len(self.training.tasks):
             return  # nothing is trained after the last task
-        learner, options = self.training.learner, self.training.config.options
+        learner, options = self.learner, self.config.options
         fisher = fisher_information(learner, self.training.tasks[task]).mul_(options["ewc_strength"])
         parameters = learner.parameters.flat
         if options["ewc_online"]:

@@ -32,7 +32,7 @@ class FlipPenalty(Strategy):
         if self.old is None:
             return loss
         old = self.old(batch.x)
-        right = losses.predicted_right(self.training.learner.kind, old, batch.y)
+        right = losses.predicted_right(self.learner.kind, old, batch.y)
         pull: torch.Tensor = self.options.flip_strength * (right * (logits - old).square().mean(1)).mean()
         return loss + pull
 

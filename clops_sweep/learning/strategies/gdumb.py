@@ -26,7 +26,7 @@ class GreedyDumb(FixedMemory):
     def begin_task(self, task: int) -> None:
         """Offer the task's instances to the memory, and start a new network."""
         self.offer(task)
-        self.training.learner.begin_anew(task)
+        self.learner.begin_anew(task)
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -40,7 +40,7 @@ class GreedyDumb(FixedMemory):
         self.ledger.count(self.memory.index, past)
         order = streams.permutation(seed, size, "memory order", task, epoch).to(order.device)
         batch_size = self.config.batch_size
-        self.training.learner.train_epoch(stored, None, order, batch_size, dropout_keys)
+        self.learner.train_epoch(stored, None, order, batch_size, dropout_keys)
 
     def end_task(self, task: int) -> None:
         """Do nothing: the memory was updated at the start of the task."""

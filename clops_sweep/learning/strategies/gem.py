@@ -45,7 +45,7 @@ class GradientEpisodicMemory(RandomMemory):
             used = self.memory.replay(chosen.flatten()).instances
             current.keep_memory(f"memory {past}", used, self.keys("memory dropout", current, task, epoch, past))
         names = [f"memory {past}" for past in self.places]
-        self.training.learner.train_along(current, names, self._projected)
+        self.learner.train_along(current, names, self._projected)
 
     def _projected(self, gradient: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
         """Return the projection, [P], of a gradient, [P], given memory gradients, [J, P]."""

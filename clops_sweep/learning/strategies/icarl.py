@@ -46,7 +46,7 @@ class IncrementalClassifier(FixedMemory):
 
     def begin_task(self, task: int) -> None:
         """Compute q of the task's instances and the exemplars."""
-        learner = self.training.learner
+        learner = self.learner
         tasks = self.training.tasks
         self.head.write(*self._trained)
         current = tasks[task]
@@ -70,7 +70,7 @@ class IncrementalClassifier(FixedMemory):
     ) -> None:
         """Take steps on the task's instances and the exemplars, then replace the trained head by the means."""
         del epoch
-        learner = self.training.learner
+        learner = self.learner
         instances = self.training.tasks[task]
         self.head.write(*self._trained)
         current = learner.begin_epoch(instances, replay, order, self.config.batch_size, dropout_keys)
@@ -106,7 +106,7 @@ class IncrementalClassifier(FixedMemory):
         one_hot = torch.cat([part.targets for part in parts]).double().cpu()
         mu = normalize(one_hot.T @ normalize(features, dim=1), dim=1)
         bias = torch.where(one_hot.sum(0) > 0, 0.0, self.head.NOT_SEEN)
-        device = self.training.learner.bank.device
+        device = self.learner.bank.device
         self.head.write(mu.to(device), bias.to(device))
 
 

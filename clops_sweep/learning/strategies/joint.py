@@ -21,7 +21,7 @@ class JointTraining(Strategy):
 
     def begin_task(self, task: int) -> None:
         """Start a new network and reset the optimiser."""
-        self.training.learner.begin_anew(task)
+        self.learner.begin_anew(task)
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
@@ -35,4 +35,4 @@ class JointTraining(Strategy):
         for number in range(epoch * k, (epoch + 1) * k):
             order = streams.permutation(seed, len(union.rows), "batch order", task, number).to(self.device)
             keys = streams.keys(seed, "training dropout", task, number).to(self.device)
-            self.training.learner.train_epoch(union, replay, order, size, keys)
+            self.learner.train_epoch(union, replay, order, size, keys)

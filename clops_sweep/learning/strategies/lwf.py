@@ -37,14 +37,14 @@ class LearningWithoutForgetting(Strategy):
     def begin_task(self, task: int) -> None:
         """Compute the network's predictions on the task's frames before training."""
         if task:
-            learner = self.training.learner
+            learner = self.learner
             z_before = learner.logits(self.training.tasks[task].rows)[:, self._distilled(task)]
             self._p_before = losses.probabilities(learner.kind, z_before / self._temperature)
 
     def _distilled(self, task: int) -> torch.Tensor | slice:
         """Return the indices of the distilled outputs, int64 [c], or all."""
         known = torch.cat([past.targets for past in self.training.tasks[:task]]).amax(0) > 0
-        of_labels = self.training.learner.kind != "softmax" and self.config.head != "per_class"
+        of_labels = self.learner.kind != "softmax" and self.config.head != "per_class"
         everything = of_labels or bool(known.all())
         return slice(None) if everything else known.nonzero()[:, 0]
 
@@ -55,7 +55,7 @@ class LearningWithoutForgetting(Strategy):
         if not task:
             super().train_epoch(task, epoch, replay, order, dropout_keys)
             return
-        learner = self.training.learner
+        learner = self.learner
         instances = self.training.tasks[task]
         current = learner.begin_epoch(instances, replay, order, self.config.batch_size, dropout_keys)
         current.keep("p before", self._p_before[order])

@@ -20,7 +20,7 @@ class MemoryAwareSynapses(QuadraticPenalty):
         """Add the sensitivity of the task's outputs to the parameters."""
         if task + 1 == len(self.training.tasks):
             return  # nothing is trained after the last task
-        learner = self.training.learner
+        learner = self.learner
         rows = self.training.tasks[task].rows
         found = learner.mean_of_instance_gradients(rows, lambda logits: logits.square().sum(1), of_each="abs")
         self.penalty.importance.add_(found.mul_(2 * self.options.mas_strength))

@@ -33,7 +33,7 @@ class RandomMemory(Strategy):
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
     ) -> None:
         """Take plain steps while the memory is empty, then steps that use it."""
-        learner = self.training.learner
+        learner = self.learner
         instances = self.training.tasks[task]
         batch_size = self.config.batch_size
         self.places = self.memory.places_by_task()

@@ -35,7 +35,7 @@ class MaximallyInterferedRetrieval(RandomMemory):
         for past, places in self.places.items():
             count = count_of(self.config.acquisition_fraction, len(places))
             current.keep(f"candidates {past}", self.choices("candidates", current, places, count, task, epoch, past))
-        self.training.learner.run_epoch(current, lambda batch: self._step(current, batch))
+        self.learner.run_epoch(current, lambda batch: self._step(current, batch))
 
     def _step(self, current: Epoch, batch: EpochBatch) -> None:
         """Take one step on mean_I(l_i) + mean_J(l_j), where J is retrieved for this batch."""
@@ -45,11 +45,11 @@ class MaximallyInterferedRetrieval(RandomMemory):
         if any(counts):
             most = round(config.replay_ratio * config.batch_size)
             step_on = joined(step_on, self._retrieve(current, batch, counts), batch.number * most)
-        self.training.learner.train_step(step_on, current.kept("dropout keys"))
+        self.learner.train_step(step_on, current.kept("dropout keys"))
 
     def _retrieve(self, current: Epoch, batch: EpochBatch, counts: Sequence[int]) -> Instances:
         """Return J: of the candidates of each past task as many as `counts` says, or all if they are fewer."""
-        learner = self.training.learner
+        learner = self.learner
         keys = current.kept_for("virtual dropout", batch)
         _, gradient = learner.gradient(batch.plain(), keys, track_statistics=False)
         virtual_step = -learner.learning_rate * gradient
@@ -62,7 +62,7 @@ class MaximallyInterferedRetrieval(RandomMemory):
 
     def _most_interfered(self, candidates: torch.Tensor, count: int, virtual_step: torch.Tensor) -> torch.Tensor:
         """Return the places of the highest scores among candidates of a task, int64 [m]: int64 [count]."""
-        learner = self.training.learner
+        learner = self.learner
         instances = self.memory.at(candidates).instances
         after = learner.losses(instances.rows, instances.targets, shift=virtual_step)
         before = learner.losses(instances.rows, instances.targets)

@@ -81,7 +81,7 @@ class OnlineStream(Strategy):
     def predicted(self, kind: LossKind) -> Prequential:
         """Return the predictions of the whole stream; `kind` is the kind of output of the scenario."""
         targets = torch.cat([batch.targets for batch in self.batches]).cpu()
-        head = self.training.learner.kind
+        head = self.learner.kind
         return Prequential(self._sizes, torch.cat(self.logits).cpu(), targets, kind, head)
 
     def record(self, task: int) -> InstanceRecord:

@@ -23,7 +23,7 @@ class QuadraticPenalty(Strategy):
 
     def setup(self) -> None:
         """Set a to 0."""
-        parameters = self.training.learner.parameters.flat
+        parameters = self.learner.parameters.flat
         self.penalty = Penalty(torch.zeros_like(parameters), parameters.clone())
 
     def train_epoch(
@@ -31,5 +31,5 @@ class QuadraticPenalty(Strategy):
     ) -> None:
         """Take penalised steps; in the first task the penalty is 0."""
         del epoch
-        training, size = self.training, self.training.config.batch_size
+        training, size = self.training, self.config.batch_size
         training.learner.train_epoch(training.tasks[task], replay, order, size, dropout_keys, penalty=self.penalty)

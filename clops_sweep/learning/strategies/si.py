@@ -31,7 +31,7 @@ class SynapticIntelligence(QuadraticPenalty):
     def end_task(self, task: int) -> None:
         """Add the task's path to Omega, and reset the path."""
         del task
-        parameters = self.training.learner.parameters.flat
+        parameters = self.learner.parameters.flat
         damped = (parameters - self.penalty.centre).square_().add_(self.options.si_damping)
         self.penalty.importance.add_(2 * self.options.si_strength * self._path / damped).clamp_min_(0)
         self.penalty.centre.copy_(parameters)
