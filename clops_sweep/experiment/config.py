@@ -38,12 +38,13 @@ from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
 from clops_sweep.experiment.facts import FieldFacts, facts_in, stating
 from clops_sweep.experiment.html_table import html_table
-from clops_sweep.experiment.identity import effective, identity_of, in_effect, without_effect
+from clops_sweep.experiment.identity import effective_options, identity_of, in_effect, without_effect
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS, instead_of
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
     NUMBER,
     OPTIONS,
+    Option,
     checked,
     expected,
     registry_of,
@@ -458,8 +459,9 @@ class RunConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, values: Any) -> Any:
+        fields = cls.model_fields
         for name in values:
-            if name not in cls.model_fields:
+            if name not in fields and name not in OPTIONS:
                 known_key(name)
         return values
 
@@ -496,7 +498,7 @@ class RunConfig(BaseModel):
 
     def _check_scenario(self) -> None:
         info = DATASETS[self.dataset]
-        if not (info.has(self.scenario) or self.scenario in SCENARIOS.added):
+        if not (info.has(self.scenario) or SCENARIOS.is_custom(self.scenario)):
             raise ValueError(
                 f"scenario {self.scenario!r} does not go with dataset {self.dataset!r}, "
                 f"which has {', '.join(info.scenarios)}"
@@ -560,7 +562,7 @@ class RunConfig(BaseModel):
                 f"acquisition = {self.options['acquisition']!r} perturbs signals, and features are computed once; "
                 "expected another acquisition function, such as 'bald_mcd', no encoder, or lora_rank"
             )
-        effective(self.strategy, self.options, [getattr(self, kind) for kind in USERS])
+        _ = self._effective  # refuses options that are invalid together
         for name, value in self.options.items() if self.stream == "online" else ():
             if (name, value) == ("memory_division", "task_balanced"):
                 raise ValueError(f"{name} = {shown(value)} needs whole tasks, which stream = 'online' does not tell")
@@ -574,12 +576,16 @@ class RunConfig(BaseModel):
         options = self.__pydantic_extra__
         assert options is not None  # extra="allow"
         options.clear()
-        options.update({name: given[name] if name in given else self._default(name) for name in used})
+        for name, option in used.items():
+            options[name] = given[name] if name in given else self._default_of_option(name, option)
         self._aside = {name: value for name, value in given.items() if name not in used}
 
     def _default(self, name: str) -> Any:
+        """Return the default of an option."""
+        return self._default_of_option(name, OPTIONS[name])
+
+    def _default_of_option(self, name: str, option: Option) -> Any:
         """Return the default of an option, which may depend on all fields except the seeds."""
-        option = OPTIONS[name]
         if option.default_factory is None:
             return option.default
         fields = {key: self.__dict__[key] for key in type(self).model_fields if key not in ("seed", "weight_seed")}
@@ -631,7 +637,7 @@ class RunConfig(BaseModel):
         """The seed of the initial weights; everything else is drawn with `seed`."""
         return self.seed if self.weight_seed is None else self.weight_seed
 
-    @property
+    @cached_property
     def data_key(self) -> DataKey:
         """Key of the frames that this config runs on."""
         view = (self.split_seed, self.normalize, self.leads, self.split, self.validation)
@@ -651,7 +657,8 @@ class RunConfig(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy without a cached identity; unlike `replace`, it does not validate the update."""
         copied = super().model_copy(update=update, deep=deep)
-        copied.__dict__.pop("identity", None)
+        for cached in _CACHED:
+            copied.__dict__.pop(cached, None)
         copied._set_options({name: getattr(copied, name) for name in copied.model_fields_set if name in OPTIONS})
         return copied
 
@@ -663,6 +670,11 @@ class RunConfig(BaseModel):
         return self.of({name: value for name, value in self.explicit.items() if name not in self._aside})
 
     @cached_property
+    def _effective(self) -> dict[str, Any]:
+        """Its options with an effect."""
+        return effective_options(self.strategy, self.options, [getattr(self, kind) for kind in USERS])
+
+    @cached_property
     def identity(self) -> str:
         """Everything that the run's numbers depend on, as canonical JSON (see `identity`)."""
         idle = self.model_fields_set & without_effect(self.__dict__, FACTS)
@@ -672,13 +684,14 @@ class RunConfig(BaseModel):
             return self.replace(**instead).identity
         text = {"encoder": self.encoder.identity} if isinstance(self.encoder, RunConfig) else {}
         fields = self.model_dump(mode="json", exclude={*self.options, *text}) | text
-        return identity_of(fields, self.options, FACTS)
+        return identity_of(fields, self._effective, FACTS)
 
     def with_seed(self, seed: int) -> Self:
         """Return the config with another seed, without validation.
 
         Configs are immutable, so both share all other values: a plan may have 100,000 of them.
         """
+        _ = self.data_key  # which the copies share
         copied = type(self).__new__(type(self))
         values = {**self.__dict__, "seed": seed}
         values.pop("identity", None)
@@ -707,6 +720,10 @@ class RunConfig(BaseModel):
         version = self.semantics_version if semantics_version is None else semantics_version
         whole = f'{{"config":{self.identity},"data_hash":"{data_hash}","semantics_version":{version}}}'
         return hashlib.sha256(whole.encode()).hexdigest()[:RUN_ID_LENGTH]
+
+
+_CACHED = ("data_key", "identity", "_effective")
+"""What a config computes once from its values."""
 
 
 class _AnyCombination(RunConfig):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clops_sweep.experiment.facts import FieldFacts
-from clops_sweep.experiment.plugins.options import OPTIONS, registry_of
+from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import (
     OF_SCENARIOS,
     REGISTRIES,
@@ -20,7 +20,7 @@ from clops_sweep.experiment.plugins.registry import (
 _canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
-def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -> str:
+def identity_of(fields: Mapping[str, Any], effective: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -> str:
     """Return everything that a config's numbers depend on, as canonical JSON.
 
     These are its fields, except those that its scenario or stream does not use, and the options with an effect. None
@@ -28,7 +28,7 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any], facts: Ma
 
     Args:
         fields: the config's fields by name, as JSON values.
-        options: the options that it uses, by name.
+        effective: its options with an effect, by name; see `effective_options`.
         facts: the facts of its fields, by name.
     """
     unused = OF_SCENARIOS.difference(SCENARIOS.declaration(fields["scenario"]).fields)
@@ -44,7 +44,7 @@ def identity_of(fields: Mapping[str, Any], options: Mapping[str, Any], facts: Ma
         seen["task_order"] = "sequential"
     if fields["weight_seed"] == fields["seed"]:
         del seen["weight_seed"]
-    return _canonical(seen | effective(fields["strategy"], options, [fields[kind] for kind in USERS]))
+    return _canonical(seen | effective)
 
 
 def without_effect(fields: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -> set[str]:
@@ -54,7 +54,7 @@ def without_effect(fields: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -
     closed form on the network `linear` is computed without training.
     """
     strategy, epochs = fields["strategy"], fields["epochs_per_task"]
-    if strategy in STRATEGIES.added:
+    if STRATEGIES.is_custom(strategy):
         return set()
     declared = STRATEGIES.declaration(strategy)
     found = set(declared.unused)
@@ -79,7 +79,7 @@ def in_effect(fields: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
     No more instances are drawn than a memory of `memory_size` holds.
     """
     strategy, online = fields["strategy"], fields["stream"] == "online"
-    if strategy in STRATEGIES.added:
+    if STRATEGIES.is_custom(strategy):
         return {}
     passes = fields["steps_per_batch" if online else "epochs_per_task"]
     found = {"acquire_every": passes} if options.get("acquire_every", 0) > passes else {}
@@ -103,7 +103,7 @@ def unused_by_stream(stream: str) -> tuple[str, ...]:
     return ("epochs_per_task",) if stream == "online" else ("steps_per_batch", "prequential_window")
 
 
-def effective(strategy: str, options: Mapping[str, Any], plugins: list[Any]) -> dict[str, Any]:
+def effective_options(strategy: str, options: Mapping[str, Any], plugins: list[Any]) -> dict[str, Any]:
     """Return the options with an effect, including those of plug-ins that they name, and `strategy` if it changes.
 
     Args:
@@ -116,12 +116,12 @@ def effective(strategy: str, options: Mapping[str, Any], plugins: list[Any]) -> 
     """
     found: dict[str, Any] = {}
     for kind, plugin in zip(USERS, plugins, strict=True):
-        declared = REGISTRIES[kind].options(plugin)
-        own = {name: options[name] for name in declared if name in options}
+        registry = REGISTRIES[kind]
+        own = {name: options[name] for name in registry.options(plugin) if name in options}
         if kind == "strategy":
             own = STRATEGIES.declaration(strategy).canonical(own)
         found |= {name: value for name, value in own.items() if value is not None}
-        for name, option in declared.items():
-            if (registry := registry_of(option)) and name in own:
-                found |= {other: options[other] for other in REGISTRIES[registry].options(own[name])}
+        for name, of_option in registry.naming(plugin):
+            if name in own:
+                found |= {other: options[other] for other in REGISTRIES[of_option].options(own[name])}
     return found

@@ -16,7 +16,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import config_from_row, config_row
 from clops_sweep.experiment.config import RUN_ID_LENGTH, SEMANTICS_VERSION, known_key
-from clops_sweep.experiment.identity import effective
+from clops_sweep.experiment.identity import effective_options
 from clops_sweep.experiment.plugins.declarations import SHARED
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import BUILT_IN, STRATEGIES, USERS
@@ -356,7 +356,7 @@ CONFIGS = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for 
 
 def _canonical(config: RunConfig) -> tuple[str, dict[str, Any]]:
     """The strategy that a config is, and the options that have an effect on it."""
-    found = effective(config.strategy, config.options, [getattr(config, kind) for kind in USERS])
+    found = effective_options(config.strategy, config.options, [getattr(config, kind) for kind in USERS])
     return found.get("strategy", config.strategy), {name: it for name, it in found.items() if name != "strategy"}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from clops_sweep.data.catalog import DATASETS, PERTURBATION_STD
@@ -23,6 +24,7 @@ from clops_sweep.experiment.plugins.options import (
     Option,
     Options,
     PluginOption,
+    registry_of,
 )
 
 HEADS = ("linear", "cosine", "per_class")
@@ -118,6 +120,12 @@ class Declaration:
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
     revision: int = 0
+
+    @cached_property
+    def naming(self) -> tuple[tuple[str, str], ...]:
+        """Its options that name a plug-in, each with the registry of that plug-in."""
+        named = ((name, registry_of(option)) for name, option in self.options.items())
+        return tuple((name, registry) for name, registry in named if registry)
 
 
 NOTHING = Declaration()

@@ -68,6 +68,10 @@ class Registry(Mapping[str, Any]):
         """Custom members."""
         return {name: plugin for name, plugin in self._plugins.items() if name not in self.built_in}
 
+    def is_custom(self, name: str) -> bool:
+        """Return whether a member is registered that is not built in."""
+        return name in self._plugins and name not in self.built_in
+
     def declaration(self, name: str) -> Declaration:
         """Return the declaration of a member without importing it."""
         return self._plugins[name].declaration
@@ -129,7 +133,15 @@ class Registry(Mapping[str, Any]):
 
     def options(self, name: str) -> Options:
         """Return the options of a member; empty if it is not registered."""
-        return self.declaration(name).options if name in self else {}
+        return self._declared(name).options
+
+    def naming(self, name: str) -> tuple[tuple[str, str], ...]:
+        """Return the options of a member that name a plug-in, each with its registry."""
+        return self._declared(name).naming
+
+    def _declared(self, name: str) -> Declaration:
+        plugin = self._plugins.get(name)
+        return NOTHING if plugin is None else plugin.declaration
 
     def decorator(
         self,
@@ -228,10 +240,10 @@ def used_options(value: Callable[[str], Any]) -> dict[str, Option]:
     """
     used: dict[str, Option] = {}
     for kind in USERS:
-        for name, option in REGISTRIES[kind].options(value(kind)).items():
-            used[name] = option
-            if registry := registry_of(option):
-                used |= REGISTRIES[registry].options(value(name))
+        plugin = value(kind)
+        used |= REGISTRIES[kind].options(plugin)
+        for name, registry in REGISTRIES[kind].naming(plugin):
+            used |= REGISTRIES[registry].options(value(name))
     return used
 
 

@@ -146,7 +146,7 @@ class SearchSpace:
             self._check_tuned()
             return
         of_search = fields_set(self.methods) if self.search is not None else ()
-        of_axes = (key for _, settings in self._cells() for key in settings)
+        of_axes = self._keys_of_axes()
         given = self.base.explicit
         of_base = (name for name in given if may_use(name, given))  # others are copied by `replace`
         self._check_used([*of_base, *of_axes, *of_search], given)
@@ -295,7 +295,8 @@ class SearchSpace:
         usual = RunConfig()
         defaults = {kind: getattr(usual, kind) for kind in REGISTRIES}
         found: set[str] = set()
-        for plugins in {tuple({**defaults, **base, **it}[kind] for kind in defaults) for it in settings}:
+        of_base = {kind: base.get(kind, default) for kind, default in defaults.items()}
+        for plugins in {tuple(it.get(kind, given) for kind, given in of_base.items()) for it in settings}:
             found |= used_options(dict(zip(defaults, plugins, strict=True)).__getitem__).keys()
         return found
 
@@ -429,6 +430,17 @@ class SearchSpace:
             )
         return resolved
 
+    def _keys_of_axes(self) -> list[str]:
+        """Return the fields and options that the axes set."""
+        keys: list[str] = []
+        for axis, values in self.axes.items():
+            if not isinstance(values, Mapping):
+                keys.append(axis)
+                continue
+            for settings in values.values():
+                keys.extend(settings)
+        return keys
+
     def _cells(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
         choices = [
             [(axis, label, settings) for label, settings in values.items()]
@@ -441,9 +453,9 @@ class SearchSpace:
             labels: dict[str, Any] = {}
             settings: dict[str, Any] = {}
             for axis, label, change in combination:
-                twice = settings.keys() & change.keys()
-                if twice:
-                    raise UsageError(f"search space {self.name!r}: two axes set {sorted(twice)[0]!r}")
+                if not settings.keys().isdisjoint(change):
+                    twice = sorted(settings.keys() & change.keys())
+                    raise UsageError(f"search space {self.name!r}: two axes set {twice[0]!r}")
                 labels[axis] = label
                 settings |= change
             cells.append((labels, settings))
@@ -463,7 +475,7 @@ class SearchSpace:
                 raise UsageError(
                     f"search space {self.name!r} searches over {key!r} itself; change its distribution instead"
                 )
-            if any(key in cell for _, cell in self._cells()):
+            if key in self._keys_of_axes():
                 raise UsageError(
                     f"search space {self.name!r} varies {key!r} itself; keep some of its values with --where instead"
                 )
