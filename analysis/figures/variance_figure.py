@@ -45,7 +45,7 @@ def draw_variance(record: VarianceBySource) -> Figure:
         xlabel="patient splits",
         ylabel=f"power at a difference of {DIFFERENCE:g}",
     )
-    right.legend(loc="lower right", fontsize=8)
+    right.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(SEEDS), fontsize=8, borderaxespad=0.2)
     return figure
 
 
