@@ -1,4 +1,4 @@
-"""Training steps of networks as programs of layers, compared with a bare PyTorch loop: ``python -m benchmarks.programs``."""
+"""Training steps of networks as programs of layers, beside a PyTorch loop: ``python -m benchmarks.programs``."""
 
 from __future__ import annotations
 
@@ -76,6 +76,7 @@ class Residual(nn.Module):
             self.shortcut = nn.Sequential(nn.Conv1d(before, after, 1, 2, bias=False), nn.BatchNorm1d(after))
 
         def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+            """Map [B, before, samples] to [B, after, samples / 2]."""
             return torch.relu(self.layers(hidden) + self.shortcut(hidden))
 
     def __init__(self, channels: int, samples: int, outputs: int) -> None:
@@ -226,8 +227,8 @@ def run(*, quick: bool = False, variants: tuple[str, ...] = ()) -> str:
         "target",
     ]
     return (
-        f"## Networks as programs of layers\n\nA training step of a batch of {BATCH} on one core: forward, backward and "
-        "Adam. PyTorch: eager, `torch.optim.Adam`. Evaluation is one pass without gradient. GFLOP/s are those of "
+        f"## Networks as programs of layers\n\nA training step of a batch of {BATCH} on one core: forward, backward "
+        "and Adam. PyTorch: eager, `torch.optim.Adam`. Evaluation is one pass without gradient. GFLOP/s are those of "
         "convolutions and linear layers in forward and backward.\n\n" + table(header, rows)
     )
 

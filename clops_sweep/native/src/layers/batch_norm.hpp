@@ -52,59 +52,14 @@ class BatchNorm final : public Layer {
       const float mean = mean_[c];
       const V gain = all(gain_[c]), shift = all(shift_[c]);
       for (int g = 0; g < pass.groups; ++g) {
-        const std::ptrdiff_t row = row_of(g, c);
-        const V* x = of.inputs[0] + row;
-        V* y = of.output + row;
+        const V* x = of.inputs[0] + row_of(g, c);
+        V* y = of.output + row_of(g, c);
         for (int i = 0; i < shape.plane(); ++i) y[i] = maximum(least, fma(x[i] - mean, gain, shift));
       }
     }
   }
 
-  void backward(const LayerPass& pass, const Operands& of) override {
-    const double n = static_cast<double>(pass.count) * shape.plane();
-    const V least = all(floor());
-    for (int c = 0; c < shape.channels; ++c) {
-      const float mean = mean_[c];
-      double by_shift = 0, by_gain = 0;
-      for (int g = 0; g < pass.groups; ++g) {
-        const std::ptrdiff_t row = row_of(g, c);
-        const V *x = of.inputs[0] + row, *y = of.output + row, *d = of.by_output + row;
-        V shift[4] = {}, gain[4] = {};
-        for_fours(shape.plane(), [&](int i, int q) __attribute__((always_inline)) {
-          const V by_sum = y[i] <= least ? V{} : d[i];
-          shift[q] += by_sum;
-          gain[q] = fma(by_sum, x[i] - mean, gain[q]);
-        });
-        const V all_shift = (shift[0] + shift[1]) + (shift[2] + shift[3]);
-        const V all_gain = ((gain[0] + gain[1]) + (gain[2] + gain[3])) * inverse_[c];
-        by_shift += sum(all_shift);
-        by_gain += sum(all_gain);
-        if (pass.gradient.each) {
-          if (bias_ >= 0) pass.gradient.each[bias_ + c] += all_shift;
-          if (weight_ >= 0) pass.gradient.each[weight_ + c] += all_gain;
-        }
-      }
-      if (!pass.gradient.each) {
-        if (bias_ >= 0) pass.gradient.sums[bias_ + c] += static_cast<float>(by_shift);
-        if (weight_ >= 0) pass.gradient.sums[weight_ + c] += static_cast<float>(by_gain);
-      }
-      if (!of.by_inputs[0]) continue;
-      // On batch statistics every entry has an effect.
-      const float by_mean = pass.batch_statistics ? static_cast<float>(by_shift / n) : 0.0f;
-      const float by_deviation = pass.batch_statistics ? static_cast<float>(by_gain * inverse_[c] / n) : 0.0f;
-      const V common = all(by_mean), slope = all(by_deviation);
-      for (int g = 0; g < pass.groups; ++g) {
-        const std::ptrdiff_t row = row_of(g, c);
-        const V *x = of.inputs[0] + row, *y = of.output + row, *d = of.by_output + row;
-        V* to = of.by_inputs[0] + row;
-        const V gain = gain_[c] * pass.present(g);
-        for (int i = 0; i < shape.plane(); ++i) {
-          const V by_sum = y[i] <= least ? V{} : d[i];
-          to[i] = gain * (by_sum - fma(x[i] - mean, slope, common));
-        }
-      }
-    }
-  }
+  void backward(const LayerPass& pass, const Operands& of) override { relu_ ? differentiate<true>(pass, of) : differentiate<false>(pass, of); }
 
  private:
   std::ptrdiff_t row_of(int group, int channel) const {
@@ -115,6 +70,58 @@ class BatchNorm final : public Layer {
     mean_[channel] = mean;
     inverse_[channel] = 1.0f / sqrtf(variance + epsilon_);
     gain_[channel] *= inverse_[channel];
+  }
+
+  // The gradient with respect to y, which ReLU stops where its result is 0.
+  template <bool relu>
+  static CLOPS_INLINE V through(V by_output, const V& output) {
+    if constexpr (relu) return output <= 0.0f ? V{} : by_output;
+    return by_output;
+  }
+
+  template <bool relu>
+  void differentiate(const LayerPass& pass, const Operands& of) const {
+    for (int c = 0; c < shape.channels; ++c) {
+      double by_shift = 0, by_gain = 0;
+      for (int g = 0; g < pass.groups; ++g) add_by_parameters<relu>(pass.gradient, of, g, c, by_shift, by_gain);
+      if (!pass.gradient.each) {
+        if (bias_ >= 0) pass.gradient.sums[bias_ + c] += static_cast<float>(by_shift);
+        if (weight_ >= 0) pass.gradient.sums[weight_ + c] += static_cast<float>(by_gain);
+      }
+      if (!of.by_inputs[0]) continue;
+      // On batch statistics every entry has an effect.
+      const double n = static_cast<double>(pass.count) * shape.plane();
+      const V by_mean = all(pass.batch_statistics ? static_cast<float>(by_shift / n) : 0.0f);
+      const V by_deviation = all(pass.batch_statistics ? static_cast<float>(by_gain * inverse_[c] / n) : 0.0f);
+      for (int g = 0; g < pass.groups; ++g) {
+        const std::ptrdiff_t row = row_of(g, c);
+        const V *x = of.inputs[0] + row, *y = of.output + row, *d = of.by_output + row;
+        V* to = of.by_inputs[0] + row;
+        const V gain = gain_[c] * pass.present(g);
+        const float mean = mean_[c];
+        for (int i = 0; i < shape.plane(); ++i) to[i] = gain * (through<relu>(d[i], y[i]) - fma(x[i] - mean, by_deviation, by_mean));
+      }
+    }
+  }
+
+  // Adds the gradients with respect to shift and weight of one group and channel.
+  template <bool relu>
+  void add_by_parameters(const Gradient& gradient, const Operands& of, int group, int c, double& by_shift, double& by_gain) const {
+    const std::ptrdiff_t row = row_of(group, c);
+    const V *x = of.inputs[0] + row, *y = of.output + row, *d = of.by_output + row;
+    const float mean = mean_[c];
+    V shift[4] = {}, gain[4] = {};
+    for_fours(shape.plane(), [&](int i, int q) __attribute__((always_inline)) {
+      const V by_sum = through<relu>(d[i], y[i]);
+      shift[q] += by_sum;
+      gain[q] = fma(by_sum, x[i] - mean, gain[q]);
+    });
+    const V all_shift = (shift[0] + shift[1]) + (shift[2] + shift[3]);
+    const V all_gain = ((gain[0] + gain[1]) + (gain[2] + gain[3])) * inverse_[c];
+    by_shift += sum(all_shift);
+    by_gain += sum(all_gain);
+    if (gradient.each && bias_ >= 0) gradient.each[bias_ + c] += all_shift;
+    if (gradient.each && weight_ >= 0) gradient.each[weight_ + c] += all_gain;
   }
 
   // The statistics of a batch's channel.

@@ -1,8 +1,8 @@
 // Convolution along height and width, with stride, zero padding, dilation and groups.
 //
 // Forward, the terms of an output are its inputs' channels and taps. The gradient with respect to the inputs is a
-// convolution too, one for each residue of the inputs' positions modulo the stride: only every stride-th tap reaches a
-// position. Both read a copy that has the zeros of the padding around it.
+// convolution too, in parts: with a stride, only every stride-th tap reaches a position, and near the first and last row,
+// only some of the taps. Both read a copy that has the zeros of the padding around it.
 #pragma once
 
 #include "../products.hpp"
@@ -140,52 +140,83 @@ class Convolution final : public Layer {
     forward_.pad();
   }
 
-  // Zeros before and after the outputs along one axis, so that every tap of every input finds an output or a zero.
-  static int before(int padding, int kernel, int stride, int dilation) {
-    const int most = (kernel - 1) * dilation - padding;
-    return most > 0 ? (most + stride - 1) / stride : 0;
-  }
-  static int after(int input, int output, int padding, int stride) {
-    const int last = (input - 1 + padding) / stride;
-    return last > output - 1 ? last - (output - 1) : 0;
+  // Zeros before and after the outputs along the width, so that every tap of every input finds an output or a zero.
+  void pad_outputs() {
+    const int left = padded_input_.left, stride = stride_.width;
+    const int before = (kernel_.width - 1) * dilation_.width - left, last = (input_.width - 1 + left) / stride;
+    padded_output_.shape = shape;
+    padded_output_.left = before > 0 ? (before + stride - 1) / stride : 0;
+    padded_output_.right = last > shape.width - 1 ? last - (shape.width - 1) : 0;
   }
 
+  // The taps along the height that lead from a row of inputs to rows of outputs: from `first` on, every `step`-th.
+  struct RowTaps {
+    int first = 0, count = 0, step = 1, output = 0;  // the row of outputs that the first of them leads to
+  };
+  RowTaps taps_of(int y) const {
+    RowTaps taps;
+    for (int i = 0; i < kernel_.height; ++i) {
+      const int reach = y + padded_input_.top - i * dilation_.height;
+      if (reach < 0 || reach % stride_.height || reach / stride_.height >= shape.height) continue;
+      if (taps.count == 0) {
+        taps.first = i;
+        taps.output = reach / stride_.height;
+      } else if (taps.count == 1) {
+        taps.step = i - taps.first;
+      }
+      ++taps.count;
+    }
+    return taps;
+  }
+
+  // Rows of inputs with the same taps are computed together.
   void plan_inputs() {
-    padded_output_ = {shape, before(padded_input_.top, kernel_.height, stride_.height, dilation_.height),
-                      after(input_.height, shape.height, padded_input_.top, stride_.height),
-                      before(padded_input_.left, kernel_.width, stride_.width, dilation_.width),
-                      after(input_.width, shape.width, padded_input_.left, stride_.width)};
-    const int row = padded_output_.row(), plane = padded_output_.plane();
-    backward_ = new Gather[stride_.height * stride_.width];
+    pad_outputs();
+    List<RowTaps> classes;
     for (int y = 0; y < input_.height; ++y) {
+      const RowTaps taps = taps_of(y);
+      std::size_t number = 0;
+      while (number < classes.size() && !(classes[number].first == taps.first && classes[number].count == taps.count)) ++number;
+      if (number == classes.size()) {
+        classes.append(taps);
+        add_terms(taps);
+      }
       for (int x = 0; x < input_.width; ++x) {
-        const int padded_y = y + padded_input_.top, padded_x = x + padded_input_.left;
-        Gather& gather = backward_[padded_y % stride_.height * stride_.width + padded_x % stride_.width];
-        gather.from.append((padded_y / stride_.height + padded_output_.top) * row + padded_x / stride_.width + padded_output_.left);
+        const int padded_x = x + padded_input_.left;
+        Gather& gather = *backward_[number * stride_.width + padded_x % stride_.width];
+        gather.from.append(taps.output * padded_output_.row() + padded_x / stride_.width + padded_output_.left);
         gather.to.append(y * input_.width + x);
       }
     }
+    for (Gather* gather : backward_) gather->pad();
+  }
+
+  // The terms of a class of rows, for each residue of the position along the width.
+  void add_terms(const RowTaps& taps) {
+    const std::size_t first = backward_.size();
+    for (int residue = 0; residue < stride_.width; ++residue) backward_.append(new Gather);
     for (int o = 0; o < outputs_; ++o) {
-      for (int i = 0; i < kernel_.height; ++i) {
+      for (int n = 0; n < taps.count; ++n) {
+        const int i = taps.first + n * taps.step, row = n * taps.step * dilation_.height / stride_.height;
         for (int j = 0; j < kernel_.width; ++j) {
-          const int reach_y = i * dilation_.height, reach_x = j * dilation_.width;
-          Gather& gather = backward_[reach_y % stride_.height * stride_.width + reach_x % stride_.width];
-          gather.offset.append(o * plane - reach_y / stride_.height * row - reach_x / stride_.width);
+          const int reach = j * dilation_.width;
+          Gather& gather = *backward_[first + reach % stride_.width];
+          gather.offset.append(o * padded_output_.plane() - row * padded_output_.row() - reach / stride_.width);
           gather.weight.append((o * inputs_ * kernel_.height + i) * kernel_.width + j);
         }
       }
     }
-    for (int residue = 0; residue < stride_.height * stride_.width; ++residue) backward_[residue].pad();
   }
 
   void pack_transposed(const float* weight) {
-    transposed_.at_least(static_cast<std::size_t>(weights()));
+    std::size_t terms = 0;
+    for (const Gather* gather : backward_) terms += static_cast<std::size_t>(gather->terms());
+    transposed_.at_least(terms * static_cast<std::size_t>(input_.channels));
     float* to = transposed_.data();
     for (int group = 0; group < groups_; ++group) {
-      for (int residue = 0; residue < stride_.height * stride_.width; ++residue) {
-        const Gather& gather = backward_[residue];
-        pack(gather, inputs_, weight + weights_before(group), taps_, nullptr, to);
-        to += inputs_ * gather.terms();
+      for (const Gather* gather : backward_) {
+        pack(*gather, inputs_, weight + weights_before(group), taps_, nullptr, to);
+        to += inputs_ * gather->terms();
       }
     }
   }
@@ -203,10 +234,10 @@ class Convolution final : public Layer {
     const V* d = padded_output_.copy(by_output, pass.scratch);
     const float* weight = transposed_.data();
     for (int group = 0; group < groups_; ++group) {
-      for (int residue = 0; residue < stride_.height * stride_.width; ++residue) {
-        const Gather& gather = backward_[residue];
-        multiply(gather, inputs_, weight, nullptr, kNoFloor, d + group * outputs_ * padded_output_.plane(), to + group * inputs_ * input_.plane(), input_.plane());
-        weight += inputs_ * gather.terms();
+      for (const Gather* gather : backward_) {
+        const V* from = d + group * outputs_ * padded_output_.plane();
+        multiply(*gather, inputs_, weight, nullptr, kNoFloor, from, to + group * inputs_ * input_.plane(), input_.plane());
+        weight += inputs_ * gather->terms();
       }
     }
   }
@@ -217,13 +248,15 @@ class Convolution final : public Layer {
   std::ptrdiff_t weight_ = 0, bias_ = -1;
   Padded padded_input_, padded_output_;
   Gather forward_;
-  Gather* backward_ = nullptr;  // [residues of height and width]
+  List<Gather*> backward_;  // [classes of rows][residues of the position along the width]
   List<float> packed_, start_, transposed_;
   float floor_ = kNoFloor;
   const BatchNorm* norm_ = nullptr;
 
  public:
-  ~Convolution() override { delete[] backward_; }
+  ~Convolution() override {
+    for (Gather* gather : backward_) delete gather;
+  }
 };
 
 }  // namespace clops::CLOPS_VARIANT
