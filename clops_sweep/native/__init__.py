@@ -55,7 +55,7 @@ def chosen() -> str | None:
 
 def chosen_for_programs() -> str | None:
     """Return the variant to compute networks other than the paper's with, or None for PyTorch; see `chosen`."""
-    return chosen() if hasattr(_kernels, "Program") else None
+    return chosen() if hasattr(_kernels, "TrainedProgram") else None
 
 
 @cache
@@ -85,6 +85,12 @@ def program(**arguments: Any) -> Any:
     """Return a `_kernels.Program` (see src/programs.hpp) over parameters and running statistics."""
     assert _kernels is not None
     return _kernels.Program(**arguments)
+
+
+def trained_program(**arguments: Any) -> Any:
+    """Return a `_kernels.TrainedProgram` (see src/trained_program.hpp) over the memory of a program."""
+    assert _kernels is not None
+    return _kernels.TrainedProgram(**arguments)
 
 
 def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64] | None:

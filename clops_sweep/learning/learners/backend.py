@@ -15,6 +15,7 @@ from clops_sweep.learning.learners.lowered_learner import LoweredLearner
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.learning.learners.native_learner import NativeLearner
 from clops_sweep.learning.learners.optimizers import make_optimizer
+from clops_sweep.learning.learners.program_learner import ProgramLearner
 from clops_sweep.learning.lowering.chosen import program_of
 from clops_sweep.learning.lowering.lower import NotLowered
 from clops_sweep.learning.networks.module_probe import probed
@@ -34,15 +35,16 @@ def make_learner(
     precision: str = "float32",
 ) -> Learner:
     """Return the fastest learner of a network for the device of the bank; arguments as in `Learner`."""
-    plain = optimizer != "sgd" and not weight_decay and precision == "float32"
-    plain &= not REPLACED.intersection(options or {})
-    if network == PAPER_NETWORK and bank.device.type == "cpu" and plain:
+    native_adam = optimizer != "sgd" and not weight_decay
+    on_cpu = precision == "float32" and bank.device.type == "cpu"
+    if network == PAPER_NETWORK and on_cpu and native_adam and not REPLACED.intersection(options or {}):
         variant = native.chosen()
         if variant is not None:
             return NativeLearner(seed, kind, outputs, learning_rate, bank, variant)
     learner: ModuleLearner | None = None
-    if precision == "float32" and bank.device.type == "cpu":
-        learner = _lowered_learner(seed, kind, outputs, learning_rate, bank, network, options or {})
+    if on_cpu:
+        arguments = seed, kind, outputs, learning_rate, bank, network, options or {}
+        learner = _lowered_learner(*arguments, native_adam=native_adam)
     if learner is None:
         learner = ModuleLearner(seed, kind, outputs, learning_rate, bank, network, options)
     if precision == "bfloat16":
@@ -60,8 +62,10 @@ def _lowered_learner(
     bank: FrameBank,
     network: str,
     options: Mapping[str, Any],
+    *,
+    native_adam: bool,
 ) -> LoweredLearner | None:
-    """Return the learner of a network on the native kernels, if they compute it."""
+    """Return the learner of a network on the native kernels, if they compute it; also its steps if they can."""
     variant = native.chosen_for_programs()
     if variant is None:
         return None
@@ -71,5 +75,6 @@ def _lowered_learner(
     if isinstance(program, NotLowered):
         return None
     arguments = seed, kind, outputs, learning_rate, bank, network, options
-    learner = LoweredLearner(*arguments, program=program, variant=variant)
+    of_steps = ProgramLearner if native_adam and not program.derived else LoweredLearner
+    learner = of_steps(*arguments, program=program, variant=variant)
     return learner if learner.agrees() else None

@@ -35,6 +35,21 @@ class KernelLearner(Learner):
     def count_passes(self, passes: int) -> None:
         """Count passes that updated the running statistics; by default nothing counts them."""
 
+    def weighted_losses(
+        self, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `losses.weighted`, with the numbers of `gradient` and of whole epochs."""
+        by_logits = torch.empty(logits.shape)
+        instance_losses = torch.empty(len(logits))
+        self.core.loss_by_logits(
+            array_of(logits.detach()),
+            array_of(targets.detach()),
+            array_of(weights.detach()),
+            instance_losses.numpy(),
+            by_logits.numpy(),
+        )
+        return instance_losses, by_logits
+
     def gradient(
         self,
         batch: Batch,

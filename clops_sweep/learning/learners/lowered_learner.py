@@ -70,6 +70,12 @@ class LoweredLearner(ModuleLearner):
         """Return the network for passes of its own: the same parameters and buffers, and another workspace."""
         return LoweredNetwork(self._program, self._variant, self._module.module, self.parameters)
 
+    def weighted_losses(
+        self, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `losses.weighted`."""
+        return losses.weighted(self.kind, logits, targets, weights)
+
     def gradient(
         self,
         batch: Batch,
@@ -80,7 +86,7 @@ class LoweredLearner(ModuleLearner):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `Learner.gradient`."""
         logits = self._forward(batch.rows, batch.draws, dropout_keys, batch_statistics, track_statistics)
-        of_instances, by_logits = losses.weighted(self.kind, logits, batch.targets, batch.weights)
+        of_instances, by_logits = self.weighted_losses(logits, batch.targets, batch.weights)
         self._lowered.backward(by_logits, self._gradient.flat)
         return of_instances, self._gradient.flat
 
@@ -129,10 +135,6 @@ class LoweredLearner(ModuleLearner):
             of_chunk = by_logits[first : first + len(frames)]
             self._lowered.sum_of_instance_gradients(frames, of_chunk, sums, absolute=of_each == "abs")
         return sums.div_(len(rows))
-
-    def count_passes(self, passes: int) -> None:
-        """Count passes that updated the running statistics other than by `gradient` and `backpropagate`."""
-        self._lowered.count_passes(passes)
 
     def run_epoch(self, epoch: Epoch, step: Callable[[EpochBatch], None]) -> None:
         """As `Learner.run_epoch`; no layer draws from the global generators."""
@@ -225,10 +227,10 @@ class _LoweredPasses(ModulePasses):
         return self._evaluated.predict(self.checked(x), parameters=parameters).squeeze(1)
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-        """As `Passes.criterion`, with the numbers of `LoweredLearner.gradient`."""
+        """As `Passes.criterion`, with the numbers of the learner's `gradient`."""
 
         def forward(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            of_instances, by_logits = losses.weighted(self._kind, logits, y.detach(), weights)
+            of_instances, by_logits = self._lowered_learner.weighted_losses(logits, y.detach(), weights)
             return torch.dot(of_instances, weights), by_logits
 
         loss: torch.Tensor = WeightedLoss.apply(logits, forward)  # type: ignore[no-untyped-call]

@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from clops_sweep.errors import UsageError
-from clops_sweep.learning.learners.passes import OpenPass, Passes, Trained, WeightedLoss
+from clops_sweep.learning.learners.kernel_learner import KernelLearner
+from clops_sweep.learning.learners.passes import OpenPass, Passes, WeightedLoss
 
 
 class NativePasses(Passes):
@@ -21,8 +22,9 @@ class NativePasses(Passes):
         core_over: returns kernels over the network.
     """
 
-    def __init__(self, learner: Trained, core_over: Callable[..., Any]) -> None:
+    def __init__(self, learner: KernelLearner, core_over: Callable[..., Any]) -> None:
         super().__init__(learner)
+        self._trained = learner
         self._core_over = core_over
         self._workspaces: list[_Workspace] = []
 
@@ -89,19 +91,9 @@ class NativePasses(Passes):
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """As `Passes.criterion`, by the kernels, as in `train_epoch`."""
-        targets = y.detach().contiguous()
-        weights = weights.contiguous()
 
         def forward(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            by_logits = torch.empty(logits.shape)
-            losses = torch.empty(len(logits))
-            self._workspace(0).core.loss_by_logits(
-                logits.contiguous().numpy(),
-                targets.numpy(),
-                weights.numpy(),
-                losses.numpy(),
-                by_logits.numpy(),
-            )
+            losses, by_logits = self._trained.weighted_losses(logits, y, weights)
             return torch.dot(losses, weights), by_logits
 
         loss: torch.Tensor = WeightedLoss.apply(logits, forward)  # type: ignore[no-untyped-call]

@@ -1,7 +1,7 @@
 // The Python module clops_sweep.native._kernels.
 #include "core.hpp"
 #include "frame_statistics.hpp"
-#include "network_program.hpp"
+#include "trained_program.hpp"
 
 namespace clops {
 
@@ -77,4 +77,7 @@ PYBIND11_MODULE(_kernels, module) {
            arg("first") = 0)
       .def("sum_of_instance_gradients", &NetworkProgram::sum_of_instance_gradients, exact("frames"), exact("by_logits"),
            arg("absolute"), exact("sums"));
+  py::class_<TrainedProgram, Trainable>(module, "TrainedProgram")
+      .def(py::init<const NetworkProgram&, bool, Floats, const py::array&, std::optional<Floats>, std::optional<Floats>>(),
+           py::keep_alive<1, 2>(), arg("program"), arg("softmax"), exact("gradient"), arg("frames"), exact("gain"), exact("offset"));
 }

@@ -209,6 +209,9 @@ class Trainable {
     kernels_.differentiate(loss_, outputs, logits, batch, losses, by_logits, workspace);
   }
 
+  // Makes an end to a pass whose backward half is to come.
+  void interrupt() { under_way_.count = 0; }
+
   static Keys keys_of(const KeyArray& keys) {
     require_shape(keys, {2}, "keys");
     return keys_at(keys.data());

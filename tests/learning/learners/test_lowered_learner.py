@@ -20,6 +20,7 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.lowered_learner import LoweredLearner
 from clops_sweep.learning.learners.module_learner import ModuleLearner
+from clops_sweep.learning.learners.program_learner import ProgramLearner
 from clops_sweep.learning.lowering.lower import lowered
 from clops_sweep.learning.lowering.masks import CountedMasks
 from clops_sweep.learning.lowering.program import Program
@@ -252,7 +253,7 @@ def test_a_network_with_other_layers_for_another_seed_stays_with_pytorch(frames:
             with torch.no_grad():
                 expected = learner.module()(frames_of_all)
             np.testing.assert_allclose(learner.logits(torch.arange(8)), expected, rtol=1e-3, atol=1e-4)
-    assert kinds == {LoweredLearner, ModuleLearner}
+    assert kinds == {ProgramLearner, ModuleLearner}
 
 
 def test_pytorch_computes_where_it_was_chosen(frames: FrameSet, monkeypatch: pytest.MonkeyPatch) -> None:
