@@ -108,6 +108,12 @@ def _overrides(member: type) -> bool:
     return False
 
 
+def _writes_its_state(member: type) -> bool:
+    """Return whether a user's class has the state of methods up to version 0.3."""
+    own = [cls for cls in member.__mro__ if not cls.__module__.startswith("clops_sweep.")]
+    return any(not {"state", "restore"}.isdisjoint(vars(cls)) for cls in own)
+
+
 def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
     """Check that an object has the interface of a strategy.
 
@@ -119,6 +125,11 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
     lacking = [method for method in _OF_A_STRATEGY if not callable(getattr(member, method, None))]
     if isinstance(member, type) and lacking:
         raise UsageError(f"{expected}; {described(member)} has no method {lacking[0]!r}")
+    if isinstance(member, type) and _writes_its_state(member):
+        raise UsageError(
+            f"strategy {name!r}: state(), restore(): the attributes of a method are its state since 0.4; leave them "
+            "out, as in docs/own_method.md"
+        )
     if isinstance(member, type) and not _overrides(member):
         raise UsageError(f"{expected} with a method loss(batch), train_epoch or replay; {described(member)} has none")
     if not isinstance(getattr(member, "joint", None), bool):

@@ -44,6 +44,13 @@ class WithoutJoint(FineTuning):
     joint = None  # type: ignore[assignment]
 
 
+class WithState(FineTuning):
+    """A method in the form of 0.3."""
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+
 def _makes_one(training: Any) -> FineTuning:
     return FineTuning(training)
 
@@ -60,6 +67,12 @@ STRATEGY = "strategy 'mine': expected a subclass of clops_sweep.Strategy; "
         (strategy, object, STRATEGY + "class object has no method 'begin_task'"),
         (strategy, Halfway, STRATEGY + "class Halfway has no method 'train_epoch'"),
         (strategy, WithoutJoint, STRATEGY + "class WithoutJoint has no `joint` that is True or False"),
+        (
+            strategy,
+            WithState,
+            "strategy 'mine': state(), restore(): the attributes of a method are its state since 0.4; leave them out, "
+            "as in docs/own_method.md",
+        ),
         (strategy, _makes_one, STRATEGY + "_makes_one() has no `joint` that is True or False"),
     ],
 )
