@@ -711,9 +711,24 @@ class RunConfig(BaseModel):
         return STRATEGIES.declaration(self.strategy).revision
 
     @property
+    def precision_in_effect(self) -> str:
+        """The precision of training; float32 for a method that takes no steps."""
+        return "float32" if "precision" in without_effect(self.__dict__, FACTS) else self.precision
+
+    @property
+    def network_revision(self) -> int:
+        """How often the numbers of the network alone have changed.
+
+        Since version 0.4 the native kernels compute networks other than the paper's, with other rounding and other
+        dropout masks.
+        """
+        of_paper = self.network == PAPER_NETWORK and self.norm == "batch"
+        return 0 if of_paper or self.precision_in_effect != "float32" else 1
+
+    @property
     def semantics_version(self) -> int:
         """Increased whenever the same configuration gives different numbers than before; part of every run id."""
-        return SEMANTICS_VERSION + self.revision
+        return SEMANTICS_VERSION + self.revision + self.network_revision
 
     def run_id(self, data_hash: str, semantics_version: int | None = None) -> str:
         """Return the run's id: the first 24 hex digits of the SHA-256 of identity, data hash and semantics version."""

@@ -440,7 +440,7 @@ def learner_of(config: RunConfig, scenario: Scenario, frames: FrameSet, bank: Fr
         network_options(config, frames),
         optimizer=config.optimizer,
         weight_decay=config.weight_decay,
-        precision=config.precision,
+        precision=config.precision_in_effect,
     )
 
 

@@ -296,6 +296,7 @@ def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, 
         "pruning": vars(search.pruner) if search.pruner else None,
         "semantics_version": SEMANTICS_VERSION,
         **{f"revision.{it.strategy}": it.revision for it in configs_at_bounds(space) if it.revision},
+        **{f"revision.{it.network}": it.network_revision for it in configs_at_bounds(space) if it.network_revision},
         **{f"data.{name}": content for name, content in data_hashes.items()},
     }
     plain: dict[str, Any] = json.loads(json.dumps(described))

@@ -307,6 +307,15 @@ def test_a_revision_of_a_strategy_changes_its_run_ids_alone() -> None:
     assert other.run_id("abc") == other.run_id("abc", SEMANTICS_VERSION)
 
 
+def test_networks_that_native_kernels_compute_since_a_version_have_other_run_ids() -> None:
+    for values in ({}, {"precision": "bfloat16"}, {"network": "small_cnn", "precision": "bfloat16"}):
+        config = RunConfig(**values)
+        assert config.run_id("abc") == config.run_id("abc", SEMANTICS_VERSION)
+    for values in ({"network": "small_cnn"}, {"norm": "layer"}):
+        config = RunConfig(**values)
+        assert config.run_id("abc") == config.run_id("abc", SEMANTICS_VERSION + 1)
+
+
 @given(
     st.fixed_dictionaries(
         {},
