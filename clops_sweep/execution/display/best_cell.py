@@ -76,5 +76,6 @@ class BestCell:
 
 def _settings(config: RunConfig) -> Hashable:
     """Return what all runs of a cell share."""
-    fields = tuple(value for field, value in vars(config).items() if field not in REPLICATES)
+    values = vars(config)  # which also hold what a config has computed from its fields, such as its identity
+    fields = tuple(values[field] for field in type(config).model_fields if field not in REPLICATES)
     return fields, tuple(config.options.items())

@@ -96,6 +96,15 @@ def test_the_best_cell_is_called_by_the_labels_that_its_runs_share() -> None:
     assert str(best) == "AUC 0.600 (Random storage, uncertain, 2 runs)"
 
 
+def test_runs_of_several_seeds_are_one_cell_after_their_ids_are_known() -> None:
+    best = BestCell()
+    first = RunConfig(task_classes=[[0, 1], [2, 3]])
+    for config, auc in ((first, 0.5), (first.with_seed(1), 0.7)):
+        config.run_id("hash")
+        best.add(RunName.of("paper"), config, {"auc": auc})
+    assert str(best) == "AUC 0.600 (paper, 2 runs)"
+
+
 def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
