@@ -163,27 +163,37 @@ def launch(
             "process of its own"
         )
     try:
-        return _launch(request, resources, make_display, retry_failed, starting, warn)
+        while True:  # runs that become encoders come first
+            part, state = _first_part(request)
+            outcome = _computed(part, state, resources, make_display, retry_failed, starting, warn)
+            if part is request or not outcome.complete:
+                return outcome
     finally:
         _ONE_AT_A_TIME.release()
 
 
-def _launch(
+def _first_part(request: Request) -> tuple[Request, State]:
+    """Return the part of a request to compute next, and its state.
+
+    It consists of runs that become encoders, which themselves need no run; or it is the request, if there are none.
+    """
+    state = State.of(request)
+    while state.pretraining is not None:
+        request = _pretraining(request, state)
+        state = State.of(request)
+    return request, state
+
+
+def _computed(
     request: Request,
+    state: State,
     resources: Resources,
     make_display: MakeDisplay,
     retry_failed: bool,
     starting: Starting,
     warn: Callable[[str], None],
 ) -> Outcome:
-    """Compute the runs that become encoders, then the others, then those that searches have chosen."""
-    state = State.of(request)
-    if state.pretraining is not None:
-        first = _pretraining(request, state)
-        outcome = _launch(first, resources, make_display, retry_failed, starting, warn)
-        if not outcome.complete:
-            return outcome
-        state = State.of(request)
+    """Compute the runs of a request whose encoders are there, then those that its searches choose."""
     state = _checked(request, state, resources, warn)
     pending = _to_do(state.plan, retry_failed)
     frames = check_fit(state.request, state.plan, state.searches)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -281,12 +281,22 @@ def _with_trained_encoders(request: Request) -> Request:
         return request
     if left := _with_encoders(request, dict.fromkeys(first, f"run:{0:024}")).selection.pretraining:
         raise UsageError(f"encoder = {shown(left[0])}: expected it in base or axes of the search space")
-    stored = {}
-    for config in first:
-        run = _plan(_with_trained_encoders(_pretraining(request, [config]))).asked[0]
+    stored: dict[RunConfig, str] = {}
+    for config in _innermost_first(first):
+        run = _plan(_with_encoders(_pretraining(request, [config]), stored)).asked[0]
         if run.state == "finished":
             stored[config] = f"run:{run.run_id}"
     return _with_encoders(request, stored)
+
+
+def _innermost_first(encoders: Sequence[RunConfig]) -> list[RunConfig]:
+    """Return configs that are encoders, and those that are their encoders in turn, each after its own."""
+    outermost_first: list[RunConfig] = []
+    level = list(encoders)
+    while level:
+        outermost_first.extend(level)
+        level = [config.encoder for config in level if isinstance(config.encoder, RunConfig)]
+    return list(dict.fromkeys(reversed(outermost_first)))
 
 
 def _with_encoders(request: Request, stored: Mapping[RunConfig, str]) -> Request:

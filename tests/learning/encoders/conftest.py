@@ -16,7 +16,7 @@ def forgotten() -> None:
     """Unregister what the file declares."""
     for name in ENCODERS.added:
         ENCODERS.forget(name)
-    forget("small", "other", "slow")
+    forget("small", "other", "slow", "third")
 
 
 @pytest.fixture

@@ -100,6 +100,33 @@ def test_a_config_as_encoder_is_run_once_before_the_others(place: Place) -> None
     assert json.loads(said(place, "other", "plan", "--json").output)["pretraining"][0]["without_kept"] == 1
 
 
+INNERMOST = (
+    "RunConfig(dataset='third', leads='all', network='mlp', mlp_width=4, strategy='finetune', epochs_per_task=1)"
+)
+THIRD = """
+from clops_sweep import Recordings, dataset
+from tests.learning.encoders.place import signals
+
+
+@dataset("third", scenarios=("class_il",))
+def third(data_root):
+    x, people, labels = signals(2)
+    return Recordings(x, 32, ["I", "II"], "mV", labels, ("a", "b", "c", "d"), people + 1000)
+"""
+NESTED = FIRST.replace("RunConfig(", f"RunConfig(encoder={INNERMOST}, ")
+
+
+def test_an_encoder_with_an_encoder_of_its_own_comes_second(place: Place) -> None:
+    done = said(place, "other", "launch", "--no-ray", "--no-report", first=NESTED, space=THIRD + SPACE)
+    assert done.exit_code == 0, done.exception
+    first, second, *others = place.store.read("runs").sort_values("started_at").to_dict("records")
+    assert (first["dataset"], second["dataset"]) == ("third", "small")
+    assert second["encoder"] == f"run:{first['run_id']}"
+    assert {run["encoder"] for run in others} == {f"run:{second['run_id']}"}
+    again = said(place, "other", "launch", "--no-ray", "--no-report", first=NESTED, space=THIRD + SPACE)
+    assert "nothing is pending" in again.output
+
+
 TUNED = """
 from clops_sweep import OptunaSearch, RunConfig, SearchSpace, TuneOn
 BASE = RunConfig(dataset="{dataset}", network="mlp", epochs_per_task=1, leads="all", encoder={first})
