@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
+#include <utility>
 #include <vector>
 
 #include "frame_statistics.hpp"
@@ -128,6 +130,80 @@ void count_up(const std::vector<T>& content) {
   }
 }
 
+// Layers, as Python describes them.
+struct Layers {
+  void add(const char* kind, std::vector<int> inputs, const std::vector<std::pair<const char*, std::vector<double>>>& content, const char* name = nullptr) {
+    const std::vector<int>& from = rows.emplace_back(std::move(inputs));
+    std::vector<Field>& to = fields.emplace_back();
+    for (const auto& [field, values] : content) {
+      const std::vector<double>& kept = values_of_fields.emplace_back(values);
+      to.push_back({field, kept.data(), static_cast<int>(kept.size()), nullptr});
+    }
+    if (name) to.push_back({"name", nullptr, 0, name});
+    all.push_back({kind, from.data(), static_cast<int>(from.size()), last() + 1, to.data(), static_cast<int>(to.size())});
+  }
+  int last() const { return static_cast<int>(all.size()); }
+
+  std::deque<std::vector<int>> rows;
+  std::deque<std::vector<double>> values_of_fields;
+  std::deque<std::vector<Field>> fields;
+  std::vector<LayerDescription> all;
+};
+
+// A program with every layer.
+void run_program(int count) {
+  constexpr std::size_t parameter_count = 2000, frame = 3 * 2 * 19;
+  const std::vector<float> parameters = numbers(parameter_count, 0.3f), frames = numbers(static_cast<std::size_t>(count) * frame, 1);
+  std::vector<float> mean(5, 0.1f), variance(5, 1.5f);
+  const Buffer buffers[] = {{mean.data(), mean.size()}, {variance.data(), variance.size()}};
+  Layers layers;
+  layers.add("convolution", {0}, {{"weight", {0}}, {"bias", {90}}, {"outputs", {5}}, {"kernel", {2, 3}}, {"stride", {1, 2}}, {"padding", {0, 1, 2, 1}}, {"dilation", {1, 1}}, {"groups", {1}}});
+  layers.add("batch_norm", {1}, {{"weight", {95}}, {"bias", {100}}, {"mean", {0}}, {"variance", {1}}, {"eps", {1e-5}}, {"momentum", {0.1}}});
+  layers.add("activation", {2}, {{"slope", {0}}}, "relu");
+  layers.add("convolution", {3}, {{"weight", {105}}, {"bias", {-1}}, {"outputs", {10}}, {"kernel", {1, 3}}, {"stride", {2, 1}}, {"padding", {1, 0, 1, 1}}, {"dilation", {1, 1}}, {"groups", {5}}});
+  layers.add("max_pool", {4}, {{"kernel", {1, 2}}, {"stride", {1, 2}}, {"padding", {0, 0}}, {"dilation", {1, 1}}, {"ceil_mode", {1}}});
+  layers.add("group_norm", {5}, {{"weight", {140}}, {"bias", {150}}, {"groups", {2}}, {"eps", {1e-5}}});
+  layers.add("dropout", {6}, {{"probability", {0.25}}, {"whole_channels", {0}}});
+  for (const char* name : {"leaky_relu", "elu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh", "square", "safe_log"}) {
+    layers.add("activation", {layers.last()}, {{"slope", {0.5}}}, name);
+  }
+  const int shared = layers.last();
+  layers.add("average_pool", {shared}, {{"kernel", {1, 3}}, {"stride", {1, 1}}, {"padding", {0, 1}}, {"ceil_mode", {0}}, {"count_include_pad", {1}}});
+  layers.add("add", {shared, layers.last()}, {});
+  layers.add("adaptive_average_pool", {layers.last()}, {{"size", {1, 1}}});
+  layers.add("multiply", {layers.last() - 1, layers.last()}, {});
+  layers.add("concatenate", {layers.last(), shared}, {});
+  layers.add("adaptive_max_pool", {layers.last()}, {{"size", {1, 3}}});
+  layers.add("permute", {layers.last()}, {{"order", {2, 1, 0}}});
+  layers.add("layer_norm", {layers.last()}, {{"weight", {160}}, {"bias", {180}}, {"axes", {1}}, {"eps", {1e-5}}});
+  layers.add("dropout", {layers.last()}, {{"probability", {0.5}}, {"whole_channels", {1}}});
+  layers.add("reshape", {layers.last()}, {{"shape", {60, 1, 1}}});
+  layers.add("linear", {layers.last()}, {{"weight", {200}}, {"bias", {1000}}, {"outputs", {7}}});
+
+  const ProgramKernels& programs = *CLOPS_VARIANT::kernels.programs;
+  void* program = programs.make({layers.all.data(), layers.last(), {3, 2, 19}, parameter_count, buffers, 2});
+  const std::size_t outputs = static_cast<std::size_t>(programs.outputs(program)), size = static_cast<std::size_t>(count);
+  std::vector<std::int64_t> draws(size, 5);
+  const Keys keys{0xFFFFFFFFu, 0x80000000u};
+  std::vector<float> logits(size * outputs), gradient(parameter_count);
+  for (const bool training : {true, false}) {
+    programs.forward(program, parameters.data(), {frames.data(), count, training ? &keys : nullptr, training ? draws.data() : nullptr, training, training}, logits.data());
+    programs.backward(program, parameters.data(), logits.data(), gradient.data());
+    tell(logits);
+    tell(gradient);
+  }
+  programs.sum_of_each(program, parameters.data(), frames.data(), count, logits.data(), true, gradient.data());
+  tell(gradient);
+  for (const int samples : {1, 3}) {
+    std::vector<float> found(logits.size() * static_cast<std::size_t>(samples));
+    programs.predict(program, parameters.data(), {frames.data(), count, samples, samples > 1 ? &keys : nullptr, 9}, found.data());
+    tell(found);
+  }
+  tell(mean);
+  tell(variance);
+  programs.release(program);
+}
+
 }  // namespace
 
 int main() {
@@ -137,4 +213,5 @@ int main() {
   for (const int count : {1, lanes - 1, lanes, lanes + 1}) run(1, Loss::sigmoid, count, false, false);
   run(9, Loss::sigmoid, 5, true, true);
   run(12, Loss::softmax, 2 * lanes + 3, false, true);
+  for (const int count : {2, lanes, 2 * lanes + 1}) run_program(count);
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 import subprocess
 import sysconfig
@@ -46,6 +47,23 @@ def test_kernels_touch_nothing_that_is_not_theirs(variant: str, tmp_path: Path) 
         pytest.skip("this compiler comes without the sanitizers' libraries")
     assert built.returncode == 0, built.stderr
     assert np.isfinite(computed(tmp_path / "sanitized")).all()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("variant", AVAILABLE)
+@pytest.mark.parametrize("source", ["variant.cpp", "program.cpp"])
+def test_variants_share_no_functions(source: str, variant: str, tmp_path: Path) -> None:
+    """Otherwise the linker would keep one copy of them, with instructions that another CPU may not have."""
+    compiler, lister = shutil.which("g++"), shutil.which("nm")
+    if compiler is None or lister is None:
+        pytest.skip("no g++ and nm to list functions with")
+    built = checked(compiler, variant, ["-O3", "-c", "-o", str(tmp_path / "object")], SOURCES / source)
+    assert built.returncode == 0, built.stderr
+    listed = subprocess.run([lister, "-C", str(tmp_path / "object")], capture_output=True, text=True, check=True).stdout
+    merged = [line for line in listed.splitlines() if re.search(r" [WVu] ", line)]
+    assert merged
+    pointers = "DW.ref.__gxx_personality_v0"  # data
+    assert [line for line in merged if f"clops::{variant}::" not in line and pointers not in line] == []
 
 
 def test_clang_compiles_everything_without_warnings() -> None:
