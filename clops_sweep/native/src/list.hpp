@@ -22,8 +22,8 @@ class List {
   ~List() { std::free(content_); }
 
   std::size_t size() const { return size_; }
-  T& operator[](std::size_t i) { return content_[i]; }
-  const T& operator[](std::size_t i) const { return content_[i]; }
+  T& operator[](std::ptrdiff_t i) { return content_[i]; }
+  const T& operator[](std::ptrdiff_t i) const { return content_[i]; }
   T* data() { return content_; }
   const T* data() const { return content_; }
   T* begin() { return content_; }

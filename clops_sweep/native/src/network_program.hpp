@@ -51,7 +51,12 @@ class Descriptions {
   Field field(const char* name, const py::handle& value) {
     if (py::isinstance<py::str>(value)) return {name, nullptr, 0, text(value)};
     const bool is_row = py::isinstance<py::tuple>(value) || py::isinstance<py::list>(value);
-    const std::vector<double>& numbers = numbers_.emplace_back(is_row ? value.cast<std::vector<double>>() : std::vector<double>{value.cast<double>()});
+    std::vector<double>& numbers = numbers_.emplace_back();
+    if (is_row) {
+      numbers = value.cast<std::vector<double>>();
+    } else {
+      numbers.push_back(value.cast<double>());
+    }
     return {name, numbers.data(), static_cast<int>(numbers.size()), nullptr};
   }
 
@@ -69,7 +74,8 @@ class Descriptions {
 // may be used by one thread at a time.
 class NetworkProgram {
  public:
-  NetworkProgram(const std::string& name, const std::vector<py::dict>& layers, std::tuple<int, int, int> shape, Floats parameters, std::vector<Floats> buffers)
+  NetworkProgram(const std::string& name, const std::vector<py::dict>& layers, std::tuple<int, int, int> shape, Floats parameters,
+                 std::vector<Floats> buffers)
       : kernels_(variant(name)), parameters_(std::move(parameters)), buffers_(std::move(buffers)) {
     require(parameters_.ndim() == 1, "parameters must be one vector");
     const Descriptions descriptions(layers);
@@ -80,7 +86,8 @@ class NetworkProgram {
     }
     const auto [channels, height, width] = shape;
     const std::vector<LayerDescription>& all = descriptions.all();
-    handle_ = programs().make({all.data(), static_cast<int>(all.size()), {channels, height, width}, size_of_parameters(), memory.data(), static_cast<int>(memory.size())});
+    const int layer_count = static_cast<int>(all.size()), buffer_count = static_cast<int>(memory.size());
+    handle_ = programs().make({all.data(), layer_count, {channels, height, width}, size_of_parameters(), memory.data(), buffer_count});
     size_of_frame_ = static_cast<std::size_t>(channels) * static_cast<std::size_t>(height) * static_cast<std::size_t>(width);
   }
   NetworkProgram(const NetworkProgram&) = delete;
@@ -103,8 +110,8 @@ class NetworkProgram {
   }
 
   // Logits [B, C] of frames [B, channels, samples]; keeps what `backward` needs.
-  void forward(const Floats& frames, const std::optional<Array<std::int32_t>>& keys, const std::optional<Longs>& draws, bool batch_statistics,
-               bool track, Floats& logits) {
+  void forward(const Floats& frames, const std::optional<Array<std::int32_t>>& keys, const std::optional<Longs>& draws,
+               bool batch_statistics, bool track, Floats& logits) {
     const int count = count_of(frames);
     require(count > 0, "a batch needs an instance");
     require(keys.has_value() == draws.has_value(), "dropout keys come with draws");
@@ -161,7 +168,8 @@ class NetworkProgram {
   int count_of(const Floats& frames) const {
     require(frames.ndim() >= 1, "frames must be [instances, channels, samples]");
     const auto count = static_cast<std::size_t>(frames.shape(0));
-    require(static_cast<std::size_t>(frames.size()) == count * size_of_frame_, "frames do not have the shape that the program was made for");
+    const bool fits = static_cast<std::size_t>(frames.size()) == count * size_of_frame_;
+    require(fits, "frames do not have the shape that the program was made for");
     return static_cast<int>(count);
   }
 

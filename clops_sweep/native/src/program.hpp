@@ -107,7 +107,7 @@ class Program {
   Program& operator=(const Program&) = delete;
   ~Program() { release(); }
 
-  const Shape& output_shape() const { return shapes_[static_cast<std::size_t>(output_)]; }
+  const Shape& output_shape() const { return shapes_[output_]; }
   int outputs() const { return output_shape().size(); }
 
   void forward(const float* parameters, const TrainingPass& of, float* logits) {
@@ -120,10 +120,10 @@ class Program {
     prepare(pass_, parameters, of.keys);
     for (int g = 0; g < pass_.groups; ++g) {
       const Group group = group_of(of.count, g);
-      for (int l = 0; l < kLanes; ++l) draws_[static_cast<std::size_t>(g * kLanes + l)] = of.keys ? of.draws[group.at(l)] : 0;
+      for (int l = 0; l < kLanes; ++l) draws_[g * kLanes + l] = of.keys ? of.draws[group.at(l)] : 0;
     }
-    training_.at_least(static_cast<std::size_t>((values_size_ + gradients_.size()) * pass_.groups));
-    for (int g = 0; g < pass_.groups; ++g) load(of.frames, group_of(of.count, g), value(0) + static_cast<std::ptrdiff_t>(g) * shapes_[0].size());
+    training_.at_least((values_size_ + gradients_.size()) * pass_.groups);
+    for (int g = 0; g < pass_.groups; ++g) load(of.frames, group_of(of.count, g), shapes_[0].of_group(value(0), g));
     for (const Step& step : steps_) run(step, &Layer::forward);
     for (int g = 0; g < pass_.groups; ++g) {
       const Group group = group_of(of.count, g);
@@ -138,7 +138,7 @@ class Program {
     count_ = 0;
     pass_.parameters = parameters;
     pass_.gradient = gradient;
-    if (!learns_[static_cast<std::size_t>(output_)]) return;
+    if (!learns_[output_]) return;
     V* to = gradient_of(output_);
     for (int g = 0; g < pass_.groups; ++g, to += outputs()) {
       const Group group = group_of(pass_.count, g);
@@ -154,7 +154,7 @@ class Program {
     List<V> each;
     each.at_least(parameter_count_);
     List<float> logits;
-    logits.at_least(static_cast<std::size_t>(kLanes * outputs()));
+    logits.at_least(kLanes * outputs());
     const std::ptrdiff_t frame = shapes_[0].size();
     for (int first = 0; first < count; first += kLanes) {
       const int size = count - first < kLanes ? count - first : kLanes;
@@ -177,7 +177,7 @@ class Program {
     pass_.folded = true;
     count_ = 0;
     prepare(pass_, parameters, of.keys);
-    prediction_.at_least(static_cast<std::size_t>(predicted_.size()));
+    prediction_.at_least(predicted_.size());
     const int samples = of.samples;
     for (int g = 0; g < groups_of(of.count); ++g) {
       const Group group = group_of(of.count, g);
@@ -188,11 +188,11 @@ class Program {
         const auto sample = [&](int lane) { return first + lane / group.count; };
         const auto result = [&](int lane) { return static_cast<std::ptrdiff_t>(group.at(lane)) * samples + sample(lane); };
         if (of.keys) {
-          for (int l = 0; l < kLanes; ++l) draws_[static_cast<std::size_t>(l)] = of.first + result(l);
+          for (int l = 0; l < kLanes; ++l) draws_[l] = of.first + result(l);
           run_folded(first_dropout_, steps_.size());
         }
         for (int l = 0; l < kLanes && sample(l) < samples && l / group.count < room; ++l) {
-          store_logits(prediction_.data() + place_[static_cast<std::size_t>(output_)], l, logits + result(l) * outputs());
+          store_logits(prediction_.data() + place_[output_], l, logits + result(l) * outputs());
         }
       }
     }
@@ -219,7 +219,7 @@ class Program {
     set_at(number, 0, 0);
     for (int i = 0; i < description.layer_count; ++i) add_layer(description, description.layers[i], number, readers);
     if (steps_.size() == 0) refuse("a program needs a layer that computes");
-    output_ = number[static_cast<std::size_t>(description.layers[description.layer_count - 1].output)];
+    output_ = number[description.layers[description.layer_count - 1].output];
     fold_layers();
     plan_training();
     plan_prediction();
@@ -228,13 +228,13 @@ class Program {
   static void count_at(List<int>& counts, int i) {
     if (i < 0 || i > 1 << 20) refuse("%d is no number of a value", i);
     while (static_cast<int>(counts.size()) <= i) counts.append(0);
-    ++counts[static_cast<std::size_t>(i)];
+    ++counts[i];
   }
   static void set_at(List<int>& numbers, int i, int to) {
     if (i < 0 || i > 1 << 20) refuse("%d is no number of a value", i);
     while (static_cast<int>(numbers.size()) <= i) numbers.append(-1);
-    if (numbers[static_cast<std::size_t>(i)] >= 0) refuse("two layers write value %d", i);
-    numbers[static_cast<std::size_t>(i)] = to;
+    if (numbers[i] >= 0) refuse("two layers write value %d", i);
+    numbers[i] = to;
   }
 
   int add_value(const Shape& shape, bool learns) {
@@ -253,17 +253,18 @@ class Program {
     bool learns = false;
     for (int k = 0; k < layer.input_count; ++k) {
       const int input = layer.inputs[k];
-      if (input < 0 || input >= static_cast<int>(number.size()) || number[static_cast<std::size_t>(input)] < 0) refuse("%s reads value %d before it is written", layer.kind, input);
-      const int of = number[static_cast<std::size_t>(input)];
+      const bool written = input >= 0 && input < static_cast<int>(number.size()) && number[input] >= 0;
+      if (!written) refuse("%s reads value %d before it is written", layer.kind, input);
+      const int of = number[input];
       inputs_.append(of);
-      shapes.append(shapes_[static_cast<std::size_t>(of)]);
-      learns = learns || learns_[static_cast<std::size_t>(of)];
+      shapes.append(shapes_[of]);
+      learns = learns || learns_[of];
     }
     Layer* next = made(fields, shapes);
     absorbed_.append(next);  // owned from now on
     fields.refuse_others();
-    const int input = layer.input_count ? inputs_[static_cast<std::size_t>(first_input)] : 0;
-    const bool only_reader = layer.input_count == 1 && readers[static_cast<std::size_t>(layer.inputs[0])] == 1;
+    const int input = layer.input_count ? inputs_[first_input] : 0;
+    const bool only_reader = layer.input_count == 1 && readers[layer.inputs[0]] == 1;
     if (only_reader && steps_.size() > 0 && steps_.last().output == input && steps_.last().layer->absorbs(*next)) {
       set_at(number, layer.output, input);
       return;
@@ -271,7 +272,7 @@ class Program {
     const int output = add_value(next->shape, learns || next->learns);
     set_at(number, layer.output, output);
     if (dynamic_cast<const Reshape*>(next)) {
-      storage_[static_cast<std::size_t>(output)] = storage_[static_cast<std::size_t>(input)];
+      storage_[output] = storage_[input];
       return;
     }
     if (auto* dropout = dynamic_cast<Dropout*>(next)) {
@@ -287,8 +288,8 @@ class Program {
     for (std::size_t i = 1; i < steps_.size(); ++i) {
       Step &before = steps_[i - 1], &step = steps_[i];
       if (step.input_count != 1 || before.folded) continue;
-      const int input = inputs_[static_cast<std::size_t>(step.first_input)];
-      if (input == before.output && readers_of(storage_[static_cast<std::size_t>(input)]) == 1) step.folded = before.layer->folds(*step.layer);
+      const int input = inputs_[step.first_input];
+      if (input == before.output && readers_of(storage_[input]) == 1) step.folded = before.layer->folds(*step.layer);
     }
   }
 
@@ -301,10 +302,10 @@ class Program {
   }
 
   int storage_of(const Step& step, int input) const {
-    return storage_[static_cast<std::size_t>(inputs_[static_cast<std::size_t>(step.first_input + input)])];
+    return storage_[inputs_[step.first_input + input]];
   }
-  int storage_of(const Step& step) const { return storage_[static_cast<std::size_t>(step.output)]; }
-  std::ptrdiff_t size_of(int storage) const { return shapes_[static_cast<std::size_t>(storage)].size(); }
+  int storage_of(const Step& step) const { return storage_[step.output]; }
+  std::ptrdiff_t size_of(int storage) const { return shapes_[storage].size(); }
 
   // Values stay until the backward pass. A gradient is needed from the last layer that reads the value to the one that
   // writes it. Layers overwrite gradients: a further reader of a value writes into a region of its own, which is added.
@@ -316,31 +317,31 @@ class Program {
     }
     const int count = static_cast<int>(steps_.size());
     List<int> written(shapes_.size(), -1);  // the step that wrote a value
-    for (int i = 0; i < count; ++i) written[static_cast<std::size_t>(storage_of(steps_[static_cast<std::size_t>(i)]))] = i;
-    const int last = storage_[static_cast<std::size_t>(output_)];
-    gradient_place_[static_cast<std::size_t>(last)] = gradients_.place(size_of(last), 0, count - written[static_cast<std::size_t>(last)]);
+    for (int i = 0; i < count; ++i) written[storage_of(steps_[i])] = i;
+    const int last = storage_[output_];
+    gradient_place_[last] = gradients_.place(size_of(last), 0, count - written[last]);
     for (int i = count - 1; i >= 0; --i) {
-      const Step& step = steps_[static_cast<std::size_t>(i)];
-      const std::size_t most = static_cast<std::size_t>(step.layer->scratch());
-      if (most > scratch_size_) scratch_size_ = most;
-      const bool differentiated = learns_[static_cast<std::size_t>(step.output)] && gradient_place_[static_cast<std::size_t>(storage_of(step))] >= 0;
+      const Step& step = steps_[i];
+      const std::size_t wanted = step.layer->scratch();
+      if (wanted > scratch_size_) scratch_size_ = wanted;
+      const bool differentiated = learns_[step.output] && gradient_place_[storage_of(step)] >= 0;
       for (int k = 0; k < step.input_count; ++k) {
         const int input = storage_of(step, k);
-        std::ptrdiff_t& place = gradient_place_[static_cast<std::size_t>(input)];
+        std::ptrdiff_t& place = gradient_place_[input];
         std::ptrdiff_t further = -1;
-        if (differentiated && learns_[static_cast<std::size_t>(input)]) {
+        if (differentiated && learns_[input]) {
           if (place < 0) {
-            place = gradients_.place(size_of(input), count - i, count - written[static_cast<std::size_t>(input)]);
+            place = gradients_.place(size_of(input), count - i, count - written[input]);
           } else {
             further = gradients_.place(size_of(input), count - i, count - i);
           }
         }
-        set_further(static_cast<std::size_t>(step.first_input + k), further);
+        set_further(step.first_input + k, further);
       }
     }
   }
 
-  void set_further(std::size_t input, std::ptrdiff_t place) {
+  void set_further(int input, std::ptrdiff_t place) {
     while (further_.size() < inputs_.size()) further_.append(-1);
     further_[input] = place;
   }
@@ -355,21 +356,22 @@ class Program {
     List<int> first(shapes_.size(), 0), last(shapes_.size(), 0), folded(shapes_.size(), 0);
     for (std::size_t i = 0; i < shapes_.size(); ++i) folded[i] = storage_[i];
     for (int i = 0; i < count; ++i) {
-      const Step& step = steps_[static_cast<std::size_t>(i)];
-      const std::size_t output = static_cast<std::size_t>(storage_of(step));
-      if (step.folded) folded[output] = folded[static_cast<std::size_t>(storage_of(step, 0))];
+      const Step& step = steps_[i];
+      const int output = storage_of(step);
+      if (step.folded) folded[output] = folded[storage_of(step, 0)];
       else first[output] = i;
       for (int k = 0; k < step.input_count; ++k) {
-        int& end = last[static_cast<std::size_t>(folded[static_cast<std::size_t>(storage_of(step, k))])];
+        int& end = last[folded[storage_of(step, k)]];
         const bool stays = i >= static_cast<int>(first_dropout_);
         end = stays ? kForever : i;
       }
     }
-    last[static_cast<std::size_t>(folded[static_cast<std::size_t>(storage_[static_cast<std::size_t>(output_)])])] = kForever;
+    last[folded[storage_[output_]]] = kForever;
     List<std::ptrdiff_t> place(shapes_.size(), -1);
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
-      const auto storage = static_cast<std::size_t>(folded[static_cast<std::size_t>(storage_[i])]);
-      if (place[storage] < 0) place[storage] = predicted_.place(shapes_[storage].size(), first[storage], last[storage] > first[storage] ? last[storage] : first[storage]);
+      const int storage = folded[storage_[i]];
+      const int until = last[storage] > first[storage] ? last[storage] : first[storage];
+      if (place[storage] < 0) place[storage] = predicted_.place(size_of(storage), first[storage], until);
       place_.append(place[storage]);
     }
   }
@@ -380,7 +382,7 @@ class Program {
     pass.keys = keys ? &keys_ : nullptr;
     pass.words = static_cast<std::uint32_t>((units_ + 1) / 2);
     scratch_.at_least(scratch_size_);
-    draws_.at_least(static_cast<std::size_t>(pass.groups * kLanes));
+    draws_.at_least(pass.groups * kLanes);
     pass.scratch = scratch_.data();
     pass.draws = draws_.data();
     for (std::size_t i = steps_.size(); i-- > 0;) steps_[i].layer->prepare(pass);  // layers fold those after them
@@ -408,17 +410,17 @@ class Program {
   }
 
   V* value(int number) {
-    return training_.data() + value_place_[static_cast<std::size_t>(storage_[static_cast<std::size_t>(number)])] * pass_.groups;
+    return training_.data() + value_place_[storage_[number]] * pass_.groups;
   }
   V* gradient_at(std::ptrdiff_t place) { return training_.data() + (values_size_ + place) * pass_.groups; }
   V* gradient_of(int number) {
-    const std::ptrdiff_t place = gradient_place_[static_cast<std::size_t>(storage_[static_cast<std::size_t>(number)])];
+    const std::ptrdiff_t place = gradient_place_[storage_[number]];
     return place < 0 ? nullptr : gradient_at(place);
   }
 
   void run(const Step& step, void (Layer::*function)(const LayerPass&, const Operands&)) {
     List<const V*> inputs;
-    for (int k = 0; k < step.input_count; ++k) inputs.append(value(inputs_[static_cast<std::size_t>(step.first_input + k)]));
+    for (int k = 0; k < step.input_count; ++k) inputs.append(value(inputs_[step.first_input + k]));
     (step.layer->*function)(pass_, {inputs.data(), value(step.output), nullptr, nullptr});
   }
 
@@ -427,30 +429,30 @@ class Program {
       const Step& step = steps_[i];
       if (step.folded) continue;
       List<const V*> inputs;
-      for (int k = 0; k < step.input_count; ++k) inputs.append(prediction_.data() + place_[static_cast<std::size_t>(inputs_[static_cast<std::size_t>(step.first_input + k)])]);
-      step.layer->forward(pass_, {inputs.data(), prediction_.data() + place_[static_cast<std::size_t>(step.output)], nullptr, nullptr});
+      for (int k = 0; k < step.input_count; ++k) inputs.append(prediction_.data() + place_[inputs_[step.first_input + k]]);
+      step.layer->forward(pass_, {inputs.data(), prediction_.data() + place_[step.output], nullptr, nullptr});
     }
   }
 
   void differentiate(const Step& step) {
     const V* by_output = gradient_of(step.output);
-    if (!by_output || !learns_[static_cast<std::size_t>(step.output)]) return;
+    if (!by_output || !learns_[step.output]) return;
     List<const V*> inputs;
     List<V*> by_inputs;
     for (int k = 0; k < step.input_count; ++k) {
-      const auto i = static_cast<std::size_t>(step.first_input + k);
+      const int i = step.first_input + k;
       const int number = inputs_[i];
       inputs.append(value(number));
-      const bool needed = learns_[static_cast<std::size_t>(storage_[static_cast<std::size_t>(number)])];
+      const bool needed = learns_[storage_[number]];
       by_inputs.append(!needed ? nullptr : further_[i] >= 0 ? gradient_at(further_[i]) : gradient_of(number));
     }
     step.layer->backward(pass_, {inputs.data(), value(step.output), by_inputs.data(), by_output});
     for (int k = 0; k < step.input_count; ++k) {
-      const auto i = static_cast<std::size_t>(step.first_input + k);
+      const int i = step.first_input + k;
       if (further_[i] < 0) continue;
       const V* from = gradient_at(further_[i]);
       V* to = gradient_of(inputs_[i]);
-      const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(pass_.groups) * shapes_[static_cast<std::size_t>(inputs_[i])].size();
+      const std::ptrdiff_t size = static_cast<std::ptrdiff_t>(pass_.groups) * shapes_[inputs_[i]].size();
       for (std::ptrdiff_t e = 0; e < size; ++e) to[e] += from[e];
     }
   }

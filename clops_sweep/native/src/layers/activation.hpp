@@ -98,12 +98,13 @@ class Activation final : public Layer {
   bool is_relu() const { return function_->forward == activate<Relu>; }
 
   void forward(const LayerPass& pass, const Operands& of) override {
-    function_->forward(static_cast<std::ptrdiff_t>(pass.groups) * shape.size(), parameter_, of.inputs[0], of.output);
+    function_->forward(shape.size_of_groups(pass.groups), parameter_, of.inputs[0], of.output);
   }
 
   void backward(const LayerPass& pass, const Operands& of) override {
     if (!of.by_inputs[0]) return;
-    function_->backward(static_cast<std::ptrdiff_t>(pass.groups) * shape.size(), parameter_, of.inputs[0], of.output, of.by_output, of.by_inputs[0]);
+    const std::ptrdiff_t n = shape.size_of_groups(pass.groups);
+    function_->backward(n, parameter_, of.inputs[0], of.output, of.by_output, of.by_inputs[0]);
   }
 
  private:

@@ -19,7 +19,7 @@ class Add final : public Layer {
   }
 
   void backward(const LayerPass& pass, const Operands& of) override {
-    const std::size_t bytes = static_cast<std::size_t>(pass.groups) * static_cast<std::size_t>(shape.size()) * sizeof(V);
+    const std::size_t bytes = static_cast<std::size_t>(shape.size_of_groups(pass.groups)) * sizeof(V);
     for (int input = 0; input < 2; ++input) {
       if (of.by_inputs[input]) std::memcpy(static_cast<void*>(of.by_inputs[input]), of.by_output, bytes);
     }
@@ -32,7 +32,7 @@ class Multiply final : public Layer {
   Multiply(const Fields&, const Shapes& inputs) {
     if (inputs.size() != 2) refuse("multiply has two inputs");
     const int whole = inputs[0].plane() >= inputs[1].plane() ? 0 : 1;
-    shape = inputs[static_cast<std::size_t>(whole)];
+    shape = inputs[whole];
     for (std::size_t i = 0; i < 2; ++i) {
       step_[i] = inputs[i] == shape ? 1 : 0;
       if (inputs[i].channels != shape.channels || (step_[i] == 0 && inputs[i].plane() != 1)) {

@@ -20,7 +20,7 @@ class BatchNorm final : public Layer {
     epsilon_ = static_cast<float>(fields.number("eps"));
     momentum_ = static_cast<float>(fields.number("momentum"));
     learns = weight_ >= 0 || bias_ >= 0;
-    for (List<float>* row : {&mean_, &inverse_, &gain_, &shift_}) row->at_least(static_cast<std::size_t>(shape.channels));
+    for (List<float>* row : {&mean_, &inverse_, &gain_, &shift_}) row->at_least(shape.channels);
   }
 
   bool absorbs(const Layer& next) override {
@@ -59,11 +59,13 @@ class BatchNorm final : public Layer {
     }
   }
 
-  void backward(const LayerPass& pass, const Operands& of) override { relu_ ? differentiate<true>(pass, of) : differentiate<false>(pass, of); }
+  void backward(const LayerPass& pass, const Operands& of) override {
+    relu_ ? differentiate<true>(pass, of) : differentiate<false>(pass, of);
+  }
 
  private:
   std::ptrdiff_t row_of(int group, int channel) const {
-    return (static_cast<std::ptrdiff_t>(group) * shape.channels + channel) * shape.plane();
+    return shape.size_of_groups(group) + channel * shape.plane();
   }
 
   void normalise(int channel, float mean, float variance) {
@@ -133,8 +135,8 @@ class BatchNorm final : public Layer {
     const float mean = static_cast<float>(total / n);
     for (int g = 0; g < pass.groups; ++g) {
       const V* row = x + row_of(g, channel);
-      const V by_lane = sum_of(shape.plane(), [row, mean](int i) __attribute__((always_inline)) { return (row[i] - mean) * (row[i] - mean); });
-      squares += sum(by_lane * pass.present(g));
+      const auto square = [row, mean](int i) __attribute__((always_inline)) { return (row[i] - mean) * (row[i] - mean); };
+      squares += sum(sum_of(shape.plane(), square) * pass.present(g));
     }
     normalise(channel, mean, static_cast<float>(squares / n));
     if (!pass.track) return;

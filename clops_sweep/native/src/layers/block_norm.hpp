@@ -22,8 +22,8 @@ class BlockNorm : public Layer {
       const V variance = total(x, mean, true) / static_cast<float>(block_);
       V inverse = variance + epsilon_;
       for (int l = 0; l < kLanes; ++l) inverse[l] = 1.0f / sqrtf(inverse[l]);
-      mean_[static_cast<std::size_t>(i)] = mean;
-      inverse_[static_cast<std::size_t>(i)] = inverse;
+      mean_[i] = mean;
+      inverse_[i] = inverse;
       for_rows(i % blocks(), [&](int first, int count, std::ptrdiff_t parameter) {
         const V gain = inverse * weight(parameter), shift = all(bias_ < 0 ? 0.0f : parameters_[bias_ + parameter]);
         for (int e = first; e < first + count; ++e) y[e] = fma(x[e] - mean, gain, shift);
@@ -34,11 +34,12 @@ class BlockNorm : public Layer {
   void backward(const LayerPass& pass, const Operands& of) override {
     for (int i = 0; i < pass.groups * blocks(); ++i) {
       const V *x = of.inputs[0] + static_cast<std::ptrdiff_t>(i) * block_, *d = of.by_output + static_cast<std::ptrdiff_t>(i) * block_;
-      const V mean = mean_[static_cast<std::size_t>(i)], inverse = inverse_[static_cast<std::size_t>(i)];
+      const V mean = mean_[i], inverse = inverse_[i];
       Doubles by_mean = {}, by_deviation = {};
       for_rows(i % blocks(), [&](int first, int count, std::ptrdiff_t parameter) {
         const V by_shift = sum_of(d + first, count);
-        const V by_gain = inverse * sum_of(count, [&](int e) __attribute__((always_inline)) { return d[first + e] * (x[first + e] - mean); });
+        const auto term = [&](int e) __attribute__((always_inline)) { return d[first + e] * (x[first + e] - mean); };
+        const V by_gain = inverse * sum_of(count, term);
         if (bias_ >= 0) pass.gradient.add(bias_ + parameter, by_shift);
         if (weight_ >= 0) pass.gradient.add(weight_ + parameter, by_gain);
         add_to(by_mean, by_shift * weight(parameter));

@@ -53,7 +53,8 @@ class Convolution final : public Layer {
     if (input_.channels % groups_ || shape.channels % groups_) {
       refuse("convolution: %d and %d channels do not divide into %d groups", input_.channels, shape.channels, groups_);
     }
-    padded_input_ = {input_, fields.entry("padding", 4, 0), fields.entry("padding", 4, 1), fields.entry("padding", 4, 2), fields.entry("padding", 4, 3)};
+    const auto padding = [&fields](int side) { return fields.entry("padding", 4, side); };
+    padded_input_ = {input_, padding(0), padding(1), padding(2), padding(3)};
     shape.height = length(input_.height + padded_input_.top + padded_input_.bottom, kernel_.height, stride_.height, dilation_.height);
     shape.width = length(input_.width + padded_input_.left + padded_input_.right, kernel_.width, stride_.width, dilation_.width);
     inputs_ = input_.channels / groups_;
@@ -65,8 +66,8 @@ class Convolution final : public Layer {
     learns = true;
     plan_outputs();
     plan_inputs();
-    packed_.at_least(static_cast<std::size_t>(weights()));
-    start_.at_least(static_cast<std::size_t>(shape.channels));
+    packed_.at_least(weights());
+    start_.at_least(shape.channels);
   }
 
   std::size_t scratch() const override {
@@ -87,14 +88,16 @@ class Convolution final : public Layer {
     const float* gain = folded ? norm_->fold(start_.data()) : nullptr;
     floor_ = folded ? norm_->floor() : kNoFloor;
     for (int group = 0; group < groups_; ++group) {
-      pack(forward_, outputs_, pass.parameters + weight_ + weights_before(group), inputs_ * taps_, gain ? gain + group * outputs_ : nullptr, packed_.data() + weights_before(group));
+      const float* weight = pass.parameters + weight_ + weights_before(group);
+      const float* gain_of_group = gain ? gain + group * outputs_ : nullptr;
+      pack(forward_, outputs_, weight, inputs_ * taps_, gain_of_group, packed_.data() + weights_before(group));
     }
   }
 
   void forward(const LayerPass& pass, const Operands& of) override {
     for (int g = 0; g < pass.groups; ++g) {
-      const V* x = padded_input_.copy(of.inputs[0] + static_cast<std::ptrdiff_t>(g) * input_.size(), pass.scratch);
-      V* y = of.output + static_cast<std::ptrdiff_t>(g) * shape.size();
+      const V* x = padded_input_.copy(input_.of_group(of.inputs[0], g), pass.scratch);
+      V* y = shape.of_group(of.output, g);
       for (int group = 0; group < groups_; ++group) {
         multiply(forward_, outputs_, packed_.data() + weights_before(group), start_.data() + group * outputs_, floor_,
                  x + group * inputs_ * padded_input_.plane(), y + group * outputs_ * shape.plane(), shape.plane());
@@ -105,9 +108,9 @@ class Convolution final : public Layer {
   void backward(const LayerPass& pass, const Operands& of) override {
     if (of.by_inputs[0]) pack_transposed(pass.parameters + weight_);
     for (int g = 0; g < pass.groups; ++g) {
-      const V* d = of.by_output + static_cast<std::ptrdiff_t>(g) * shape.size();
-      differentiate_weights(pass, of.inputs[0] + static_cast<std::ptrdiff_t>(g) * input_.size(), d);
-      if (of.by_inputs[0]) differentiate_input(pass, d, of.by_inputs[0] + static_cast<std::ptrdiff_t>(g) * input_.size());
+      const V* d = shape.of_group(of.by_output, g);
+      differentiate_weights(pass, input_.of_group(of.inputs[0], g), d);
+      if (of.by_inputs[0]) differentiate_input(pass, d, input_.of_group(of.by_inputs[0], g));
     }
   }
 
@@ -224,7 +227,8 @@ class Convolution final : public Layer {
   void differentiate_weights(const LayerPass& pass, const V* input, const V* d) {
     const V* x = padded_input_.copy(input, pass.scratch);
     for (int group = 0; group < groups_; ++group) {
-      correlate(forward_, outputs_, d + group * outputs_ * shape.plane(), shape.plane(), x + group * inputs_ * padded_input_.plane(), pass.gradient, weight_ + weights_before(group));
+      const V *by_outputs = d + group * outputs_ * shape.plane(), *inputs = x + group * inputs_ * padded_input_.plane();
+      correlate(forward_, outputs_, by_outputs, shape.plane(), inputs, pass.gradient, weight_ + weights_before(group));
     }
     if (bias_ < 0) return;
     for (int c = 0; c < shape.channels; ++c) pass.gradient.add(bias_ + c, sum_of(d + c * shape.plane(), shape.plane()));

@@ -45,7 +45,9 @@ class Dropout final : public Layer {
         continue;
       }
       U counters = {}, second = {};
-      for (int l = 0; l < kLanes; ++l) counters[l] = static_cast<std::uint32_t>(pass.draws[g * kLanes + l]) * pass.words + pass.keys->first;
+      for (int l = 0; l < kLanes; ++l) {
+        counters[l] = static_cast<std::uint32_t>(pass.draws[g * kLanes + l]) * pass.words + pass.keys->first;
+      }
       second += pass.keys->second;
       U word = {};
       for (int unit = first_unit; unit < first_unit + units(); ++unit) {

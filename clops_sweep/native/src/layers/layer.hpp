@@ -29,6 +29,14 @@ struct Shape {
 
   int plane() const { return height * width; }
   int size() const { return channels * plane(); }
+
+  // The part of a value of this shape that belongs to a group of instances.
+  template <class T>
+  T* of_group(T* value, int group) const {
+    return value + static_cast<std::ptrdiff_t>(group) * size();
+  }
+  std::ptrdiff_t size_of_groups(int groups) const { return static_cast<std::ptrdiff_t>(groups) * size(); }
+
   bool operator==(const Shape& other) const {
     return channels == other.channels && height == other.height && width == other.width;
   }
@@ -89,7 +97,11 @@ class Fields {
       const Field& field = layer_.fields[i];
       if (std::strcmp(field.name, name) != 0) continue;
       read_ |= 1ull << i;
-      if (count == 0 ? !field.text : field.text || field.count != count) refuse("%s: %s must be %s", layer_.kind, name, count == 0 ? "a text" : count == 1 ? "a number" : "a row of numbers");
+      const bool fits = count == 0 ? field.text != nullptr : !field.text && field.count == count;
+      if (!fits) {
+        const char* wanted = count == 0 ? "a text" : count == 1 ? "a number" : "a row of numbers of another length";
+        refuse("%s: %s must be %s", layer_.kind, name, wanted);
+      }
       return field;
     }
     refuse("%s: field %s is missing", layer_.kind, name);

@@ -9,9 +9,11 @@ namespace clops::CLOPS_VARIANT {
 class Linear final : public Layer {
  public:
   Linear(const Fields& fields, const Shapes& inputs) {
-    const Shape& input = only(fields, inputs);
-    if (input.plane() != 1) refuse("linear: the input must be features (F, 1, 1), not (%d, %d, %d)", input.channels, input.height, input.width);
-    features_ = input.channels;
+    input_ = only(fields, inputs);
+    if (input_.plane() != 1) {
+      refuse("linear: the input must be features (F, 1, 1), not (%d, %d, %d)", input_.channels, input_.height, input_.width);
+    }
+    features_ = input_.channels;
     shape = {fields.integer("outputs", 1), 1, 1};
     weight_ = fields.parameters("weight", static_cast<std::ptrdiff_t>(shape.channels) * features_);
     bias_ = fields.parameters("bias", shape.channels);
@@ -30,20 +32,21 @@ class Linear final : public Layer {
   void forward(const LayerPass& pass, const Operands& of) override {
     const float* bias = bias_ < 0 ? nullptr : pass.parameters + bias_;
     for (int g = 0; g < pass.groups; ++g) {
-      multiply(forward_, shape.channels, packed_.data(), bias, kNoFloor, of.inputs[0] + static_cast<std::ptrdiff_t>(g) * features_, of.output + static_cast<std::ptrdiff_t>(g) * shape.channels, 1);
+      const V* x = input_.of_group(of.inputs[0], g);
+      multiply(forward_, shape.channels, packed_.data(), bias, kNoFloor, x, shape.of_group(of.output, g), 1);
     }
   }
 
   void backward(const LayerPass& pass, const Operands& of) override {
     if (of.by_inputs[0]) pack(backward_, features_, pass.parameters + weight_, 1, nullptr, transposed_.data());
     for (int g = 0; g < pass.groups; ++g) {
-      const V* x = of.inputs[0] + static_cast<std::ptrdiff_t>(g) * features_;
-      const V* d = of.by_output + static_cast<std::ptrdiff_t>(g) * shape.channels;
+      const V *x = input_.of_group(of.inputs[0], g), *d = shape.of_group(of.by_output, g);
       correlate(forward_, shape.channels, d, 1, x, pass.gradient, weight_);
       if (bias_ >= 0) {
         for (int c = 0; c < shape.channels; ++c) pass.gradient.add(bias_ + c, d[c]);
       }
-      if (of.by_inputs[0]) multiply(backward_, features_, transposed_.data(), nullptr, kNoFloor, d, of.by_inputs[0] + static_cast<std::ptrdiff_t>(g) * features_, 1);
+      if (!of.by_inputs[0]) continue;
+      multiply(backward_, features_, transposed_.data(), nullptr, kNoFloor, d, input_.of_group(of.by_inputs[0], g), 1);
     }
   }
 
@@ -59,6 +62,7 @@ class Linear final : public Layer {
     gather.pad();
   }
 
+  Shape input_{};
   int features_ = 0;
   std::ptrdiff_t weight_ = 0, bias_ = -1;
   Gather forward_, backward_;

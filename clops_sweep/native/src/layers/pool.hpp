@@ -11,6 +11,8 @@ struct Window {
 };
 using Windows = List<Window>;
 
+using Entry = std::ptrdiff_t;  // the number of an entry of a value
+
 // Windows as PyTorch lays them, in `to`. They never begin in the padding after the end.
 inline void lay_windows(int length, int kernel, int stride, int padding, int dilation, bool ceil_mode, bool with_padding, Windows& to) {
   if (2 * padding > kernel) refuse("pool: a padding of %d is more than half of the kernel of %d", padding, kernel);
@@ -78,7 +80,7 @@ class Pool : public Layer {
   }
 
   void clear(const LayerPass& pass, V* values) const {
-    std::memset(static_cast<void*>(values), 0, static_cast<std::size_t>(pass.groups) * static_cast<std::size_t>(input_.size()) * sizeof(V));
+    std::memset(static_cast<void*>(values), 0, static_cast<std::size_t>(input_.size_of_groups(pass.groups)) * sizeof(V));
   }
 
   Shape input_;
@@ -91,9 +93,9 @@ class MaxPool : public Pool {
 
   // NaN is larger than all numbers.
   void forward(const LayerPass& pass, const Operands& of) override {
-    for_windows(pass, [&](std::ptrdiff_t plane, const Window& row, const Window& column, std::ptrdiff_t to) __attribute__((always_inline)) {
+    for_windows(pass, [&](Entry plane, const Window& row, const Window& column, Entry to) __attribute__((always_inline)) {
       V best = all(-__builtin_inff());
-      for_entries(plane, row, column, [&](std::ptrdiff_t from) __attribute__((always_inline)) {
+      for_entries(plane, row, column, [&](Entry from) __attribute__((always_inline)) {
         const V x = of.inputs[0][from];
         best = (x > best) | (x != x) ? x : best;
       });
@@ -105,10 +107,10 @@ class MaxPool : public Pool {
   void backward(const LayerPass& pass, const Operands& of) override {
     if (!of.by_inputs[0]) return;
     clear(pass, of.by_inputs[0]);
-    for_windows(pass, [&](std::ptrdiff_t plane, const Window& row, const Window& column, std::ptrdiff_t to) __attribute__((always_inline)) {
+    for_windows(pass, [&](Entry plane, const Window& row, const Window& column, Entry to) __attribute__((always_inline)) {
       const V best = of.output[to];
       V left = of.by_output[to];
-      for_entries(plane, row, column, [&](std::ptrdiff_t from) __attribute__((always_inline)) {
+      for_entries(plane, row, column, [&](Entry from) __attribute__((always_inline)) {
         const auto is_best = of.inputs[0][from] == best;
         of.by_inputs[0][from] += is_best ? left : V{};
         left = is_best ? V{} : left;
@@ -130,9 +132,9 @@ class AveragePool : public Pool {
   AveragePool(const Fields& fields, const Shapes& inputs) : AveragePool(fields, inputs, Sizes::fixed) {}
 
   void forward(const LayerPass& pass, const Operands& of) override {
-    for_windows(pass, [&](std::ptrdiff_t plane, const Window& row, const Window& column, std::ptrdiff_t to) __attribute__((always_inline)) {
+    for_windows(pass, [&](Entry plane, const Window& row, const Window& column, Entry to) __attribute__((always_inline)) {
       V total = {};
-      for_entries(plane, row, column, [&](std::ptrdiff_t from) __attribute__((always_inline)) { total += of.inputs[0][from]; });
+      for_entries(plane, row, column, [&](Entry from) __attribute__((always_inline)) { total += of.inputs[0][from]; });
       of.output[to] = total * share(row, column);
     });
   }
@@ -140,9 +142,9 @@ class AveragePool : public Pool {
   void backward(const LayerPass& pass, const Operands& of) override {
     if (!of.by_inputs[0]) return;
     clear(pass, of.by_inputs[0]);
-    for_windows(pass, [&](std::ptrdiff_t plane, const Window& row, const Window& column, std::ptrdiff_t to) __attribute__((always_inline)) {
+    for_windows(pass, [&](Entry plane, const Window& row, const Window& column, Entry to) __attribute__((always_inline)) {
       const V each = of.by_output[to] * share(row, column);
-      for_entries(plane, row, column, [&](std::ptrdiff_t from) __attribute__((always_inline)) { of.by_inputs[0][from] += each; });
+      for_entries(plane, row, column, [&](Entry from) __attribute__((always_inline)) { of.by_inputs[0][from] += each; });
     });
   }
 
