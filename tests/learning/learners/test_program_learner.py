@@ -15,7 +15,7 @@ from torch import nn
 from clops_sweep import native
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.experiment.plugins.registry import NETWORKS
-from clops_sweep.learning.batches import Instances, Replay
+from clops_sweep.learning.batches import Batch, Instances, Replay
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
@@ -182,3 +182,32 @@ def test_an_epoch_is_that_of_pytorch_up_to_rounding(bank: FrameBank) -> None:
     state, expected = learners[0].state(), learners[1].state()
     torch.testing.assert_close(state["parameters"], expected["parameters"], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(state["buffers"], expected["buffers"], rtol=1e-4, atol=1e-5)
+
+
+def test_a_gradient_between_the_halves_of_a_pass_is_refused(make: Callable[..., ProgramLearner]) -> None:
+    """Both need the same memory for what lies between frames and logits."""
+    learner = make()
+    keys = torch.tensor([1, 2], dtype=torch.int32)
+    rows = torch.arange(4)
+    batch = Batch(rows, torch.eye(3)[rows % 3], torch.ones(4), rows)
+
+    def by_logits(logits: torch.Tensor) -> torch.Tensor:
+        learner.gradient(batch, keys)
+        return logits
+
+    with pytest.raises(ValueError, match="a pass backward follows one forward"):
+        learner.backpropagate(rows, rows, keys, by_logits)
+
+
+def test_augmented_frames_of_several_channels(
+    make: Callable[..., ProgramLearner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An augmentation that changes nothing changes no number, in steps and in epochs."""
+    states = []
+    for augment in (None, torch.clone):
+        learner = make()
+        monkeypatch.setattr(learner, "augment", augment)
+        task = instances(learner, 30, np.random.default_rng(5))
+        learner.train_epoch(task, None, torch.arange(30), 8, torch.tensor([1, 2], dtype=torch.int32))
+        states.append(learner.state())
+    assert difference(*states) is None
