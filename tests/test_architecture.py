@@ -98,7 +98,6 @@ PATTERNS = {
     "drawing/task_styles.py": "sorts names of tasks, which are the user's, by the numbers in them",
     "figures/beta/tracings.py": "knows leads of an ECG by the names in the user's files",
     "formats.py": "escapes text for Markdown and CSV",
-    "report/sections.py": "asks whether a caption, in which labels of users stand, names the split of its numbers",
     "report/page.py": "replaces characters that HTML does not show, and spaces between which a line must not break",
     "tables/latex.py": "makes labels and minus signs of LaTeX",
 }

@@ -53,13 +53,17 @@ class Picture:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A figure to draw: its data record and the function that draws it."""
+    """A figure to draw: its data record and the function that draws it.
+
+    `states_split` is whether the caption itself says on whose data the metrics are computed.
+    """
 
     name: str
     title: str
     caption: str
     draw: Callable[[Any], Figure]
     record: object
+    states_split: bool = False
 
     def alt(self, figure: Figure) -> str:
         """Return the figure in words, beside its caption: title, panels, legends, and the ranges of labelled axes."""
@@ -99,6 +103,14 @@ class Sketch:
         return Picture(self.name, self.title, self.caption, alt, png, pdf, svg, round(width), round(height))
 
 
-def sketch(draw: Callable[[Record], Figure], record: Record, name: str, title: str, caption: str) -> Sketch:
-    """Return a figure to draw from a data record."""
-    return Sketch(name, title, caption, draw, record)
+def sketch(
+    draw: Callable[[Record], Figure],
+    record: Record,
+    name: str,
+    title: str,
+    caption: str,
+    *,
+    states_split: bool = False,
+) -> Sketch:
+    """Return a figure to draw from a data record; see `Sketch`."""
+    return Sketch(name, title, caption, draw, record, states_split)

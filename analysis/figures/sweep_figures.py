@@ -6,6 +6,7 @@ import numpy as np
 
 from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
+from ..metrics import Metric
 from .asked import Asked, shown_or_said
 from .cost import COSTS, cost_frontier, draw_cost_frontier
 from .importance import draw_importance, importance, in_words
@@ -40,7 +41,9 @@ def _frontier(experiment: Experiment, cost: str, prefix: str) -> Sketch:
         f"Mean {of} of every configuration against {COSTS[cost]}. The numbered line joins the Pareto front: no other "
         "configuration is better at the same or a lower cost."
     )
-    return sketch(draw_cost_frontier, record, f"{prefix}-cost-{cost}", f"{of} against {COSTS[cost]}", caption)
+    title = f"{of} against {COSTS[cost]}"
+    named = _names_split(record.metric)
+    return sketch(draw_cost_frontier, record, f"{prefix}-cost-{cost}", title, caption, states_split=named)
 
 
 def _importance(experiment: Experiment, prefix: str) -> Sketch:
@@ -64,4 +67,10 @@ def _variance(experiment: Experiment, prefix: str) -> Sketch:
         "methods. "
         f"{needed_in_words(record)}"
     )
-    return sketch(draw_variance, record, f"{prefix}-variance", "Sources of variance", caption)
+    named = _names_split(record.metric)
+    return sketch(draw_variance, record, f"{prefix}-variance", "Sources of variance", caption, states_split=named)
+
+
+def _names_split(metric: Metric) -> bool:
+    """Return whether the name of a metric says on whose data it is computed, as in "prequential AUC"."""
+    return metric.split == "stream"

@@ -70,7 +70,7 @@ def task_figures(asked: Asked) -> Iterator[Sketch]:
             f"{of}: mean over n runs (patient splits, if several), with one standard deviation if n is at least 3. "
             f"Coloured blocks: the task in training.{which}"
         )
-        yield sketch(draw_learning_curves, curves, f"{prefix}-curves", "Learning curves", caption)
+        yield sketch(draw_learning_curves, curves, f"{prefix}-curves", "Learning curves", caption, states_split=True)
     matrices = [record for record in records("r_matrix", r_matrix) if len(record.evaluated) > 1]
     if matrices:
         caption = (
@@ -78,7 +78,8 @@ def task_figures(asked: Asked) -> Iterator[Sketch]:
             "deviation over n runs (patient splits, if several), one colour scale for all panels. Frames: the task "
             f"just trained on; left of them tasks learned earlier, right of them tasks not seen yet.{which}"
         )
-        yield sketch(draw_r_matrices, matrices, f"{prefix}-r", "Trained on by evaluated on", caption)
+        title = "Trained on by evaluated on"
+        yield sketch(draw_r_matrices, matrices, f"{prefix}-r", title, caption, states_split=True)
     if forgotten := records("r_matrix", forgetting):
         caption = (
             f"{split} {metric} of every task right after learning it (ring) and at the end of the run (dot), "
@@ -86,7 +87,8 @@ def task_figures(asked: Asked) -> Iterator[Sketch]:
             "deviation. The mean of these differences over all tasks but the last is BWT"
             f"{'' if measure == 'auc' else f' of {metric}'}.{which}"
         )
-        yield sketch(draw_forgetting, forgotten, f"{prefix}-forgetting", "Forgetting by task", caption)
+        title = "Forgetting by task"
+        yield sketch(draw_forgetting, forgotten, f"{prefix}-forgetting", title, caption, states_split=True)
 
 
 def shown_cells(experiment: Experiment, scales: Sequence[str], references: Sequence[Reference]) -> list[Shown]:

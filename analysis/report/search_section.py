@@ -143,7 +143,8 @@ def _curves_picture(
         f"The first {plural(len(records), 'trial')} of the table: validation {words(measure)} of every task after "
         "every epoch, mean over n runs, with one standard deviation if n is at least 3. Blocks: the task in training."
     )
-    return sketch(draw_learning_curves, records, f"{prefix}-curves", "Learning curves of the best trials", caption)
+    title = "Learning curves of the best trials"
+    return sketch(draw_learning_curves, records, f"{prefix}-curves", title, caption, states_split=True)
 
 
 def _table(

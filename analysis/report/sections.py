@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,7 +10,6 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from clops_sweep.experiment.fields import REPLICATES
-from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment, computed_on, label_text
@@ -27,7 +25,7 @@ from ..figures.sweep_figures import sweep_figures
 from ..figures.task_figures import task_figures
 from ..figures.task_titles import TaskTitles
 from ..formats import TextTable, as_csv, plural, plus_minus, published_text, result_text, to_markdown
-from ..metrics import PAPER, metric_named, words
+from ..metrics import PAPER, metric_named
 from ..published import Departure
 from ..results import Reference, ResultTable, result_table
 from ..selection import cell_name, shown_metrics, variants
@@ -39,11 +37,6 @@ from .page import LinkedTable, RunEntry, RunList, Section, no_links
 from .provenance import distinct_runs
 
 _WHERE_VALUES_ARE = " Values: in the table, and in the tooltips of the SVG file."
-
-_SPLIT = re.compile(
-    rf"\b(?<!-)(validation|test|prequential) (set|people|split|{'|'.join(map(words, MEASURES))})\b", re.IGNORECASE
-)
-"""How a caption says on whose data its metrics are computed."""
 
 
 @dataclass
@@ -79,9 +72,8 @@ class SectionFiles:
 
 def with_split(item: Sketch, experiment: Experiment, metrics: Sequence[str]) -> Sketch:
     """Return a figure whose caption says on whose data its metrics are computed."""
-    said = _SPLIT.search(item.caption)
     of_data = any(metric_named(metric).split is not None for metric in metrics)
-    if said or not of_data:
+    if item.states_split or not of_data:
         return item
     return replace(item, caption=f"{item.caption} Metrics of {computed_on([experiment], metrics)}.")
 

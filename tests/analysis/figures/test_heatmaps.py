@@ -9,7 +9,9 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.drawing.pictures import sketch
 from clops_sweep.analysis.figures.heatmaps import draw_heatmap, heatmap
+from clops_sweep.analysis.report.sections import with_split
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
@@ -52,6 +54,14 @@ def test_record_by_hand(by_hand: Experiment) -> None:
     assert bottom.asked.tolist() == [[2, 2], [2, 2]]
     assert (top.best, bottom.best, record.best_panel) == ((1, 1), (1, 1), 0)
     assert record.limits == pytest.approx((0.4525, 0.67))
+
+
+def test_a_caption_says_whose_data_metrics_are_of_whatever_names_it_holds(by_hand: Experiment) -> None:
+    record = heatmap(by_hand)
+    named = sketch(draw_heatmap, record, "n", "AUC", "For comparison: my test set 0.7.")
+    assert with_split(named, by_hand, ["auc"]).caption.endswith("my test set 0.7. Metrics of the validation set.")
+    stated = sketch(draw_heatmap, record, "n", "AUC", "Validation AUC.", states_split=True)
+    assert with_split(stated, by_hand, ["auc"]).caption == "Validation AUC."
 
 
 def test_seeds_of_several_splits_are_counted_as_they_are(tmp_path: Path, generated: ModuleType) -> None:
