@@ -72,8 +72,23 @@ def groups_of(division: str, tasks: torch.Tensor, targets: torch.Tensor, *, by_p
         return torch.zeros_like(tasks)
     if division == "task_balanced":
         return tasks
-    classes: torch.Tensor = torch.unique(targets, dim=0, return_inverse=True)[1]
+    classes = numbered(targets)
     return classes + tasks * len(targets) if by_position else classes
+
+
+def numbered(rows: torch.Tensor) -> torch.Tensor:
+    """Return the number of each row among the distinct rows in lexicographic order: [m, C] to int64 [m].
+
+    As `torch.unique(rows, dim=0, return_inverse=True)`, which takes ten times as long for the rows of a memory.
+    """
+    values = rows.cpu().numpy()
+    order = np.lexsort(values.T[::-1])
+    ranked = values[order]
+    ranks = np.zeros(len(values), np.int64)
+    ranks[1:] = (ranked[1:] != ranked[:-1]).any(axis=1).cumsum()
+    numbers = np.empty_like(ranks)
+    numbers[order] = ranks
+    return torch.from_numpy(numbers).to(rows.device)
 
 
 def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
