@@ -28,6 +28,7 @@ from benchmarks import (  # noqa: E402
     own_data,
     packing,
     precision,
+    programs,
     runs,
     scaling,
     sleeping,
@@ -40,6 +41,7 @@ from clops_sweep import native  # noqa: E402
 SECTIONS: dict[str, Callable[[bool], str]] = {
     "kernels": lambda _: kernels.run(),
     "networks": lambda _: networks.run(),
+    "programs": lambda quick: programs.run(quick=quick),
     "precision": lambda quick: precision.run(quick=quick),
     "encoded": lambda quick: encoded.run(quick=quick),
     "methods": lambda quick: methods.run(quick=quick),
