@@ -276,7 +276,8 @@ def _panel(
     """Return a panel; `counts` are the finished, requested and failed runs of every cell of the experiment."""
     shape = cells.shape
     mean, sd = np.full(shape, np.nan), np.full(shape, np.nan)
-    n, *of_runs = (np.zeros(shape, dtype=np.int64) for _ in range(1 + len(counts)))
+    n = np.zeros(shape, dtype=np.int64)
+    of_runs = [np.zeros(shape, dtype=np.int64) for _ in counts]
     for at, cell in np.ndenumerate(cells):
         if cell < 0:
             continue
@@ -289,7 +290,8 @@ def _panel(
         first = np.nanargmax(mean) if metric.better == "higher" else np.nanargmin(mean)
         row, column = np.unravel_index(first, shape)
         best = (int(row), int(column))
-    return Panel(title, mean, sd, n, *of_runs, best, cells)
+    finished, asked, failed = of_runs
+    return Panel(title, mean, sd, n, finished, asked, failed, best, cells)
 
 
 def _variants(experiment: Experiment, others: Sequence[str]) -> list[tuple[Any, ...]]:

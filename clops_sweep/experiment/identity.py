@@ -44,7 +44,7 @@ def identity_of(fields: Mapping[str, Any], effective: Mapping[str, Any], facts: 
         seen["task_order"] = "sequential"
     if fields["weight_seed"] == fields["seed"]:
         del seen["weight_seed"]
-    return _canonical(seen | effective)
+    return _canonical({**seen, **effective})
 
 
 def without_effect(fields: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -> set[str]:
