@@ -231,7 +231,7 @@ def _say_outcome(request: Request, outcome: Outcome, tuned: Sequence[TunedMethod
     print_tuned(tuned)
     finished = [str(run.run_id) for run in plan.asked if run.state == "finished"]
     if outcome.ran and finished:
-        say_best(outcome.store, finished)
+        say_best(outcome.state.request.store, finished)
     click.echo(f"results: {request.store.files.shown}")
 
 

@@ -100,14 +100,14 @@ def list_runs(
         where: a condition on columns of the table `runs`.
         sort: a column to sort by, with a leading minus to reverse; by default the first headline metric.
         tuning: whether to list the trials that chose a configuration instead of all other runs.
-        run_ids: the runs to choose from; by default all.
+        run_ids: the runs to choose from, whatever they are for; by default all of one kind.
 
     Raises:
         UsageError: the condition is invalid, or it or `sort` names an unknown column.
     """
     columns = store.schema("runs", store.live()).names
     holds = None if where is None else Where(where, columns)
-    of_tuning = _tuning_runs(store)
+    of_tuning = _tuning_runs(store) if run_ids is None else set()
     stored = store.rows("runs", run_ids=None if run_ids is None else sorted(run_ids))
     matching = [row for row in stored if holds is None or holds(row)]
     rows = [row for row in matching if (row["run_id"] in of_tuning) == tuning]

@@ -140,7 +140,7 @@ def test_runs_that_differ_in_one_field_alone(name: str) -> None:
         best = BestCell()
         best.add(RunName.of("a run"), one, {"auc": 0.5})
         best.add(RunName.of("another"), other, {"auc": 0.6})
-        assert f"n = {2 if facts.replicate else 1})" in str(best)
+        assert ("2 runs)" if facts.replicate else "1 run)") in str(best)
         left = TimeLeft([one, one, other])
         left.ended([one], 10)
         left.ended([other], 30)

@@ -44,8 +44,14 @@ def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) ->
     assert sorted(line.rpartition(": AUC 0.")[0] for _, _, line in of_runs) == sorted(
         f"{name}, seed {seed}" for name in names for seed in range(2)
     )
+    best = lines[RUNS + 4 : -2]
+    assert best[0] == "best of 6 runs by auc:"
+    assert best[1].split() == ["run_id", "strategy", "storage_fraction", "seed", "auc", "bwt", "seconds"]
+    assert len(best) == 2 + 3 + 1
+    assert best[-1] == "list runs with: clops-sweep runs"
     assert lines[RUNS + 3 :] == [
         "6 runs asked for, 6 finished, 0 pending, 0 failed",
+        *best,
         f"results: {finished.folder}/results",
         f"report: {finished.folder}/results/report/space/index.html",
     ]
@@ -60,7 +66,7 @@ def test_a_sweep_leaves_no_process_and_no_files_but_the_log(finished: Sweep) -> 
     finished.wait_until_gone()
     work = finished.folder / "results" / ".work"
     files = {path.relative_to(work) for path in work.rglob("*") if path.is_file()}
-    assert {path.parts[0] for path in files} == {"lock", "logs", "spaces", "verified.json"}
+    assert {path.parts[0] for path in files} == {"lock", "logs", "prepared_root.json", "spaces", "verified.json"}
 
 
 def test_pandas_reads_finite_metrics_and_where_they_come_from(finished: Sweep) -> None:

@@ -71,7 +71,7 @@ NUMBERS = {
         "compute": ("seconds",),
         "Average AUC while tuning": ("while_tuning", "while_tuning_sd"),
         "Average AUC, test reported": ("reported", "reported_sd"),
-        "n": ("n",),
+        "reported runs": ("n",),
         "Average AUC, test, tasks of tuning": ("same_tasks", "same_tasks_sd"),
         "optimism [95 %, unadjusted]": ("optimism", "low", "high"),
         "test people seen": ("percent_seen",),
