@@ -175,7 +175,7 @@ def launch(
 def _first_part(request: Request) -> tuple[Request, State]:
     """Return the part of a request to compute next, and its state.
 
-    It consists of runs that become encoders, which themselves need no run; or it is the request, if there are none.
+    It consists of runs that become encoders, which themselves need no run. Without such runs it is the request.
     """
     state = State.of(request)
     while state.pretraining is not None:

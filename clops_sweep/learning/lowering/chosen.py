@@ -26,7 +26,7 @@ def program_of(
     probed: Probed,
     variant: str,
 ) -> Program | NotLowered:
-    """Return the program of a network, compared with its module, or why there is none.
+    """Return the program of a network, compared with its module, or why PyTorch computes it.
 
     It is lowered and compared once per process, shape of frames, number of outputs and choice of options.
 

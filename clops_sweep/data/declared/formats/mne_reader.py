@@ -197,7 +197,7 @@ def _person(info: Any) -> str | None:
 
 
 def _start(raw: Any, path: Path | None) -> datetime | None:
-    """Return the date of the first sample of raw data, which a crop moves; None if there is none.
+    """Return the date of the first sample of raw data, which a crop moves; None without a date.
 
     MNE marks every date as UTC. It is UTC in files that say so and in data of no file, else the time of the recorder.
     """
