@@ -19,10 +19,10 @@ from benchmarks.peers import outcome, report, settings
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "peers.md"
 TEXT = """# Avalanche: scores and seconds
 
-`python -m benchmarks.peers` made this page from `benchmarks/peers/results.csv`. [Comparison with
-other tools](../peers.md#scores-and-speed-against-avalanche) describes the runs. AUC
-and BWT are of the validation set: means ± standard deviations over the seeds in the last column.
-Seconds are CPU time, with wall-clock time in brackets.
+`python -m benchmarks.peers` made this page from `benchmarks/peers/results.csv`.
+[Speed](../speed.md#against-avalanche) describes the runs. AUC and BWT are of the validation set:
+means ± standard deviations over the seeds in the last column. Seconds are CPU time, with wall-clock
+time in brackets.
 
 """
 
