@@ -253,8 +253,8 @@ def _logged_curves(run: str, scores: Sequence[EpochScores]) -> pd.DataFrame:
             rows.append(
                 {
                     "run_id": run,
-                    "epoch": after.place.step,
-                    "training_task": after.place.task_name,
+                    "epoch": after.progress.step,
+                    "training_task": after.progress.task_name,
                     "task": task,
                     after.measure: value,
                 }
@@ -293,19 +293,24 @@ def _newest_run(snapshot: Snapshot) -> str:
     return str(among.sort_values("started_at", na_position="first")["run_id"].iloc[-1]) if len(among) else ""
 
 
-def _on_its_way(snapshot: Snapshot, it: UnderWay) -> Context:
+def _on_its_way(snapshot: Snapshot, running: UnderWay) -> Context:
     """Describe a running run, by its name in the experiment."""
-    name, section = _home(snapshot, it.run_id, it.name)
-    whole = it.tasks * it.epochs
-    return {
+    name, section = _home(snapshot, running.run_id, running.name)
+    described: Context = {
         "name": name,
-        "experiment": section.experiment.name if section is not None else DASH,
-        "run": it.run_id,
-        "task": f"{it.task} of {it.tasks}" if it.tasks else "starting",
-        "epoch": f"{it.epoch} of {it.epochs}" if it.tasks else DASH,
-        "share": min(max(((it.task - 1) * it.epochs + it.epoch) / whole if whole > 0 else 0.0, 0.0), 1.0),
-        "left": _left(it.ends_at - time.time()) if it.ends_at else DASH,
+        "experiment": DASH if section is None else section.experiment.name,
+        "run": running.run_id,
+        "task": "starting",
+        "epoch": DASH,
+        "share": 0.0,
+        "left": _left(running.ends_at - time.time()) if running.ends_at else DASH,
     }
+    progress = running.progress
+    if progress is not None:
+        described["task"] = f"{progress.task} of {progress.tasks}"
+        described["epoch"] = f"{progress.epoch} of {progress.epochs}"
+        described["share"] = progress.share
+    return described
 
 
 def _left(seconds: float) -> str:

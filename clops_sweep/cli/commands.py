@@ -201,20 +201,20 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
     return pending
 
 
-def _running_in_words(it: UnderWay) -> str:
-    from clops_sweep.execution.display.display_lines import time_left
+def _running_in_words(run: UnderWay) -> str:
+    from clops_sweep.execution.display.display_lines import at, time_left
 
-    at = f"task {it.task}/{it.tasks}, epoch {it.epoch}/{it.epochs}" if it.tasks else "starting"
-    left = f", {time_left(it.ends_at - time.time())}" if it.ends_at else ""
-    return f"{it.name}: {at}{left}"
+    where = at(run.progress) if run.progress else "starting"
+    left = f", {time_left(run.ends_at - time.time())}" if run.ends_at else ""
+    return f"{run.name}: {where}{left}"
 
 
-def _running_as_data(it: UnderWay) -> dict[str, Any]:
-    left = round(max(0.0, it.ends_at - time.time()), 1) if it.ends_at else None
-    return {
-        "run_id": it.run_id, "name": it.name, "task": it.task, "tasks": it.tasks, "epoch": it.epoch,
-        "epochs": it.epochs, "seconds_left": left,
-    }  # fmt: skip
+def _running_as_data(run: UnderWay) -> dict[str, Any]:
+    left = round(max(0.0, run.ends_at - time.time()), 1) if run.ends_at else None
+    data: dict[str, Any] = {"run_id": run.run_id, "name": run.name}
+    for count in ("task", "tasks", "epoch", "epochs"):
+        data[count] = getattr(run.progress, count, 0)
+    return {**data, "seconds_left": left}
 
 
 SECTIONS: Mapping[str, Sequence[click.Command]] = {

@@ -16,11 +16,10 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
-from clops_sweep.execution.jobs import Job, Jobs, MakeWorkplace, Resources
-from clops_sweep.execution.reports import Report
+from clops_sweep.execution.jobs import Job, MakeWorkplace, Resources
+from clops_sweep.execution.reports import Begun, Report
 from clops_sweep.execution.run_log import mark_output, print_for
 from clops_sweep.execution.worker.job_runner import JobRunner
-from clops_sweep.store.run_logs import EpochScores
 
 _SECONDS_BETWEEN_LOOKS = 0.2
 _SECONDS_TO_STOP = 20.0
@@ -33,8 +32,8 @@ class Watch(Protocol):
     def begun(self, job: Job) -> None:
         """Record that a job started."""
 
-    def heard(self, jobs: Jobs, reports: Sequence[tuple[int, Report | EpochScores]]) -> None:
-        """Record the reports of a step, each with the index of a job."""
+    def heard(self, reports: Sequence[tuple[Job, Begun | Report]]) -> None:
+        """Record the reports of a step, each with its job."""
 
     def should_end(self) -> bool:
         """Return whether to stop; the running job is checkpointed and returned to its feed."""
@@ -85,12 +84,11 @@ def _run(
             if display.interrupted or relay.store_error:
                 runner.stop()
                 return
-            reports = runner.step()
-            found = runner.rows_and_events()
+            sent = runner.step()
             with lock:
-                relay.pass_on(jobs, found["rows"], reports, found["events"], relay.started)
+                reports = relay.pass_on(jobs, sent)
             if watch is not None:
-                watch.heard(jobs, reports)
+                watch.heard(reports)
                 if watch.should_end():
                     runner.stop()
                     break
@@ -102,7 +100,8 @@ def _run(
 @contextmanager
 def _looked_after(display: Display, relay: Relay, lock: threading.Lock) -> Iterator[None]:
     """Write rows that are due in a thread, and interrupt this one if it does not stop in time: an epoch may hang."""
-    ended, is_main = threading.Event(), threading.current_thread() is threading.main_thread()
+    ended = threading.Event()
+    is_main = threading.current_thread() is threading.main_thread()
 
     def look() -> None:
         stop_at = math.inf

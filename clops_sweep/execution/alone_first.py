@@ -12,19 +12,20 @@ from clops_sweep.execution import alone
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
-from clops_sweep.execution.jobs import Job, Jobs, MakeWorkplace, Resources
+from clops_sweep.execution.jobs import Job, MakeWorkplace, Resources
 from clops_sweep.execution.ray_pays import Rest
-from clops_sweep.execution.reports import Begun, Failed, Finished, Report, ends
-from clops_sweep.store.run_logs import EpochScores
+from clops_sweep.execution.reports import Begun, Failed, Finished, Report, Retrying, Running
 
 
 class _Watch:
     """Measures the runs that this process computes, and decides when Ray takes over."""
 
     def __init__(self, rest: Rest, display: Display) -> None:
-        self._rest, self._display = rest, display
+        self._rest = rest
+        self._display = display
         self._job: Job | None = None
-        self._began = self._cpu_began = 0.0
+        self._began = 0.0
+        self._cpu_began = 0.0
         self._said = False
         if rest.known:
             self._say()
@@ -34,25 +35,33 @@ class _Watch:
     def begun(self, job: Job) -> None:
         """Record that this process started a job."""
         self._job = job
-        self._began, self._cpu_began = time.monotonic(), time.process_time()
+        self._began = time.monotonic()
+        self._cpu_began = time.process_time()
 
-    def heard(self, jobs: Jobs, reports: Sequence[tuple[int, Report | EpochScores]]) -> None:
+    def heard(self, reports: Sequence[tuple[Job, Begun | Report]]) -> None:
         """Record the reports of a step."""
-        for index, report in reports:
+        for job, report in reports:
             match report:
-                case EpochScores():
-                    pass
                 case Begun():
-                    self.begun(jobs[index])
-                case _ if ends(report):
-                    self._ended(jobs[index], report)
+                    self.begun(job)
+                case Running():
+                    pass
+                case Retrying():
+                    self._attempted()
+                case _:
+                    self._ended(job, report)
 
-    def _ended(self, job: Job, report: Report) -> None:
+    def _attempted(self) -> float:
+        """Record the end of an attempt, and return its seconds."""
         seconds = time.monotonic() - self._began
         self._rest.computed(seconds, time.process_time() - self._cpu_began)
+        self._job = None
+        return seconds
+
+    def _ended(self, job: Job, report: Report) -> None:
+        seconds = self._attempted()
         if isinstance(report, Finished) and report.seconds is not None:
             seconds = report.seconds
-        self._job = None
         self._rest.ended(job, seconds)
         if not self._said and not isinstance(report, Failed):
             self._say()

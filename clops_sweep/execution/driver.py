@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 _SECONDS_TO_STOP = 5.0  # for observers, at the end of an interrupted launch
 
 
-Feeds = Callable[[Retries, Path], Generator[Feed, None, None]]
-"""Creates the feeds of a sweep, given the retry policy and the log file."""
+Feeds = Callable[[Path], Generator[Feed, None, None]]
+"""Creates the feeds of a sweep, given the log file."""
 
 
 def run_feeds(
@@ -69,7 +69,7 @@ def run_feeds(
     )
     with storing(store):
         log = new_log(store)
-    with output_to(log), contextlib.closing(feeds(retries, log)) as made:
+    with output_to(log), contextlib.closing(feeds(log)) as made:
         found = (feed for feed in made if not _is_over(feed))
         if (feed := next(found, None)) is None:
             return
@@ -78,7 +78,7 @@ def run_feeds(
             workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
             with _workers(frames, resources, display, workplace, rest) as run_fed, closing(observers, display):
                 while feed is not None:
-                    relay = Relay(store, display, feed, observers, under_way)
+                    relay = Relay(store, display, feed, observers, under_way, retries)
                     while not (display.interrupted or _is_over(feed)):
                         run_fed(feed, relay)
                     if display.interrupted:
@@ -181,7 +181,6 @@ def make_workplace(
         plugins=plugins,
         on_gpu=bool(resources.gpus_per_trial),
         witness=witness,
-        max_retries=resources.max_retries,
         checkpoint_every=resources.checkpoint_every,
         epoch_timeout=resources.epoch_timeout,
         datasets=() if alone else tuple(DATASETS.added.values()),

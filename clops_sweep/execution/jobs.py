@@ -161,7 +161,6 @@ class Workplace:
         witness: a file in the results that every node of the cluster must see; empty for none.
         software: software versions, determined by the driver.
         plugins: plug-ins registered by the search-space file, by registry and name.
-        max_retries: number of retries of a run that raised, from its last checkpoint.
         checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
         epoch_timeout: time limit of an epoch in seconds; None for no limit.
         datasets: declarations of the search-space file's data sets, so that configs can name them.
@@ -174,7 +173,6 @@ class Workplace:
     store_uri: str = field(repr=False)  # it may contain a password
     software: Mapping[str, Any]
     plugins: Mapping[str, Mapping[str, Plugin | PackedPlugin]]
-    max_retries: int
     checkpoint_every: int
     epoch_timeout: float | None = None
     datasets: Sequence[DatasetInfo] = ()

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from clops_sweep.execution.display.live import Display
     from clops_sweep.execution.feeding.feed import Feed
-    from clops_sweep.execution.feeding.retries import Retries
     from clops_sweep.execution.jobs import Job, Resources
     from clops_sweep.execution.ray_pays import Rest
 
@@ -275,19 +274,19 @@ class _Sweep:
         self._retry_failed = retry_failed
         self._tried: set[str | None] = set()
 
-    def feeds(self, display: Display, retries: Retries, log: Path) -> Generator[Feed, None, None]:
+    def feeds(self, display: Display, log: Path) -> Generator[Feed, None, None]:
         """Yield the feeds one after another; each may depend on the results of the ones before."""
         reported: tuple[SearchSpace, ...] | None = None
         while reported != self._state.request.selection.reported:
             reported = self._state.request.selection.reported
-            yield from self._grids(display, retries, log)
+            yield from self._grids(display, log)
             for search in self._state.searches:
-                yield from self._trials(search.space, display, retries, log)
+                yield from self._trials(search.space, display, log)
             self._retry_failed = False
             self._state = _planned(self._request)
             remember(self._state.request.selection, self._request.store)
 
-    def _grids(self, display: Display, retries: Retries, log: Path) -> Iterator[Feed]:
+    def _grids(self, display: Display, log: Path) -> Iterator[Feed]:
         """Yield the runs to compute in rounds: later rounds depend on earlier ones. No run is tried twice."""
         from clops_sweep.execution.feeding.feed import GridFeed
         from clops_sweep.execution.jobs import Job
@@ -303,11 +302,11 @@ class _Sweep:
                 display.finished_before(partial(_results_of, self._request.store, plan))
             self._tried |= {run.run_id for run in pending}
             jobs = [Job.of(run) for run in pending]
-            yield GridFeed(jobs, retries, display, may_grow=self._resources.address is not None)
+            yield GridFeed(jobs, may_grow=self._resources.address is not None)
             self._state = _planned(self._request)
             is_first = False
 
-    def _trials(self, space: SearchSpace, display: Display, retries: Retries, log: Path) -> Iterator[Feed]:
+    def _trials(self, space: SearchSpace, display: Display, log: Path) -> Iterator[Feed]:
         """Yield the remaining trials of a search.
 
         Raises:
@@ -328,7 +327,6 @@ class _Sweep:
                 study,
                 request.store,
                 request.data_hash,
-                retries,
                 retry_failed=self._retry_failed,
                 display=display,
             )

@@ -1,18 +1,19 @@
-"""Reports of workers on their jobs. Imports neither torch nor Ray.
+"""Reports on jobs: what a worker sends, and what the driver makes of it. Imports neither torch nor Ray.
 
 Driver, display and search `match` on these, so that the type checker finds unhandled cases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.events import Event, Progress
 
 if TYPE_CHECKING:
     from clops_sweep.store.rows import Tables
+    from clops_sweep.store.run_logs import EpochScores
 
 
 @dataclass(frozen=True)
@@ -22,40 +23,47 @@ class Begun:
 
 @dataclass(frozen=True)
 class Running:
-    """The job has finished the epoch at `place`."""
-
-    place: Place
-
-
-@dataclass(frozen=True)
-class Resumed:
-    """The job resumes from a checkpoint, with the epoch at `place`."""
-
-    place: Place
-
-
-@dataclass(frozen=True)
-class Retrying:
-    """An exception ended a step: the job continues from its last checkpoint, or restarts."""
-
-
-@dataclass(frozen=True)
-class Finished:
-    """The job's run is finished.
+    """The job's run has made progress.
 
     Attributes:
+        progress: the epochs that it has finished.
+        resumed: whether it has just been restored from a checkpoint.
+    """
+
+    progress: Progress
+    resumed: bool = False
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The job's run has been evaluated after an epoch; sent at most once a second."""
+
+    scores: EpochScores
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Observers should be called with these events of the job's run; sent only with observers."""
+
+    events: Sequence[Event]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The job's run has been computed.
+
+    Attributes:
+        tables: its rows.
+        checkpoint: path of a checkpoint to delete once the rows are written; None if there is none.
         values: the first two headline metrics of the scenario by column; nan if the strategy has none. Without a
             validation set, those of the test set.
         seconds: total time of the worker; None if incomplete, as after a resume.
     """
 
+    tables: Tables
+    checkpoint: str | None
     values: Mapping[str, float]
-    seconds: float | None = None
-
-
-@dataclass(frozen=True)
-class FoundFinished:
-    """The job's run was already in the store."""
+    seconds: float | None
 
 
 @dataclass(frozen=True)
@@ -70,10 +78,18 @@ class Paused:
 
 
 @dataclass(frozen=True)
-class Failed:
-    """The job's run has failed for `reason`."""
+class AttemptFailed:
+    """An attempt to compute the job's run has failed: an exception, or the death of the worker.
 
-    reason: str = field(default="", compare=False)
+    Attributes:
+        error: a traceback, or a description of how the worker died.
+        is_final: whether another attempt would fail in the same way.
+        facts: what the worker knows of host and time, as columns of `runs`.
+    """
+
+    error: str
+    is_final: bool = False
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -83,24 +99,42 @@ class Unrecorded:
     error: str
 
 
+WorkerReport = Begun | Running | Scored | Observed | Computed | Paused | AttemptFailed | Unrecorded
+"""Reports of a worker, in one stream. The first four never end a job."""
+
+
 @dataclass(frozen=True)
-class WorkerDied:
-    """The job's worker has died; a retry is not decided yet.
+class Retrying:
+    """An attempt has failed: the job waits for another one, from its last checkpoint if there is one."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The job's run is finished, and its rows have been added to the store.
 
     Attributes:
-        error: description of the cause.
-        timed_out: whether an epoch exceeded its time limit.
+        values: as in `Computed`.
+        seconds: as in `Computed`.
     """
 
-    error: str
-    timed_out: bool = False
+    values: Mapping[str, float]
+    seconds: float | None = None
 
 
-Report = Begun | Running | Resumed | Retrying | Finished | FoundFinished | Paused | Failed | Unrecorded
-"""Reports of a worker. The first four never end a job."""
+@dataclass(frozen=True)
+class FoundFinished:
+    """The job's run was already in the store."""
 
-Recorded = tuple[str, "Tables", str | None]
-"""A run that has finished or failed, its rows, and the path of a checkpoint to delete once they are written."""
+
+@dataclass(frozen=True)
+class Failed:
+    """The job's run has failed for `reason`, and its row has been added to the store."""
+
+    reason: str = field(default="", compare=False)
+
+
+Report = Running | Retrying | Finished | FoundFinished | Paused | Failed | Unrecorded
+"""Reports of the driver to display, feeds and the file of runs under way. The first two never end a job."""
 
 
 _LONGEST_ERROR = 20_000
@@ -116,6 +150,11 @@ def bounded(error: str) -> str:
     return f"{error[:_LONGEST_BEGINNING]}\n  ... {left_out} characters are left out ...\n  {end}"
 
 
+def ends_attempt(report: WorkerReport) -> bool:
+    """Return whether a worker's report is its last one about a job."""
+    return not isinstance(report, Begun | Running | Scored | Observed)
+
+
 def ends(report: Report) -> bool:
-    """Return whether a report is the last of its job."""
-    return not isinstance(report, Begun | Running | Resumed | Retrying)
+    """Return whether a report is the last one about a job."""
+    return not isinstance(report, Running | Retrying)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.events import Progress
 from clops_sweep.experiment.metrics import metric_named
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.store.run_logs import EpochScores, mark
 
 if TYPE_CHECKING:
-    from clops_sweep.learning.run import ContinualRun, Progress
+    from clops_sweep.learning.run import ContinualRun
 
-_under_way = ""
+_current_run = ""
 
 
 def print_for(run_id: str) -> None:
     """Mark further output of this process with a run; an empty id marks nothing."""
-    global _under_way  # global, like standard output
-    _under_way = run_id
+    global _current_run  # global, like standard output
+    _current_run = run_id
 
 
 class Marked:
@@ -32,7 +32,7 @@ class Marked:
     def write(self, text: str) -> int:
         """Write a text, in whole lines or parts."""
         for line in text.splitlines(keepends=True):
-            self._stream.write(mark(_under_way) + line if self._at_start else line)
+            self._stream.write(mark(_current_run) + line if self._at_start else line)
             self._at_start = line.endswith("\n")
         return len(text)
 
@@ -49,12 +49,6 @@ def mark_output() -> None:
     sys.stderr = cast(TextIO, Marked(sys.stderr))
 
 
-def place_of(run: ContinualRun, progress: Progress) -> Place:
-    """Return the progress of a run with the name of its task."""
-    name = run.task_names[progress.task - 1]
-    return Place(progress.task, name, progress.tasks, progress.epoch, progress.epochs)
-
-
 def scores_after(run: ContinualRun, progress: Progress) -> EpochScores:
     """Return the headline measure of every task so far after an epoch.
 
@@ -66,12 +60,12 @@ def scores_after(run: ContinualRun, progress: Progress) -> EpochScores:
     for name, value in run.epoch_metrics().items():
         if name.startswith(prefix):
             values[name.removeprefix(prefix)] = value
-    return EpochScores(place_of(run, progress), measure, values)
+    return EpochScores(progress, measure, values)
 
 
 def epoch_line(scores: EpochScores) -> str:
     """Return a line for the log after an epoch."""
-    place = scores.place
+    progress = scores.progress
     values = ", ".join(f"{value:.4f} ({task})" for task, value in scores.values.items())
-    task = f"task {place.task} of {place.tasks} ({place.task_name})"
-    return f"{task}, epoch {place.epoch} of {place.epochs}: {scores.measure} {values}"
+    task = f"task {progress.task} of {progress.tasks} ({progress.task_name})"
+    return f"{task}, epoch {progress.epoch} of {progress.epochs}: {scores.measure} {values}"

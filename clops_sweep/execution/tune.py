@@ -16,7 +16,6 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +33,8 @@ from clops_sweep.execution.cluster.start import places
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay
-from clops_sweep.execution.jobs import Job, Jobs, Resources, Workplace
-from clops_sweep.execution.reports import WorkerDied, bounded
+from clops_sweep.execution.jobs import Jobs, Resources, Workplace
+from clops_sweep.execution.reports import AttemptFailed, bounded
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.store.rows import KILLED, OUT_OF_MEMORY
 
@@ -91,9 +90,9 @@ class ContinualRunTrainable(tune.Trainable):
         self.config: dict[str, Any] = {}  # Tune returns it with every result
 
     def step(self) -> dict[str, Any]:
-        """Work on the jobs for about a second, and return its reports for display, feed and observers."""
+        """Work on the jobs for about a second, and return the reports for the driver."""
         reports = self._runner.step()
-        return {"reports": reports, **self._runner.rows_and_events(), "done": self._runner.done}
+        return {"reports": reports, "done": self._runner.done}
 
     def cleanup(self) -> None:
         """Stop when the sweep is interrupted."""
@@ -265,8 +264,8 @@ class Watcher(tune.Callback, tune.Stopper):
         self._user_signal = getattr(signal, "SIGUSR1", None)  # Windows has no such signal
         self._before = signal.getsignal(self._user_signal) if self._user_signal else None
         self.is_stopping, self._stop_at = False, math.inf
-        self._heard: dict[Any, float] = {}
-        self._at: dict[Any, Job] = {}
+        self._last_heard: dict[str, float] = {}
+        """When the worker of a trial last said something; only of trials that have started and not ended."""
 
     def __getstate__(self) -> dict[str, Any]:
         """Return nothing: Tune pickles callbacks to restore sweeps, which is never used."""
@@ -296,7 +295,7 @@ class Watcher(tune.Callback, tune.Stopper):
 
     def stop_all(self) -> bool:
         """Return whether to end Tune: all trials have been stopped, or do not stop in time."""
-        return self.is_stopping and (not self._at or time.monotonic() > self._stop_at)
+        return self.is_stopping and (not self._last_heard or time.monotonic() > self._stop_at)
 
     def on_experiment_end(self, trials: list[Any], **info: Any) -> None:
         """Ignore interrupts from here on."""
@@ -304,21 +303,21 @@ class Watcher(tune.Callback, tune.Stopper):
 
     def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Pass on that a worker has started its first job."""
-        self._heard[trial.trial_id] = time.monotonic()
-        self._begun(trial, _jobs(trial)[0])
+        self._last_heard[trial.trial_id] = time.monotonic()
+        self._relay.started(_jobs(trial)[0])
 
     def on_trial_result(
         self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
     ) -> None:
         """Pass on the reports of a step."""
-        self._heard[trial.trial_id] = time.monotonic()
+        self._last_heard[trial.trial_id] = time.monotonic()
         jobs = _jobs(trial)
-        self._relay.pass_on(jobs, result["rows"], result["reports"], result["events"], partial(self._begun, trial))
-        for name in ("rows", "events"):  # frees memory: Tune keeps the last result of every trial
-            result[name].clear()
+        reports = result["reports"]
+        self._relay.pass_on(jobs, reports)
+        reports.clear()  # frees memory: Tune keeps the last result of every trial
         if result["done"]:
             self._feed.returned(jobs)
-            self._forget(trial.trial_id)
+            self._last_heard.pop(trial.trial_id, None)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
         """Handle the death of a worker, or an error that the trainable could not catch."""
@@ -334,30 +333,28 @@ class Watcher(tune.Callback, tune.Stopper):
         error = bounded(error)
         if why is not None:
             error = f"{error.rstrip()}\n{why}"
-        death = WorkerDied(error)
-        limit, silent = self._workplace.epoch_timeout, time.monotonic() - self._heard.get(trial_id, math.inf)
-        if limit is not None and silent > limit and _NO_MEMORY not in error and self._relay.left_stacks(jobs):
-            death = WorkerDied(_TIMED_OUT.format(limit), timed_out=True)
-        self._relay.report(self._at.get(trial_id, jobs[0]), death)
-        self._feed.died(jobs, death)
-        self._forget(trial_id)
+        death = AttemptFailed(error)
+        limit = self._workplace.epoch_timeout
+        if limit is not None and why != _NO_MEMORY and self._is_timed_out(trial_id, jobs, limit):
+            death = AttemptFailed(_TIMED_OUT.format(limit), is_final=True)
+        self._relay.lost(jobs, death)
+        self._last_heard.pop(trial_id, None)
+
+    def _is_timed_out(self, trial_id: str, jobs: Jobs, limit: float) -> bool:
+        """Return whether the time limit of an epoch ended the worker of some jobs."""
+        last_heard = self._last_heard.get(trial_id)
+        if last_heard is None or time.monotonic() - last_heard <= limit:
+            return False
+        return self._relay.left_stacks(jobs)
 
     def all_lost(self, trials: Mapping[str, Jobs], error: str) -> None:
         """Handle the end of all workers: jobs of trials that had not begun, if any had, are queued again."""
-        begun = self._at.keys() & trials.keys() or trials.keys()
+        begun = self._last_heard.keys() & trials.keys() or trials.keys()
         for trial_id, jobs in trials.items():
             if trial_id in begun:
                 self.lost(trial_id, jobs, error)
             else:
                 self._feed.returned(jobs)
-
-    def _begun(self, trial: Any, job: Job) -> None:
-        self._at[trial.trial_id] = job
-        self._relay.started(job)
-
-    def _forget(self, trial_id: str) -> None:
-        for known in (self._at, self._heard):
-            known.pop(trial_id, None)
 
 
 def _jobs(trial: Any) -> Jobs:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from clops_sweep.data.scenarios.leaks import Seen
 from clops_sweep.errors import Diverged
 from clops_sweep.experiment.columns import PHASES
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.events import Progress
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.network_input import check_frames, is_tried
 from clops_sweep.experiment.plugins.registry import NETWORKS, REGISTRIES, STRATEGIES
@@ -44,16 +45,6 @@ from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.networks.on_features import network_options
 from clops_sweep.learning.strategies.online import OnlineStream
 from clops_sweep.learning.threads import one_thread
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Position in a run: `task` and `epoch` of the task, both counted from 1, just finished or next."""
-
-    task: int
-    tasks: int
-    epoch: int
-    epochs: int
 
 
 class ContinualRun:
@@ -181,9 +172,14 @@ class ContinualRun:
         return self._task
 
     @property
-    def comes_to(self) -> Progress:
-        """The next epoch."""
-        return Progress(self._task + 1, len(self._stages), self._epoch + 1, self._epochs)
+    def progress(self) -> Progress:
+        """The task in training and its finished epochs, 0 before the first; of a finished run, the last task."""
+        if self.finished:
+            return self._progress(self._task - 1, self._epochs)
+        return self._progress(self._task, self._epoch)
+
+    def _progress(self, task: int, epochs: int) -> Progress:
+        return Progress(task + 1, self.task_names[task], len(self._stages), epochs, self._epochs)
 
     def so_far(self, tasks: int) -> dict[str, float]:
         """Return the average of every measure over the first `tasks` tasks after training on them.
@@ -259,7 +255,7 @@ class ContinualRun:
                 self._task, self._epoch = task + 1, 0
                 if self._keep_models == "all" or (self._keep_models and self.finished):
                     self._models.append(self._training.learner.weights())
-        return Progress(task + 1, len(self._stages), epoch + 1, self._epochs)
+        return self._progress(task, epoch + 1)
 
     @contextmanager
     def _seeded(self, name: str, *counters: int) -> Iterator[None]:

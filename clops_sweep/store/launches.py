@@ -14,11 +14,12 @@ import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from clops_sweep.errors import UsageError, several
+from clops_sweep.experiment.events import Progress
 from clops_sweep.store.run_store import RunStore
 
 STALE = 60.0
@@ -37,16 +38,13 @@ class UnderWay:
     Attributes:
         run_id: its id.
         name: its name for display.
-        task, tasks, epoch, epochs: the last finished epoch, counted from 1; 0 before the first.
+        progress: the epochs that have ended; None before the first.
         ends_at: expected end in seconds since 1970; 0 if unknown.
     """
 
     run_id: str
     name: str
-    task: int = 0
-    tasks: int = 0
-    epoch: int = 0
-    epochs: int = 0
+    progress: Progress | None = None
     ends_at: float = 0.0
 
 
@@ -109,15 +107,25 @@ class LaunchFile:
 
 def runs_under_way(store: RunStore) -> tuple[UnderWay, ...]:
     """Return the runs that launches on a store are computing now, on any machine. Unreadable files are ignored."""
-    found: list[UnderWay] = []
+    under_way: list[UnderWay] = []
     with suppress(OSError, UsageError):
         for _, content in _living(store):
-            at, runs = content.get("written_at"), content.get("runs")
-            behind = time.time() - at if isinstance(at, int | float) and math.isfinite(at) else 0.0
-            clocks_differ = 60 * round(behind / 60)
-            valid = [it for it in map(_under_way, runs if isinstance(runs, list) else ()) if it is not None]
-            found += [replace(it, ends_at=it.ends_at + clocks_differ) if it.ends_at else it for it in valid]
-    return tuple(found)
+            clocks_differ = _clock_difference(content.get("written_at"))
+            runs = content.get("runs")
+            for given in runs if isinstance(runs, list) else ():
+                run = _under_way(given)
+                if run is not None and run.ends_at:
+                    run = replace(run, ends_at=run.ends_at + clocks_differ)
+                if run is not None:
+                    under_way.append(run)
+    return tuple(under_way)
+
+
+def _clock_difference(written_at: object) -> float:
+    """Return by how many whole minutes, in seconds, the clock of this machine is ahead of that of a launch."""
+    if not isinstance(written_at, int | float) or not math.isfinite(written_at):
+        return 0.0
+    return 60.0 * round((time.time() - written_at) / 60)
 
 
 def _living(store: RunStore) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -174,10 +182,15 @@ def _under_way(given: Any) -> UnderWay | None:
     """Return a valid entry, or None."""
     if not isinstance(given, dict):
         return None
-    values: dict[str, Any] = {field.name: given.get(field.name) for field in fields(UnderWay)}
-    numbers = [value for name, value in values.items() if name not in ("run_id", "name")]
-    if not (values["run_id"] and isinstance(values["run_id"], str) and isinstance(values["name"], str)):
+    run_id = given.get("run_id")
+    name = given.get("name")
+    ends_at = given.get("ends_at")
+    if not (run_id and isinstance(run_id, str) and isinstance(name, str)):
         return None
-    if not all(isinstance(it, int | float) and math.isfinite(it) for it in numbers):
+    if not (isinstance(ends_at, int | float) and math.isfinite(ends_at)):
         return None
-    return UnderWay(**values)
+    recorded = given.get("progress")
+    if recorded is None:
+        return UnderWay(run_id, name, ends_at=ends_at)
+    progress = Progress.of(recorded) if isinstance(recorded, dict) else None
+    return None if progress is None else UnderWay(run_id, name, progress, ends_at)

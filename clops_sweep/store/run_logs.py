@@ -7,11 +7,11 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.events import Progress
 from clops_sweep.store.run_store import RunStore
 
 _DIGITS: Final = 12
@@ -29,12 +29,12 @@ class EpochScores:
     """Scores of a run after an epoch.
 
     Attributes:
-        place: the epoch.
+        progress: the epoch, as the last one that has ended.
         measure: the headline measure of the scenario, such as auc.
         values: its value on each task so far, by name; on the validation split, or the test split with `curves="test"`.
     """
 
-    place: Place
+    progress: Progress
     measure: str
     values: Mapping[str, float]
 
@@ -110,12 +110,12 @@ def epoch_scores(run_id: str, folder: Path) -> list[EpochScores]:
     for file in sorted(folder.glob(f"*{_SCORES}")):
         with suppress(OSError), file.open(encoding="utf-8", errors="replace") as lines:
             for of_epoch in _scores_of(run_id, lines):
-                by_epoch[of_epoch.place.step] = of_epoch
+                by_epoch[of_epoch.progress.step] = of_epoch
     return [by_epoch[step] for step in sorted(by_epoch)]
 
 
 def _line(run_id: str, scores: EpochScores) -> str:
-    content = {"run_id": run_id, **asdict(scores.place), "measure": scores.measure, "values": dict(scores.values)}
+    content = {"run_id": run_id, **asdict(scores.progress), "measure": scores.measure, "values": dict(scores.values)}
     return f"{json.dumps(content)}\n"
 
 
@@ -133,13 +133,11 @@ def _scores_of(run_id: str, lines: Iterable[str]) -> Iterator[EpochScores]:
 
 def _valid(content: Mapping[str, Any]) -> EpochScores | None:
     """Return the scores in a line, or None."""
-    place: dict[str, Any] = {field.name: content.get(field.name) for field in fields(Place)}
-    name, measure, values = place["task_name"], content.get("measure"), content.get("values")
-    if not (isinstance(name, str) and isinstance(measure, str) and isinstance(values, dict)):
-        return None
-    numbers = [number for field, number in place.items() if field != "task_name"]
-    if not all(isinstance(number, int) for number in numbers):
+    progress = Progress.of(content)
+    measure = content.get("measure")
+    values = content.get("values")
+    if progress is None or not isinstance(measure, str) or not isinstance(values, dict):
         return None
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in values.values()):
         return None
-    return EpochScores(Place(**place), measure, values)
+    return EpochScores(progress, measure, values)

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from clops_sweep.cli.commands import command
+from clops_sweep.experiment.events import Progress
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
 
@@ -36,7 +37,7 @@ def said(*arguments: str) -> str:
 def test_running_runs_of_all_launches(store: RunStore) -> None:
     now = time.time()
     LaunchFile(store).begin(())
-    LaunchFile(store).write([UnderWay("a" * 24, "one, seed 0", 2, 6, 3, 20, now + 185)])
+    LaunchFile(store).write([UnderWay("a" * 24, "one, seed 0", Progress(2, "b", 6, 3, 20), now + 185)])
     LaunchFile(store).write([UnderWay("b" * 24, "two\x1b[2J, seed 0")])
     lines = said().splitlines()[1:]
     assert (

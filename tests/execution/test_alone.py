@@ -133,5 +133,5 @@ def test_a_stopped_sweep_goes_on_from_its_checkpoint(
     assert logged
     curves = pd.read_parquet(tmp_path / "results" / "curves").set_index(["run_id", "epoch", "task"])["auc"]
     for after in logged:
-        stored = curves.loc[runs.loc["slow", "run_id"], after.place.step]
-        assert dict(after.values) == stored[: after.place.task].to_dict()
+        stored = curves.loc[runs.loc["slow", "run_id"], after.progress.step]
+        assert dict(after.values) == stored[: after.progress.task].to_dict()

@@ -109,7 +109,7 @@ def test_a_run_resumes_within_a_task_as_if_never_interrupted(method: str, epochs
         begun.advance()
     resumed = ContinualRun(config, frames)
     resumed.restore(copy.deepcopy(begun.state()))
-    assert resumed.comes_to == begun.comes_to
+    assert resumed.progress == begun.progress
     assert_same(resumed.run(), begun.run())
 
 

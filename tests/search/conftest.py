@@ -14,10 +14,9 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.execution.display.live import Results
-from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.feeding.search_feed import SearchFeed
 from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import Finished, Paused, Report, WorkerDied
+from clops_sweep.execution.reports import Finished, Paused, Report
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.search.study import SearchStudy
@@ -65,7 +64,7 @@ class Said:
 
     def warn(self, text: str) -> None: ...
 
-    def report(self, job: Job, report: Report | WorkerDied) -> None:
+    def report(self, job: Job, report: Report) -> None:
         self.statuses.append(type(report).__name__)
 
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
@@ -96,9 +95,8 @@ class World:
         study, said = SearchStudy(space, self.store, self.data), Said()
         if retry:
             study.retry_failed()
-        retries = Retries(self.store, 1, lambda config: "generated0001", {})
         feed = SearchFeed(
-            space, study, self.store, lambda config: "generated0001", retries,
+            space, study, self.store, lambda config: "generated0001",
             retry_failed=retry, display=said,
         )  # fmt: skip
         feed.begin()

@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace, SuccessiveHalving
 from clops_sweep.errors import UsageError
-from clops_sweep.execution.reports import WorkerDied
+from clops_sweep.execution.reports import AttemptFailed
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.storage import only_driver, open_journal
 from clops_sweep.search.study import read_study
 from clops_sweep.store.run_store import RunStore
+from tests.helpers.relays import relay_of
 
 PARAMETERS = {
     "learning_rate": FloatDistribution(1e-5, 1e-2, log=True),
@@ -198,9 +199,10 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
     it = space(n_trials=3, seeds=range(3))
     feed, said = world.driver(it)
     jobs = feed.next_jobs(1)
-    feed.died(jobs, WorkerDied("the worker died"))
+    relay = relay_of(feed, world.store, said)
+    relay.lost(jobs, AttemptFailed("the worker died"))
     assert feed.next_jobs(1) == jobs  # once more, from its checkpoint
-    feed.died(jobs, WorkerDied("the worker died"))
+    relay.lost(jobs, AttemptFailed("the worker died"))
     (job,) = jobs
     record = study(world, it)
     assert (record.trials[0].state, record.trials[0].error) == ("failed", f"run {job.run_id} has failed")

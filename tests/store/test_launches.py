@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.events import Progress
 from clops_sweep.store.launches import STALE, LaunchFile, UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
 
-RUNS = [UnderWay("a1", "CLOPS, seed 1", 2, 4, 3, 5, 1e9), UnderWay("c3", "finetune, seed 0")]
+RUNS = [UnderWay("a1", "CLOPS, seed 1", Progress(2, "b", 4, 3, 5), 1e9), UnderWay("c3", "finetune, seed 0")]
 
 
 def launch(store: RunStore, *run_ids: str) -> LaunchFile:

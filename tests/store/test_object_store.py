@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.events import Progress
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.launches import LaunchFile, UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
@@ -124,7 +125,7 @@ def test_launches_are_seen(server: Server) -> None:
     store = server.store("launches")
     first = LaunchFile(store)
     first.begin([_id(0), _id(1)])
-    first.write([UnderWay(_id(0), "first, seed 0", 1, 2, 3, 4)])
+    first.write([UnderWay(_id(0), "first, seed 0", Progress(1, "a", 2, 3, 4))])
     with pytest.raises(UsageError, match="is computing 1 run of these"):
         LaunchFile(store).begin([_id(1)])
     assert [it.name for it in runs_under_way(store)] == ["first, seed 0"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.events import Progress
 from clops_sweep.store.run_logs import EpochScores, ScoresFile, epoch_scores, mark, printed_by, scores_file
 
 RUN, OTHER = "0123456789abcdef01234567", "f" * 24
@@ -15,7 +15,7 @@ RUN, OTHER = "0123456789abcdef01234567", "f" * 24
 def scores(task: int, epoch: int, value: float) -> EpochScores:
     """Scores after an epoch of a run whose tasks have names that look like the readable log."""
     name = 'epoch 1 of 2: auc 0.5 ("a")\n[run '
-    return EpochScores(Place(task, name, 2, epoch, 2), "auc", {name: value})
+    return EpochScores(Progress(task, name, 2, epoch, 2), "auc", {name: value})
 
 
 def test_the_lines_of_a_run_are_those_with_its_mark(tmp_path: Path) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Unrecorded
-from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.events import Progress
 from clops_sweep.experiment.metrics import in_words
 from clops_sweep.experiment.spaces.run_names import RunName
 
@@ -59,14 +60,15 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, stat
             return f"not recorded  {name}: {error}"
 
 
-def resumed(job: Job, place: Place) -> str:
-    """Describe where a job resumes from a checkpoint."""
-    return f"resumed   {called(job)}: at {at(place)}, from its checkpoint"
+def resumed(job: Job, progress: Progress) -> str:
+    """Describe with which epoch a job resumes from a checkpoint."""
+    following = replace(progress, epoch=progress.epoch + 1)
+    return f"resumed   {called(job)}: at {at(following)}, from its checkpoint"
 
 
-def at(place: Place) -> str:
+def at(progress: Progress) -> str:
     """Describe the progress of a run: "task 2/6, epoch 3/40"."""
-    return f"task {place.task}/{place.tasks}, epoch {place.epoch}/{place.epochs}"
+    return f"task {progress.task}/{progress.tasks}, epoch {progress.epoch}/{progress.epochs}"
 
 
 def time_left(seconds: float) -> str:

@@ -26,20 +26,17 @@ from clops_sweep.execution.display.display_lines import at, ended, fitted, name_
 from clops_sweep.execution.display.terminal import Lenient
 from clops_sweep.execution.display.time_left import TimeLeft
 from clops_sweep.execution.reports import (
-    Begun,
     Failed,
     Finished,
     FoundFinished,
     Paused,
     Report,
-    Resumed,
     Retrying,
     Running,
     Unrecorded,
-    WorkerDied,
 )
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.events import Progress as RunProgress
 from clops_sweep.experiment.spaces.run_names import RunName
 
 if TYPE_CHECKING:
@@ -47,7 +44,7 @@ if TYPE_CHECKING:
 
 _SECONDS_BETWEEN_REFRESHES = 0.25
 _RUNNING_SHOWN = 12
-_PADDING, _WIDEST_PLACE = 2, len("task 10/12, epoch 40/40")
+_PADDING, _WIDEST_PROGRESS = 2, len("task 10/12, epoch 40/40")
 _INTERRUPTS = tuple(
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1") if hasattr(signal, name)
 )
@@ -81,7 +78,7 @@ class Display(Protocol):
     def started(self, job: Job) -> None:
         """Show that a worker started a job."""
 
-    def report(self, job: Job, report: Report | WorkerDied) -> None:
+    def report(self, job: Job, report: Report) -> None:
         """Show a report of a job: progress, its end, or the death of its worker."""
 
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
@@ -123,7 +120,7 @@ class SweepDisplay:
         self._time_left: TimeLeft | None = None
         self._ends_at: float | None = None
         self._workers = 0
-        self._running: dict[str, tuple[Job, Place | None]] = {}
+        self._running: dict[str, tuple[Job, RunProgress | None]] = {}
         self._unfinished: dict[str, Job] = {}
         self._best = BestCell()
         self._best_trial = ""
@@ -210,22 +207,17 @@ class SweepDisplay:
         self._unfinished.setdefault(job.run_id, job)
         self._workers = max(self._workers, len(self._running))
 
-    def report(self, job: Job, report: Report | WorkerDied) -> None:
+    def report(self, job: Job, report: Report) -> None:
         """Show a report of a job."""
         match report:
-            case Running(place):
-                self._running[job.run_id] = (job, place)
+            case Running(progress, is_resumed):
+                if not is_resumed:
+                    self._running[job.run_id] = (job, progress)
+                elif job.run_id not in self._met:
+                    self._print(resumed(job, progress))
                 self._met.add(job.run_id)
                 return
-            case Resumed(place):
-                if job.run_id not in self._met:
-                    self._print(resumed(job, place))
-                self._met.add(job.run_id)
-                return
-            case Begun() | Retrying():
-                self._running[job.run_id] = (job, None)
-                return
-            case WorkerDied():  # it will be retried, or reported as failed
+            case Retrying():
                 self._running.pop(job.run_id, None)
                 self._met.discard(job.run_id)
                 return
@@ -331,12 +323,12 @@ class SweepDisplay:
         table = Table(box=None, padding=(0, _PADDING, 0, 0), show_header=False, expand=True)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True, min_width=_WIDEST_PLACE)
+        table.add_column(no_wrap=True, min_width=_WIDEST_PROGRESS)
         of_jobs = [f"seed {job.config.seed}" for job, _ in jobs[:_RUNNING_SHOWN]]
-        room = self.console.width - max(map(len, of_jobs), default=0) - _WIDEST_PLACE - 3 * _PADDING
+        room = self.console.width - max(map(len, of_jobs), default=0) - _WIDEST_PROGRESS - 3 * _PADDING
         names = fitted([name_of(job) for job, _ in jobs[:_RUNNING_SHOWN]], room)
-        for name, of_job, (_, place) in zip(names, of_jobs, jobs, strict=False):
-            table.add_row(Text(name), of_job, at(place) if place else "starting")
+        for name, of_job, (_, progress) in zip(names, of_jobs, jobs, strict=False):
+            table.add_row(Text(name), of_job, at(progress) if progress else "starting")
         if len(jobs) > _RUNNING_SHOWN:
             table.add_row(f"and {len(jobs) - _RUNNING_SHOWN} more", "", "")
         return Group(*lines, table, "")  # leaves room for the terminal's echo of Ctrl-C behind the last line

@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from math import inf
 from typing import Protocol
 
-from clops_sweep.execution.display.live import Display
-from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.jobs import Job, Jobs
-from clops_sweep.execution.reports import Finished, Report, WorkerDied, ends
+from clops_sweep.execution.reports import Finished, Report, ends
 from clops_sweep.planning.costs import Costs, Kind, kind_of
 
 _MOST_JOBS = 64
@@ -45,11 +43,14 @@ class Feed(Protocol):
     def report(self, job: Job, report: Report) -> None:
         """Handle a report of a job."""
 
-    def returned(self, jobs: Jobs) -> None:
-        """Handle the end of a worker's jobs; some of them may not have started."""
+    def left_of(self, jobs: Jobs) -> Sequence[Job]:
+        """Return those of a worker's jobs that were not reported as ended."""
 
-    def died(self, jobs: Jobs, death: WorkerDied) -> None:
-        """Handle the death of the worker of some jobs."""
+    def returned(self, jobs: Jobs) -> None:
+        """Take back a worker's jobs; those that have not ended are queued again."""
+
+    def lost(self, jobs: Jobs) -> None:
+        """Take back the jobs of a worker that has died; those that have not ended are queued again, one at a time."""
 
 
 class GridFeed:
@@ -62,26 +63,18 @@ class GridFeed:
 
     Args:
         jobs: the jobs in order.
-        retries: policy for runs whose worker died.
-        display: shows the progress.
         may_grow: whether the cluster may grow with the number of waiting trials: then as many trials wait as there are
             places.
     """
 
-    def __init__(
-        self,
-        jobs: Sequence[Job],
-        retries: Retries,
-        display: Display,
-        *,
-        may_grow: bool = False,
-    ) -> None:
+    def __init__(self, jobs: Sequence[Job], *, may_grow: bool = False) -> None:
         self._waiting: defaultdict[_Queue, deque[Job]] = defaultdict(deque)
-        self._costs, self._left, self._may_grow = Costs(), 0, may_grow
+        self._costs = Costs()
+        self._left = 0
+        self._may_grow = may_grow
         self._queue(jobs)
         self._under_way: set[Jobs] = set()
         self._ended: set[Job] = set()
-        self._retries, self._display = retries, display
         self.error: str | None = None
 
     @property
@@ -92,8 +85,10 @@ class GridFeed:
     def next_jobs(self, places: int) -> Jobs | None:
         """Return the next jobs; None if all places are taken."""
         places = max(places, 1)
-        out = places + max(places, _FEWEST_AHEAD) if self._may_grow else places
-        if self.error is not None or not self._left or len(self._under_way) >= out:
+        most_under_way = places
+        if self._may_grow:
+            most_under_way += max(places, _FEWEST_AHEAD)
+        if self.error is not None or not self._left or len(self._under_way) >= most_under_way:
             return None
         queue = max(filter(self._waiting.get, self._waiting), key=lambda queue: self._mean(queue) or inf)
         most = self._left // (_TRIALS_A_PLACE * places) if self._mean(queue) else 1
@@ -109,23 +104,18 @@ class GridFeed:
         if isinstance(report, Finished) and report.seconds is not None:
             self._costs.add(kind_of(job.config), report.seconds)
 
+    def left_of(self, jobs: Jobs) -> list[Job]:
+        """Return those of a worker's jobs that were not reported as ended."""
+        return [job for job in jobs if job not in self._ended]
+
     def returned(self, jobs: Jobs) -> None:
-        """Handle the end of a worker's jobs; those that did not start are queued again."""
-        self._queue(self._left_of(jobs))
+        """Queue those of a worker's jobs that did not start, or of which an attempt failed."""
+        self._queue(self._taken_back(jobs))
 
-    def died(self, jobs: Jobs, death: WorkerDied) -> None:
-        """Handle the death of the worker of some jobs.
-
-        Reports of its last step are lost, so it is not known in which job it died: several are queued again, each
-        without others, and a job that was the only one is retried or has failed.
-        """
-        left = self._left_of(jobs)
-        failed = self._retries.after_death(left[0], death) if len(left) == 1 else None
-        if failed is None:
-            for job in left:
-                self._queue([job], job.run_id)
-        else:
-            self._display.report(left[0], failed)
+    def lost(self, jobs: Jobs) -> None:
+        """Queue those of a dead worker's jobs that have not ended, each without others."""
+        for job in self._taken_back(jobs):
+            self._queue([job], job.run_id)
 
     def _mean(self, queue: _Queue) -> float | None:
         """Return the mean seconds of a job in a queue; None before one has finished."""
@@ -148,9 +138,9 @@ class GridFeed:
         for job in jobs:
             self._waiting[alone or kind_of(job.config).of_any_options].append(job)
 
-    def _left_of(self, jobs: Jobs) -> list[Job]:
-        """Return those of a worker's jobs that were not reported as ended."""
+    def _taken_back(self, jobs: Jobs) -> list[Job]:
+        """Forget a worker's jobs, and return those that have not ended."""
+        left = self.left_of(jobs)
         self._under_way.remove(jobs)
-        left = [job for job in jobs if job not in self._ended]
         self._ended -= set(jobs)
         return left

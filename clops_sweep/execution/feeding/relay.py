@@ -1,20 +1,33 @@
-"""Distribution of reports of jobs. Imports neither torch nor Ray."""
+"""Reports of jobs, from workers to store, display, feed and observers. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from clops_sweep.errors import StoreError
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
+from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Job, Jobs
 from clops_sweep.execution.observers.thread import Observers
-from clops_sweep.execution.reports import Begun, Recorded, Report, Unrecorded, WorkerDied
-from clops_sweep.experiment.events import Event
+from clops_sweep.execution.reports import (
+    AttemptFailed,
+    Begun,
+    Computed,
+    Finished,
+    Observed,
+    Paused,
+    Report,
+    Retrying,
+    Running,
+    Scored,
+    Unrecorded,
+    WorkerReport,
+)
 from clops_sweep.store.rows import storing
-from clops_sweep.store.run_logs import EpochScores, log_folder, stacks_file
+from clops_sweep.store.run_logs import log_folder, stacks_file
 from clops_sweep.store.run_store import RunStore
 
 _FAILURES_IN_A_ROW = 3  # then the store is broken, and further runs would be lost
@@ -22,7 +35,17 @@ _SECONDS_BETWEEN_TRIES = 4.0
 
 
 class Relay:
-    """Passes on what workers return: rows to the store, reports to display, feed and the file of runs under way.
+    """Passes on what workers report: rows to the store, events to observers, the rest to display and feed.
+
+    It also asks the retry policy whether a job whose attempt failed gets another one.
+
+    Args:
+        store: the store.
+        display: shows the progress.
+        feed: chooses the jobs.
+        observers: the observers.
+        under_way: records the runs that are being computed.
+        retries: the retry policy.
 
     Attributes:
         observers: the observers; the loop of the sweep must call their `look` regularly.
@@ -36,11 +59,17 @@ class Relay:
         feed: Feed,
         observers: Observers,
         under_way: RunsUnderWay,
+        retries: Retries,
     ) -> None:
-        self._store, self._display, self._feed = store, display, feed
-        self._under_way, self.observers = under_way, observers
+        self._store = store
+        self._display = display
+        self._feed = feed
+        self._under_way = under_way
+        self._retries = retries
+        self.observers = observers
         self.store_error: str | None = None
-        self._failures, self._next_try = 0, 0.0
+        self._failures = 0
+        self._next_try = 0.0
 
     def look(self) -> None:
         """Write rows that have waited long enough, and look after the observers; called several times a second."""
@@ -64,44 +93,68 @@ class Relay:
         self._display.started(job)
         self._under_way.started(job)
 
-    def report(self, job: Job, report: Report | WorkerDied) -> None:
-        """Show a report of a job."""
-        self._display.report(job, report)
-        self._under_way.report(job, report)
-
-    def pass_on(
-        self,
-        jobs: Jobs,
-        rows: Iterable[Recorded],
-        reports: Sequence[tuple[int, Report | EpochScores]],
-        events: Sequence[Event],
-        begun: Callable[[Job], None],
-    ) -> None:
-        """Pass on a step of a worker.
+    def pass_on(self, jobs: Jobs, reports: Sequence[tuple[int, WorkerReport]]) -> list[tuple[Job, Begun | Report]]:
+        """Pass on the reports of a step of a worker.
 
         Args:
             jobs: the jobs of the worker.
-            rows: the rows of runs that have finished or failed.
-            reports: reports and scores, each with the index of a job.
-            events: events for observers.
-            begun: called with each job that the worker started.
+            reports: its reports, each with the index of a job.
+
+        Returns:
+            What became of them: the jobs that began, and the reports that display and feed received.
         """
-        for run_id, tables, checkpoint in rows:
-            self._store.add(run_id, tables, checkpoint)
-        self.observers.tell(events)
-        for index, report in reports:
-            match report:
-                case Begun():
-                    begun(jobs[index])
-                    continue
-                case EpochScores():
-                    self._under_way.scored(jobs[index], report)
-                    continue
-                case Unrecorded():
-                    report = self._as_seen_here(report)
-                    self._failed(report.error)
-            self.report(jobs[index], report)
-            self._feed.report(jobs[index], report)
+        passed_on: list[tuple[Job, Begun | Report]] = []
+        for index, sent in reports:
+            job = jobs[index]
+            if isinstance(sent, Begun):
+                self.started(job)
+                passed_on.append((job, sent))
+                continue
+            report = self._received(job, sent)
+            if report is not None:
+                self._report(job, report)
+                passed_on.append((job, report))
+        return passed_on
+
+    def _received(self, job: Job, sent: WorkerReport) -> Report | None:
+        """Return what a worker's report means for display and feed; None for nothing."""
+        match sent:
+            case Begun():
+                return None
+            case Observed(events):
+                self.observers.tell(events)
+                return None
+            case Scored(scores):
+                self._under_way.scored(job, scores)
+                return None
+            case Running() | Paused():
+                return sent
+            case Computed(tables, checkpoint, values, seconds):
+                self._store.add(job.run_id, tables, checkpoint)
+                return Finished(values, seconds)
+            case AttemptFailed():
+                return self._retries.after(job, sent)
+            case Unrecorded():
+                report = self._as_seen_here(sent)
+                self._failed(report.error)
+                return report
+
+    def lost(self, jobs: Jobs, death: AttemptFailed) -> None:
+        """Handle the death of the worker of some jobs.
+
+        Reports of its last step are lost. If several jobs have not ended, it is not known in which one the worker died:
+        none of them has failed, and each is computed again without the others.
+        """
+        left = self._feed.left_of(jobs)
+        for job in left:
+            report = Retrying() if len(left) > 1 else self._retries.after(job, death)
+            self._report(job, report)
+        self._feed.lost(jobs)
+
+    def _report(self, job: Job, report: Report) -> None:
+        self._display.report(job, report)
+        self._under_way.report(job, report)
+        self._feed.report(job, report)
 
     def _as_seen_here(self, report: Unrecorded) -> Unrecorded:
         """Return the report; if the results folder is missing, that replaces its error."""

@@ -1,25 +1,27 @@
-"""Retry policy for jobs whose worker died, for grids and searches. Imports neither torch nor Ray."""
+"""The only retry policy, for grids and searches: of runs that raised, and of runs whose worker died.
+
+Imports neither torch nor Ray.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers.events import after_failure
-from clops_sweep.execution.reports import Failed, WorkerDied
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.execution.reports import AttemptFailed, Failed, Retrying
 from clops_sweep.experiment.events import Event
-from clops_sweep.store.rows import failure_reason, rows_of_failure
+from clops_sweep.store.rows import DataHash, failure_reason, rows_of_failure
 from clops_sweep.store.run_store import RunStore
 
 
 class Retries:
-    """Retries a job from its checkpoint up to `max_retries` times. After that its run has failed.
+    """Retries a job from its last checkpoint up to `max_retries` times; after that its run has failed.
 
-    A job that exceeded the time limit of an epoch is not retried.
-
-    Tune's own retries count the death of a worker several times, once per pending request, and give up too early.
+    Every attempt that fails counts once, whether by an exception or by the death of a worker. Tune's own retries count
+    the death of a worker several times, once per pending request, and give up too early.
 
     Args:
         store: the store for failures.
@@ -33,21 +35,30 @@ class Retries:
         self,
         store: RunStore,
         max_retries: int,
-        data_hash: Callable[[RunConfig], str | None],
+        data_hash: DataHash,
         software: Mapping[str, Any],
         tell: Callable[[Sequence[Event]], object] | None = None,
     ) -> None:
-        self._store, self._max_retries = store, max_retries
-        self._data_hash, self._software, self._tell = data_hash, software, tell
-        self._deaths: dict[Job, int] = {}
+        self._store = store
+        self._max_retries = max_retries
+        self._data_hash = data_hash
+        self._software = software
+        self._tell = tell
+        self._failures: Counter[Job] = Counter()
+        self._started_at: dict[Job, Any] = {}
 
-    def after_death(self, job: Job, death: WorkerDied) -> Failed | None:
-        """Return the end of a job whose worker died; None for a retry."""
-        self._deaths[job] = self._deaths.get(job, 0) + 1
-        if self._deaths[job] <= self._max_retries and not death.timed_out:
-            return None
-        tables = rows_of_failure(job.run_id, job.config, death.error, self._data_hash, self._software)
+    def after(self, job: Job, failure: AttemptFailed) -> Retrying | Failed:
+        """Return how a job goes on after an attempt has failed; a run that has failed is recorded."""
+        self._failures[job] += 1
+        if "started_at" in failure.facts:
+            self._started_at.setdefault(job, failure.facts["started_at"])
+        if self._failures[job] <= self._max_retries and not failure.is_final:
+            return Retrying()
+        facts = {**self._software, **failure.facts}
+        if job in self._started_at:
+            facts["started_at"] = self._started_at[job]
+        tables = rows_of_failure(job.run_id, job.config, failure.error, self._data_hash, facts)
         self._store.add(job.run_id, tables)
         if self._tell is not None:
-            self._tell([after_failure(job.run_id, job.config, death.error)])
-        return Failed(failure_reason(death.error))
+            self._tell([after_failure(job.run_id, job.config, failure.error)])
+        return Failed(failure_reason(failure.error))

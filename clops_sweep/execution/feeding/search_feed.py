@@ -9,9 +9,8 @@ from statistics import fmean
 
 from clops_sweep.errors import StoreError, UsageError, one_line
 from clops_sweep.execution.display.live import Display
-from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.jobs import Job, Jobs
-from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, WorkerDied, ends
+from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, ends
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.run_names import Label, RunName
@@ -69,7 +68,6 @@ class SearchFeed:
         study: its study.
         store: the store with the finished runs, which determine the values of trials.
         data_hash: returns the content hash of a config's data.
-        retries: policy for jobs whose worker died.
         retry_failed: whether to retry failed runs.
         display: shows how trials and runs end.
     """
@@ -80,15 +78,18 @@ class SearchFeed:
         study: SearchStudy,
         store: RunStore,
         data_hash: Callable[[RunConfig], str | None],
-        retries: Retries,
         *,
         retry_failed: bool,
         display: Display,
     ) -> None:
         assert isinstance(space.search, OptunaSearch)
-        self._space, self._search, self._study, self._store = space, space.search, study, store
-        self._data_hash, self._retries = data_hash, retries
-        self._retry_failed, self._display = retry_failed, display
+        self._space = space
+        self._search = space.search
+        self._study = study
+        self._store = store
+        self._data_hash = data_hash
+        self._retry_failed = retry_failed
+        self._display = display
         self._trials: list[_Trial] = []
         self._held: list[tuple[OpenTrial, dict[str, RunConfig]]] = []
         self._jobs: dict[Job, _Trial] = {}
@@ -128,8 +129,12 @@ class SearchFeed:
         except _STORING as error:
             self.error = self.error or one_line(error)
 
+    def left_of(self, jobs: Jobs) -> list[Job]:
+        """Return a worker's job unless it was reported as ended."""
+        return [job for job in jobs if job in self._jobs]
+
     def returned(self, jobs: Jobs) -> None:
-        """Handle the end of a worker's job; one that has not reported its end is queued again."""
+        """Take back a worker's job; one that was not reported as ended is queued again."""
         (job,) = jobs
         trial = self._jobs.pop(job, None)
         if trial is not None:
@@ -137,23 +142,9 @@ class SearchFeed:
             if not trial.over:
                 trial.waiting.insert(0, job)
 
-    def died(self, jobs: Jobs, death: WorkerDied) -> None:
-        """Handle the death of a job's worker: retry its run, or end it."""
-        (job,) = jobs
-        end: Report | None
-        try:
-            end = self._retries.after_death(job, death)
-        except _STORING as store_error:
-            self.error = self.error or one_line(store_error)
-            end = Unrecorded(self.error)
-        if end is None:
-            trial = self._jobs.pop(job)
-            trial.under_way -= 1
-            if not trial.over:
-                trial.waiting.insert(0, job)
-        else:
-            self._display.report(job, end)
-            self.report(job, end)
+    def lost(self, jobs: Jobs) -> None:
+        """Take back the job of a worker that has died."""
+        self.returned(jobs)
 
     def _next_job(self, places: int) -> Job | None:
         while True:

@@ -11,8 +11,8 @@ from typing import Self
 
 from clops_sweep.execution.display.display_lines import called
 from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import Begun, Report, Resumed, Retrying, Running, WorkerDied
-from clops_sweep.experiment.events import Place
+from clops_sweep.execution.reports import Report, Running
+from clops_sweep.experiment.events import Progress
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_logs import EpochScores, ScoresFile
 from clops_sweep.store.run_store import RunStore
@@ -28,12 +28,14 @@ class RunsUnderWay:
     """
 
     def __init__(self, store: RunStore, pending: Collection[str], log: Path) -> None:
-        self._file, self._pending = LaunchFile(store), pending
+        self._file = LaunchFile(store)
+        self._pending = pending
         self._scores_file = ScoresFile(log)
         self._scores: list[tuple[str, EpochScores]] = []
         self._runs: dict[str, UnderWay] = {}
         self._since: dict[str, tuple[float, float]] = {}
-        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, name="runs under way", daemon=True)
 
     def __enter__(self) -> Self:
@@ -61,46 +63,38 @@ class RunsUnderWay:
         with self._lock:
             self._scores.append((job.run_id, scores))
 
-    def report(self, job: Job, report: Report | WorkerDied, now: float | None = None) -> None:
+    def report(self, job: Job, report: Report, now: float | None = None) -> None:
         """Record a report of a job. The time before its first report is ignored, because it includes imports."""
         now = time.time() if now is None else now
         with self._lock:
-            match report:
-                case Running(place):
-                    self._came_to(job, place, place.epoch, now)
-                case Resumed(place):
-                    self._came_to(job, place, place.epoch - 1, now)
-                case Begun() | Retrying():
-                    pass
-                case _:
-                    self._runs.pop(job.run_id, None)
-                    self._since.pop(job.run_id, None)
+            if isinstance(report, Running):
+                self._advanced(job, report.progress, now)
+            else:
+                self._runs.pop(job.run_id, None)
+                self._since.pop(job.run_id, None)
 
-    def _came_to(self, job: Job, place: Place, epoch: int, now: float) -> None:
-        """Record that a job has finished an epoch of its task, and expect its end anew."""
+    def _advanced(self, job: Job, progress: Progress, now: float) -> None:
+        """Record the progress of a job, and expect its end anew."""
         if job.run_id not in self._runs:
             return
-        done = ((place.task - 1) * place.epochs + epoch) / (place.tasks * place.epochs)
+        done = progress.share
         before, share = self._since.setdefault(job.run_id, (now, done))
         ends_at = 0.0
         if done > share:
             ends_at = now + (now - before) * (1 - done) / (done - share)
-        self._runs[job.run_id] = replace(
-            self._runs[job.run_id],
-            task=place.task,
-            tasks=place.tasks,
-            epoch=epoch,
-            epochs=place.epochs,
-            ends_at=ends_at,
-        )
+        self._runs[job.run_id] = replace(self._runs[job.run_id], progress=progress, ends_at=ends_at)
+
+    def write(self) -> None:
+        """Write what is known now; the thread does so every few seconds."""
+        with self._lock:
+            runs = list(self._runs.values())
+        self._file.write(runs)
+        self._write_scores()
 
     def _work(self) -> None:
         ended = False
         while not ended:
-            with self._lock:
-                runs = list(self._runs.values())
-            self._file.write(runs)
-            self._write_scores()
+            self.write()
             ended = self._ended.wait(self._file.seconds)
         self._write_scores()
         self._file.remove()

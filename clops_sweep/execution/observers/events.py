@@ -6,32 +6,34 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clops_sweep.execution.run_log import place_of
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.events import EpochEnd, Event, RunEnd, TaskEnd
+from clops_sweep.experiment.events import EpochEnd, Event, Progress, RunEnd, TaskEnd
 from clops_sweep.experiment.metrics import METRICS
 
 if TYPE_CHECKING:
     from clops_sweep.learning.result import RunResult
-    from clops_sweep.learning.run import ContinualRun, Progress
+    from clops_sweep.learning.run import ContinualRun
 
 _MEASURED = (*METRICS, *(f"test_{name}" for name in METRICS))
 
 
 def after_epoch(run_id: str, run: ContinualRun, progress: Progress) -> list[Event]:
-    """Return the events of a run after `run.advance()`."""
-    place = place_of(run, progress)
-    events: list[Event] = [EpochEnd(run_id, run.config, place, run.epoch_metrics())]
+    """Return the events of a run after `run.advance()`, which has returned `progress`."""
+    events: list[Event] = [EpochEnd(run_id, run.config, progress, run.epoch_metrics())]
     if run.at_task_end:
-        events.append(TaskEnd(run_id, run.config, place, run.task_metrics()))
+        events.append(TaskEnd(run_id, run.config, progress, run.task_metrics()))
     return events
 
 
 def after_run(run_id: str, config: RunConfig, result: RunResult) -> Event:
-    """Return the event of a run that is in the store."""
+    """Return the event of a run that has been computed."""
     row = result.columns["runs"]
-    values = {name: float(row[name][0]) for name in _MEASURED}
-    return RunEnd(run_id, config, "finished", {name: value for name, value in values.items() if np.isfinite(value)})
+    metrics = {}
+    for name in _MEASURED:
+        value = float(row[name][0])
+        if np.isfinite(value):
+            metrics[name] = value
+    return RunEnd(run_id, config, "finished", metrics)
 
 
 def after_failure(run_id: str, config: RunConfig, error: str) -> Event:

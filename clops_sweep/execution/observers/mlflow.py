@@ -42,7 +42,7 @@ class MLflow:
         if run_id not in self._runs:
             self._runs[run_id] = self._under_way(run_id) or self._begun(event)
         if not isinstance(event, RunEnd):
-            self._steps[run_id] = event.place.step
+            self._steps[run_id] = event.progress.step
         now, step = round(1000 * time.time()), self._steps.get(run_id, 0)
         metrics = [Metric(_allowed(name), value, now, step) for name, value in scalars(event).items()]
         self._client.log_batch(self._runs[run_id], metrics=metrics)

@@ -41,9 +41,9 @@ class TensorBoard:
                 self._write(run_id, 0, hparams_pb(fields, trial_id=run_id))
             elif not isinstance(event, RunEnd):  # TensorBoard then drops earlier data of this step and later ones
                 start = SessionLog(status=SessionLog.START)
-                self._writers[run_id].add_event(EventRecord(step=event.place.step, session_log=start))
+                self._writers[run_id].add_event(EventRecord(step=event.progress.step, session_log=start))
         if not isinstance(event, RunEnd):
-            self._steps[run_id] = event.place.step
+            self._steps[run_id] = event.progress.step
         values = [Summary.Value(tag=name, simple_value=value) for name, value in scalars(event).items()]
         self._write(run_id, self._steps.get(run_id, 0), Summary(value=values))
         self._writers[run_id].flush()

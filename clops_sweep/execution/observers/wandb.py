@@ -51,4 +51,4 @@ class WeightsAndBiases:
             run.finish(exit_code=0 if event.status == "finished" else 1)
             del self._runs[event.run_id]
         else:
-            run.log(scalars(event) | {"epochs": event.place.step})
+            run.log(scalars(event) | {"epochs": event.progress.step})

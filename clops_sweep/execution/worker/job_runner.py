@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.execution.jobs import Jobs, Workplace
-from clops_sweep.execution.reports import Begun, Recorded, Report, ends
+from clops_sweep.execution.reports import Begun, WorkerReport, ends_attempt
 from clops_sweep.execution.worker.run_runner import RunRunner
-from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.declarations import Plugin
 from clops_sweep.experiment.plugins.registry import REGISTRIES
-from clops_sweep.store.run_logs import EpochScores
 from clops_sweep.store.run_store import RunStore
 
 _SECONDS_PER_STEP = 1.0
@@ -36,11 +33,8 @@ class JobRunner:
             DATASETS.register(info)
         store = RunStore(workplace.store_uri, keep=workplace.keep)
         store.files.retry_longer()
-        self._rows: list[Recorded] = []
-        self._events: list[Event] = []
-        self._reports: list[tuple[int, Report | EpochScores]] = []
-        tell = (lambda events: self._events.extend(events)) if workplace.is_observed else None
-        self._runner = RunRunner(workplace, store, lambda row: self._rows.append(row), tell, self._report)
+        self._reports: list[tuple[int, WorkerReport]] = []
+        self._runner = RunRunner(workplace, store, self._report)
         for registry, members in workplace.plugins.items():
             for name, packed in members.items():
                 plugin = packed if isinstance(packed, Plugin) else packed.unpacked()
@@ -50,22 +44,24 @@ class JobRunner:
 
     def assign(self, jobs: Jobs) -> None:
         """Start the first of some jobs, abandoning a running one."""
-        self._jobs, self._index, self.done = jobs, 0, False
+        self._jobs = jobs
+        self._index = 0
+        self.done = False
         self._ends_at = time.monotonic() + _SECONDS_OF_JOBS
         self._runner.begin(jobs[0])
 
-    def step(self) -> list[tuple[int, Report | EpochScores]]:
+    def step(self) -> list[tuple[int, WorkerReport]]:
         """Compute for about a second, and to the end of an epoch.
 
         Returns:
-            Reports and scores in order, each with the index of a job.
+            Reports in order, each with the index of a job.
         """
         due_at = time.monotonic() + _SECONDS_PER_STEP
         self._reports = []
         while not self.done:
             report = self._runner.step(lambda: time.monotonic() >= due_at)
             self._report(report)
-            if not ends(report):
+            if not ends_attempt(report):
                 break
             self._index += 1
             self.done = self._index == len(self._jobs) or time.monotonic() > self._ends_at
@@ -76,14 +72,8 @@ class JobRunner:
                 break
         return self._reports
 
-    def _report(self, report: Report | EpochScores) -> None:
+    def _report(self, report: WorkerReport) -> None:
         self._reports.append((self._index, report))
-
-    def rows_and_events(self) -> dict[str, list[Any]]:
-        """Return rows and events since the last call."""
-        found: dict[str, list[Any]] = {"rows": self._rows, "events": self._events}
-        self._rows, self._events = [], []
-        return found
 
     def stop(self) -> None:
         """Write a checkpoint, from which the next launch continues."""

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from math import isnan
@@ -21,30 +21,29 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import Diverged, StoreError, UsageError, reason
 from clops_sweep.execution.jobs import Job, Workplace
-from clops_sweep.execution.observers.events import after_epoch, after_failure, after_run
+from clops_sweep.execution.observers.events import after_epoch, after_run
 from clops_sweep.execution.reports import (
-    Failed,
-    Finished,
+    AttemptFailed,
+    Computed,
+    Observed,
     Paused,
-    Recorded,
-    Report,
-    Resumed,
-    Retrying,
     Running,
+    Scored,
     Unrecorded,
+    WorkerReport,
     bounded,
 )
-from clops_sweep.execution.run_log import epoch_line, place_of, print_for, scores_after
+from clops_sweep.execution.run_log import epoch_line, print_for, scores_after
 from clops_sweep.execution.worker.epoch_watch import epoch_limit
-from clops_sweep.experiment.events import Event
+from clops_sweep.experiment.events import Progress
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.learning.frame_bank import LastBank
 from clops_sweep.learning.process_state import ProcessState
 from clops_sweep.learning.result import RunResult
-from clops_sweep.learning.run import ContinualRun, Progress
+from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.checkpoint import CheckpointFile
-from clops_sweep.store.rows import failure_reason, rows_of_failure, rows_of_result, storing
-from clops_sweep.store.run_logs import EpochScores, log_folder
+from clops_sweep.store.rows import rows_of_result, storing
+from clops_sweep.store.run_logs import log_folder
 from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
@@ -58,29 +57,26 @@ _SECONDS_WORTH_A_CHECKPOINT = 2.0
 
 
 class RunRunner:
-    """Trains a run in steps of about a second, and returns its rows.
+    """Trains a run in steps of about a second.
 
-    A step ends between two epochs and returns a report for the display. Numbers depend on nothing computed before.
+    A step ends between two epochs. Numbers depend on nothing computed before.
 
     Args:
         workplace: settings of all workers.
         store: the store, for checkpoints and models.
-        record: called with the rows of each run that has finished or failed.
-        tell: called with the events of its runs; None without observers.
-        show: called with scores, at most once a second.
+        send: called with the reports that do not end a step.
     """
 
     def __init__(
         self,
         workplace: Workplace,
         store: RunStore,
-        record: Callable[[Recorded], object],
-        tell: Callable[[Sequence[Event]], object] | None,
-        show: Callable[[EpochScores], object],
+        send: Callable[[WorkerReport], object],
     ) -> None:
         self._process = ProcessState()
-        self._workplace, self._store, self._record, self._tell = workplace, store, record, tell
-        self._show = show
+        self._workplace = workplace
+        self._store = store
+        self._send = send
         self._frames: dict[DataKey, FrameSet] = {}
         self._bank_of = LastBank()
 
@@ -89,14 +85,14 @@ class RunRunner:
         self._job = job
         print_for(job.run_id)
         self._run: ContinualRun | None = None
-        self._retries_left = self._workplace.max_retries
-        self._began_at, self._started = datetime.now(UTC), time.monotonic()
-        self._whole = True
-        """Whether the run has been computed since `_started` without a resume or a retry."""
+        self._began_at = datetime.now(UTC)
+        self._started = time.monotonic()
+        self._is_whole = True
+        """Whether the run has been computed since `_started` without a resume."""
         self._print_at = self._started + 1.0
         self._checkpoint = CheckpointFile(self._store, job.run_id)
 
-    def step(self, is_due: Callable[[], bool]) -> Report:
+    def step(self, is_due: Callable[[], bool]) -> WorkerReport:
         """Advance the run by some epochs.
 
         A run whose checkpoint or model could not be written (a full disk) has not failed, but stays pending.
@@ -105,7 +101,7 @@ class RunRunner:
             is_due: returns whether to end the step; called after each epoch.
 
         Returns:
-            A report; at the end of a run its rows have been recorded.
+            The report that ends the step, and perhaps the attempt.
         """
         try:
             try:
@@ -115,39 +111,27 @@ class RunRunner:
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt) or hasattr(error, "ray_terminate_msg"):
                     raise  # this worker should end
-                return self._after(error)
+                return self._failed(error)
         except StoreError as error:
             self._run = None
             return Unrecorded(str(error))
 
-    def _after(self, error: BaseException) -> Report:
-        """Retry from the last checkpoint, or end the job."""
+    def _failed(self, error: BaseException) -> AttemptFailed:
+        """End the attempt with the current exception; the driver decides whether there is another one."""
         self._process.restore()
-        self._run, self._whole = None, False
-        if self._retries_left and not isinstance(error, UsageError | Diverged):
-            self._retries_left -= 1
-            return Retrying()
-        return self._failed()
-
-    def _failed(self) -> Failed:
-        """Record that the run has failed with the current exception."""
+        self._run = None
         facts = {**self._facts(), "started_at": self._began_at}
-        error, job = _printed_error(), self._job
-        tables = rows_of_failure(job.run_id, job.config, error, self._workplace.data_hash, facts)
-        self._record((job.run_id, tables, None))
-        if self._tell is not None:
-            self._tell([after_failure(job.run_id, job.config, error)])
-        return Failed(failure_reason(error))
+        return AttemptFailed(_printed_error(), isinstance(error, UsageError | Diverged), facts)
 
-    def _advance(self, is_due: Callable[[], bool]) -> Report:
+    def _advance(self, is_due: Callable[[], bool]) -> WorkerReport:
         """Train some epochs, or finish the run."""
         if self._run is None:
             self._check_shared()
             self._process.restore()  # earlier code may have changed global settings of PyTorch and the process
-            self._run, resumed = self._begin()
-            if resumed:
-                self._whole = False
-                return Resumed(place_of(self._run, self._run.comes_to))
+            self._run, is_resumed = self._begin()
+            if is_resumed:
+                self._is_whole = False
+                return Running(self._run.progress, resumed=True)
         run = self._run
         until = self._job.until
         while not run.finished:
@@ -156,22 +140,28 @@ class RunRunner:
                 return Paused(run.so_far(until))
             with self._limit():
                 progress = run.advance()
-            if self._tell is not None:
-                self._tell(after_epoch(self._job.run_id, run, progress))
-            if (now := time.monotonic()) >= self._print_at:
-                self._print_at = now + max(1.0, (now - self._started) / 100)
-                scores = scores_after(run, progress)
-                print(epoch_line(scores))  # 460 lines in an hour
-                self._show(scores)
+            if self._workplace.is_observed:
+                self._send(Observed(after_epoch(self._job.run_id, run, progress)))
+            self._report_scores(run, progress)
             if not run.finished and (run.tasks_trained == until or self._is_checkpoint(run, progress)):
                 self._save()
             if not run.finished and run.tasks_trained != until and is_due():
-                return Running(place_of(run, progress))
+                return Running(progress)
         with self._limit():
             result = run.result()
         self._process.restore()  # recording must not depend on global settings that the run's code has left
         self._run = None
-        return self._finish(result, time.monotonic() - self._started if self._whole else None)
+        return self._finish(result, time.monotonic() - self._started if self._is_whole else None)
+
+    def _report_scores(self, run: ContinualRun, progress: Progress) -> None:
+        """Print and send the scores after an epoch, if it is time: 460 lines in an hour."""
+        now = time.monotonic()
+        if now < self._print_at:
+            return
+        self._print_at = now + max(1.0, (now - self._started) / 100)
+        scores = scores_after(run, progress)
+        print(epoch_line(scores))
+        self._send(Scored(scores))
 
     def _check_shared(self) -> None:
         """Raise a StoreError on a node that joined the cluster later and does not see the folder of results."""
@@ -183,7 +173,8 @@ class RunRunner:
 
     def _is_checkpoint(self, run: ContinualRun, progress: Progress) -> bool:
         """Return whether to write a checkpoint: after tasks, as the user requests, and every 15 seconds (60 on S3)."""
-        every, unsaved = self._workplace.checkpoint_every, time.monotonic() - self._saved_at
+        every = self._workplace.checkpoint_every
+        unsaved = time.monotonic() - self._saved_at
         limit = _SECONDS_WITHOUT_CHECKPOINT if self._store.files.local else _ON_S3
         due = unsaved > (_SECONDS_WORTH_A_CHECKPOINT if run.at_task_end else limit)
         return due or (every > 0 and progress.epoch % every == 0)
@@ -246,21 +237,22 @@ class RunRunner:
         """Return host and device of the job, as columns of the `runs` table."""
         return {**self._workplace.software, **machine.host("cuda" if self._workplace.on_gpu else "cpu")}
 
-    def _finish(self, result: RunResult, seconds: float | None) -> Report:
-        """Record the rows of the run and its models, and return its report."""
+    def _finish(self, result: RunResult, seconds: float | None) -> Computed:
+        """Write the models of the run, and return its rows."""
         job = self._job
         with storing(self._store):
             if result.models and self._store.keep_models:
                 self._store.models.write(job.run_id, result.models, self._store.keep_models)
         path = self._checkpoint.path if self._checkpoint.may_exist else None
         tables = rows_of_result(job.run_id, job.config, result, self._workplace.data_hash, self._facts())
-        self._record((job.run_id, tables, path))
-        if self._tell is not None:
-            self._tell([after_run(job.run_id, job.config, result)])
+        if self._workplace.is_observed:
+            self._send(Observed([after_run(job.run_id, job.config, result)]))
         row = result.columns["runs"]
         names = headline(job.config.scenario)[:2]
-        of_test = "test_" if isnan(row[names[0]][0]) else ""  # the data have no validation set
-        return Finished({f"{of_test}{name}": float(row[f"{of_test}{name}"][0]) for name in names}, seconds)
+        if isnan(row[names[0]][0]):  # the data have no validation set
+            names = tuple(f"test_{name}" for name in names)
+        values = {name: float(row[name][0]) for name in names}
+        return Computed(tables, path, values, seconds)
 
     def stop(self) -> None:
         """Write a checkpoint, from which the next launch continues."""

@@ -19,7 +19,7 @@ from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.formats import DASH
-from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.events import Progress
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_logs import EpochScores, ScoresFile
 from clops_sweep.store.run_store import RunStore
@@ -168,7 +168,7 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     file = LaunchFile(store)
     file.begin(())
     ends_at = time.time() + 3601
-    of_own = UnderWay(ids[0], "own: x", 2, 4, 3, 5, ends_at)
+    of_own = UnderWay(ids[0], "own: x", Progress(2, "b", 4, 3, 5), ends_at)
     file.write([of_own, UnderWay("c" * 24, HOSTILE), UnderWay(ids[1], "own: y")])
     page = read(dashboard.page("", {}, version))
     assert "Runs: 1 finished, 3 running, 1 missing." in words_of(page)
@@ -186,7 +186,7 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     assert "printed by the run" in words_of(run)
     assert not run.find("figure"), "a log of an earlier version, without scores"
     task = "0-1, left (a)"
-    ScoresFile(log).add([(ids[0], EpochScores(Place(1, task, 4, 1, 5), "auc", {task: 0.5}))])
+    ScoresFile(log).add([(ids[0], EpochScores(Progress(1, task, 4, 1, 5), "auc", {task: 0.5}))])
     (figure,) = read_page(dashboard, *followed_link(link)).find("figure", id="run-curves")
     assert "validation AUC 0.500 in the end" in figure.text
     assert [cell for row in cells_of(read_page(dashboard, "runs"), "Runs") for cell in row].count("running") == 2

@@ -25,12 +25,11 @@ from clops_sweep.execution.reports import (
     FoundFinished,
     Paused,
     Report,
-    Resumed,
+    Retrying,
     Running,
     Unrecorded,
-    WorkerDied,
 )
-from clops_sweep.experiment.events import Place
+from clops_sweep.experiment.events import Progress
 from clops_sweep.experiment.spaces.run_names import Label, RunName
 
 fcntl = pytest.importorskip("fcntl")
@@ -110,17 +109,17 @@ def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")  # as on servers that build and test
     jobs = [job(seed, name="how much: storage_fraction 0.1, " + "long " * 30) for seed in range(4)]
-    reports: list[tuple[Job, Report | WorkerDied]] = [
-        (jobs[0], Resumed(Place(2, "a", 6, 3, 40))),
-        (jobs[0], Running(Place(2, "a", 6, 3, 40))),
-        (jobs[0], WorkerDied("gone")),
-        (jobs[0], Resumed(Place(2, "a", 6, 1, 40))),
+    reports: list[tuple[Job, Report]] = [
+        (jobs[0], Running(Progress(2, "a", 6, 2, 40), resumed=True)),
+        (jobs[0], Running(Progress(2, "a", 6, 3, 40))),
+        (jobs[0], Retrying()),
+        (jobs[0], Running(Progress(2, "a", 6, 0, 40), resumed=True)),
         (jobs[0], Finished({"auc": 0.8, "bwt": 0.1})),
-        (jobs[1], Running(Place(1, "a", 6, 1, 40))),
+        (jobs[1], Running(Progress(1, "a", 6, 1, 40))),
         (jobs[1], Paused({})),
-        (jobs[1], Resumed(Place(3, "a", 6, 1, 40))),  # a resumed run of the same sweep
+        (jobs[1], Running(Progress(3, "a", 6, 0, 40), resumed=True)),  # a resumed run of the same sweep
         (jobs[1], Failed()),
-        (jobs[2], Running(Place(1, "a", 6, 1, 40))),
+        (jobs[2], Running(Progress(1, "a", 6, 1, 40))),
     ]
     with SweepDisplay("clops-sweep status --results out") as display:
         display.begin([it.config for it in jobs], Path("/tmp/log"))
@@ -149,8 +148,8 @@ from pathlib import Path
 from clops_sweep import RunConfig
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Job
-from clops_sweep.execution.reports import Finished, Resumed, Running
-from clops_sweep.experiment.events import Place
+from clops_sweep.execution.reports import Finished, Running
+from clops_sweep.experiment.events import Progress
 from clops_sweep.experiment.spaces.run_names import Label, RunName
 
 fractions = Label("0.1", "storage_fraction"), Label("0.25", "acquisition_fraction")
@@ -166,8 +165,8 @@ with SweepDisplay() as display:
         display.started(job)
     display.stops_in_order = True
     display.report(jobs[1], Finished({"auc": 0.8, "bwt": 0.1}, 60.0))
-    display.report(jobs[0], Resumed(Place(2, "a", 6, 3, 40)))
-    display.report(jobs[0], Running(Place(2, "a", 6, 4, 40)))
+    display.report(jobs[0], Running(Progress(2, "a", 6, 2, 40), resumed=True))
+    display.report(jobs[0], Running(Progress(2, "a", 6, 4, 40)))
     Path("ready").touch()
     while not display.interrupted:
         time.sleep(0.01)

@@ -16,7 +16,7 @@ from clops_sweep.execution.observers.events import after_epoch, after_run
 from clops_sweep.execution.observers.requested import check_observers, requested_observers
 from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.run_log import epoch_line, scores_after
-from clops_sweep.experiment.events import Event, Place
+from clops_sweep.experiment.events import Event, Progress
 from clops_sweep.experiment.plugins.decorators import observer
 from clops_sweep.experiment.plugins.registry import OBSERVERS
 from clops_sweep.experiment.spaces.search_space import load_spaces
@@ -35,8 +35,8 @@ def as_if_new(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OBSERVERS, "_plugins", dict(OBSERVERS.built_in))
 
 
-def place(task: int, epoch: int) -> Place:
-    return Place(task, f"task {task}", 2, epoch, 2)
+def progress(task: int, epoch: int) -> Progress:
+    return Progress(task, f"task {task}", 2, epoch, 2)
 
 
 def events_of(run_id: str = RUN) -> list[Event]:
@@ -44,8 +44,8 @@ def events_of(run_id: str = RUN) -> list[Event]:
     config = RunConfig()
     found: list[Event] = []
     for task in (1, 2):
-        found += [EpochEnd(run_id, config, place(task, epoch), {"auc": task + epoch / 10}) for epoch in (1, 2)]
-        found.append(TaskEnd(run_id, config, place(task, 2), {"auc": float(task), "test_auc": 0.5}))
+        found += [EpochEnd(run_id, config, progress(task, epoch), {"auc": task + epoch / 10}) for epoch in (1, 2)]
+        found.append(TaskEnd(run_id, config, progress(task, 2), {"auc": float(task), "test_auc": 0.5}))
     return [*found, RunEnd(run_id, config, "finished", {"auc": 0.75, "bwt": -0.25})]
 
 
@@ -184,21 +184,21 @@ def test_what_is_told_is_what_is_stored() -> None:
     curves, r = result.curves, result.r_matrix
     assert {after.measure for after in logged} == {"auc"}
     epochs = [event for event in told if isinstance(event, EpochEnd)]
-    assert [event.place.step for event in epochs] == list(range(1, len(epochs) + 1))
+    assert [event.progress.step for event in epochs] == list(range(1, len(epochs) + 1))
     for event in epochs:
-        rows = curves[curves["epoch"] == event.place.step][: event.place.task]
+        rows = curves[curves["epoch"] == event.progress.step][: event.progress.task]
         assert event.metrics["auc"] == pytest.approx(rows["auc"].mean(), abs=1e-12)
-        (after,) = (after for after in logged if after.place == event.place)
+        (after,) = (after for after in logged if after.progress == event.progress)
         assert dict(after.values) == dict(zip(rows["task"], rows["auc"], strict=True))
-        assert set(rows["training_task"]) == {after.place.task_name}
+        assert set(rows["training_task"]) == {after.progress.task_name}
         for task, value in after.values.items():
             assert f"{value:.4f} ({task})" in epoch_line(after)
         assert {name: event.metrics[f"loss/{name}"] for name in rows["task"]} == dict(
             zip(rows["task"], rows["loss"], strict=True)
         )
-        assert len(event.metrics) == 5 * (1 + event.place.task)
+        assert len(event.metrics) == 5 * (1 + event.progress.task)
     for event in (event for event in told if isinstance(event, TaskEnd)):
-        k = event.place.task
+        k = event.progress.task
         known = r[(r["split"] == "test") & (r["evaluated_on"] <= k)]
         matrix = known.pivot_table("auc", "trained_on", "evaluated_on").to_numpy()[:k]
         assert event.metrics["test_auc"] == pytest.approx(matrix[-1].mean())
@@ -293,4 +293,4 @@ def test_the_contract_suite_passes_the_example_and_names_what_is_wrong(tmp_path:
     with pytest.raises(
         ContractViolation, match=r"^observer 'observer_under_test' raises AttributeError: 'RunEnd' object"
     ):
-        check_observer(lambda event: event.place)
+        check_observer(lambda event: event.progress)

@@ -15,9 +15,8 @@ import torch
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.execution.reports import Failed, Finished, Report, Resumed, Running
+from clops_sweep.execution.reports import AttemptFailed, Computed, Running, Scored, WorkerReport
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.store.rows import failure_reason
 from clops_sweep.store.run_store import RunStore
 
 pytestmark = pytest.mark.cluster  # a Ray of its own, with a GPU that is not there
@@ -90,7 +89,6 @@ class Actor:
             store_uri=str(results),
             software={},
             plugins=plugins or {},
-            max_retries=0,
             checkpoint_every=0,
             on_gpu=gpus > 0,
         )
@@ -109,26 +107,27 @@ class Actor:
     def begin(self, job: int) -> None:
         self.call("reset", {"jobs": (self.jobs[job],)})
 
-    def step(self) -> Report:
+    def step(self) -> WorkerReport:
         """A step of a job."""
-        ((place, report),) = self.result()["reports"]
-        assert place == 0
-        return report
+        return self.result()[0]
 
-    def train(self) -> Report:
+    def train(self) -> WorkerReport:
         while True:
-            result = self.result()
-            if result["done"]:
-                ((_, report),) = result["reports"]
+            report, is_done = self.result()
+            if is_done:
                 return report
 
-    def result(self) -> Any:
-        """A step, whose rows are stored at once."""
+    def result(self) -> tuple[WorkerReport, bool]:
+        """The last report of a step, whose rows are stored at once, and whether the job has ended."""
         result = self.call("train")
-        for run_id, tables, checkpoint in result["rows"]:
-            self.store.add(run_id, tables, checkpoint)
-        self.store.flush()
-        return result
+        indices, reports = zip(*result["reports"], strict=True)
+        assert set(indices) == {0}
+        assert all(isinstance(report, Scored) for report in reports[:-1])
+        last: WorkerReport = reports[-1]
+        if isinstance(last, Computed):
+            self.store.add(last.tables["runs"]["run_id"][0].as_py(), last.tables, last.checkpoint)
+            self.store.flush()
+        return last, result["done"]
 
     def forget_results(self) -> None:
         for path in (*self.results.glob("[!.]*/*"), *self.checkpoints.glob("*")):
@@ -177,7 +176,7 @@ def actor(cluster: Any, frames: FrameSet, tmp_path_factory: pytest.TempPathFacto
     """An actor that has done BASE, as its first job, and goes on living."""
     results = tmp_path_factory.mktemp("results")
     actor = Actor(cluster, frames, results, BASE, OTHER, LONG, FAILING)
-    assert isinstance(actor.train(), Finished)
+    assert isinstance(actor.train(), Computed)
     return actor
 
 
@@ -193,20 +192,18 @@ def test_a_fresh_actor_gives_the_tables_of_a_run_alone(actor: Actor, alone: Tabl
     _assert_same(_stored(actor.results, actor.ids[0]), alone)
 
 
-def test_a_run_that_raises_becomes_a_failed_row_and_the_actor_lives_on(actor: Actor, alone: Tables) -> None:
+def test_a_run_that_raises_is_reported_and_the_actor_lives_on(actor: Actor, alone: Tables) -> None:
     actor.forget_results()
     actor.begin(3)
     report = actor.train()
-    assert isinstance(report, Failed)
-    (row,) = RunStore(actor.results).read("runs").to_dict("records")
-    assert (row["run_id"], row["status"], row["task_order"]) == (actor.ids[3], "failed", "[1, 0]")
-    assert report.reason == failure_reason(row["error"])
-    where = ("data_hash", "semantics_version", "started_at", "device", "host")
-    assert not [name for name in where if pd.isna(row[name])]
-    assert "Traceback" in row["error"]
-    assert "task_order" in row["error"]
+    assert isinstance(report, AttemptFailed)
+    assert report.is_final
+    assert {"started_at", "device", "host"} <= report.facts.keys()
+    assert "Traceback" in report.error
+    assert "task_order" in report.error
+    assert RunStore(actor.results).statuses() == {}  # the driver records it
     actor.begin(0)
-    assert isinstance(actor.train(), Finished)
+    assert isinstance(actor.train(), Computed)
     _assert_same(_stored(actor.results, actor.ids[0]), alone)
 
 
@@ -215,7 +212,7 @@ def test_a_damaged_checkpoint_means_a_fresh_start(actor: Actor, alone: Tables) -
     actor.checkpoints.mkdir(parents=True, exist_ok=True)
     (actor.checkpoints / f"{actor.ids[0]}.pt").write_bytes(b"PK\x03\x04 and nothing more")
     actor.begin(0)
-    assert isinstance(actor.train(), Finished)
+    assert isinstance(actor.train(), Computed)
     _assert_same(_stored(actor.results, actor.ids[0]), alone)
 
 
@@ -230,12 +227,12 @@ def test_stopping_an_actor_keeps_what_it_has_trained(actor: Actor, other_actor: 
     state = torch.load(saved, weights_only=True)  # tensors, numbers and text alone
     assert state["run_id"] == stopped.ids[1]
     task, epoch = state["task"] + 1, state["epoch"]
-    assert (task, epoch) == (progress.task, progress.epoch)
+    assert (task, epoch) == (progress.progress.task, progress.progress.epoch)
     assert RunStore(actor.results).statuses() == {}
 
     actor.begin(2)
-    assert actor.step() == Resumed(task, progress.tasks, epoch + 1, LONG.epochs_per_task)
-    assert isinstance(actor.train(), Finished)
+    assert actor.step() == Running(progress.progress, resumed=True)
+    assert isinstance(actor.train(), Computed)
     assert list(actor.checkpoints.iterdir()) == []
     _assert_same(_stored(actor.results, actor.ids[2]), long_alone)
 
@@ -249,6 +246,6 @@ def test_the_checkpoint_of_another_run_is_not_used(actor: Actor, other_actor: Ac
     (saved,) = actor.checkpoints.iterdir()
     saved.rename(saved.with_name(f"{actor.ids[0]}.pt"))
     actor.begin(0)
-    assert isinstance(actor.train(), Finished)
+    assert isinstance(actor.train(), Computed)
     assert list(actor.checkpoints.iterdir()) == []
     _assert_same(_stored(actor.results, actor.ids[0]), alone)
