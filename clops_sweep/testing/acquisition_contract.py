@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from clops_sweep.data.catalog import ScenarioName
-from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
+from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS, PAPER_NETWORK
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Instances
@@ -23,7 +23,7 @@ _SEED = 3
 _COUNTERS = (1, 0, 0)
 
 
-def check_acquisition_function(function: AcquisitionFunction) -> None:
+def check_acquisition_function(function: AcquisitionFunction, *, network: str = PAPER_NETWORK) -> None:
     """Check an acquisition function against its contract.
 
     With each kind of output, on a network that has been trained for an epoch:
@@ -36,22 +36,22 @@ def check_acquisition_function(function: AcquisitionFunction) -> None:
 
     Args:
         function: from (AcquisitionContext, rows int64 [m]) to scores [m].
+        network: name of the network that is trained.
 
     Raises:
         ContractViolation: the function breaks the contract; the message says how.
     """
     with one_thread():
         for scenario in SCENARIO_KINDS:
-            _check_scores(with_defaults(ACQUISITION_FUNCTIONS, function), scenario)
+            _check_scores(with_defaults(ACQUISITION_FUNCTIONS, function), scenario, network)
     with ACQUISITION_FUNCTIONS.temporarily("function_under_test", function):
         for scenario in SCENARIO_KINDS:
-            check_named_strategy(
-                tiny_config(scenario, acquisition="function_under_test"), tiny_frames(scenario, tasks=2)
-            )
+            config = tiny_config(scenario, acquisition="function_under_test", network=network)
+            check_named_strategy(config, tiny_frames(scenario, tasks=2))
 
 
-def _check_scores(function: AcquisitionFunction, scenario: ScenarioName) -> None:
-    context, rows = network_in_training(scenario, _SEED)
+def _check_scores(function: AcquisitionFunction, scenario: ScenarioName, network: str) -> None:
+    context, rows = network_in_training(scenario, _SEED, network)
     looks = Looks(context.learner)
     before, rows_before = saved_and_loaded(context.learner.state()), rows.clone()
     with global_randomness(1, f"the acquisition function in {scenario}"):
@@ -70,12 +70,15 @@ def _check_scores(function: AcquisitionFunction, scenario: ScenarioName) -> None
         require(same_bits(function(context, rows), scores), f"{scenario}: scores differ in a second call")
 
 
-def network_in_training(scenario: ScenarioName, seed: int) -> tuple[AcquisitionContext, torch.Tensor]:
+def network_in_training(
+    scenario: ScenarioName, seed: int, network: str = PAPER_NETWORK
+) -> tuple[AcquisitionContext, torch.Tensor]:
     """Return a network after one epoch on the first task, and random rows of it to score: int64 [m]."""
-    config, frames = tiny_config(scenario, seed=seed), tiny_frames(scenario)
+    config = tiny_config(scenario, seed=seed, network=network)
+    frames = tiny_frames(scenario)
     tasks = scenario_of(config, frames)
     bank = FrameBank(frames, torch.device("cpu"))
-    learner = make_learner(seed, tasks.kind, tasks.outputs, config.learning_rate, bank)
+    learner = make_learner(seed, tasks.kind, tasks.outputs, config.learning_rate, bank, network)
     first = tasks.tasks[0].train
     instances = Instances(torch.from_numpy(first.rows), torch.from_numpy(first.targets))
     order = streams.permutation(seed, len(first.rows), "contract order")
