@@ -17,6 +17,7 @@ from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.resampling import at_rate
 from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError
 
 if TYPE_CHECKING:
@@ -29,12 +30,6 @@ class EveryRecordFails(UsageError):
 
 OnError = Literal["stop", "skip"]
 """What to do about a record that cannot be read."""
-
-Missing = Literal["refuse", "drop_windows"]
-"""What to do about a window with samples that are missing, NaN or infinite."""
-
-Rule = Literal["within", "majority", "contains", "beat"]
-"""How labelled intervals and windows meet; see `Recordings.from_folder`. "beat": a window around each start."""
 
 MOST_SAMPLES = 2**26
 """Largest number of samples per frame, so that a frame and its spectrum fit into memory."""
@@ -83,13 +78,18 @@ class Stretch(NamedTuple):
 class Common:
     """Settings of all recordings of a data set.
 
-    `window` and `stride` are in seconds, None if each recording is a frame. `rate` is the sampling rate to resample to,
-    None to keep that of the recording. `stored_as` is the type of stored samples. `left_out` counts unused recordings,
-    by reason. `name` is the data set's. `missing` says what to do about windows with missing samples;
-    with `gaps` = "split", windows lie between them. `rule` says how labelled intervals and windows meet.
-    `filters` are applied to whole recordings; `units` is the unit after them. With `trim` = "flat", frames lie between
-    the flat ends of a recording. `markers` says what to do about a channel that looks like triggers; `notes` are about
-    all recordings.
+    Attributes:
+        classes: names of the classes.
+        channels: names of the channels.
+        units: unit of the samples, after the filters.
+        multi_label: whether a recording may have several labels.
+        stored_as: type of stored samples.
+        windowing: how recordings are cut into frames.
+        left_out: number of unused recordings, by reason.
+        name: name of the data set.
+        filters: filters of whole recordings.
+        markers: what to do about a channel that looks like triggers.
+        notes: sentences about all recordings.
     """
 
     classes: tuple[str, ...]
@@ -97,23 +97,12 @@ class Common:
     units: str
     multi_label: bool = False
     stored_as: type[np.float32] | type[np.int16] = np.float32
-    window: float | None = None
-    stride: float | None = None
-    rate: float | None = None
+    windowing: Windowing = field(default_factory=Windowing)
     left_out: Mapping[str, int] = field(default_factory=dict)
     name: str = ""
-    missing: Missing = "refuse"
-    gaps: Literal["split"] | None = None
-    rule: Rule = "within"
     filters: Filters | None = None
-    trim: Literal["flat"] | None = None
     markers: Literal["refuse", "keep"] = "refuse"
     notes: tuple[str, ...] = ()
-
-    @property
-    def one_by_one(self) -> bool:
-        """Whether recordings are cut at places of their own, so that several cannot be cut at once."""
-        return self.gaps is not None or self.trim is not None
 
     def windows(
         self, samples: int, rate: float, label: Any, pieces: Sequence[tuple[int, int]] | None = None
@@ -127,11 +116,12 @@ class Common:
         Raises:
             EveryRecordFails: frames would be shorter than 2 samples or too long, or the stride less than a sample.
         """
-        width = samples if self.window is None else round(self.window * rate)
-        stride = width if self.stride is None else round(self.stride * rate)
+        cut = self.windowing
+        width = samples if cut.window is None else round(cut.window * rate)
+        stride = width if cut.stride is None else round(cut.stride * rate)
         for argument, count in (
-            ("signals" if self.window is None else "window_seconds", width),
-            ("resample_to", self.frame_samples(width, rate)),
+            ("signals" if cut.window is None else "window_seconds", width),
+            ("resample_to", cut.frame_samples(width, rate)),
         ):
             if not 2 <= count <= MOST_SAMPLES:
                 raise self.refused(
@@ -139,13 +129,13 @@ class Common:
                     f"{MOST_SAMPLES:,}"
                 )
         if stride < 1:
-            raise self.refused(f"stride_seconds: {self.stride:g} is less than a sample at {rate:g} samples a second")
+            raise self.refused(f"stride_seconds: {cut.stride:g} is less than a sample at {rate:g} samples a second")
         stretches: Sequence[Stretch] = label if isinstance(label, list) else [Stretch(0, samples, label)]
         whole = [(0, samples)] if pieces is None else pieces
-        if self.rule == "beat":
+        if cut.rule == "beat":
             begins = [(stretch.begin - width // 2, stretch.label) for stretch in stretches]
             found = [each for each in begins if any(low <= each[0] <= high - width for low, high in whole)]
-        elif self.rule == "within" or not isinstance(label, list):
+        elif cut.rule == "within" or not isinstance(label, list):
             found = [
                 (begin, stretch.label)
                 for stretch in stretches
@@ -160,14 +150,18 @@ class Common:
 
     def _decided(self, stretches: Sequence[Stretch], grid: Sequence[int], width: int) -> Iterator[int]:
         """Yield the label of each window: of most of it, or the first class that it contains; -1 without."""
-        begins, ends = (np.array([each[side] for each in stretches], np.int64) for side in (0, 1))
+        begins = np.array([stretch.begin for stretch in stretches], np.int64)
+        ends = np.array([stretch.end for stretch in stretches], np.int64)
+        by_majority = self.windowing.rule == "majority"
         for begin in grid:
-            first, last = int(np.searchsorted(ends, begin, "right")), int(np.searchsorted(begins, begin + width))
+            first = int(np.searchsorted(ends, begin, "right"))
+            last = int(np.searchsorted(begins, begin + width))
             share = np.zeros(len(self.classes), np.int64)
-            for each in stretches[first:last]:
-                share[each.label] += min(each.end, begin + width) - max(each.begin, begin)
-            chosen = int(np.argmax(share if self.rule == "majority" else share > 0))
-            yield chosen if 2 * share[chosen] > (width if self.rule == "majority" else 0) else -1
+            for stretch in stretches[first:last]:
+                share[stretch.label] += min(stretch.end, begin + width) - max(stretch.begin, begin)
+            chosen = int(np.argmax(share if by_majority else share > 0))
+            least = width if by_majority else 0
+            yield chosen if 2 * share[chosen] > least else -1
 
     def offered(self, begins: NDArray[np.int64], labels: Any, width: int, rate: float, **more: Any) -> Windows:
         """Return all channels of k windows, moment by moment; labels [k] or [k, C], `more` as in `Windows`."""
@@ -187,21 +181,13 @@ class Common:
         """Return an error that all recordings have in common; it begins with the data set."""
         return EveryRecordFails(f"dataset {self.name!r}: {what}")
 
-    def keeps(self, rate: float) -> bool:
-        """Return whether recordings of this sampling rate are not resampled."""
-        return self.rate is None or self.rate == rate
-
-    def frame_samples(self, width: int, rate: float) -> int:
-        """Return the samples per frame, from those of its window."""
-        return width if self.keeps(rate) else max(1, round(width * (self.rate or rate) / rate))
-
     def frames(self, cut: NDArray[Any], rate: float, where: str) -> NDArray[Any]:
         """Return windows [m, samples] of one recording as stored, all channels of each moment together.
 
         Raises:
             UsageError: samples are too small for float32, or no integers of 16 bits; the message begins with `where`.
         """
-        if self.keeps(rate):
+        if self.windowing.keeps(rate):
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 frames = np.asarray(cut, self.stored_as)
             if frames.dtype.kind == "i" and frames.dtype != cut.dtype and (frames != cut).any():
@@ -214,9 +200,9 @@ class Common:
         else:
             sizes = np.abs(np.asarray(cut, np.float64))
             peak = float(sizes.max(initial=0, where=np.isfinite(sizes))) or 1.0
-            target = self.frame_samples(cut.shape[1], rate)
+            target = self.windowing.frame_samples(cut.shape[1], rate)
             step = 2.0 ** (np.floor(np.log2(peak)) - _STEPS)
-            frames = on_multiples(at_rate(cut, rate, self.rate or rate, target), step)
+            frames = on_multiples(at_rate(cut, rate, self.windowing.rate or rate, target), step)
         return frames
 
 

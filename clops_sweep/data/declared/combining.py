@@ -16,10 +16,19 @@ from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.frames import UNKNOWN_PERSON
 from clops_sweep.data.records import Common, Stretch
+from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, shown
 
-_CUTTING = {"window": "window_seconds", "stride": "stride_seconds", "rate": "resample_to", "missing": "missing",
-            "gaps": "gaps", "trim": "trim", "rule": "interval_rule", "multi_label": "labels"}  # fmt: skip
+_CUTTING = {
+    "window": "window_seconds",
+    "stride": "stride_seconds",
+    "rate": "resample_to",
+    "missing": "missing",
+    "gaps": "gaps",
+    "trim": "trim",
+    "rule": "interval_rule",
+}
+"""Fields of `Windowing`, and the arguments that messages name."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -86,13 +95,11 @@ def combine(
     if not isinstance(members, Mapping) or len(members) < 2:
         raise checks.refused("combine", 'two data sets at least, such as {"A": Recordings(...), "B": ...}', members)
     commons = {name: each.common for name, each in members.items()}
-    window, stride, rate = checks.windowing(window_seconds, stride_seconds, resample_to)
-    cutting: dict[str, Any] = {"window": window, "stride": stride, "rate": rate}
-    for name, argument in _CUTTING.items():
-        found = {source: getattr(common, name) for source, common in commons.items()}
-        if cutting.get(name) is None and len(set(found.values())) > 1:
-            raise UsageError(f"combine: {argument} differs: {found}; make it equal")
-        cutting[name] = cutting.get(name) or next(iter(found.values()))
+    given = checks.windowing(window_seconds, stride_seconds, resample_to)
+    windowing = _windowing(given, {name: common.windowing for name, common in commons.items()})
+    multi_label = {name: common.multi_label for name, common in commons.items()}
+    if len(set(multi_label.values())) > 1:
+        raise UsageError(f"combine: labels differs: {multi_label}; make it equal")
     first, *others = commons.values()
     named = list(dict.fromkeys(name for common in commons.values() for name in common.classes))
     mapped = {name: name for name in named} if classes is None else dict(classes)
@@ -102,10 +109,12 @@ def combine(
     portions: list[Member] = []
     for source, recordings in members.items():
         common = commons[source]
-        for what, given, offered in (("class", common.classes, mapped), ("channel", wanted, common.channels)):
-            if lacking := next((each for each in given if each not in offered), None):
+        for what, names, offered in (("class", common.classes, mapped), ("channel", wanted, common.channels)):
+            lacking = next((name for name in names if name not in offered), None)
+            if lacking is not None:
                 raise UsageError(f"combine: {what} {shown(lacking)} is not in {shown(source)}, or not in classes")
-        if not wanted or (converted := factor(common.units, first.units)) is None:
+        converted = factor(common.units, first.units)
+        if not wanted or converted is None:
             what = f"{common.units}, not {first.units}" if wanted else "other channels"
             raise UsageError(f"combine: {shown(source)} has {what}; expected common channels of one unit")
         codes = np.array([target.index(mapped[name]) for name in common.classes])
@@ -115,39 +124,68 @@ def combine(
                 if not isinstance(inner, Portion):
                     raise UsageError(f"combine: the people of {shown(source)} are known once it is read; give a table")
                 known = _columns(inner.columns, source, codes, len(target), distinct_people)
-                if (other := owner.setdefault(known.patients[0], source)) != source:
+                other = owner.setdefault(known.patients[0], source)
+                if other != source:
                     raise UsageError(
                         f"combine: person {shown(known.patients[0])} is in {shown(other)} and in {shown(source)}; "
                         "leave out one of them, or give distinct_people=True if they are two people"
                     )
-                portions.append(Member(
-                    known.names, inner.files, columns=known, inner=inner, places=places, factor=converted, codes=codes,
+                portion = Member(
+                    known.names,
+                    inner.files,
+                    columns=known,
+                    inner=inner,
+                    places=places,
+                    factor=converted,
+                    codes=codes,
                     member=source,
-                ))  # fmt: skip
+                )
+                portions.append(portion)
     if any(each.columns.parts for each in portions):  # a given split of some
         portions = [
             replace(each, columns=replace(each.columns, parts=each.columns.parts or [None])) for each in portions
         ]
     columns = Columns.joined([each.columns for each in portions])
     kinds = {common.stored_as for common in commons.values()}
-    kind = np.int16 if kinds == {np.int16} and rate is None else np.float32
+    kind = np.int16 if kinds == {np.int16} and given.rate is None else np.float32
     notes = tuple(dict.fromkeys(note for common in commons.values() for note in common.notes))
     kept = any(common.markers == "keep" for common in commons.values())
     joined = Common(
         target,
         tuple(wanted),
         first.units,
-        stored_as=kind,
+        next(iter(multi_label.values())),
+        kind,
+        windowing,
         markers="keep" if kept else "refuse",
         notes=notes,
-        **cutting,
     )
-    return Recordings._of(joined.missing, joined.gaps, joined.trim, joined.rule, joined, portions, columns)
+    return Recordings.of_files(joined, portions, columns)
+
+
+def _windowing(given: Windowing, members: Mapping[str, Windowing]) -> Windowing:
+    """Return how the frames of all data sets are cut: as given, and otherwise as all of them agree.
+
+    Raises:
+        UsageError: they do not agree.
+    """
+    agreed: dict[str, Any] = {}
+    for name, argument in _CUTTING.items():
+        is_given = name in ("window", "stride", "rate") and getattr(given, name) is not None
+        if is_given:
+            continue
+        values = {source: getattr(windowing, name) for source, windowing in members.items()}
+        if len(set(values.values())) > 1:
+            raise UsageError(f"combine: {argument} differs: {values}; make it equal")
+        agreed[name] = next(iter(values.values()))
+    return replace(given, **agreed)
 
 
 def _columns(columns: Columns, source: str, codes: NDArray[np.int64], many: int, distinct: bool) -> Columns:
     """Return the facts about one recording of a data set, as those of the combined one."""
-    labels, name, person = columns.labels, f"{source}/{columns.names[0]}", columns.patients[0]
+    labels = columns.labels
+    name = f"{source}/{columns.names[0]}"
+    person = columns.patients[0]
     if person.startswith(UNKNOWN_PERSON):
         person = f"{UNKNOWN_PERSON}{name}"
     elif distinct:

@@ -140,15 +140,17 @@ class DataSet:
             UsageError: its frames have another length or sampling rate.
         """
         name, rate = source.record, windows.rate
-        frame = self.common.frame_samples(windows.width, rate)
+        cut = self.common.windowing
+        frame = cut.frame_samples(windows.width, rate)
         if self.frame_seconds is None:
-            self.frame_seconds = frame / (self.common.rate or rate)
+            self.frame_seconds = frame / (cut.rate or rate)
         if not isinstance(source, Portion):
             return
         if self._first is None:
-            self._first, self.sampling_rate = (name, frame, rate), self.common.rate or rate
+            self._first = (name, frame, rate)
+            self.sampling_rate = cut.rate or rate
         first, expected, its_rate = self._first
-        if self.common.rate is None and rate != its_rate:
+        if cut.rate is None and rate != its_rate:
             raise self.common.refused(
                 f"sampling_rate: recording {shorten(name)!r} has {rate:g} samples a second where "
                 f"{shorten(first)!r} has {its_rate:g}; give resample_to to have one rate for all"

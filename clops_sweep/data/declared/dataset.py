@@ -30,10 +30,7 @@ from clops_sweep.errors import UsageError, prefixed, shown
 
 Member = TypeVar("Member", bound=Callable[..., Any])
 
-OF_RECORDINGS = (
-    "classes", "channels", "units", "sampling_rate", "window_seconds", "stride_seconds", "resample_to", "missing",
-    "gaps", "interval_rule", "trim",
-)  # fmt: skip
+OF_RECORDINGS = ("classes", "channels", "units", "sampling_rate", *checks.OF_WINDOWS)
 """Arguments of `@dataset` that a generator's recordings share; also arguments of `Recordings`."""
 
 
@@ -152,12 +149,10 @@ def dataset(
             leads=checks.one_of("leads", leads, get_args(Leads)),
             people_of=_text("people_of", people_of),
         )
-        checks.windowing(window_seconds, stride_seconds, resample_to)
+        checks.windowing(**{argument: given[argument] for argument in checks.OF_WINDOWS if given[argument] is not None})
         checks.optional_positive("sampling_rate", sampling_rate)
         checks.units("" if units is None else units)
-        checks.of_windows("refuse" if missing is None else missing, gaps, trim, window_seconds)
         checks.one_of("markers", markers, get_args(Markers))
-        checks.rule("within" if interval_rule is None else interval_rule)
         filters = Filters.given(bandpass, notch, scale, clip)
         patterns = _files("files", files)
     recording = {key: given[key] for key in OF_RECORDINGS if given[key] is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -15,19 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.fields import SignalFields, TableFields, of_header
 from clops_sweep.data.declared.formats.read_files import read_files
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.label_table import (
     UNLISTED,
-    Fields,
     Labels,
-    Table,
+    Listed,
     by_name,
     columns_of,
     first_readable,
     grouped,
     located,
-    of_header,
     place_of,
     read_rows,
     short_name,
@@ -49,6 +48,7 @@ from clops_sweep.data.declared.text_table import (
 from clops_sweep.data.files.folder import one_sentence, shorten, visible
 from clops_sweep.data.files.units import factor, known
 from clops_sweep.data.records import Common, Source
+from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.regular_files import open_regular
 
@@ -102,19 +102,11 @@ class SignalFile(Portion):
 def signal_files(
     folder: str | PathLike[str],
     pattern: str,
-    fields: Fields | None,
-    table: Table | None,
-    classes: Any,
-    separator: str | None,
-    channels: Sequence[str] | Sequence[int] | None,
-    rate: float | None,
-    units: str | None,
-    gain: Any,
-    windowing: tuple[float | None, float | None, float | None],
+    fields: TableFields,
+    signals: SignalFields,
+    windowing: Windowing,
     text: TextOptions,
     read: Callable[[Path], Any] | None = None,
-    in_samples: bool = False,
-    closes: bool = False,
 ) -> tuple[Common, Sequence[Source], Columns]:
     """Return values common to the files, and the files; see `Recordings.from_folder`."""
     place = Path(folder)
@@ -122,105 +114,126 @@ def signal_files(
         raise checks.refused("pattern", f"one that ends in {', '.join(_ENDINGS)}, or read=function", pattern)
     if read is not None and not callable(read):
         raise checks.refused("read", "a function of a path that returns Recording(...)", read)
-    listed, labels = _listed(place, pattern, fields, table, classes, separator, in_samples, closes)
+    if read is not None and fields.table is None:
+        files, by_names = _files(place, pattern, None)
+        listed = [Listed(short_name(file, place, by_names), file) for file in files]
+        labels = Labels(fields.classes, fields.separator, [])
+        common, recordings = read_files(listed, frozenset(), read, labels, signals, windowing)
+        return common, recordings, Columns([], [], None)
+    listed, labels = _listed(place, pattern, fields)
     if read is not None:
-        given = frozenset() if fields is None else fields.given
-        common, files = read_files(listed, given, read, labels, channels, rate, units, windowing)
-        facts = [each for _, _, each, _ in listed if each is not None]
-        are_known = bool(facts) and given.issuperset(("label", "patient"))  # else once the files are read
-        return common, files, Columns.joined(facts) if are_known else Columns([], [], None)
+        common, recordings = read_files(listed, fields.given, read, labels, signals, windowing)
+        facts = [recording.facts for recording in listed if recording.facts is not None]
+        are_known = bool(facts) and fields.given.issuperset(("label", "patient"))  # else once the files are read
+        return common, recordings, Columns.joined(facts) if are_known else Columns([], [], None)
+    return _signal_files(listed, labels, pattern, signals, windowing, text)
+
+
+def _signal_files(
+    listed: Sequence[Listed],
+    labels: Labels,
+    pattern: str,
+    signals: SignalFields,
+    windowing: Windowing,
+    text: TextOptions,
+) -> tuple[Common, Sequence[Source], Columns]:
+    """Return values common to files of a table that this package reads, and the files."""
+    rate, units = signals.rate, signals.units
     assert rate is not None
     assert units is not None
-    for _, _, _, intervals in listed:
+    for recording in listed:
+        intervals = recording.intervals
         if intervals is not None and intervals.dated and intervals.begin is None:
             raise UsageError("start: is a date; give time, the column with the start of each recording, or seconds")
-    said = units if gain is None else None  # a gain leads to `units` whatever the columns say
+    checked_units = units if signals.gain is None else None  # a gain leads to `units` whatever the columns say
     columns, wanted, sample = first_readable(
-        (file for _, file, _, _ in listed if file.is_file()),
-        lambda file: _columns(file, checks.channels(channels), rate, text, said),
+        (recording.file for recording in listed if recording.file.is_file()),
+        lambda file: _columns(file, checks.channels(signals.channels), rate, text, checked_units),
     )
-    gains, kinds = checks.gains(gain, len(columns)), {sample.dtype}
-    for _, file, _, _ in listed if sample.dtype.itemsize < 3 else ():
-        with suppress(UsageError):  # of a file that cannot be read, which is reported when it is
-            kinds.add(read_signal(file, None if file.suffix.lower() == ".npy" else wanted, text).dtype)
-    recordings = [
+    gains = checks.gains(signals.gain, len(columns))
+    kinds = {sample.dtype}
+    if sample.dtype.itemsize < 3:
+        for recording in listed:
+            with suppress(UsageError):  # of a file that cannot be read, which is reported when it is
+                chosen = None if recording.file.suffix.lower() == ".npy" else wanted
+                kinds.add(read_signal(recording.file, chosen, text).dtype)
+    files = [
         SignalFile(
-            (name,),
-            (file,),
-            columns=facts,
-            intervals=intervals,
+            (recording.name,),
+            (recording.file,),
+            columns=recording.facts,
+            intervals=recording.intervals,
             wanted=wanted,
             rate=rate,
             gain=gains,
             text=text,
-            units=said,
+            units=checked_units,
         )
-        for name, file, facts, intervals in listed
-        if facts is not None
+        for recording in listed
+        if recording.facts is not None
     ]
-    return (
-        Common(
-            labels.classes, columns, units, labels.multi_label, stored_as(np.result_type(*kinds), windowing[2]),
-            *windowing,
-            left_out=dict(labels.left_out), markers=_kept(channels, pattern),
-        ),
-        recordings,
-        Columns.joined([each.columns for each in recordings]),
-    )  # fmt: skip
+    common = Common(
+        labels.classes,
+        columns,
+        units,
+        labels.multi_label,
+        stored_as(np.result_type(*kinds), windowing.rate),
+        windowing,
+        left_out=dict(labels.left_out),
+        markers=_kept(signals.channels, pattern),
+    )
+    return common, files, Columns.joined([file.columns for file in files])
 
 
-def _listed(
-    place: Path,
-    pattern: str,
-    fields: Fields | None,
-    table: Table | None,
-    classes: Any,
-    separator: str | None,
-    in_samples: bool,
-    closes: bool,
-) -> tuple[list[tuple[str, Path, Columns | None, Intervals | None]], Labels]:
-    """Return name and file of each recording, with the facts and intervals of a table, if any; and labels."""
-    path: Path | None = None
-    rows: list[dict[str, str]] = []
-    if fields is not None:
-        for argument, column in fields.columns.items():
-            if of_header(column):
-                raise UsageError(
-                    f"{argument}: {shown(column)} is a comment of a WFDB header; expected a column of the table"
-                )
-        path, rows = read_rows(place, table, fields, separator)
-    itself = None if path is None else os.path.realpath(path)
+def _files(place: Path, pattern: str, table: Path | None) -> tuple[list[Path], dict[str, Path]]:
+    """Return the files of a folder that match a pattern, sorted and by name, without the table.
+
+    Raises:
+        UsageError: no file matches, or the pattern is invalid.
+    """
+    itself = None if table is None else os.path.realpath(table)
     with one_sentence(place):
         try:
             files = sorted(file for file in visible(place.glob(pattern), place) if os.path.realpath(file) != itself)
-            found = by_name(files, place)
+            by_names = by_name(files, place)
         except (ValueError, NotImplementedError) as error:  # a pattern that glob cannot parse, or that leads outside
             raise checks.refused("pattern", f"a pattern of files in the folder ({one_line(error)})", pattern) from None
-    if not found:
+    if not by_names:
         raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
-    labels = Labels(classes, separator, [row["label"] for row in rows if "label" in row])
-    if fields is None:
-        return [(short_name(file, place, found), file, None, None) for file in files], labels
-    what, intervals = shorten(path) if path else "table", None
+    return files, by_names
+
+
+def _listed(place: Path, pattern: str, fields: TableFields) -> tuple[list[Listed], Labels]:
+    """Return the recordings that a table lists, with its facts and intervals; and labels."""
+    for argument, column in fields.columns.items():
+        if of_header(column):
+            raise UsageError(
+                f"{argument}: {shown(column)} is a comment of a WFDB header; expected a column of the table"
+            )
+    path, rows = read_rows(place, fields)
+    files, by_names = _files(place, pattern, path)
+    labels = Labels(fields.classes, fields.separator, [row["label"] for row in rows if "label" in row])
+    what = "table" if path is None else shorten(path)
+    intervals: Mapping[str, Intervals] = {}
     if fields.start is not None:
-        rows, intervals = grouped(rows, labels, what, in_samples, closes)
-    listed = located(rows, found, place)
-    if not any(file.is_file() for _, file in listed):
+        rows, intervals = grouped(rows, labels, what, fields.in_samples, fields.closes)
+    located_rows = located(rows, by_names, place)
+    if not any(file.is_file() for _, file in located_rows):
         raise UsageError(
             f"name: {shown(rows[0]['name'])} of {what} is not a file in {shorten(place)}, and neither is any other name"
         )
-    labels.left_out.update([UNLISTED] * len(set(files).difference(file for _, file in listed)))
-    has_labels = intervals is None and "label" in fields.given
-    codes = [labels.of(row["label"]) if has_labels else None for row, _ in listed]
-    used = [(*each, code) for each, code in zip(listed, codes, strict=True) if code is not None or not has_labels]
-    facts = columns_of([row for row, _, _ in used], labels, [code for _, _, code in used] if has_labels else None)
-    return (
-        [
-            (row["name"], file, facts.rows(n, n + 1), intervals[row["name"]] if intervals else None)
-            for n, (row, file, _) in enumerate(used)
-        ],
-        labels,
-    )
+    labels.left_out.update([UNLISTED] * len(set(files).difference(file for _, file in located_rows)))
+    codes: list[Any] | None = None
+    if fields.start is None and "label" in fields.given:
+        all_codes = [labels.of(row["label"]) for row, _ in located_rows]
+        located_rows = [pair for pair, code in zip(located_rows, all_codes, strict=True) if code is not None]
+        codes = [code for code in all_codes if code is not None]
+    facts = columns_of([row for row, _ in located_rows], labels, codes)
+    listed = [
+        Listed(row["name"], file, facts.rows(number, number + 1), intervals.get(row["name"]))
+        for number, (row, file) in enumerate(located_rows)
+    ]
+    return listed, labels
 
 
 def _columns(

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from clops_sweep.data.declared.clocks import DAY
-from clops_sweep.data.records import Rule, Stretch
+from clops_sweep.data.records import Stretch
+from clops_sweep.data.windowing import Rule
 from clops_sweep.errors import UsageError
 
 

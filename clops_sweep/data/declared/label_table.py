@@ -7,16 +7,16 @@ import numbers
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import Moment, moment, until_next
+from clops_sweep.data.declared.fields import Column, TableFields, of_header
 from clops_sweep.data.declared.intervals import Interval, Intervals
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.csv_table import table_lines, text_form
@@ -31,90 +31,17 @@ _UNDECODED = "\ufffd"
 UNLISTED = "recordings that the table does not list"
 """Reason for leaving out a file of a folder."""
 
-Column = str | int
-"""A column by name, or by position from 0; or "#Dx", a comment of that name in a recording's header."""
+
+class Listed(NamedTuple):
+    """A recording in a file of its own: its name, its file, and the facts and intervals of a table, if any."""
+
+    name: str
+    file: Path
+    facts: Columns | None = None
+    intervals: Intervals | None = None
 
 
-@dataclass(frozen=True)
-class Fields:
-    """The columns or header comments with the facts about a recording."""
-
-    label: Column | Sequence[Column] | None
-    name: Column = 0
-    patient: Column | None = None
-    time: Column | None = None
-    split: Column | None = None
-    domains: Mapping[str, Column] = field(default_factory=dict)
-    groups: Mapping[str, Column] = field(default_factory=dict)
-    start: Column | None = None
-    end: Column | None = None
-
-    def __post_init__(self) -> None:
-        for argument, named in (("domains", self.domains), ("groups", self.groups)):
-            if not isinstance(named, Mapping):
-                raise checks.refused(argument, 'a mapping such as {"site": "hospital"}', named)
-        is_label = isinstance(self.label, str | int | list | tuple) and (self.label or self.label == 0)
-        if self.label is not None and not is_label:
-            raise checks.refused("label", "a column by name or position, or a list of columns of 0 and 1", self.label)
-        for argument, column in self.columns.items():
-            if isinstance(column, bool) or not isinstance(column, str | int) or column == "":
-                raise checks.refused(argument, "a column by name, or by position from 0", column)
-
-    @property
-    def columns(self) -> dict[str, Column]:
-        """Return the given fields, by argument."""
-        label = self.label
-        if label is None or isinstance(label, str | int):
-            several = {"label": label}
-        else:
-            several = {f"label[{n}]": it for n, it in enumerate(label)}
-        single = {
-            "patient": self.patient,
-            "time": self.time,
-            "split": self.split,
-            "start": self.start,
-            "end": self.end,
-        }
-        named = {f"domains[{name!r}]": column for name, column in self.domains.items()}
-        named |= {f"groups[{name!r}]": column for name, column in self.groups.items()}
-        return {
-            argument: each
-            for argument, each in {"name": self.name, **several, **single, **named}.items()
-            if each is not None
-        }
-
-    @property
-    def given(self) -> frozenset[str]:
-        """Return the arguments that are given, such as "label" or "domains['site']"."""
-        return frozenset("label" if argument.startswith("label[") else argument for argument in self.columns)
-
-
-def require_no_columns(fields: Fields) -> None:
-    """Refuse columns that are given without a table.
-
-    Raises:
-        UsageError: a field other than the name is given.
-    """
-    named = next((argument for argument in fields.columns if argument != "name"), None)
-    if named is not None:
-        raise UsageError(
-            f"{named}: {shown(fields.columns[named])} is a column, which needs a table; give table=..., or leave it "
-            "out where recordings give it"
-        )
-
-
-def of_header(column: Column | None) -> bool:
-    """Whether a field is a comment of the header, such as "#Dx"."""
-    return isinstance(column, str) and column.startswith("#")
-
-
-Table = str | PathLike[str] | Any
-"""A CSV file, or a table that is in memory: a pandas DataFrame."""
-
-
-def read_rows(
-    folder: Path, table: Table, fields: Fields, separator: str | None
-) -> tuple[Path | None, list[dict[str, str]]]:
+def read_rows(folder: Path, fields: TableFields) -> tuple[Path | None, list[dict[str, str]]]:
     """Return the rows of a table by argument (name, label, ...), in order, and its file, if any.
 
     The first line of a file has the names of the columns if any field is given by name. If the label is a list of
@@ -123,24 +50,18 @@ def read_rows(
     Raises:
         UsageError: the file or a column does not exist, or a row has fewer cells than the others.
     """
+    table: Any = fields.table
     wanted = {argument: column for argument, column in fields.columns.items() if not of_header(column)}
+    path = None
+    what = "table"
     if isinstance(table, str | PathLike):
         path = next((place for place in (folder / table, Path(table)) if place.is_file()), None)
         if path is None:
             raise UsageError(f"table: {shorten(folder / table)} is not there; expected a CSV file")
-        rows, commented = table_lines(path, "expected a CSV file")
         what = shorten(path)
-        names = {column for column in wanted.values() if isinstance(column, str)}
-        titles = list[str]()
-        if rows and names:
-            titles = [title.strip() for title in rows[0][1]]
-            in_comment = len(commented) == len(titles) and names.issubset(commented) and not names.issubset(titles)
-            if in_comment:
-                titles = commented
-            else:
-                del rows[0]
+        titles, rows = _lines_of_file(path, {column for column in wanted.values() if isinstance(column, str)})
     elif hasattr(table, "itertuples"):
-        path, what, titles = None, "table", [str(column) for column in table.columns]
+        titles = [str(column) for column in table.columns]
         rows = list(enumerate(table.astype(object).values.tolist(), 1))
     else:
         raise checks.refused("table", "a CSV file or a pandas DataFrame", table)
@@ -157,19 +78,45 @@ def read_rows(
                     f"{what}: line {number}, {argument}: {shown(cells[place])} is not UTF-8; save the table as UTF-8, "
                     "or give table=pandas.read_csv(..., encoding=...)"
                 )
-    found = [{arg: checks.identifier(arg, cells[place]) for arg, place in places.items()} for _, cells in rows]
-    for row in found if path and text_form(path).decimal == "," else ():
-        row.update({argument: row[argument].replace(",", ".") for argument in row.keys() & {"start", "end"}})
+    has_commas = path is not None and text_form(path).decimal == ","
     flags = {argument: str(column) for argument, column in wanted.items() if argument.startswith("label[")}
-    for (number, _), row in zip(rows, found, strict=True) if flags else ():
-        given = {column: row.pop(argument) for argument, column in flags.items()}
-        on = [column for column, cell in given.items() if cell.lower() in ("1", "true")]
-        if wrong := [cell for cell in given.values() if cell.lower() not in ("1", "true", "0", "false", "")]:
-            raise checks.refused(f"{what}: line {number}: label", "0 or 1 in each of the columns", wrong[0])
-        if len(on) > 1 and separator is None:
-            raise UsageError(f'{what}: line {number} has the labels {", ".join(on)}; give separator="," to use several')
-        row["label"] = (separator or "").join(on)
-    return path, found
+    named_rows = []
+    for number, cells in rows:
+        row = {argument: checks.identifier(argument, cells[place]) for argument, place in places.items()}
+        if has_commas:
+            row |= {argument: row[argument].replace(",", ".") for argument in row.keys() & {"start", "end"}}
+        if flags:
+            given = {column: row.pop(argument) for argument, column in flags.items()}
+            row["label"] = _label_of_flags(given, fields.separator, f"{what}: line {number}")
+        named_rows.append(row)
+    return path, named_rows
+
+
+def _lines_of_file(path: Path, names: set[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """Return the titles of a CSV file, none if no column is given by name, and its rows with their numbers."""
+    rows, commented = table_lines(path, "expected a CSV file")
+    if not rows or not names:
+        return [], rows
+    titles = [title.strip() for title in rows[0][1]]
+    in_comment = len(commented) == len(titles) and names.issubset(commented) and not names.issubset(titles)
+    if in_comment:
+        return commented, rows
+    return titles, rows[1:]
+
+
+def _label_of_flags(given: Mapping[str, str], separator: str | None, where: str) -> str:
+    """Return the names of the columns of 0 and 1 that are 1, joined by the separator.
+
+    Raises:
+        UsageError: a cell is neither, or several are 1 without a separator; the message begins with `where`.
+    """
+    on = [column for column, cell in given.items() if cell.lower() in ("1", "true")]
+    wrong = [cell for cell in given.values() if cell.lower() not in ("1", "true", "0", "false", "")]
+    if wrong:
+        raise checks.refused(f"{where}: label", "0 or 1 in each of the columns", wrong[0])
+    if len(on) > 1 and separator is None:
+        raise UsageError(f'{where} has the labels {", ".join(on)}; give separator="," to use several')
+    return (separator or "").join(on)
 
 
 def place_of(where: str, column: Column, titles: Sequence[str], width: int) -> int:
@@ -178,12 +125,12 @@ def place_of(where: str, column: Column, titles: Sequence[str], width: int) -> i
     Raises:
         UsageError: no column or several columns have its name; the message begins with `where`.
     """
-    found = [n for n, it in enumerate(titles[:width] if isinstance(column, str) else range(width)) if it == column]
+    columns = titles[:width] if isinstance(column, str) else range(width)
+    found = [place for place, title in enumerate(columns) if title == column]
     if not found:
-        raise UsageError(
-            f"{where} has no column {shown(column)}; it has "
-            + (shorten(", ".join(titles)) or (f"{width} without names; use positions, from 0" if width else "none"))
-        )
+        without_names = f"{width} without names; use positions, from 0" if width else "none"
+        there = shorten(", ".join(titles)) or without_names
+        raise UsageError(f"{where} has no column {shown(column)}; it has {there}")
     if len(found) > 1:
         raise UsageError(f"{where} has {len(found)} columns {shown(column)}; rename one of them")
     return found[0]
@@ -207,14 +154,14 @@ class Labels:
     def __init__(self, classes: Any, separator: str | None, written: Sequence[str]) -> None:
         if separator is not None and not (isinstance(separator, str) and separator):
             raise checks.refused("separator", 'text such as ","', separator)
-        self._separator, self.multi_label = separator, separator is not None
+        self._separator = separator
+        self.multi_label = separator is not None
         self._mapped = isinstance(classes, Mapping)
         lists_classes = classes is not None and not self._mapped
         if classes is None:
-            found = sorted({each for text in written for each in self._parted(text) if each not in ("", *checks.NULLS)})
-            if not found:
+            classes = sorted(self._there(written))
+            if not classes:
                 raise UsageError("classes: expected the labels to use, because no table or header lists them")
-            classes = found
         if isinstance(classes, Mapping):
             labels = checks.names("classes", list(classes))
             named = [checks.text("classes", name) for name in classes.values()]
@@ -228,11 +175,16 @@ class Labels:
             self._require_names(written)
 
     def _parted(self, text: str) -> list[str]:
-        return (
-            [text]
-            if self._separator is None
-            else [part.strip() for part in text.split(self._separator) if part.strip()]
-        )
+        if self._separator is None:
+            return [text]
+        return [part.strip() for part in text.split(self._separator) if part.strip()]
+
+    def _there(self, written: Sequence[str]) -> set[str]:
+        """Return the labels in the table."""
+        labels = set[str]()
+        for text in written:
+            labels.update(self._parted(text))
+        return labels.difference(("", *checks.NULLS))
 
     def _require_names(self, written: Sequence[str]) -> None:
         """Refuse whole numbers in a table that are no names of classes, or the name of one and the position of another.
@@ -240,7 +192,7 @@ class Labels:
         Args:
             written: the labels of the table.
         """
-        there = {part for text in written for part in self._parted(text) if part not in ("", *checks.NULLS)}
+        there = self._there(written)
         codes = sorted((part for part in there if part.isascii() and part.isdigit()), key=int)
         if not codes or len(codes) < len(there):
             return
@@ -313,9 +265,8 @@ def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequenc
         return [row[argument] for row in rows] if argument in rows[0] else None
 
     names = [row["name"] for row in rows]
-    if (
-        alone := next((row["name"] for row in rows if row.get("patient", "-") in ("", *checks.NULLS)), None)
-    ) is not None:
+    alone = next((row["name"] for row in rows if row.get("patient", "-") in ("", *checks.NULLS)), None)
+    if alone is not None:
         raise UsageError(f"patient: recording {shown(alone)} has none; expected one for each recording")
 
     def listed(kind: str) -> dict[str, list[str] | None]:
@@ -336,7 +287,9 @@ def located(
     Raises:
         UsageError: two names are one file, or one name may be several.
     """
-    found, names, stems = [], dict[Path, str](), Counter(file.stem for file in set(files.values()))
+    found = []
+    names = dict[Path, str]()
+    stems = Counter(file.stem for file in set(files.values()))
     for row in rows:
         file = by_any_name(files, row["name"]) or folder / f"{row['name']}{ending}"
         stem = _ENDING.sub("", row["name"])
@@ -529,17 +482,18 @@ def positions(where: str, leads: Sequence[str], channels: Sequence[str | int]) -
     Raises:
         UsageError: the recording lacks a channel; the message begins with `where`.
     """
-    exact, lowered = list(leads), [lead.lower() for lead in leads]
-    found = []
-    for each in channels:
-        if isinstance(each, str):
-            names = exact if each in exact else lowered
-            place = names.index(each if names is exact else each.lower()) if each.lower() in lowered else -1
+    lowered = [lead.lower() for lead in leads]
+    places = []
+    for channel in channels:
+        if isinstance(channel, int):
+            place = channel if 0 <= channel < len(leads) else -1
+        elif channel in leads:
+            place = leads.index(channel)
         else:
-            place = each if 0 <= each < len(leads) else -1
+            place = lowered.index(channel.lower()) if channel.lower() in lowered else -1
         if place < 0:
             raise UsageError(
-                f"{where}has no channel {each}, but {', '.join(leads)}; give the channels that all records have"
+                f"{where}has no channel {channel}, but {', '.join(leads)}; give the channels that all records have"
             )
-        found.append(place)
-    return found
+        places.append(place)
+    return places

@@ -134,25 +134,19 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
     for name, value in shared.items():
         if value is None:
             raise UsageError(f"{name}: neither @dataset(...) nor the first Recording(...) gives it")
-    window, stride, rate = checks.windowing(
-        *(given.get(n) for n in ("window_seconds", "stride_seconds", "resample_to"))
-    )
+    windowing = checks.windowing(**{name: given[name] for name in checks.OF_WINDOWS if name in given})
     dropped = markers_of(first, given.get("channels"))
     if dropped:
         first = without_channels(first, dropped)
         shared |= {name: given.get(name, getattr(first, name)) for name in ("channels", "units")}
-    array, _ = _samples(first, shared["sampling_rate"], rate, "recording 0: ")
+    array, _ = _samples(first, shared["sampling_rate"], windowing.rate, "recording 0: ")
     common = Common(
         checks.names("classes", shared["classes"], least=2),
         checks.names("channels", shared["channels"]),
         checks.units(shared["units"]),
         _is_row(first.label),
-        stored_as(array.dtype, rate),
-        window,
-        stride,
-        rate,
-        rule=checks.rule(given.get("interval_rule", "within")),
-        **checks.of_windows(given.get("missing", "refuse"), given.get("gaps"), given.get("trim"), window),
+        stored_as(array.dtype, windowing.rate),
+        windowing,
     )
     labels = Labels(common.classes, None, ())
 
@@ -164,7 +158,7 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
 
     notes = (left_out_note(dropped),) if dropped else ()
     common = replace(common, notes=notes, left_out=labels.left_out)  # filled while recordings are read
-    return common, _checked(common, items() if common.one_by_one else stacked(items()))
+    return common, _checked(common, items() if windowing.one_by_one else stacked(items()))
 
 
 def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:
@@ -258,13 +252,13 @@ def item(
         value = getattr(recording, name)
         if value is not None and value != getattr(first, name):
             raise UsageError(f"{name}: {shown(value)} is not what the first recording has")
-    array, rate = _samples(recording, usual, common.rate)
+    array, rate = _samples(recording, usual, common.windowing.rate)
     if len(array) != len(common.channels):
         raise UsageError(
             f"signal: has {len(array)} channels; expected {len(common.channels)}, as there are in channels"
             + checks.transposed(array, len(common.channels))
         )
-    if not np.ndim(usual) and rate != usual and common.rate is None:
+    if not np.ndim(usual) and rate != usual and common.windowing.rate is None:
         raise UsageError(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
     if described is None:
         columns = _facts(recording, place, common, first)

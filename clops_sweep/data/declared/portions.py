@@ -112,31 +112,25 @@ class Portion(Source):
     def read(self, common: Common) -> Frames:
         """Return the frames of each recording, window by window and channel by channel, perhaps resampled."""
         published, known, where = self.signal(), self.columns, self.where(common)
+        cut = common.windowing
         signal = published if common.filters is None else _filtered(common.filters, published, where)
         many, channels, samples = signal.stored.shape
         if channels != len(common.channels):
             raise UsageError(f"{where}: has {channels} channels; expected {len(common.channels)}")
         stretches = signal.stretches
-        require_durations(common.rule, [self.labelled()])
+        require_durations(cut.rule, [self.labelled()])
         notes = list(signal.notes)
         if self.intervals is not None:
             stretches, said = self.intervals.stretches(signal.rate, samples)
             notes += said
         ends = flat_ends(published.stored, published.rate)
-        pieces = _pieces(signal) if common.gaps == "split" else None
-        if common.trim == "flat":
+        pieces = _pieces(signal) if cut.gaps == "split" else None
+        if cut.trim == "flat":
             pieces = _between([(0, samples)] if pieces is None else pieces, int(ends[0, 0]), samples - int(ends[0, 1]))
         begins, width, noted = common.windows(samples, signal.rate, stretches, pieces)
         labels = noted if known.labels is None else np.repeat(known.labels, len(begins), axis=0)
-        reason = (
-            SHORT
-            if stretches is None
-            else "labelled intervals too short for a frame"
-            if stretches
-            else "no label that is used"
-        )
-        dropped = {} if len(begins) else {reason: many}
-        if common.rule == "beat" and stretches:
+        dropped = {} if len(begins) else {_without_frames(stretches): many}
+        if cut.rule == "beat" and stretches:
             dropped = {"beat at the edge of a recording": len(stretches) - len(begins)}
         windows = common.offered(
             np.tile(begins, many), labels, width, signal.rate,
@@ -152,24 +146,21 @@ class Portion(Source):
                 missing = np.asarray(_windowed(windows, begins, signal.missing).any(1))
         with np.errstate(over="ignore"):  # overflow to infinity in float32 is refused later
             gain, offset = (each[windows.leads].astype(np.float32) for each in (signal.gain, signal.offset))
-        return Frames(
-            windows,
-            frames,
-            gain,
-            offset,
-            missing,
-            samples_digest(published.stored) if self.files or self.member else None,
-            notes,
-            None
-            if common.rule == "beat"
-            else facts_of(
-                Samples(published.stored, published.rate, published.gain, published.offset, published.missing),
-                known.labels,
-                stretches,
-                ends,
-                common.trim is not None,
-            ),
-        )
+        facts = None
+        if cut.rule != "beat":
+            samples_read = Samples(
+                published.stored, published.rate, published.gain, published.offset, published.missing
+            )
+            facts = facts_of(samples_read, known.labels, stretches, ends, cut.trim is not None)
+        digest = samples_digest(published.stored) if self.files or self.member else None
+        return Frames(windows, frames, gain, offset, missing, digest, notes, facts)
+
+
+def _without_frames(stretches: Sequence[Stretch] | None) -> str:
+    """Return why a recording gives no frame, from its labelled stretches, if it has any."""
+    if stretches is None:
+        return SHORT
+    return "labelled intervals too short for a frame" if stretches else "no label that is used"
 
 
 def _filtered(filters: Filters, signal: Signal, where: str) -> Signal:
@@ -200,10 +191,10 @@ def _between(pieces: Sequence[tuple[int, int]], begin: int, end: int) -> list[tu
 def _cut(common: Common, windows: Windows, begins: NDArray[np.int64], signal: Signal, where: str) -> NDArray[Any]:
     """Return the frames [m, samples] as stored."""
     if not len(windows):
-        return np.empty((0, common.frame_samples(windows.width, signal.rate)), common.stored_as)
+        return np.empty((0, common.windowing.frame_samples(windows.width, signal.rate)), common.stored_as)
     cut, many = _windowed(windows, begins, signal.stored), len(signal.stored)
     # Each recording has its own grid for resampled samples.
-    pieces = [cut] if common.keeps(signal.rate) or many == 1 else np.split(cut, many)
+    pieces = [cut] if common.windowing.keeps(signal.rate) or many == 1 else np.split(cut, many)
     frames = [common.frames(piece, signal.rate, where) for piece in pieces]
     return frames[0] if len(frames) == 1 else np.concatenate(frames)
 

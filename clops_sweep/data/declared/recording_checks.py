@@ -16,11 +16,15 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.frames import TEST, TRAINING, UNKNOWN_PERSON, VALIDATION
-from clops_sweep.data.records import Missing, Rule
+from clops_sweep.data.windowing import Missing, Rule, Windowing
 from clops_sweep.errors import UsageError, shown
 
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
 
+OF_WINDOWS: Final = (
+    "window_seconds", "stride_seconds", "resample_to", "missing", "gaps", "trim", "interval_rule",
+)  # fmt: skip
+"""Arguments of `Recordings` and `@dataset` that say how recordings are cut."""
 MOST_GROUPS: Final = 50
 """Values of a column for subgroups."""
 UNKNOWN: Final = "unknown"
@@ -109,14 +113,32 @@ def optional_positive(argument: str, value: Any) -> float | None:
     return None if value is None else positive(argument, value)
 
 
-def windowing(window: Any, stride: Any, rate: Any) -> tuple[float | None, float | None, float | None]:
-    """Validate `window_seconds`, `stride_seconds` and `resample_to`."""
-    if stride is not None and window is None:
+def windowing(
+    window_seconds: Any = None,
+    stride_seconds: Any = None,
+    resample_to: Any = None,
+    missing: Any = "refuse",
+    gaps: Any = None,
+    trim: Any = None,
+    interval_rule: Any = "within",
+    window_around: Any = None,
+) -> Windowing:
+    """Validate the arguments of `Recordings` that say how recordings are cut into frames."""
+    if stride_seconds is not None and window_seconds is None:
         raise UsageError("stride_seconds: it is from window to window, so it goes with window_seconds")
-    return (
-        optional_positive("window_seconds", window),
-        optional_positive("stride_seconds", stride),
-        optional_positive("resample_to", rate),
+    if one_of("trim", trim, (None, "flat")) and window_seconds is None:
+        raise UsageError("window_seconds: expected the duration of the frames, because trim makes recordings unequal")
+    if one_of("window_around", window_around, (None, "beat")) and window_seconds is None:
+        raise UsageError("window_seconds: expected the duration of the frames around each beat")
+    rule: Rule = one_of("interval_rule", interval_rule, get_args(Rule)[:-1])
+    return Windowing(
+        window=optional_positive("window_seconds", window_seconds),
+        stride=optional_positive("stride_seconds", stride_seconds),
+        rate=optional_positive("resample_to", resample_to),
+        missing=one_of("missing", missing, get_args(Missing)),
+        gaps=one_of("gaps", gaps, (None, "split")),
+        trim=trim,
+        rule="beat" if window_around else rule,
     )
 
 
@@ -125,25 +147,6 @@ def one_of(argument: str, value: Any, offered: Iterable[Any]) -> Any:
     if value not in offered:
         raise refused(argument, f"one of {', '.join(map(str, offered))}", value)
     return value
-
-
-def of_windows(missing: Any, gaps: Any, trim: Any = None, window: float | None = None) -> dict[str, Any]:
-    """Validate `missing`, `gaps` and `trim`, which needs `window_seconds`, as fields of `Common`."""
-    if one_of("trim", trim, (None, "flat")) and window is None:
-        raise UsageError("window_seconds: expected the duration of the frames, because trim makes recordings unequal")
-    return {
-        "missing": one_of("missing", missing, get_args(Missing)),
-        "gaps": one_of("gaps", gaps, (None, "split")),
-        "trim": trim,
-    }
-
-
-def rule(value: Any, around: Any = None, window: float | None = None) -> Rule:
-    """Validate `interval_rule` and `window_around`, which needs `window_seconds`, and return the rule."""
-    if one_of("window_around", around, (None, "beat")) and window is None:
-        raise UsageError("window_seconds: expected the duration of the frames around each beat")
-    chosen: Rule = one_of("interval_rule", value, get_args(Rule)[:-1])
-    return "beat" if around else chosen
 
 
 def units(value: Any) -> str:

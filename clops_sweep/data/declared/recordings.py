@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.fields import SignalFields, Table, TableFields, require_no_columns
 from clops_sweep.data.declared.intervals import require_durations
-from clops_sweep.data.declared.label_table import Fields, Table, require_no_columns
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, InMemory, stacked, stored_as
 from clops_sweep.data.declared.text_table import TextOptions
 from clops_sweep.data.records import Common, Source
@@ -81,8 +80,8 @@ class Recordings:
     ) -> None:
         rate = checks.positive("sampling_rate", sampling_rate)
         channel_names, class_names = checks.names("channels", channels), checks.names("classes", classes, least=2)
-        windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
-        arrays = _arrays(signals, len(channel_names), windowing[0])
+        windowing = checks.windowing(window_seconds, stride_seconds, resample_to, missing, gaps, trim)
+        arrays = _arrays(signals, len(channel_names), windowing.window)
         count = len(arrays)
         called = [str(number) for number in range(count)] if names is None else checks.texts("names", names, count)
         self.columns = checks.columns(called, class_names, labels, patients, times, domains, split, groups)
@@ -94,9 +93,8 @@ class Recordings:
             channel_names,
             checks.units(units),
             self.columns.labels is not None and self.columns.labels.ndim == 2,
-            stored_as(np.result_type(*kinds), windowing[2]),
-            *windowing,
-            **checks.of_windows(missing, gaps, trim, windowing[0]),
+            stored_as(np.result_type(*kinds), windowing.rate),
+            windowing,
         )
         self._files: Sequence[Source] = ()
         self._arrays, self._rate, self._gain = arrays, rate, factor
@@ -112,24 +110,23 @@ class Recordings:
             each = (
                 self._held(array[None], self.columns.rows(place, place + 1)) for place, array in enumerate(self._arrays)
             )
-            return each if self.common.one_by_one else stacked(each)
-        many = 1 if self.common.one_by_one else max(1, STACK_BYTES // self._arrays[0].nbytes)
+            return each if self.common.windowing.one_by_one else stacked(each)
+        many = 1 if self.common.windowing.one_by_one else max(1, STACK_BYTES // self._arrays[0].nbytes)
         return self._held(self._arrays, self.columns).portions(many)
 
     def _held(self, array: Any, columns: Columns) -> InMemory:
         return InMemory(columns.names, columns=columns, array=array, rate=self._rate, gain=self._gain)
 
     @classmethod
-    def _of(
-        cls, missing: str, gaps: Any, trim: Any, rule: Any, common: Common, files: Sequence[Source], columns: Columns
-    ) -> Recordings:
+    def of_files(cls, common: Common, files: Sequence[Source], columns: Columns) -> Recordings:
         """Return recordings in files, validated together, unless their facts are known only once they are read."""
         if len(columns):
             checks.together(common.classes, columns)
-        require_durations(rule, (getattr(file, "intervals", None) for file in files))
+        require_durations(common.windowing.rule, (getattr(file, "intervals", None) for file in files))
         made = cls.__new__(cls)
-        made.common = replace(common, rule=rule, **checks.of_windows(missing, gaps, trim, common.window))
-        made.columns, made._files = columns, files
+        made.common = common
+        made.columns = columns
+        made._files = files
         return made
 
     @classmethod
@@ -193,11 +190,14 @@ class Recordings:
         """
         from clops_sweep.data.declared.wfdb_folder import wfdb_files
 
-        fields = Fields(label, name, patient, time, split, domains or {}, groups or {})
-        windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
-        rule = checks.rule(interval_rule, window_around, window_seconds)
-        found = wfdb_files(folder, fields, table, classes, separator, channels, windowing, rule == "beat")
-        return cls._of(missing, gaps, trim, rule, *found)
+        fields = TableFields(
+            label, name, patient, time, split, domains or {}, groups or {},
+            table=table, classes=classes, separator=separator,
+        )  # fmt: skip
+        windowing = checks.windowing(
+            window_seconds, stride_seconds, resample_to, missing, gaps, trim, interval_rule, window_around
+        )
+        return cls.of_files(*wfdb_files(folder, fields, channels, windowing))
 
     @classmethod
     def from_hdf5(
@@ -266,13 +266,14 @@ class Recordings:
         """
         from clops_sweep.data.declared.formats.hdf5_rows import hdf5_rows
 
-        fields = Fields(label, name, patient, time, split, domains or {}, groups or {})
-        windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
-        found = hdf5_rows(
-            folder, pattern, signals, ids, fields, table, classes, separator, channels, checks.units(units),
-            checks.positive("sampling_rate", sampling_rate), gain, windowing, gaps is not None or trim is not None,
+        fields = TableFields(
+            label, name, patient, time, split, domains or {}, groups or {},
+            table=table, classes=classes, separator=separator,
         )  # fmt: skip
-        return cls._of(missing, gaps, trim, "within", *found)
+        windowing = checks.windowing(window_seconds, stride_seconds, resample_to, missing, gaps, trim)
+        rate = checks.positive("sampling_rate", sampling_rate)
+        samples = SignalFields(channels, checks.units(units), rate, gain)
+        return cls.of_files(*hdf5_rows(folder, pattern, signals, ids, fields, samples, windowing))
 
     @classmethod
     def from_folder(
@@ -375,13 +376,16 @@ class Recordings:
                 "label: expected the column with the labels; only recordings of read=function may have labels of their "
                 "own, without start"
             )
-        columns = Fields(label, name, patient, time, split, domains or {}, groups or {}, start, end)
-        has_table = table is not None or read is None
-        if not has_table:
-            require_no_columns(columns)
-        fields = columns if has_table else None
+        fields = TableFields(
+            label, name, patient, time, split, domains or {}, groups or {}, start, end, table, classes, separator,
+            in_samples=interval_unit == "samples", closes=until_next,
+        )  # fmt: skip
+        if table is None and read is not None:
+            require_no_columns(fields)
         rate = checks.positive("sampling_rate", sampling_rate) if read is None or sampling_rate is not None else None
-        windowing = checks.windowing(window_seconds, stride_seconds, resample_to)
+        windowing = checks.windowing(
+            window_seconds, stride_seconds, resample_to, missing, gaps, trim, interval_rule, window_around
+        )
         checks.one_of("interval_unit", interval_unit, ("seconds", "samples"))
         checks.one_of("until_next", until_next, (True, False))
         if until_next and start is None:
@@ -389,15 +393,10 @@ class Recordings:
                 "until_next: closes intervals of a table, so it goes with start; from_edf(..., until_next=True) closes "
                 "annotations of files"
             )
-        return cls._of(
-            missing, gaps, trim, checks.rule(interval_rule, window_around, window_seconds),
-            *signal_files(
-                folder, pattern, fields, table, classes, separator, channels, rate,
-                None if read is not None and units is None else checks.units(units), gain, windowing,
-                TextOptions(skip_lines, delimiter, decimal),
-                read, interval_unit == "samples", until_next,
-            ),
-        )  # fmt: skip
+        unit = checks.units(units) if read is None or units is not None else None
+        signals = SignalFields(channels, unit, rate, gain)
+        text = TextOptions(skip_lines, delimiter, decimal)
+        return cls.of_files(*signal_files(folder, pattern, fields, signals, windowing, text, read))
 
 
 def _arrays(signals: Any, channels: int, window: float | None) -> Any:

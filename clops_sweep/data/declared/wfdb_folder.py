@@ -6,23 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.fields import TableFields, of_header
 from clops_sweep.data.declared.label_table import (
     UNLISTED,
-    Fields,
     Labels,
-    Table,
     by_any_name,
     by_name,
     columns_of,
     first_readable,
     located,
-    of_header,
     positions,
     read_rows,
     short_name,
@@ -43,6 +40,7 @@ from clops_sweep.data.files.wfdb_records import (
     read_text,
 )
 from clops_sweep.data.records import Common, Stretch
+from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, shown
 
 
@@ -112,85 +110,135 @@ class WfdbRecord(Portion):
         return np.array(found, np.float64)
 
 
+@dataclass(frozen=True)
+class _Folder:
+    """The headers of a folder.
+
+    Attributes:
+        path: the folder.
+        headers: headers of records with signals, by their names.
+        summaries: summary of each readable header.
+        empty: headers without signals.
+        broken: headers that cannot be read, if no table says which records there are.
+        links: number of links to folders.
+    """
+
+    path: Path
+    headers: Mapping[str, Path]
+    summaries: Mapping[Path, HeaderSummary]
+    empty: Sequence[Path]
+    broken: Sequence[Path]
+    links: int
+
+
 def wfdb_files(
     folder: str | PathLike[str],
-    fields: Fields,
-    table: Table | None,
-    classes: Any,
-    separator: str | None,
+    fields: TableFields,
     channels: Sequence[str] | Sequence[int] | None,
-    windowing: tuple[float | None, float | None, float | None],
-    around_beats: bool,
+    windowing: Windowing,
 ) -> tuple[Common, list[WfdbRecord], Columns]:
     """Return values common to the records, and the records; see `Recordings.from_wfdb`."""
-    place = Path(folder)
-    with one_sentence(place):
-        below = visible(place.rglob("*"), place)
-        found = sorted((file for file in below if file.suffix.lower() == ".hea"), key=lambda file: natural(str(file)))
-        summaries = {file: summarize(read_text(file)) for file in found if file.is_file()}
-        linked = [folder for folder in below if folder.is_symlink() and folder.is_dir()]
-    segments = {file.parent / f"{name}.hea" for file, it in summaries.items() for name, _ in it.segments}
-    without = [file for file, summary in summaries.items() if summary.signals == 0]
-    broken = [file for file in found if table is None and file not in summaries and file not in segments]
-    unused = segments.union(without, broken)
-    headers = by_name([file for file in found if file not in unused], place)
-    if not headers:
-        raise UsageError(
-            f"{shorten(place)}: the folder has no WFDB record (*.hea) with signals"
-            f"{' (links to folders are not followed)' if linked else ''}; look at the path"
-        )
+    there = _headers_in(Path(folder), has_table=fields.table is not None)
     from_notes = isinstance(fields.label, str) and fields.label.startswith(".") and fields.label[1:].isalnum()
-    if from_notes and windowing[0] is None:
+    if from_notes and windowing.window is None:
         raise UsageError(
             "window_seconds: expected the duration of the frames to cut from each rhythm, as given by rhythm notes"
         )
-    columns = fields.columns.items()
-    tabled = [name for name, it in columns if not (of_header(it) or name == "name" or (name == "label" and from_notes))]
-    if table is None and tabled:
-        raise UsageError(
-            f"{tabled[0]}: {shown(dict(columns)[tabled[0]])} is a column, which needs a table; expected table=..., a "
-            'comment of the header such as "#Dx", or, for label, the extension of annotation files such as ".atr"'
-        )
-    listed, empty = _rows(place, headers, fields, table, separator, from_notes), by_name(without, place)
-    rows = [(row, header) for row, header in listed if table is None or not by_any_name(empty, row["name"])]
+    _require_table(fields, from_notes)
+    listed = _rows(there, fields, from_notes)
+    empty = by_name(there.empty, there.path)
+    rows = [(row, header) for row, header in listed if fields.table is None or not by_any_name(empty, row["name"])]
     if not rows:
-        raise UsageError(f"{shorten(place)}: no record of the table has signals; look at the table")
-    written = [] if from_notes else [row["label"] for row, _ in rows]
-    labels = Labels(classes, separator, written)
+        raise UsageError(f"{shorten(there.path)}: no record of the table has signals; look at the table")
+    labels = Labels(fields.classes, fields.separator, [] if from_notes else [row["label"] for row, _ in rows])
     wanted = checks.channels(channels)
     names, units, dropped = first_readable((header for _, header in rows), lambda header: _first(header, wanted))
+    summaries = there.summaries
     # a record with other signals, or of several segments, makes all of them float32
-    integers = windowing[2] is None and all(header not in summaries or summaries[header].narrow for _, header in rows)
+    narrow = all(header not in summaries or summaries[header].narrow for _, header in rows)
+    integers = windowing.rate is None and narrow
     notes = (str(fields.label), labels.used) if from_notes else None
-    labelled = [(row, header, None if from_notes else labels.of(row["label"])) for row, header in rows]
-    used = [each for each in labelled if from_notes or each[2] is not None]
-    known = columns_of([row for row, _, _ in used], labels, None if from_notes else [label for _, _, label in used])
-    recordings = [
-        WfdbRecord(
+    used, codes = rows, None
+    if not from_notes:
+        labelled = [(row, header, labels.of(row["label"])) for row, header in rows]
+        used = [(row, header) for row, header, code in labelled if code is not None]
+        codes = [code for _, _, code in labelled if code is not None]
+    facts = columns_of([row for row, _ in used], labels, codes)
+    recordings = []
+    for place, (row, header) in enumerate(used):
+        files = [header, *_files(header, summaries)]
+        if notes is not None:
+            files.append(header.with_suffix(notes[0]))
+        record = WfdbRecord(
             (row["name"],),
-            (header, *_files(header, summaries), *([] if notes is None else [header.with_suffix(notes[0])])),
-            columns=known.rows(n, n + 1),
+            tuple(files),
+            columns=facts.rows(place, place + 1),
             channels=wanted or names,
             units=units,
             integers=integers,
             notes=notes,
-            around_beats=around_beats,
+            around_beats=windowing.rule == "beat",
         )
-        for n, (row, header, _) in enumerate(used)
-    ]
-    recordings += [  # reading them fails, whatever their facts
-        replace(recordings[0], names=(file.stem,), files=(file,), columns=replace(known.rows(0, 1), names=(file.stem,)))
-        for file in broken
-    ]
-    labels.left_out.update(["records without signals"] * (len(without) if table is None else len(listed) - len(rows)))
-    labels.left_out.update(["links to folders, which are not followed"] * len(linked))
-    labels.left_out.update([UNLISTED] * len(set(headers.values()).difference(header for _, header in rows)))
+        recordings.append(record)
+    for file in there.broken:  # reading them fails, whatever their facts
+        columns = replace(facts.rows(0, 1), names=(file.stem,))
+        recordings.append(replace(recordings[0], names=(file.stem,), files=(file,), columns=columns))
+    without_signals = len(there.empty) if fields.table is None else len(listed) - len(rows)
+    unlisted = set(there.headers.values()).difference(header for _, header in rows)
+    labels.left_out.update(["records without signals"] * without_signals)
+    labels.left_out.update(["links to folders, which are not followed"] * there.links)
+    labels.left_out.update([UNLISTED] * len(unlisted))
     common = Common(
-        labels.classes, names, ", ".join(dict.fromkeys(units)), labels.multi_label,
-        np.int16 if integers else np.float32, *windowing, left_out=dict(labels.left_out),
-        markers="refuse" if wanted is None else "keep", notes=(left_out_note(dropped),) if dropped else (),
-    )  # fmt: skip
-    return common, recordings, known
+        labels.classes,
+        names,
+        ", ".join(dict.fromkeys(units)),
+        labels.multi_label,
+        np.int16 if integers else np.float32,
+        windowing,
+        left_out=dict(labels.left_out),
+        markers="refuse" if wanted is None else "keep",
+        notes=(left_out_note(dropped),) if dropped else (),
+    )
+    return common, recordings, facts
+
+
+def _headers_in(place: Path, has_table: bool) -> _Folder:
+    """Return the headers of a folder and its subfolders.
+
+    Raises:
+        UsageError: no header has signals.
+    """
+    with one_sentence(place):
+        below = visible(place.rglob("*"), place)
+        found = sorted((file for file in below if file.suffix.lower() == ".hea"), key=lambda file: natural(str(file)))
+        summaries = {file: summarize(read_text(file)) for file in found if file.is_file()}
+        links = sum(folder.is_symlink() and folder.is_dir() for folder in below)
+    segments = set[Path]()
+    for file, summary in summaries.items():
+        segments.update(file.parent / f"{name}.hea" for name, _ in summary.segments)
+    empty = [file for file, summary in summaries.items() if summary.signals == 0]
+    broken = [] if has_table else [file for file in found if file not in summaries and file not in segments]
+    unused = segments.union(empty, broken)
+    headers = by_name([file for file in found if file not in unused], place)
+    if not headers:
+        hint = " (links to folders are not followed)" if links else ""
+        raise UsageError(
+            f"{shorten(place)}: the folder has no WFDB record (*.hea) with signals{hint}; look at the path"
+        )
+    return _Folder(place, headers, summaries, empty, broken, links)
+
+
+def _require_table(fields: TableFields, from_notes: bool) -> None:
+    """Raise a UsageError if there is no table and a field is a column of one."""
+    if fields.table is not None:
+        return
+    for argument, column in fields.columns.items():
+        needs_none = argument == "name" or (argument == "label" and from_notes)
+        if not needs_none and not of_header(column):
+            raise UsageError(
+                f"{argument}: {shown(column)} is a column, which needs a table; expected table=..., a comment of the "
+                'header such as "#Dx", or, for label, the extension of annotation files such as ".atr"'
+            )
 
 
 def _first(
@@ -222,28 +270,22 @@ def _files(header: Path, summaries: Mapping[Path, HeaderSummary]) -> list[Path]:
     return [file for file in found if file.is_file()]
 
 
-def _rows(
-    folder: Path,
-    headers: Mapping[str, Path],
-    fields: Fields,
-    table: Table | None,
-    separator: str | None,
-    from_notes: bool,
-) -> list[tuple[dict[str, str], Path]]:
-    """Yield fields and header of every record of the table or, without one, of the folder."""
+def _rows(there: _Folder, fields: TableFields, from_notes: bool) -> list[tuple[dict[str, str], Path]]:
+    """Return fields and header of every record of the table or, without one, of the folder."""
     commented = {argument: str(column)[1:] for argument, column in fields.columns.items() if of_header(column)}
-    if table is None:
-        files = dict.fromkeys(headers.values())
-        listed = [({"name": short_name(file, folder, headers)}, file) for file in files]
+    if fields.table is None:
+        files = dict.fromkeys(there.headers.values())
+        listed = [({"name": short_name(file, there.path, there.headers)}, file) for file in files]
     else:
-        _, rows = read_rows(folder, table, replace(fields, label=fields.name) if from_notes else fields, separator)
-        listed = located(rows, headers, folder, ".hea")  # a missing header is reported by its reader
-    said = {file: _comments(file) for _, file in listed if commented and file.is_file()}
+        _, rows = read_rows(there.path, replace(fields, label=fields.name) if from_notes else fields)
+        listed = located(rows, there.headers, there.path, ".hea")  # a missing header is reported by its reader
+    comments = {file: _comments(file) for _, file in listed if commented and file.is_file()}
     for argument, key in commented.items():
         for row, file in listed:
-            row[argument] = checks.identifier(argument, said.get(file, {}).get(key))
-        lacks = next((file for row, file in listed if file in said and key not in said[file]), None)
-        optional = argument.startswith("groups[") or (argument == "label" and any(row["label"] for row, _ in listed))
+            row[argument] = checks.identifier(argument, comments.get(file, {}).get(key))
+        lacks = next((file for _, file in listed if file in comments and key not in comments[file]), None)
+        some_labelled = argument == "label" and any(row["label"] for row, _ in listed)
+        optional = argument.startswith("groups[") or some_labelled
         if lacks is not None and not optional:
             comment = f"'#{key}: ...'" if key else "without a name"
             raise UsageError(f"{shorten(lacks)}: has no comment {comment}, which {argument} names")

@@ -172,7 +172,7 @@ def _looked_at(
     if not data.built_in:
         leads = len(data.common.channels)
         flat = np.repeat(flat.reshape(-1, leads).all(1), leads)
-        if missing.any() and on_error == "stop" and data.common.missing == "refuse":
+        if missing.any() and on_error == "stop" and data.common.windowing.missing == "refuse":
             return [_missing_samples(data, source, int(missing.argmax()), read.frames.windows.sizes)], {}
         missing = np.repeat(missing.reshape(-1, leads).any(1), leads)
     unusable = {"missing samples": missing, "flat line": flat}

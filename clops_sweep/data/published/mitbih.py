@@ -42,6 +42,7 @@ from clops_sweep.data.published.sex_and_age import sex_and_age
 from clops_sweep.data.records import Common, Frames, Index, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.splits import random_split
+from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError
 
 RATE: Final = 360.0
@@ -298,7 +299,7 @@ class MitBihBeats(WfdbRecord):
 
     def read(self, common: Common) -> Frames:
         """Return a frame for each annotated beat."""
-        return super().read(replace(common, window=1.0, rule="beat"))
+        return super().read(replace(common, windowing=Windowing(window=1.0, rule="beat")))
 
 
 @dataset("mitbih_beats", classes=("N", "S", "V", "F"), channels=("MLII",), units="mV", rules=Rules(integers=True))

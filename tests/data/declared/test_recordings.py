@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from clops_sweep import Recording, Recordings
 from clops_sweep.data.declared.one_by_one import one_by_one
 from clops_sweep.data.records import Common, Stretch
+from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError
 
 X = np.arange(6 * 2 * 20, dtype=np.float32).reshape(6, 2, 20)
@@ -119,7 +120,7 @@ def test_what_is_wrong_is_one_sentence_that_begins_with_the_argument(what: str) 
 def test_windows_are_those_of_a_loop(
     samples: int, rate: float, window: float, stride: float | None, notes: list[tuple[int, int]]
 ) -> None:
-    common = Common(("x", "y", "z"), ("a",), "g", False, np.float32, window, stride)
+    common = Common(("x", "y", "z"), ("a",), "g", windowing=Windowing(window, stride))
     changes = sorted({begin: label for begin, label in notes if begin < samples}.items())
     ends = [*(begin for begin, _ in changes[1:]), samples]
     stretches = [Stretch(begin, end, label) for (begin, label), end in zip(changes, ends, strict=False)]
@@ -144,7 +145,7 @@ def _recordings(**changes: Any) -> Iterator[Recording]:
 
 def test_a_generator_is_taken_one_by_one() -> None:
     common, items = one_by_one(_recordings(), {"window_seconds": 1.0})
-    assert (common.classes, common.channels, common.window) == (("x", "y", "z"), ("a", "b"), 1.0)
+    assert (common.classes, common.channels, common.windowing.window) == (("x", "y", "z"), ("a", "b"), 1.0)
     assert [label for item in items for label in item.columns.labels.tolist()] == [0, 1, 2] * 2
     with pytest.raises(UsageError, match="yields no Recording"):
         one_by_one(iter(()), {})

@@ -7,6 +7,7 @@ import pytest
 
 from clops_sweep.data.files.resampling import at_rate
 from clops_sweep.data.records import Common
+from clops_sweep.data.windowing import Windowing
 
 RATES = [(1, 500), (4, 64), (64, 700), (300, 500), (360, 250), (500, 100), (700, 4), (256.4103, 500), (499.5, 500)]
 
@@ -82,7 +83,7 @@ def test_frames_have_their_number_of_samples() -> None:
 
 def test_frames_of_one_rate_keep_their_slope() -> None:
     """By the Fourier method, frames of a ramp rang by 40 % of its range where they end."""
-    common = Common(("a", "b"), ("x",), "mV", rate=500)
+    common = Common(("a", "b"), ("x",), "mV", windowing=Windowing(rate=500))
     frames = common.frames(np.linspace(-1, 1, 1800)[None], 360, "r")
     np.testing.assert_allclose(frames[0], np.linspace(-1, -1 + 2 * 2499 / 500 * 360 / 1799, 2500), atol=1e-4)
     half = common.frames(np.r_[np.zeros(900), np.full(900, np.nan)][None], 360, "r")

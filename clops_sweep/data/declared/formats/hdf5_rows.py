@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.fields import SignalFields, TableFields
 from clops_sweep.data.declared.formats.readers import opened
-from clops_sweep.data.declared.label_table import UNLISTED, Fields, Labels, Table, columns_of, read_rows
+from clops_sweep.data.declared.label_table import UNLISTED, Labels, columns_of, read_rows
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, Portion, Signal, stored_as
 from clops_sweep.data.files.folder import natural, shorten, visible
 from clops_sweep.data.records import Common, Source
+from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, shown
 
 
@@ -296,18 +298,11 @@ def _known_rows(
 def hdf5_rows(
     folder: str | PathLike[str],
     pattern: str,
-    signals: str,
+    dataset: str,
     ids: str | None,
-    fields: Fields,
-    table: Table,
-    classes: Any,
-    separator: str | None,
-    channels: Any,
-    units: str,
-    rate: float,
-    gain: Any,
-    windowing: tuple[float | None, float | None, float | None],
-    one_by_one: bool,
+    fields: TableFields,
+    signals: SignalFields,
+    windowing: Windowing,
 ) -> tuple[Common, list[Hdf5Rows], Columns]:
     """Return values common to the recordings, and the recordings; see `Recordings.from_hdf5`."""
     place = Path(folder)
@@ -316,42 +311,59 @@ def hdf5_rows(
             f"{shorten(place)}: is a file where a folder is expected; give from_hdf5(folder, {shown(place.name)}, ...) "
             'for this file, or from_hdf5(folder, "*.hdf5", ...) for all files of its folder'
         )
-    _, listed = read_rows(place, table, fields, separator)
+    _, listed = read_rows(place, fields)
     files = sorted(visible(place.glob(pattern), place), key=lambda file: natural(str(file)))
     if not files:
         raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
-    names, labels = checks.names("channels", channels), Labels(classes, separator, [row["label"] for row in listed])
-    gains = checks.gains(gain, len(names))
+    names = checks.names("channels", signals.channels)
+    labels = Labels(fields.classes, fields.separator, [row["label"] for row in listed])
+    gains = checks.gains(signals.gain, len(names))
     given = {row["name"] for row in listed}
     numbered = len(given) if given == {str(number) for number in range(len(given))} else None
-    layouts = [_layout_of(file, signals, ids, len(names), numbered) for file in files]
+    layouts = [_layout_of(file, dataset, ids, len(names), numbered) for file in files]
     known = _known_rows(listed, layouts, place)
     there = [row for layout in layouts for row in layout.rows]
     _require_names(layouts, known)
-    used = [
-        (row, code) for row in there if row.name in known and (code := labels.of(known[row.name]["label"])) is not None
-    ]
-    labels.left_out.update(UNLISTED for row in there if row.name not in known)
-    without = f"groups without {signals.rpartition('*/')[2]}"
-    labels.left_out.update(without for layout in layouts for _ in layout.others)
+    used = list[_Row]()
+    codes = list[Any]()
+    for row in there:
+        code = labels.of(known[row.name]["label"]) if row.name in known else None
+        if code is not None:
+            used.append(row)
+            codes.append(code)
+    without = f"groups without {dataset.rpartition('*/')[2]}"
+    labels.left_out.update([UNLISTED] * sum(row.name not in known for row in there))
+    labels.left_out.update([without] * sum(len(layout.others) for layout in layouts))
     labels.left_out.update(["rows of the table without a recording"] * len(known.keys() - {row.name for row in there}))
-    facts = columns_of([known[row.name] for row, _ in used], labels, [code for _, code in used])
-    many = 1 if one_by_one else max(1, STACK_BYTES // max(1, layouts[0].size))
-    starts = [
-        n
-        for n, (row, _) in enumerate(used)
-        if n % many == 0
-        or row.place is None
-        or (row.file, row.place - 1) != (used[n - 1][0].file, used[n - 1][0].place)
-    ]
+    facts = columns_of([known[row.name] for row in used], labels, codes)
+    many = 1 if windowing.one_by_one else max(1, STACK_BYTES // max(1, layouts[0].size))
+    starts = [0]
+    for number in range(1, len(used)):
+        if number % many == 0 or not _follows(used[number - 1], used[number]):
+            starts.append(number)
     recordings = list[Hdf5Rows]()
+    assert signals.rate is not None
     for begin, end in zip(starts, [*starts[1:], len(used)], strict=True):
-        columns, rows = facts.rows(begin, end), tuple(each for each, _ in used[begin:end])
+        columns = facts.rows(begin, end)
+        rows = tuple(used[begin:end])
         is_first = not recordings or recordings[-1].rows[0].file != rows[0].file  # its SHA-256 is computed once
-        files = [rows[0].file] if is_first else []
-        recordings.append(Hdf5Rows(columns.names, tuple(files), columns=columns, rows=rows, rate=rate, gain=gains))
-    return Common(
-        labels.classes, names, units, labels.multi_label,
-        stored_as(np.result_type(*(kind for layout in layouts for kind in layout.kinds)), windowing[2]), *windowing,
+        own_file = (rows[0].file,) if is_first else ()
+        recordings.append(Hdf5Rows(columns.names, own_file, columns=columns, rows=rows, rate=signals.rate, gain=gains))
+    kinds = set[np.dtype[Any]]().union(*(layout.kinds for layout in layouts))
+    common = Common(
+        labels.classes,
+        names,
+        signals.units or "",
+        labels.multi_label,
+        stored_as(np.result_type(*kinds), windowing.rate),
+        windowing,
         left_out=dict(labels.left_out),
-    ), recordings, facts  # fmt: skip
+    )
+    return common, recordings, facts
+
+
+def _follows(former: _Row, row: _Row) -> bool:
+    """Return whether a row lies in the same file and dataset as the former one, right behind it."""
+    if row.place is None or former.place is None:
+        return False
+    return row.file == former.file and row.place == former.place + 1

@@ -16,8 +16,9 @@ import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import DAY, Moment, side
+from clops_sweep.data.declared.fields import SignalFields
 from clops_sweep.data.declared.intervals import Intervals
-from clops_sweep.data.declared.label_table import Labels, first_readable, positions
+from clops_sweep.data.declared.label_table import Labels, Listed, first_readable, positions
 from clops_sweep.data.declared.markers import left_out_note
 from clops_sweep.data.declared.one_by_one import Described, Recording, begin_of, item, markers_of
 from clops_sweep.data.declared.portions import Columns, InMemory, stored_as
@@ -25,6 +26,7 @@ from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.library_warnings import ABOUT_CODE
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.records import Common, Frames, Source
+from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, one_line, prefixed, shown, user_code
 
 _LONGEST: Final = 200
@@ -220,20 +222,19 @@ def with_channels(recording: Recording, wanted: Sequence[str | int], units: Sequ
 
 
 def read_files(
-    listed: Sequence[tuple[str, Path, Columns | None, Intervals | None]],
+    listed: Sequence[Listed],
     given: frozenset[str],
     read: Callable[[Path], Any],
     labels: Labels,
-    channels: Sequence[str] | Sequence[int] | None,
-    rate: float | None,
-    units: str | None,
-    windowing: tuple[float | None, float | None, float | None],
+    signals: SignalFields,
+    windowing: Windowing,
 ) -> tuple[Common, list[ReadFile]]:
     """Return values common to files, and the files, each with its name, and the facts if a table has them."""
     shipped = Shipped(read)
-    path, first = first_readable((path for _, path, _, _ in listed), lambda file: (file, shipped(file)[0]))
+    path, first = first_readable((recording.file for recording in listed), lambda file: (file, shipped(file)[0]))
+    channels, units = signals.channels, signals.units
     with prefixed(shorten(path)):
-        defaults: dict[str, Any] = {"channels": channels, "units": units, "sampling_rate": rate}
+        defaults: dict[str, Any] = {"channels": channels, "units": units, "sampling_rate": signals.rate}
         first_names = first.channels
         first = replace(first, **{key: value for key, value in defaults.items() if getattr(first, key) is None})
         for argument in defaults:
@@ -248,23 +249,29 @@ def read_files(
         kept = [checks.units(kept[place]) if units is None else units for place in places]
         sample = with_channels(first, wanted, kept).signal[0]
     common = Common(
-        labels.classes, tuple(named[place] for place in places), ", ".join(dict.fromkeys(kept)), labels.multi_label,
-        stored_as(np.asarray(sample).dtype, windowing[2]), *windowing, left_out=dict(labels.left_out),
-        markers="keep" if kept_on_purpose else "refuse", notes=(left_out_note(dropped),) if dropped else (),
-    )  # fmt: skip
+        labels.classes,
+        tuple(named[place] for place in places),
+        ", ".join(dict.fromkeys(kept)),
+        labels.multi_label,
+        stored_as(np.asarray(sample).dtype, windowing.rate),
+        windowing,
+        left_out=dict(labels.left_out),
+        markers="keep" if kept_on_purpose else "refuse",
+        notes=(left_out_note(dropped),) if dropped else (),
+    )
     first = replace(first, signal=None, timestamps=None, intervals=None, channels=None, units=kept)
     files = [
         ReadFile(
-            (name,),
-            (file,),
+            (recording.name,),
+            (recording.file,),
             read_by=shipped,
             first=first,
             wanted=wanted,
             labels=labels,
-            columns=facts,
+            columns=recording.facts,
             given=given,
-            intervals=intervals,
+            intervals=recording.intervals,
         )
-        for name, file, facts, intervals in listed
+        for recording in listed
     ]
     return common, files
