@@ -62,6 +62,18 @@ from .metrics import Metric as Metric, metric_named as metric_named
 from .people.patient_intervals import PatientInterval as PatientInterval, patient_bootstrap as patient_bootstrap
 from .people.per_person import per_person as per_person
 from .report.notebook import open_sweep as open_sweep
+from .report.plots import (
+    plot_cost_frontier as plot_cost_frontier,
+    plot_forgetting as plot_forgetting,
+    plot_heatmap as plot_heatmap,
+    plot_importance as plot_importance,
+    plot_learning_curves as plot_learning_curves,
+    plot_metrics as plot_metrics,
+    plot_optimization_history as plot_optimization_history,
+    plot_r_matrices as plot_r_matrices,
+    plot_slices as plot_slices,
+    plot_variance as plot_variance,
+)
 from .results import Reference as Reference, ResultTable as ResultTable, Row as Row, result_table as result_table
 from .statistics import (
     Estimate as Estimate,

@@ -10,6 +10,7 @@ from .api import (
     read as read,
     sweep as sweep,
     update_report as update_report,
+    write_report as write_report,
 )
 from .data.declared.combining import combine as combine
 from .data.declared.dataset import dataset as dataset

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, get_args
 
 from clops_sweep.data.preparing.prepared_data import PreparedData
@@ -28,6 +29,7 @@ from clops_sweep.store.tables import SCHEMAS
 if TYPE_CHECKING:
     import pandas as pd
 
+    from clops_sweep.analysis.report.write import ReportPaths
     from clops_sweep.analysis.update.criteria import Criteria
     from clops_sweep.analysis.update.report import UpdateReport
     from clops_sweep.data.frames import FrameSet
@@ -270,6 +272,52 @@ def update_report(
     store = _existing(results)
     data = _data(store, data_root, prepared_root)
     return make_report(store, run_id, against, [*names], criteria, data)
+
+
+@_in_python
+def write_report(
+    space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
+    results: str | PathLike[str] = "results",
+    folder: str | PathLike[str] | None = None,
+    *,
+    metrics: str | Sequence[str] = (),
+    axes: tuple[str, str] | None = None,
+    style: Literal["screen", "journal"] = "screen",
+    data_root: str | PathLike[str] | None = None,
+    prepared_root: str | PathLike[str] | None = None,
+) -> ReportPaths:
+    """Write the report of a search space, as `clops-sweep report` does: a page, and its figures and tables as files.
+
+    Example::
+
+        write_report(space, "results", "report")  # as the last line of a notebook's cell, it shows the page
+
+    Args:
+        space: a search space, several, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        folder: folder of the report, new or with an earlier report; by default `report/NAME` in the store.
+        metrics: columns of `runs` to show instead of the scenario's headline metrics; the first one ranks runs.
+        axes: the two axes of the heatmaps; by default the first two numeric axes.
+        style: ``"journal"`` for figures 89 or 183 mm wide.
+        data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames, from which tracings are drawn; by default CLOPS_PREPARED_ROOT,
+            else in the user's cache.
+
+    Raises:
+        UsageError: the space, store, an axis or a metric is unknown, or the folder contains other files.
+    """
+    from clops_sweep.analysis.report.of_state import report_of
+    from clops_sweep.planning.state import State
+
+    if style not in ("screen", "journal"):
+        raise UsageError(f"style = {shown(style)}: expected 'screen' or 'journal'")
+    if folder is not None:
+        _check_path("folder", folder)
+    store = _existing(results)
+    state = State.of(Request(Selection.of(space), _data(store, data_root, prepared_root), store))
+    target = None if folder is None else Path(folder)
+    shown_metrics = [metrics] if isinstance(metrics, str) else metrics
+    return report_of(state, target, axes=axes, metrics=shown_metrics, journal=style == "journal")
 
 
 @_in_python

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 
 import pandas as pd
@@ -33,23 +34,32 @@ from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
 from ..tables.tuning import TunedMethod, tuning_text
 from .claims_section import claims_section
+from .marks import DRAWN_FROM, MARKER
 from .page import MOST_OPEN, LinkedTable, Section, free_name, no_links, render_page
 from .planned import Found, PlannedSection, planned_sections
 from .provenance import distinct_runs, files_of_plugins, provenance
 from .sections import SectionFiles
 from .strategies_section import strategies_section
 
-MARKER = ".clops-sweep-report"
-"""An empty file in the folder of a report, which allows the next report to replace it."""
-
 
 @dataclass(frozen=True)
 class ReportPaths:
-    """Paths of a report: the page, the figures as PNG, PDF and SVG, the tables as .md, .tex and .csv."""
+    """Paths of a report: the page, the figures as PNG, PDF and SVG, the tables as .md, .tex and .csv.
+
+    As the last line of a notebook's cell, it shows the page.
+    """
 
     index: Path
     figures: tuple[Path, ...]
     tables: tuple[Path, ...]
+
+    def __repr__(self) -> str:
+        return f"<ReportPaths: {self.index}, {plural(len(self.figures), 'file')} of figures>"
+
+    def _repr_html_(self) -> str:
+        page = escape(self.index.read_text(encoding="utf-8"), quote=True)
+        name = escape(str(self.index), quote=True)
+        return f'<iframe srcdoc="{page}" title="{name}" style="width: 100%; height: 640px; border: 0"></iframe>'
 
 
 @gc_paused()
@@ -148,6 +158,7 @@ def write_report(
     )
     try:
         write_whole(folder / MARKER, b"")
+        (folder / DRAWN_FROM).unlink(missing_ok=True)
         figures = [write_whole(folder / "figures" / name, content) for name, content in files.figures.items()]
         tables = [write_whole(folder / "tables" / name, content) for name, content in files.tables.items()]
         index = write_whole(folder / "index.html", page.encode())

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
 import clops_sweep
+from clops_sweep.analysis.report.marks import DRAWN_FROM
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.experiment.spaces.claims import claims_as_json
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.state import State
 from clops_sweep.search.records import studies_of
-
-MARK = ".drawn-from"
-"""A file in the folder of a report, with a digest of everything that the report was drawn from."""
 
 _PAGE = "index.html"
 _LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy")
@@ -35,22 +32,14 @@ def drawn_from(state: State) -> str:
 def is_current(folder: Path, digest: str) -> bool:
     """Return whether a folder holds the report with a digest."""
     with suppress(OSError, ValueError):
-        return (folder / _PAGE).is_file() and (folder / MARK).read_text() == digest
+        return (folder / _PAGE).is_file() and (folder / DRAWN_FROM).read_text() == digest
     return False
-
-
-def forget(folder: Path) -> None:
-    """Remove the digest of a report that is about to change."""
-    mark = folder / MARK
-    if os.path.exists(mark):  # False also for a name that the file system refuses, which drawing reports
-        with one_sentence(mark):
-            mark.unlink()
 
 
 def remember(folder: Path, digest: str) -> None:
     """Write the digest of a report that was drawn."""
-    with one_sentence(folder / MARK):
-        (folder / MARK).write_text(digest)
+    with one_sentence(folder / DRAWN_FROM):
+        (folder / DRAWN_FROM).write_text(digest)
 
 
 def _inputs(state: State) -> Iterator[str]:

@@ -148,7 +148,6 @@ def render(
     request = state.request
     folder = output or _default_folder(request)
     check_folder(folder, request.store)
-    drawn_report.forget(folder)
     spaces = state.spaces
     experiments, as_stored = ([], []) if request.selection.files else everything(request, data_hashes, spaces)
     if not spaces and not experiments and not as_stored:

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from clops_sweep.analysis.dashboard import server
+from clops_sweep.analysis.report.marks import DRAWN_FROM
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.drawn_report import drawn_from, is_current
-from clops_sweep.cli.drawn_report import forget as forget_report
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
@@ -205,5 +205,5 @@ def test_what_a_report_is_drawn_from(finished: Sweep) -> None:
     assert digest() == first
     folder = finished.folder / "results" / "report" / "study"
     assert is_current(folder, first) == is_current(folder, digest())
-    forget_report(folder)
+    (folder / DRAWN_FROM).unlink(missing_ok=True)
     assert not is_current(folder, first)

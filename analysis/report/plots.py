@@ -1,0 +1,294 @@
+"""One call a figure, for notebooks and scripts: `plot_heatmap(space, "results", "auc")`.
+
+Each function reads the store, computes the record of a figure and draws it. For figures of your own, use the
+functions of `clops_sweep.analysis` that compute a record, or draw one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+from matplotlib.figure import Figure
+
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.planning.request import Request
+from clops_sweep.planning.state import State
+from clops_sweep.search.records import StudyRecord
+from clops_sweep.store.run_store import RunStore
+
+from ..collect import Experiment
+from ..drawing.pictures import Sketch
+from ..figures.asked import Asked
+from ..figures.cost import COSTS, cost_frontier, draw_cost_frontier
+from ..figures.heatmaps import draw_heatmap, heatmap
+from ..figures.importance import draw_importance, importance
+from ..figures.optimization_history import draw_optimization_history, optimization_history
+from ..figures.profiles import draw_profile, profile
+from ..figures.slices import draw_slices, slices
+from ..figures.task_figures import task_figures
+from ..figures.task_titles import TaskTitles
+from ..figures.variance import variance_by_source
+from ..figures.variance_figure import draw_variance
+from ..search_trials import collect_with_searches
+
+Space = SearchSpace | str | PathLike[str]
+"""A search space, or the path of a search-space file."""
+
+
+def plot_heatmap(
+    space: Space,
+    results: str | PathLike[str] = "results",
+    metric: str | None = None,
+    *,
+    axes: tuple[str, str] | None = None,
+    name: str | None = None,
+) -> Figure:
+    """Draw the means of a metric over two axes, one panel for each variant of the other axes.
+
+    Example::
+
+        plot_heatmap("search_spaces/class_il_grid.py", "results", "auc").savefig("auc.pdf")
+
+    Args:
+        space: a search space, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        metric: a numeric column of `runs`; by default the first headline metric.
+        axes: rows and columns; by default the first two numeric axes.
+        name: the search space to draw, of a file with several.
+
+    Raises:
+        UsageError: the space, store, metric or an axis is unknown, or the space has no two numeric axes.
+    """
+    experiment = _opened(space, results, name).experiment
+    return draw_heatmap(heatmap(experiment, metric or experiment.headline[0], axes))
+
+
+def plot_metrics(
+    space: Space,
+    results: str | PathLike[str] = "results",
+    metrics: Sequence[str] = (),
+    *,
+    axis: str | None = None,
+    name: str | None = None,
+) -> Figure:
+    """Draw metrics along one axis, a line for each variant of the other axes; means with intervals.
+
+    Example::
+
+        plot_metrics(space, "results", ["auc", "bwt"], axis="strategy")
+
+    Args:
+        space: a search space, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        metrics: numeric columns of `runs`; by default the headline metrics.
+        axis: the axis; by default the first one.
+        name: the search space to draw, of a file with several.
+
+    Raises:
+        UsageError: the space, store, a metric or the axis is unknown.
+    """
+    experiment = _opened(space, results, name).experiment
+    return draw_profile(profile(experiment, axis, [metrics] if isinstance(metrics, str) else metrics))
+
+
+def plot_learning_curves(
+    space: Space, results: str | PathLike[str] = "results", metric: str | None = None, *, name: str | None = None
+) -> Figure:
+    """Draw a measure of every task after every epoch, a panel for each variant.
+
+    Example::
+
+        plot_learning_curves(space, "results", "accuracy")
+
+    Args:
+        space: a search space, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        metric: a metric of `runs` whose measure is drawn, such as "accuracy"; by default the first headline metric.
+        name: the search space to draw, of a file with several.
+
+    Raises:
+        UsageError: the space, store or metric is unknown, or no finished run has recorded curves.
+    """
+    return _task_figure("curves", space, results, metric, name)
+
+
+def plot_r_matrices(
+    space: Space, results: str | PathLike[str] = "results", metric: str | None = None, *, name: str | None = None
+) -> Figure:
+    """Draw R, each task (columns) after training on each task (rows), a panel for each variant.
+
+    Example::
+
+        plot_r_matrices(space, "results")
+
+    The arguments and errors are those of `plot_learning_curves`.
+    """
+    return _task_figure("r", space, results, metric, name)
+
+
+def plot_forgetting(
+    space: Space, results: str | PathLike[str] = "results", metric: str | None = None, *, name: str | None = None
+) -> Figure:
+    """Draw each task right after it was learned and at the end of the run, a panel for each variant.
+
+    Example::
+
+        plot_forgetting(space, "results")
+
+    The arguments and errors are those of `plot_learning_curves`.
+    """
+    return _task_figure("forgetting", space, results, metric, name)
+
+
+def plot_cost_frontier(
+    space: Space, results: str | PathLike[str] = "results", cost: str = "seconds", *, name: str | None = None
+) -> Figure:
+    """Draw the first headline metric of every configuration against its cost, with the Pareto front.
+
+    Example::
+
+        plot_cost_frontier(space, "results", "replayed")
+
+    Args:
+        space: a search space, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        cost: "seconds" of a run, or "replayed" instances.
+        name: the search space to draw, of a file with several.
+
+    Raises:
+        UsageError: the space, store or cost is unknown, or no run has finished.
+    """
+    if cost not in COSTS:
+        raise UsageError(f"cost = {shown(cost)}: not known; known: {listed(COSTS)}")
+    return draw_cost_frontier(cost_frontier(_opened(space, results, name).experiment, cost))
+
+
+def plot_importance(
+    space: Space, results: str | PathLike[str] = "results", metric: str | None = None, *, name: str | None = None
+) -> Figure:
+    """Draw the share of a metric's variance that depends on each axis.
+
+    Example::
+
+        plot_importance(space, "results", "auc")
+
+    Args:
+        space: a search space, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        metric: a numeric column of `runs`; by default the first headline metric.
+        name: the search space to draw, of a file with several.
+
+    Raises:
+        UsageError: the space, store or metric is unknown, or too few configurations have finished.
+    """
+    experiment = _opened(space, results, name).experiment
+    return draw_importance(importance(experiment, metric or experiment.headline[0]))
+
+
+def plot_variance(
+    space: Space, results: str | PathLike[str] = "results", metric: str | None = None, *, name: str | None = None
+) -> Figure:
+    """Draw the variance components of a metric, and the power of the test over patient splits.
+
+    Example::
+
+        plot_variance("search_spaces/variance.py", "results")
+
+    The arguments are those of `plot_importance`.
+
+    Raises:
+        UsageError: the space, store or metric is unknown, or its runs are not fully crossed over splits and seeds.
+    """
+    experiment = _opened(space, results, name).experiment
+    return draw_variance(variance_by_source(experiment, metric or experiment.headline[0]))
+
+
+def plot_optimization_history(
+    space: Space, results: str | PathLike[str] = "results", *, name: str | None = None
+) -> Figure:
+    """Draw the objectives of a search over its trials, and the best value so far.
+
+    Example::
+
+        plot_optimization_history("search_spaces/optuna_class_il.py", "results")
+
+    Args:
+        space: a search space, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        name: the search to draw, of a file with several.
+
+    Raises:
+        UsageError: the space or store is unknown, it is no search, or no trial is complete.
+    """
+    return draw_optimization_history(optimization_history(_study(space, results, name)))
+
+
+def plot_slices(space: Space, results: str | PathLike[str] = "results", *, name: str | None = None) -> Figure:
+    """Draw the objectives of a search over each parameter.
+
+    Example::
+
+        plot_slices("search_spaces/optuna_class_il.py", "results")
+
+    The arguments are those of `plot_optimization_history`.
+
+    Raises:
+        UsageError: the space or store is unknown, it is no search, or fewer than two trials are complete.
+    """
+    return draw_slices(slices(_study(space, results, name)))
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """One search space with its runs, and its study if it is a search."""
+
+    experiment: Experiment
+    study: StudyRecord | None
+    store: RunStore
+    data: PreparedData
+
+
+def _opened(space: Space, results: str | PathLike[str], name: str | None) -> _Opened:
+    """Return the experiment of a search space, or the one with a name."""
+    store = RunStore.named(str(results))
+    store.files.check_is_there()
+    data = PreparedData.found()
+    request = State.of(Request(Selection.of(space), data, store)).request
+    experiments = collect_with_searches(request.selection.spaces, store)
+    if name is not None:
+        experiments = [(it, study) for it, study in experiments if it.name == name]
+        if not experiments:
+            names = [it.name for it in request.selection.spaces]
+            raise UsageError(f"name = {shown(name)}: no such search space; there are {listed(names)}")
+    if len(experiments) > 1:
+        raise UsageError(f"name: expected one of {listed(it.name for it, _ in experiments)}; a figure shows one")
+    experiment, study = experiments[0]
+    return _Opened(experiment, study, store, data)
+
+
+def _study(space: Space, results: str | PathLike[str], name: str | None) -> StudyRecord:
+    opened = _opened(space, results, name)
+    if opened.study is None:
+        raise UsageError(f"{opened.experiment.name!r} has no trial of a search: expected a search that has begun")
+    return opened.study
+
+
+def _task_figure(kind: str, space: Space, results: str | PathLike[str], metric: str | None, name: str | None) -> Figure:
+    """Return a figure of `task_figures` by the end of its name."""
+    opened = _opened(space, results, name)
+    experiment = opened.experiment.judged_by([] if metric is None else [metric])
+    frames = opened.data.of_prepared(dict.fromkeys(cell.config.data_key for cell in experiment.cells))
+    sketches = task_figures(Asked(experiment, opened.store, "plot", TaskTitles(frames)))
+    return _drawn(sketches, f"plot-{kind}", experiment)
+
+
+def _drawn(sketches: Iterable[Sketch], wanted: str, experiment: Experiment) -> Figure:
+    for item in sketches:
+        if item.name == wanted:
+            return item.draw(item.record)
+    raise UsageError(f"{experiment.name!r}: no finished run has recorded what this figure shows")

@@ -1,0 +1,87 @@
+"""One call a figure, on a store of generated numbers."""
+
+from __future__ import annotations
+
+from html import unescape
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+from clops_sweep import RunConfig, SearchSpace, analysis, write_report
+from clops_sweep.analysis.drawing.svg import as_svg
+from clops_sweep.errors import UsageError
+from clops_sweep.store.run_store import RunStore
+
+OF_GRIDS = [
+    "plot_heatmap",
+    "plot_metrics",
+    "plot_learning_curves",
+    "plot_r_matrices",
+    "plot_forgetting",
+    "plot_cost_frontier",
+    "plot_importance",
+]
+
+
+@pytest.mark.parametrize("name", OF_GRIDS)
+def test_a_space_and_a_store_are_enough_for_a_figure(name: str, spaces: list[SearchSpace], store: RunStore) -> None:
+    figure = getattr(analysis, name)(spaces[0], store.files.folder)
+    assert figure.axes
+    assert not plt.get_fignums()  # a notebook shows a figure that pyplot holds twice
+
+
+def test_a_heatmap_has_the_metric_and_the_axes_that_are_asked_for(spaces: list[SearchSpace], store: RunStore) -> None:
+    folder = store.files.folder
+    axes = ("acquisition_fraction", "storage_fraction")
+    figure = analysis.plot_heatmap(spaces[0], folder, "bwt", axes=axes)
+    in_two_steps = analysis.draw_heatmap(analysis.heatmap(analysis.open_sweep(spaces[0], folder)[0], "bwt", axes))
+    assert as_svg(figure, "a", "b") == as_svg(in_two_steps, "a", "b")
+    assert as_svg(figure, "a", "b") != as_svg(analysis.plot_heatmap(spaces[0], folder, "auc", axes=axes), "a", "b")
+
+
+def test_curves_of_an_unknown_metric(spaces: list[SearchSpace], store: RunStore) -> None:
+    with pytest.raises(UsageError, match="metric 'acuracy': not known"):
+        analysis.plot_learning_curves(spaces[0], store.files.folder, "acuracy")
+
+
+def test_a_figure_shows_one_space_of_several(store: RunStore, tmp_path: Path) -> None:
+    file = tmp_path / "two.py"
+    file.write_text(
+        "from clops_sweep import RunConfig, SearchSpace\n"
+        "base = RunConfig(epochs_per_task=5)\n"
+        "SPACE = [SearchSpace('grid', base, seeds=range(3)),\n"
+        "    SearchSpace('fine-tuning', base.replace(strategy='finetune'), seeds=range(3))]\n"
+    )
+    with pytest.raises(UsageError, match="name: expected one of grid, fine-tuning; a figure shows one"):
+        analysis.plot_forgetting(file, store.files.folder)
+    assert analysis.plot_forgetting(file, store.files.folder, name="fine-tuning").axes
+    with pytest.raises(UsageError, match="name = 'third': no such search space; there are grid, fine-tuning"):
+        analysis.plot_forgetting(file, store.files.folder, name="third")
+
+
+def test_what_cannot_be_drawn_is_said(spaces: list[SearchSpace], store: RunStore) -> None:
+    with pytest.raises(UsageError, match="'grid' has no trial of a search"):
+        analysis.plot_slices(spaces[0], store.files.folder)
+    with pytest.raises(UsageError, match="cost = 'hours': not known; known: seconds, replayed"):
+        analysis.plot_cost_frontier(spaces[0], store.files.folder, "hours")
+    never_run = SearchSpace("never", RunConfig(epochs_per_task=6), seeds=range(1))
+    with pytest.raises(UsageError, match="'never': no finished run has recorded what this figure shows"):
+        analysis.plot_r_matrices(never_run, store.files.folder)
+
+
+def test_a_report_is_written_from_python_and_shown_in_a_notebook(
+    spaces: list[SearchSpace], store: RunStore, tmp_path: Path, unpainted: None
+) -> None:
+    folder = tmp_path / "report"
+    folder.mkdir()
+    (folder / ".clops-sweep-report").touch()
+    (folder / ".drawn-from").write_text("digest of an earlier report")
+    written = write_report(spaces[0], str(store.files.folder), folder, metrics="bwt")
+    assert written.index == folder / "index.html"
+    assert not (folder / ".drawn-from").exists()
+    page = written._repr_html_()
+    assert page.startswith("<iframe srcdoc=")
+    assert unescape(page.split('"')[1]) == written.index.read_text()
+    with pytest.raises(UsageError, match="style = 'paper': expected 'screen' or 'journal'"):
+        write_report(spaces[0], str(store.files.folder), folder, style="paper")
