@@ -14,10 +14,17 @@ DECLARED = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 PROJECT = DECLARED["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 FOR_DEVELOPERS = {"all", "dev", "docs", "peers", "test"}
+NEEDS_NEWER = {"braindecode"}
+"""Extras whose packages exclude the oldest release of another package that clops-sweep allows: wfdb."""
 
 
 def test_the_oldest_packages_that_may_be_installed_are_those_that_are_tested_every_night() -> None:
-    extras = [it for name, given in EXTRAS.items() if name == "test" or name not in FOR_DEVELOPERS for it in given]
+    extras = [
+        it
+        for name, given in EXTRAS.items()
+        if name == "test" or name not in FOR_DEVELOPERS | NEEDS_NEWER
+        for it in given
+    ]
     tested = (ROOT / ".ci" / "lower-bounds.txt").read_text("utf-8").splitlines()[1:]
     declared = [*DECLARED["build-system"]["requires"], *PROJECT["dependencies"], *extras]
     assert {_oldest(it) for it in tested} == {_oldest(it) for it in declared}

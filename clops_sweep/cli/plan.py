@@ -146,7 +146,7 @@ def say_networks(request: Request, plan: Plan) -> None:
     from clops_sweep import native
 
     pending = [run.config for run in plan.of("pending", "waiting", "failed")]
-    known = [it for it in pending if it.network in NETWORKS.added and request.data_hash(it) is not None]
+    known = [it for it in pending if NETWORKS.is_foreign(it.network) and request.data_hash(it) is not None]
     if not known or native.chosen_for_programs() is None:
         return
     from clops_sweep.learning.lowering.told import networks_told

@@ -35,10 +35,11 @@ from clops_sweep.data.catalog import (
     ScenarioName,
 )
 from clops_sweep.data.splits.fold_names import fold_of
-from clops_sweep.errors import UsageError, calling, closest, listed, nearest_or_all, shown
+from clops_sweep.errors import UsageError, calling, closest, listed, nearest, nearest_or_all, shown
 from clops_sweep.experiment.facts import FieldFacts, facts_in, stating
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.identity import effective_options, identity_of, in_effect, without_effect
+from clops_sweep.experiment.plugins import braindecode
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS, instead_of
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
@@ -751,6 +752,10 @@ class _AnyCombination(RunConfig):
 def _registered(kind: str, value: str) -> str:
     registry = REGISTRIES[kind]
     if value not in registry:
+        if kind == "network" and value.startswith(braindecode.PREFIX):
+            raise ValueError(braindecode.why_unknown(value))
+        if kind == "network" and not nearest(value, registry):
+            raise ValueError(f"not known{braindecode.similar(value) or nearest_or_all(value, registry)}")
         raise ValueError(f"not known{nearest_or_all(value, registry)}")
     return value
 

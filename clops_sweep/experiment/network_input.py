@@ -14,7 +14,7 @@ from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
 def is_tried(config: RunConfig) -> bool:
     """Return whether to try a network before a launch: it is custom, or some of its layers are to be replaced."""
     replaced = config.norm != "batch" or config.head == "cosine"
-    return config.network in NETWORKS.added or replaced or config.lora_rank > 0
+    return NETWORKS.is_foreign(config.network) or replaced or config.lora_rank > 0
 
 
 def check_frames(config: RunConfig, frames: FrameSet) -> None:

@@ -264,7 +264,7 @@ class ContinualRun:
         So plug-ins that draw from them give the same numbers in every execution of the run.
         """
         config = self.config
-        if not any(getattr(config, kind) in registry.added for kind, registry in REGISTRIES.items()):
+        if not any(registry.is_foreign(getattr(config, kind)) for kind, registry in REGISTRIES.items()):
             yield
             return
         with self._generators.kept():

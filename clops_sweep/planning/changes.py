@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from clops_sweep.data.origins import ORIGINS
+from clops_sweep.errors import several
+from clops_sweep.experiment.plugins.braindecode import PREFIX, VERSION
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, plugins_of
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 
 
 def changes(state: State) -> list[str]:
-    """Return a sentence for each plug-in and encoder that changed since finished runs of a request used it."""
-    return [*_changed_plugins(state), *_changed_encoders(state.request)]
+    """Return a sentence for each plug-in, encoder and library that changed since finished runs of a request used it."""
+    return [*_changed_plugins(state), *_changed_encoders(state.request), *_other_versions(state.request)]
 
 
 def _changed_plugins(state: State) -> list[str]:
@@ -30,3 +34,21 @@ def _changed_encoders(request: Request) -> list[str]:
     if not now:
         return []
     return changed_encoders(request.store.rows("runs", ["encoder", "encoder_hash"]), now)
+
+
+def _other_versions(request: Request) -> list[str]:
+    """Return a sentence for each network of braindecode whose stored runs are of another version of the package."""
+    configs = request.selection.configs
+    now = {config.network: config.get(VERSION) for config in configs if config.network.startswith(PREFIX)}
+    if not now or VERSION not in request.store.schema("runs", request.store.live()).names:
+        return []
+    counts = Counter[tuple[str, str]]()
+    for row in request.store.rows("runs", ["network", "status", VERSION]):
+        version = row[VERSION]
+        if row["network"] in now and row["status"] == "finished" and version not in (None, now[row["network"]]):
+            counts[row["network"], version] += 1
+    return [
+        f"network {name!r}: {several(count, 'stored run')} of braindecode {version}, and {now[name]} is installed; its "
+        "runs are computed anew, under other ids"
+        for (name, version), count in sorted(counts.items())
+    ]

@@ -101,6 +101,7 @@ class Declaration:
         canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
             invalid together.
         encoder: encoders: the signals that it takes and its weights.
+        takes_signal: networks: whether it receives the sampling rate and the channels' names as `signal`.
         revision: built-in strategies: how often the strategy alone has changed its numbers; added to
             `SEMANTICS_VERSION`.
     """
@@ -119,6 +120,7 @@ class Declaration:
     fixed_features: bool = False
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
+    takes_signal: bool = False
     revision: int = 0
 
     @cached_property

@@ -58,7 +58,9 @@ def expected(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"] in _EXPECTED:
         return f"expected {_EXPECTED[first['type']].format(**first.get('ctx', {}))}"
-    said = first["msg"].removeprefix("Value error, ")
+    said = str(first["msg"]).removeprefix("Value error, ")
+    if said.partition(" ")[0] in OPTIONS:
+        return said
     return f"{said[0].lower()}{said[1:]}"
 
 
@@ -210,6 +212,11 @@ def ChoiceOption(  # noqa: N802
     return _option(Literal[texts], default, description, _stating(equal_training, equal_cost))
 
 
+def option_of_kind(kind: Any, default: Any, description: str, *, equal_cost: bool = False) -> Option:
+    """Return an option of any type that pydantic validates; for the arguments see `FloatOption`."""
+    return _option(kind, default, description, _stating(equal_training=False, equal_cost=equal_cost))
+
+
 def PluginOption(  # noqa: N802
     default: str, registry: str, *, equal_training: bool = False, equal_cost: bool = False, description: str = ""
 ) -> Option:
@@ -291,8 +298,12 @@ class DeclaredOptions(Mapping[str, Option]):
     def __init__(self) -> None:
         self._declared: dict[str, dict[str, Option]] = {}  # name -> plug-in -> equal definitions
         self._reserved: dict[str, str] = {}
+        self.look_up: Callable[[str], object] = lambda name: None
+        """Declares the options of the plug-in of a library whose option a name may be; called for unknown names."""
 
     def __getitem__(self, name: str) -> Option:
+        if name not in self._declared:
+            self.look_up(name)
         return next(iter(self._declared[name].values()))
 
     def __iter__(self) -> Iterator[str]:

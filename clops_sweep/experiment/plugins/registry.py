@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from clops_sweep.data.origins import remember_origin
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.metrics import PAPER, metric_named
-from clops_sweep.experiment.plugins import declarations
+from clops_sweep.experiment.plugins import braindecode, declarations
 from clops_sweep.experiment.plugins.declarations import NOTHING, Declaration, Plugin
 from clops_sweep.experiment.plugins.options import OPTIONS, Option, Options, registry_of
 
@@ -34,12 +34,21 @@ class Registry(Mapping[str, Any]):
         built_in: the built-in members by name.
         decorator: the function that registers custom members.
         expected: description of valid members, for messages.
+        of_library: returns the member of a library by its name, such as "braindecode:EEGNet", or None. Such members
+            are neither built in nor custom: they have no code to send, and are not listed.
     """
 
     def __init__(
-        self, kind: str, built_in: Mapping[str, Plugin], decorator: str = "", expected: str = "a function"
+        self,
+        kind: str,
+        built_in: Mapping[str, Plugin],
+        decorator: str = "",
+        expected: str = "a function",
+        of_library: Callable[[str], Plugin | None] = lambda name: None,
     ) -> None:
         self.kind = kind
+        self._of_library = of_library
+        self._from_libraries: dict[str, Plugin] = {}
         self._decorator = decorator or kind
         self._expected = expected
         self.built_in = dict(built_in)
@@ -48,10 +57,12 @@ class Registry(Mapping[str, Any]):
             OPTIONS.declare(self._owner(name), plugin.declaration.options)
 
     def __getitem__(self, name: str) -> Any:
-        member = self._plugins[name].member
-        if name not in self.built_in:
-            return member
-        module, _, attribute = member.partition(":")
+        plugin = self._find(name)
+        if plugin is None:
+            raise KeyError(name)
+        if self.is_custom(name):
+            return plugin.member
+        module, _, attribute = plugin.member.partition(":")
         return getattr(importlib.import_module(module), attribute)
 
     def __iter__(self) -> Iterator[str]:
@@ -61,7 +72,19 @@ class Registry(Mapping[str, Any]):
         return len(self._plugins)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._plugins  # without importing it
+        return self._find(name) is not None  # without importing it
+
+    def _find(self, name: object) -> Plugin | None:
+        """Return a member without importing it; the options of a library's member are declared at its first use."""
+        if not isinstance(name, str):
+            return None
+        plugin = self._plugins.get(name) or self._from_libraries.get(name)
+        if plugin is None and ":" in name:
+            plugin = self._of_library(name)
+            if plugin is not None:
+                self._from_libraries[name] = plugin
+                OPTIONS.declare(self._owner(name), plugin.declaration.options)
+        return plugin
 
     @property
     def added(self) -> Mapping[str, Plugin]:
@@ -72,9 +95,21 @@ class Registry(Mapping[str, Any]):
         """Return whether a member is registered that is not built in."""
         return name in self._plugins and name not in self.built_in
 
+    @property
+    def in_use(self) -> list[str]:
+        """All members that are registered, and those of libraries that were looked up."""
+        return [*self._plugins, *self._from_libraries]
+
+    def is_foreign(self, name: str) -> bool:
+        """Return whether a member is registered that is custom or of a library."""
+        return name not in self.built_in and name in self
+
     def declaration(self, name: str) -> Declaration:
         """Return the declaration of a member without importing it."""
-        return self._plugins[name].declaration
+        plugin = self._find(name)
+        if plugin is None:
+            raise KeyError(name)
+        return plugin.declaration
 
     def register(self, name: str, member: Any, declaration: Declaration = NOTHING) -> None:
         """Add a custom member, or replace one.
@@ -140,7 +175,7 @@ class Registry(Mapping[str, Any]):
         return self._declared(name).naming
 
     def _declared(self, name: str) -> Declaration:
-        plugin = self._plugins.get(name)
+        plugin = self._find(name)
         return NOTHING if plugin is None else plugin.declaration
 
     def decorator(
@@ -190,7 +225,18 @@ NETWORKS = Registry(
     "network",
     declarations.NETWORKS,
     expected="a function (channels, samples, outputs) that makes a torch.nn.Module",
+    of_library=braindecode.plugin,
 )
+
+
+def _declare_option(name: str) -> None:
+    """Declare the options of the network of a library that a name of an option begins with."""
+    network = braindecode.network_with_option(name)
+    if network is not None:
+        NETWORKS.declaration(network)
+
+
+OPTIONS.look_up = _declare_option
 AUGMENTATIONS = Registry("augment", declarations.AUGMENTATIONS, "augmentation", expected="a function (frames, rng)")
 ENCODERS = Registry("encoder", declarations.ENCODERS, expected="a function (weights) that makes a torch.nn.Module")
 """Frozen networks that compute features of a data set before a run starts."""
@@ -262,7 +308,7 @@ def may_use(name: str, stated: Mapping[str, Any]) -> bool:
     """Return whether a config may use an option, with any plug-ins in fields that it does not set."""
 
     def choices(field: str, registry: Registry) -> list[Options]:
-        return [registry.options(name) for name in ([stated[field]] if field in stated else registry)]
+        return [registry.options(name) for name in ([stated[field]] if field in stated else registry.in_use)]
 
     for kind in USERS:
         for options in choices(kind, REGISTRIES[kind]):

@@ -28,7 +28,7 @@ def networks_told(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSe
     """
     first = dict[tuple[Any, ...], RunConfig]()
     for config in configs:
-        if config.network in NETWORKS.added and config.precision == "float32":
+        if NETWORKS.is_foreign(config.network) and config.precision == "float32":
             first.setdefault((config.network, config.data_key, str(config.network_options)), config)
     sentences = dict[str, None]()
     for config, scenario in with_tasks(first.values(), frames):

@@ -19,6 +19,7 @@ from clops_sweep.data.scenarios import LossKind, Scenario
 from clops_sweep.data.scenarios.leaks import Seen
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import Rank, RunConfig
+from clops_sweep.learning.networks.signal import Signal
 
 FACTS: Final = "clops_sweep"
 """Key of the file metadata with the `ModelFacts` as JSON."""
@@ -81,6 +82,14 @@ class ModelFacts:
     def shape(self) -> tuple[int, int]:
         """Channels and samples of the network's input."""
         return self.features or (len(self.channels), self.samples)
+
+    @property
+    def signal(self) -> Signal:
+        """The facts of the network's input."""
+        if self.encoder is not None:
+            return Signal()
+        seconds = None if self.sampling_rate is None else self.samples / self.sampling_rate
+        return Signal.recorded(self.samples, seconds, self.channels)
 
     @property
     def seen(self) -> Seen:

@@ -16,6 +16,7 @@ from torch import nn
 
 from clops_sweep.data.prepared.normalization import frame_statistics, normalized_gain_offset
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.plugins import braindecode
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import losses
 from clops_sweep.learning.models.model_facts import FACTS, ModelFacts, facts_in
@@ -112,6 +113,9 @@ def model_from(
     """
     facts = facts_in(content, of)
     if facts.network not in NETWORKS:
+        if facts.network.startswith(braindecode.PREFIX):
+            why = braindecode.why_unknown(facts.network)
+            raise UsageError(f"run {facts.run_id}: network {facts.network!r}: {why}")
         raise UsageError(
             f"run {facts.run_id}: network {facts.network!r} is not declared; import the file that declares it first"
         )
@@ -122,6 +126,8 @@ def model_from(
         encoder = encoder_of(facts)
     outputs = len(facts.classes)
     options = {**facts.network_options, "encoder": None}
+    if NETWORKS.declaration(facts.network).takes_signal:
+        options["signal"] = facts.signal
     if encoder is not None and facts.lora_rank:
         module = encoder.module
         options["encoder"] = TunedEncoder(str(facts.encoder), lambda: module, str(facts.encoder_hash), facts.lora_rank)

@@ -101,7 +101,7 @@ def check_networks(
         scenario = joint_scenario(separate) if strategy.joint else separate
         name, make, shape = config.network, NETWORKS[config.network], (of_config.channels, of_config.samples)
         options = network_options(config, of_config)
-        if name in NETWORKS.added or config.lora_rank:
+        if NETWORKS.is_foreign(name) or config.lora_rank:
             found = probed(name, make, shape, scenario.outputs, options)
             found.check_batch(name, config.batch_size)
         if keep_models:

@@ -12,6 +12,8 @@ from torch import nn
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.learning.networks.signal import Signal
 
 
 class OnFeatures(nn.Module):
@@ -51,12 +53,18 @@ class TunedEncoder:
 
 
 def network_options(config: RunConfig, frames: FrameSet) -> dict[str, Any]:
-    """Return the options that create the network of a config, including an encoder whose adapters are trained."""
+    """Return the options that create the network of a config.
+
+    These include the facts of the signal, if the network takes them, and an encoder whose adapters are trained.
+    """
+    options = config.network_options
+    if NETWORKS.declaration(config.network).takes_signal:
+        options["signal"] = Signal.of(frames)
     encoded = frames.encoded
-    if encoded is None or encoded.module is None:
-        return config.network_options
-    tuned = TunedEncoder(encoded.encoder, encoded.module, encoded.encoder_hash, config.lora_rank)
-    return config.network_options | {"encoder": tuned}
+    if encoded is not None and encoded.module is not None:
+        rank = config.lora_rank
+        options["encoder"] = TunedEncoder(encoded.encoder, encoded.module, encoded.encoder_hash, rank)
+    return options
 
 
 @torch.no_grad()

@@ -64,7 +64,8 @@ def made(
         if encoder is not None:
             shape = shape_of_features(encoder, shape)
         given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
-        given.pop("encoder", None)
+        for argument in ("encoder", "signal"):
+            given.pop(argument, None)
         wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
         with user_code(lambda error: UsageError(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
             own = {name: value for name, value in options.items() if name not in REPLACED}

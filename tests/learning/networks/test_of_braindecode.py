@@ -1,0 +1,200 @@
+"""Networks of braindecode in whole runs. Skipped where it is not installed, or does not load."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from clops_sweep import ContinualRun, RunConfig, native
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.plugins import braindecode
+from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.learning.batches import Batch
+from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.networks.module_probe import check_networks
+from clops_sweep.learning.networks.of_braindecode import _expected_warnings
+from clops_sweep.learning.networks.run_module import made
+from clops_sweep.learning.networks.signal import Signal
+from clops_sweep.testing import of_shape, tiny_config, tiny_frames
+from clops_sweep.testing.strategy_contract import check_named_strategy
+from clops_sweep.testing.watch import result_difference, saved_and_loaded
+
+pytestmark = pytest.mark.nightly
+
+CPU = torch.device("cpu")
+SHAPE = 6, 1000
+RATE = 250.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed() -> None:
+    """Import braindecode once; its import prints warnings that the product expects."""
+    why = braindecode.why_unavailable()
+    if why is not None:
+        pytest.skip(why)
+    with _expected_warnings():
+        pytest.importorskip("braindecode.models", exc_type=ImportError)
+
+
+def frames_of(scenario: str = "class_il", shape: tuple[int, int] = SHAPE) -> FrameSet:
+    """Return tiny frames with a sampling rate."""
+    frames = of_shape(tiny_frames(scenario, tasks=2), *shape)  # type: ignore[arg-type]
+    return replace(frames, frame_seconds=shape[1] / RATE)
+
+
+def config_of(model: str, scenario: str = "class_il", **changes: Any) -> RunConfig:
+    """Return a tiny run of a model."""
+    settings = {"domain": "site"} if scenario == "domain_il" else {}
+    return tiny_config(scenario, network=f"braindecode:{model}", **settings, **changes)  # type: ignore[arg-type]
+
+
+def module_of(model: str, **options: Any) -> nn.Module:
+    """Return a model as a run makes it."""
+    network = f"braindecode:{model}"
+    given = {**RunConfig(network=network, **options).network_options, "signal": Signal(RATE)}
+    return made(network, NETWORKS[network], 0, SHAPE, 4, given)
+
+
+def test_names_are_those_of_the_package() -> None:
+    from braindecode.models.util import models_dict
+
+    assert braindecode.names() == [f"braindecode:{name}" for name in sorted(models_dict)]
+
+
+def test_options_have_the_defaults_of_the_constructors() -> None:
+    from inspect import signature
+
+    from braindecode.models.util import models_dict
+
+    for model, found in models_dict.items():
+        arguments = signature(found.__init__).parameters
+        for option, declared in braindecode._options(model).items():
+            default = arguments[option.removeprefix(f"{model}_")].default
+            shown = default.__name__ if isinstance(default, type) else default
+            assert declared.default == shown, option
+
+
+@pytest.mark.parametrize("model", ["EEGNet", "ShallowFBCSPNet", "Deep4Net"])
+@pytest.mark.parametrize("scenario", ["class_il", "time_il", "domain_il"])
+def test_contract(model: str, scenario: str) -> None:
+    """A run is repeated, trained beside another and resumed after each epoch, with equal bits."""
+    config, frames = config_of(model, scenario), frames_of(scenario)
+    check_networks([config], {config.data_key: frames}, keep_models=True)
+    check_named_strategy(config, frames)
+
+
+@pytest.mark.parametrize("strategy", ["ewc", "gem", "mir", "er_ace", "ranpac", "derpp", "lwf", "mas"])
+def test_methods_with_further_demands(strategy: str) -> None:
+    """Gradients of instances and memories, losses of a user, closed-form heads: equal bits from a checkpoint."""
+    scenario = "class_il_union" if strategy in ("ranpac", "er_ace") else "class_il"
+    config, frames = config_of("EEGNet", scenario, strategy=strategy), frames_of(scenario)
+    whole, resumed = ContinualRun(config, frames, CPU), ContinualRun(config, frames, CPU)
+    first = ContinualRun(config, frames, CPU)
+    first.advance()
+    resumed.restore(saved_and_loaded(first.state()))
+    for run in (whole, resumed):
+        while not run.finished:
+            run.advance()
+    assert result_difference(whole.result(), resumed.result()) is None
+
+
+@pytest.mark.parametrize("settings", [{"norm": "group"}, {"head": "cosine"}, {"head": "per_class"}])
+def test_replaced_layers(settings: dict[str, str]) -> None:
+    config, frames = config_of("EEGNet", "time_il", **settings), frames_of("time_il")
+    check_networks([config], {config.data_key: frames}, keep_models=True)
+    run = ContinualRun(config, frames, CPU)
+    while not run.finished:
+        run.advance()
+    assert float(run.result().columns["runs"]["auc"][0]) > 0
+
+
+@pytest.mark.parametrize("model", ["EEGNet", "ShallowFBCSPNet", "Deep4Net"])
+def test_the_linear_head_gives_the_logits_of_the_convolution(model: str) -> None:
+    module = module_of(model).eval()
+    import braindecode.models
+
+    with _expected_warnings():
+        own = getattr(braindecode.models, model)(n_chans=SHAPE[0], n_times=SHAPE[1], n_outputs=4, sfreq=RATE).eval()
+    assert isinstance(list(module.modules())[-1], nn.Linear)
+    weights = module.state_dict()
+    last = [name for name in own.state_dict() if "conv_classifier" in name]
+    given = {name: value for name, value in weights.items() if name in own.state_dict()}
+    for name, value in zip(last, list(weights.values())[-2:], strict=True):
+        given[name] = value.reshape(own.state_dict()[name].shape)
+    own.load_state_dict(given)
+    frames = torch.randn(3, *SHAPE)
+    torch.testing.assert_close(module(frames), own(frames), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kernels", ["native", "off"])
+def test_max_norms_act_as_in_a_bare_loop(kernels: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps drive weights out of the ball; the learner follows a loop over braindecode's own module."""
+    if kernels == "off":
+        monkeypatch.setenv("CLOPS_NATIVE", "off")
+    elif native.chosen_for_programs() is None:
+        pytest.skip("this machine has no native kernels")
+    import braindecode.models
+
+    frames = frames_of("time_il")
+    config = config_of("EEGNet", "time_il", EEGNet_drop_prob=0.0, EEGNet_conv_spatial_max_norm=0.5)
+    options = {**config.network_options, "signal": Signal.of(frames)}
+    bank = FrameBank(frames, CPU)
+    learner = make_learner(0, "softmax", 4, 0.5, bank, config.network, options, optimizer="sgd")
+    with _expected_warnings():
+        bare = braindecode.models.EEGNet(
+            n_chans=SHAPE[0], n_times=SHAPE[1], n_outputs=4, drop_prob=0.0, conv_spatial_max_norm=0.5
+        ).train()
+    start = list(learner.weights().values())
+    bare.load_state_dict(
+        {name: value.reshape(old.shape) for (name, old), value in zip(bare.state_dict().items(), start, strict=True)}
+    )
+    optimizer = torch.optim.SGD(bare.parameters(), lr=0.5)
+    stored = bare.conv_spatial.parametrizations.weight.original.detach()
+    stream = np.random.default_rng(0)
+    for step in range(12):
+        rows = torch.from_numpy(stream.choice(len(frames.labels), 8, replace=False))
+        targets = torch.eye(4)[torch.from_numpy(frames.labels)[rows]]
+        batch = Batch(rows, targets, torch.full((8,), 1 / 8), torch.arange(8) + 8 * step)
+        learner.train_step(batch, torch.tensor([1, 2], dtype=torch.int32))
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(bare(bank.gather(rows)), targets)
+        loss.backward()
+        optimizer.step()
+    assert (stored.flatten(1).norm(dim=1) > 0.5).any()  # what is stored leaves the ball
+    assert (bare.conv_spatial.weight.flatten(1).norm(dim=1) < 0.5 + 1e-5).all()
+    for (name, ours), theirs in zip(learner.weights().items(), bare.state_dict().values(), strict=True):
+        torch.testing.assert_close(ours.flatten(), theirs.flatten(), rtol=1e-3, atol=1e-4, msg=name)
+
+
+def test_a_short_frame_is_one_sentence() -> None:
+    config = config_of("Deep4Net")
+    frames = frames_of(shape=(6, 100))
+    with pytest.raises(UsageError) as raised:
+        check_networks([config], {config.data_key: frames})
+    assert "network 'braindecode:Deep4Net': cannot be made for frames of 6 x 100 samples" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "expected"),
+    [
+        ("ShallowFBCSPNet", (1, 1000), "takes two channels or more"),
+        ("REVE", SHAPE, "fetches positions of electrodes from a web server"),
+        ("NeuroPose", (22, 1000), "expected a dense float32 tensor"),
+        ("EEGNet", SHAPE, ""),
+    ],
+)
+def test_models_that_cannot_be_trained_are_one_sentence(model: str, shape: tuple[int, int], expected: str) -> None:
+    config, frames = config_of(model), frames_of(shape=shape)
+    if not expected:
+        check_networks([config], {config.data_key: frames})
+        return
+    with pytest.raises(UsageError) as raised:
+        check_networks([config], {config.data_key: frames})
+    assert expected in str(raised.value)
