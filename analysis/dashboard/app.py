@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -16,9 +15,8 @@ import pandas as pd
 
 from clops_sweep.errors import UsageError, one_line, reason
 from clops_sweep.experiment.columns import config_columns
-from clops_sweep.experiment.provenance import plugin_files
+from clops_sweep.store.launch_folders import plugin_files_to_name, prepared_root_to_name
 from clops_sweep.store.launches import UnderWay
-from clops_sweep.store.prepared_root import prepared_root_to_name
 from clops_sweep.store.reading import rerun_command, store_command
 from clops_sweep.store.run_logs import EpochScores
 
@@ -162,9 +160,14 @@ class Dashboard:
         settings = {it: stored_value(row[it]) for it in config_columns(map(str, row)) if it in row and it != "run_id"}
         measured = section.experiment.measured if section is not None else ()
         values = {metric_named(it): row[it] for it in measured if it in row}
-        results, error = self._followed.store.files.anywhere, row.get("error")
-        log = run_log(self._followed.store, run)
-        repeat = partial(rerun_command, run, results, prepared_root=prepared_root_to_name(self._followed.store))
+        store = self._followed.store
+        results = store.files.anywhere
+        error = row.get("error")
+        log = run_log(store, run)
+        rerun = ""
+        if row:
+            files = plugin_files_to_name(store, row.get("plugins"), anywhere=True)
+            rerun = rerun_command(run, results, plugins=files, prepared_root=prepared_root_to_name(store))
         return {
             "experiment": section.experiment.name if section is not None else "",
             "run": run,
@@ -177,7 +180,7 @@ class Dashboard:
             "curves": self._curves(section, run, row.get("status") == "finished", log),
             "log": log,
             "logs": store_command(results, "logs", run),
-            "rerun": repeat(plugins=plugin_files(row.get("plugins"))) if row else "",
+            "rerun": rerun,
         }
 
     def _curves(self, section: PlannedSection | None, run: str, is_stored: bool, log: RunLog) -> Picture | None:

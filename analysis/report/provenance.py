@@ -10,7 +10,9 @@ import pandas as pd
 
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import any_replicate
-from clops_sweep.experiment.provenance import PROVENANCE, changed_code, described, plugin_files
+from clops_sweep.experiment.provenance import PROVENANCE, changed_code, described
+from clops_sweep.store.launch_folders import plugin_files_to_name
+from clops_sweep.store.reading import StoreReader
 
 from ..collect import Experiment
 from ..formats import duration, plural
@@ -56,15 +58,18 @@ def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
     return {status: counts[status] for status in ("finished", "failed", "missing")}
 
 
-def files_of_plugins(experiments: Sequence[Experiment]) -> dict[str, tuple[str, ...]]:
+def files_of_plugins(store: StoreReader, experiments: Sequence[Experiment]) -> dict[str, tuple[str, ...]]:
     """Return the files that the command to repeat a run must name, by run id; runs without any are left out."""
-    return {
-        str(run_id): files
-        for experiment in experiments
-        if "plugins" in experiment.runs
-        for run_id, plugins in zip(experiment.runs["run_id"], experiment.runs["plugins"], strict=True)
-        if (files := plugin_files(plugins))
-    }
+    by_run: dict[str, tuple[str, ...]] = {}
+    for experiment in experiments:
+        if "plugins" not in experiment.runs:
+            continue
+        runs = experiment.runs.dropna(subset=["plugins"])
+        for plugins, of_plugins in runs.groupby("plugins"):
+            files = plugin_files_to_name(store, plugins, anywhere=True)
+            if files:
+                by_run |= dict.fromkeys(map(str, of_plugins["run_id"]), files)
+    return by_run
 
 
 def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:

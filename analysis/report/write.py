@@ -16,7 +16,7 @@ from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import check_names, file_name
-from clops_sweep.store.prepared_root import prepared_root_to_name
+from clops_sweep.store.launch_folders import prepared_root_to_name
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
@@ -154,7 +154,7 @@ def write_report(
     methods = [*_metrics(shown), *provenance(shown)]
     page = render_page(
         *(title, f"{lead} {_lead(shown)}".strip(), best, sections, methods, claimed),
-        *(store.files.anywhere, files_of_plugins(shown), prepared_root_to_name(store)),
+        *(store.files.anywhere, files_of_plugins(store, shown), prepared_root_to_name(store)),
     )
     try:
         write_whole(folder / MARKER, b"")

@@ -92,7 +92,7 @@ def make_report(
         choice = decided(paired, facts)
     if not len(paired):
         raise UsageError(f"run {ids[0]}: no test instance belongs to earlier tasks, so there is nothing to compare")
-    paired = replace(paired, groups=_groups(paired, rows[0], groups, data))
+    paired = replace(paired, groups=_groups(paired, rows[0], store, groups, data))
     measures = Measures(paired)
     units = len(np.unique(paired.units))
     unknown = {name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()}
@@ -147,13 +147,14 @@ def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> N
 def _groups(
     paired: Paired,
     row: Mapping[str, Any],
+    store: RunStore,
     names: Sequence[str],
     data: PreparedData,
 ) -> dict[str, Any]:
     """Return the subgroup columns of the compared instances."""
     if not names:
         return {}
-    check_registered(row)
+    check_registered(row, store)
     DATASETS.know(row["dataset"], row["scenario"])
     known = data.groups(data_key_of_row(row), row["data_hash"])
     found = {}

@@ -58,7 +58,7 @@ def rerun(
 
     store = RunStore.named(results)
     row = stored_run(store, run_id)
-    check_registered(row)
+    check_registered(row, store)
     try:
         kept = row["run_id"] in store.predicted()
         result = repeat(row, store, prepared_root or default_prepared_root(), device, keep_predictions=kept)

@@ -25,8 +25,8 @@ from clops_sweep.experiment.identity import unused_by_stream, without_effect
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import OF_SCENARIOS, REGISTRIES, SCENARIOS, headline, unregistered
-from clops_sweep.experiment.provenance import changed_code, described, plugin_files
-from clops_sweep.store.prepared_root import prepared_root_to_name
+from clops_sweep.experiment.provenance import changed_code, described
+from clops_sweep.store.launch_folders import plugin_files_to_name, prepared_root_to_name
 from clops_sweep.store.reading import rerun_command
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
@@ -62,7 +62,7 @@ def show(run_id: str, results: str, everything: bool, against: str | None, as_js
     found = store.find(run_id)
     (row,) = store.rows("runs", run_ids=[found])
     if as_json:
-        repeat = _repetition(store, results, found, plugin_files(row["plugins"]))
+        repeat = _repetition(store, results, found, plugin_files_to_name(store, row["plugins"]))
         tested = {"intervals": _intervals(store, found)}
         if against is not None:
             tested["differences"] = _intervals(store, found, store.find(against))
@@ -89,7 +89,7 @@ def show(run_id: str, results: str, everything: bool, against: str | None, as_js
     if line := _left_out(shown):
         click.echo(line)
     missing = unregistered(row) + ([] if row["dataset"] in DATASETS else [f"dataset {row['dataset']!r}"])
-    files = plugin_files(row["plugins"])
+    files = plugin_files_to_name(store, row["plugins"])
     if missing and not files:
         click.echo(f"repeat it with this, SPACE.py being the search-space file that registers {' and '.join(missing)}:")
         click.echo(f"  {_repetition(store, results, found)} --plugins SPACE.py")

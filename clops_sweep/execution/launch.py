@@ -23,7 +23,7 @@ from clops_sweep.planning.launched import remember
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import Search, State, TunedSpace, check_samplers, data_hashes
-from clops_sweep.store.prepared_root import remember_prepared_root
+from clops_sweep.store.launch_folders import remember_folders
 from clops_sweep.store.rows import failure_reason, storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep import without_damage
@@ -200,7 +200,7 @@ def _computed(
     for sentence in changed:
         warn(sentence)
     remember(state.request.selection, request.store)
-    remember_prepared_root(request.store, request.data.root)
+    remember_folders(request.store, request.data.root)
     if not pending and all(search.complete or not (search.left or retry_failed) for search in state.searches):
         return _outcome(request, state, ran=False, changed=changed)
     from clops_sweep.execution.devices import choose

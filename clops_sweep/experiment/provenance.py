@@ -33,9 +33,9 @@ def plugins_of(config: RunConfig) -> str | None:
     return json.dumps(found) if found else None
 
 
-def plugin_files(plugins: object) -> tuple[str, ...]:
-    """Return the files of the plug-ins of a run, from its column `plugins`; empty for none or an early version."""
-    return tuple(sorted({origin.file for origin in _stored(plugins).values() if origin.file is not None}))
+def plugin_origins(plugins: object) -> tuple[Origin, ...]:
+    """Return the origins of the plug-ins of a run, from its column `plugins`; empty for none or an early version."""
+    return tuple(_stored(plugins).values())
 
 
 def described(plugins: object) -> list[str]:
@@ -87,8 +87,7 @@ def changed_encoders(rows: Iterable[Mapping[str, Any]], now: Mapping[str, str]) 
 
 
 def _stored(plugins: object) -> dict[str, Origin]:
-    """Return a column's text; empty for null, which pandas may read as nan."""
-    found: dict[str, Origin] = {}
-    if isinstance(plugins, str):
-        found = {name: Origin(*origin) for name, origin in json.loads(plugins).items()}
-    return found
+    """Return the origins in a column by name; empty for null, which pandas may read as nan."""
+    if not isinstance(plugins, str):
+        return {}
+    return {name: Origin(*origin) for name, origin in json.loads(plugins).items()}

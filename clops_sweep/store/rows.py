@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,8 +14,10 @@ from clops_sweep.errors import StoreError, UsageError, masked, one_line
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import unregistered
-from clops_sweep.experiment.provenance import plugin_files, plugins_of
+from clops_sweep.experiment.provenance import plugins_of
+from clops_sweep.store.launch_folders import plugin_files_to_name
 from clops_sweep.store.parts import Status
+from clops_sweep.store.reading import StoreReader
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
@@ -129,17 +132,18 @@ def failure_reason(error: object) -> str:
     return shortened + _MEMORY_HELP if _MEMORY_RAISED.match(said) else shortened
 
 
-def check_registered(row: Mapping[str, Any]) -> None:
-    """Check that the plug-ins of a stored run are registered.
+def check_registered(row: Mapping[str, Any], store: StoreReader) -> None:
+    """Check that the plug-ins of a run of a store are registered.
 
     Raises:
         UsageError: one is not; the option that names its file is in the message, if the row records the file.
     """
     if missing := unregistered(row):
-        files = " ".join(f"--plugins {printable(file)}" for file in plugin_files(row["plugins"]))
+        files = plugin_files_to_name(store, row["plugins"])
+        options = " ".join(f"--plugins {printable(shlex.quote(file))}" for file in files)
         raise UsageError(
             f"run {row['run_id']}: {' and '.join(missing)} is not registered; expected "
-            f"{files or '--plugins SPACE.py that does so'}"
+            f"{options or '--plugins SPACE.py that does so'}"
         )
 
 

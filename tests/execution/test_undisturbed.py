@@ -66,7 +66,7 @@ def test_a_sweep_leaves_no_process_and_no_files_but_the_log(finished: Sweep) -> 
     finished.wait_until_gone()
     work = finished.folder / "results" / ".work"
     files = {path.relative_to(work) for path in work.rglob("*") if path.is_file()}
-    assert {path.parts[0] for path in files} == {"lock", "logs", "prepared_root.json", "spaces", "verified.json"}
+    assert {path.parts[0] for path in files} == {"lock", "logs", "folders.json", "spaces", "verified.json"}
 
 
 def test_pandas_reads_finite_metrics_and_where_they_come_from(finished: Sweep) -> None:

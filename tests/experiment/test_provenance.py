@@ -15,7 +15,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.plugins.registry import REGISTRIES
-from clops_sweep.experiment.provenance import changed_code, plugin_files, plugins_of
+from clops_sweep.experiment.provenance import changed_code, plugin_origins, plugins_of
 from clops_sweep.experiment.spaces.search_space import load_spaces
 
 SPACE = """
@@ -83,7 +83,7 @@ def test_each_plug_in_is_recorded_with_the_file_that_registers_it(tmp_path: Path
     files |= {"tiny": "methods.py", "by_device": "methods.py"}
     digest = {name: hashlib.sha256((tmp_path / name).read_bytes()).hexdigest() for name in ("space.py", "methods.py")}
     assert found == {name: [file, digest[file]] for name, file in files.items()}
-    assert plugin_files(stored) == ("methods.py", "space.py")
+    assert {origin.file for origin in plugin_origins(stored)} == {"methods.py", "space.py"}
 
 
 def test_changed_code_is_named_and_a_changed_search_space_is_not(tmp_path: Path) -> None:

@@ -19,8 +19,11 @@ from clops_sweep.learning.method.feature_head import FeatureHead
 from clops_sweep.learning.method.fisher import fisher_information
 from clops_sweep.learning.method.frozen import Frozen
 from clops_sweep.learning.method.ledger import Ledger
+from clops_sweep.learning.method.own_names import check_assignments, in_use, names_in_use
 from clops_sweep.learning.method.state import Attributes, check_classes, in_classes, restored
 from clops_sweep.learning.method.training import InstanceRecord, MemoryUse, Stores, Training
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 class Strategy:
@@ -63,6 +66,16 @@ class Strategy:
 
     not_state: ClassVar[Sequence[str]] = ("training", "_steps", "_head")
     """Attributes that are not part of a checkpoint."""
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if not cls.__module__.startswith(f"{_PACKAGE}."):
+            check_assignments(cls, Strategy)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name in _IN_USE:
+            raise in_use(type(self), Strategy, name, f"self.{name} = ...")
+        super().__setattr__(name, value)
 
     def __init__(self, training: Training) -> None:
         self.training = training
@@ -307,6 +320,9 @@ class Strategy:
             setattr(self, name, value)
         self._steps.ledger.replayed.copy_(state["replayed"])
         self._steps.task = state["task"]
+
+
+_IN_USE = names_in_use(Strategy)
 
 
 def has_loss(of: type[Strategy]) -> bool:
