@@ -14,6 +14,9 @@ from clops_sweep.learning.parameters import Parameters
 
 _BATCH, _SAMPLES, _FIRST_DRAW = 3, 3, 5
 
+_MANY, _VALUES = 300, 60_000
+"""Maximum number of instances in a large batch, and about the number of values of its frames."""
+
 _OF_LOGITS, _OF_GRADIENTS = 1e-3, 1e-2
 """Tolerances, relative to the largest logit, and to the norm of a parameter's gradient. Rounding is far smaller,
 but may turn a unit of ReLU or a maximum of equals the other way."""
@@ -32,8 +35,22 @@ class _Pass:
     buffers: dict[str, torch.Tensor]
 
 
+@torch.no_grad()
+def depends_on_batch(run: RunModule, shape: tuple[int, int]) -> bool:
+    """Return whether a module gives an instance other logits in a large batch, or if no gradient is computed.
+
+    Arguments as in `difference`.
+    """
+    count = min(_MANY, max(4 * _BATCH, _VALUES // (shape[0] * shape[1])))
+    frames = torch.randn(count, *shape, generator=torch.Generator().manual_seed(0))
+    with torch.enable_grad():
+        few = run.logits(frames[:_BATCH].clone(), "evaluation").detach()
+    many = run.logits(frames.clone(), "evaluation")
+    return not close(many[:_BATCH], few)
+
+
 def difference(program: Program, variant: str, run: RunModule, shape: tuple[int, int]) -> str | None:
-    """Return in which pass a program differs from its module, such as "training"; None if it agrees.
+    """Return in what a program differs from its module, such as "logits in training"; None if it agrees.
 
     Compared are logits, gradients and running statistics in all modes, and passes of Monte-Carlo dropout, with the same
     dropout masks. The module's parameters and buffers change.
@@ -59,8 +76,9 @@ def difference(program: Program, variant: str, run: RunModule, shape: tuple[int,
         expected = _by_module(run, program, frames, mode, keys, gradient)
         run.take_buffers(before)
         found = _by_program(network, run, frames, mode, keys, gradient)
-        if not _agree(found, expected):
-            return mode
+        differs_in = _first_difference(found, expected)
+        if differs_in is not None:
+            return f"{differs_in} in {mode}"
     if not _agree_in_predictions(network, run, program, frames, keys):
         return "Monte-Carlo passes"
     return None
@@ -117,17 +135,19 @@ def _left_behind(run: RunModule, logits: torch.Tensor, gradient: Parameters) -> 
     return _Pass(logits, gradient.like(gradient.flat.clone()), buffers)
 
 
-def _agree(found: _Pass, expected: _Pass) -> bool:
+def _first_difference(found: _Pass, expected: _Pass) -> str | None:
+    """Return in what a pass differs from what it should be, such as "the gradient of 'head.weight'"."""
     if not close(found.logits, expected.logits):
-        return False
-    if not all(close(found.buffers[name], buffer) for name, buffer in expected.buffers.items()):
-        return False
+        return "logits"
+    for name, buffer in expected.buffers.items():
+        if not close(found.buffers[name], buffer):
+            return f"the buffer {name!r}"
     total = expected.gradient.flat.norm()
     for name, gradient in expected.gradient.views.items():
         allowed = _OF_GRADIENTS * torch.maximum(gradient.norm(), _SMALL * total)
         if not (found.gradient.views[name] - gradient).norm() <= allowed:  # also if it is not a number
-            return False
-    return True
+            return f"the gradient of {name!r}"
+    return None
 
 
 def close(found: torch.Tensor, expected: torch.Tensor) -> bool:

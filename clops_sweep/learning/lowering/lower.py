@@ -46,6 +46,9 @@ def lowered(run: RunModule, channels: int, samples: int) -> Program | NotLowered
         samples: samples per channel.
     """
     module = run.module
+    for name, part in module.named_modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            return NotLowered(described(name, part), "is compiled by TorchScript")
     hooked = _hooked(module)
     if hooked is not None:
         return NotLowered(hooked, "has hooks")

@@ -270,12 +270,14 @@ class Tracer(Dispatching, TorchDispatchMode):
                 return known
             case Clamped():
                 raise Unlowered("clamps a value other than for a logarithm")
+            case Noise(keep=None):
+                raise Unlowered(_UNKNOWN)
             case Noise():
                 raise Unlowered("draws random numbers other than for dropout")
             case Constant():
                 raise Unlowered("combines a value with a parameter other than in a convolution, linear layer or norm")
             case _:
-                raise Unlowered("computes with a tensor that is neither its input nor a whole parameter")
+                raise Unlowered(_UNKNOWN)
 
     def parameter(self, tensor: object, *, transposed: bool = False) -> str:
         """Return the name under which a layer finds its parameter.
@@ -288,14 +290,16 @@ class Tracer(Dispatching, TorchDispatchMode):
             Unlowered: it is neither a parameter nor derived from parameters and buffers.
         """
         known = self.known(tensor)
-        if not isinstance(tensor, torch.Tensor) or not isinstance(known, Constant) or known.transposed != transposed:
-            raise Unlowered("computes the weights of a layer from a value")
+        if not isinstance(tensor, torch.Tensor) or not isinstance(known, Constant):
+            raise Unlowered("computes the weights of a layer from a value" if known is not None else _UNKNOWN)
         source = known.source
+        whole = tensor.t() if transposed else tensor
+        if known.transposed != transposed:
+            return self._derive(torch.ops.aten.t.default, (source,), {}, whole)
         if source.kind == "parameter" and self._module.get_parameter(source.name).requires_grad:
             return source.name
         if source.kind == "derived":
             return source.name
-        whole = tensor.t() if transposed else tensor
         return self._derive(None, (source,), {}, whole)
 
     def _derive(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> str:
@@ -398,6 +402,8 @@ class Tracer(Dispatching, TorchDispatchMode):
         part = self._running[-1][1]
         if isinstance(part, nn.RNNBase | nn.RNNCellBase):
             return "is recurrent"
+        if getattr(part, "padding_mode", "zeros") != "zeros":
+            return "pads with something other than zeros"
         if isinstance(part, nn.MultiheadAttention | nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
             return "is attention"
         return ""
@@ -456,7 +462,7 @@ class Tracer(Dispatching, TorchDispatchMode):
             return argument
         known = self.known(argument)
         if not isinstance(known, Constant):
-            raise Unlowered("computes with a tensor that is neither its input nor a whole parameter")
+            raise Unlowered(_UNKNOWN)
         if known.transposed:
             return Source("derived", self._derive(torch.ops.aten.t.default, (known.source,), {}, argument))
         return known.source
@@ -534,6 +540,8 @@ def _check_uses(layers: Sequence[Layer]) -> None:
 
 _ON_VALUES = ("native_batch_norm", "_native_batch_norm_legit")
 """Operations that change their arguments, though their names do not say so."""
+
+_UNKNOWN = "computes with a tensor that is neither its input nor a whole parameter"
 
 _REASONS = {
     "bmm": "multiplies values as matrices (attention?)",

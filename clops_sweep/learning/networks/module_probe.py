@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -235,7 +235,8 @@ class _Probe:
 
     def _check_evaluation(self) -> None:
         before = {name: value.clone() for name, value in _tensors(self._module).items()}
-        logits = self._pass("evaluation", self._frames, seed=1)
+        with self._parameters_kept():
+            logits = self._pass("evaluation", self._frames, seed=1)
         if not logits.isfinite().all():
             self._refuse("returns logits that are not finite for frames of noise")
         changed = changed_in(before, _tensors(self._module))
@@ -255,12 +256,25 @@ class _Probe:
                 "instances of a batch apart (batch_first=True, track_running_stats=True)"
             )
 
+    @contextmanager
+    def _parameters_kept(self) -> Iterator[None]:
+        """Return a context for a pass that may neither change parameters nor give them other memory."""
+        before = [(name, value, value.data_ptr(), value.clone()) for name, value in self._module.named_parameters()]
+        yield
+        for name, value, memory, copied in before:
+            if value.data_ptr() != memory or not same_bits(value, copied):
+                self._refuse(
+                    f"changes or replaces parameter {name!r} in a pass, which steps of the optimizer alone may change; "
+                    "bound weights by torch.nn.utils.parametrize.register_parametrization"
+                )
+
     def _check_training(self) -> frozenset[str]:
         """Check that training is repeatable; return the layers that keep running statistics."""
         before = {name: value.clone() for name, value in self._run.buffers.items()}
         passes, kept, changed = [], [], list[str]()
         for _ in range(2):
-            passes.append(self._pass("training", self._frames, seed=1))
+            with self._parameters_kept():
+                passes.append(self._pass("training", self._frames, seed=1))
             kept.append(_kept(self._module))
             after = self._run.buffers
             if after.keys() != before.keys():

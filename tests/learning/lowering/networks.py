@@ -205,7 +205,68 @@ def parametrized() -> nn.Module:
     return nn.Sequential(bounded, nn.ReLU(), nn.Flatten(), frozen, nn.ReLU(), normed, scaled)
 
 
+class Product(nn.Module):
+    """A matrix of inputs by units, and its transpose."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.matrix = nn.Parameter(0.1 * torch.randn(120, 7))
+        self.offset = nn.Parameter(torch.zeros(120))
+        self.head = nn.Linear(120, OUTPUTS)
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """Map frames to logits."""
+        code = torch.tanh(frames.flatten(1) @ self.matrix)
+        return self.head(torch.relu(F.linear(code, self.matrix, self.offset)))
+
+
+class Adapted(nn.Module):
+    """A frozen layer with a low-rank adapter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.base = nn.Linear(120, 8).requires_grad_(requires_grad=False)
+        self.down = nn.Parameter(0.1 * torch.randn(2, 120))
+        self.up = nn.Parameter(0.1 * torch.randn(8, 2))
+        self.head = nn.Linear(8, OUTPUTS)
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """Map frames to logits."""
+        weight = self.base.weight + 0.5 * (self.up @ self.down)
+        return self.head(torch.relu(F.linear(frames.flatten(1), weight, self.base.bias)))
+
+
+def separable() -> nn.Module:
+    """Separable convolutions over planes, with kernels of even size and memory in another order."""
+    first = [nn.Unflatten(1, (1, 3)), nn.Conv2d(1, 1, (3, 7), padding="same", bias=False), nn.Conv2d(1, 6, 1)]
+    second = [nn.BatchNorm2d(6, eps=1e-3, momentum=0.01), nn.ELU(), nn.AvgPool2d((1, 3)), nn.Dropout2d(0.25)]
+    third = [nn.Conv2d(6, 6, (2, 4), padding="same", groups=6, bias=False), nn.Conv2d(6, 8, 1, bias=False)]
+    last = [nn.BatchNorm2d(8), nn.ELU(), nn.AdaptiveAvgPool2d((1, 4)), nn.Flatten(), nn.Linear(32, OUTPUTS)]
+    return nn.Sequential(*first, *second, *third, *last).to(memory_format=torch.channels_last)
+
+
+def in_place() -> nn.Module:
+    """Values that are copied and then changed in place."""
+
+    def forward(self: nn.Module, frames: torch.Tensor) -> torch.Tensor:
+        hidden = self.conv(frames)
+        copied = hidden.clone()
+        copied += self.inner(hidden)
+        return self.head(F.dropout(F.relu_(copied), 0.3, self.training).flatten(1))
+
+    return Function(
+        forward,
+        conv=nn.Conv1d(3, 4, 3, padding=1),
+        inner=nn.Conv1d(4, 4, 3, padding=1),
+        head=nn.Linear(160, OUTPUTS),
+    )
+
+
 LOWERED: dict[str, Make] = {
+    "product": Product,
+    "adapted": Adapted,
+    "separable": separable,
+    "in place": in_place,
     "plain": plain,
     "branches": branches,
     "residual": residual,
@@ -274,7 +335,75 @@ def _always_in_evaluation() -> nn.Module:
     return nn.Sequential(nn.Conv1d(3, 4, 3), Frozen(4).eval(), nn.Flatten(), nn.Linear(152, OUTPUTS))
 
 
+def _shared_weight() -> nn.Module:
+    module = nn.Sequential(nn.Flatten(), nn.Linear(120, 120), nn.ReLU(), nn.Linear(120, 120), nn.Linear(120, OUTPUTS))
+    module[3].weight = module[1].weight
+    return module
+
+
+class _WithAttribute(nn.Module):
+    """A filter that is neither parameter nor buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.window = torch.hann_window(5)[None, None].repeat(3, 1, 1)
+        self.head = nn.Linear(108, OUTPUTS)
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        return self.head(F.conv1d(frames, self.window, groups=3).flatten(1))
+
+
+def _hook_of_a_value(self: nn.Module, frames: torch.Tensor) -> torch.Tensor:
+    hidden = self.conv(frames)
+    if hidden.requires_grad:
+        hidden.register_hook(lambda gradient: 0.5 * gradient)
+    return self.head(hidden.flatten(1))
+
+
 STAYING: dict[str, tuple[Make, str, str]] = {
+    "shared weight": (_shared_weight, "'3' (Linear)", "a second time"),
+    "tensor attribute": (_WithAttribute, "the network (_WithAttribute)", "neither its input nor a whole parameter"),
+    "hook of a value": (_of(_hook_of_a_value), "the network (Function)", "has hooks"),
+    "TorchScript": (
+        lambda: torch.jit.trace(nn.Sequential(nn.Flatten(), nn.Linear(120, OUTPUTS)), torch.zeros(2, 3, 40)),
+        "the network (TopLevelTracedModule)",
+        "TorchScript",
+    ),
+    "old weight norm": (
+        lambda: nn.Sequential(nn.Flatten(), nn.utils.weight_norm(nn.Linear(120, OUTPUTS))),
+        "'1' (Linear)",
+        "has hooks",
+    ),
+    "circular padding": (
+        lambda: nn.Sequential(nn.Conv1d(3, 4, 3, padding=1, padding_mode="circular"), nn.Flatten(), nn.Linear(160, 3)),
+        "'0' (Conv1d)",
+        "pads with something other than zeros",
+    ),
+    "float64 inside": (
+        _of(lambda self, x: self.head(self.conv(x).double().tanh().float().flatten(1))),
+        "the network (Function)",
+        "'_to_copy'",
+    ),
+    "einsum": (
+        _of(lambda self, x: self.head(torch.einsum("bct,oc->bot", self.conv(x), self.conv.weight[:, :, 0]).flatten(1))),
+        "the network (Function)",
+        "",
+    ),
+    "spectrum": (
+        lambda: Function(lambda self, x: self.head(torch.fft.rfft(x).abs().flatten(1)), head=nn.Linear(63, OUTPUTS)),
+        "the network (Function)",
+        "'_fft_r2c'",
+    ),
+    "standard deviation": (
+        lambda: Function(lambda self, x: self.head(x.std(2)), head=nn.Linear(3, OUTPUTS)),
+        "the network (Function)",
+        "'std'",
+    ),
+    "stochastic depth": (
+        _of(lambda self, x: self.head((self.conv(x) * float(torch.rand(()) < 0.8)).flatten(1))),
+        "the network (Function)",
+        "",
+    ),
     "lstm": (lambda: _Recurrent(nn.LSTM), "'layer' (LSTM)", "recurrent"),
     "gru": (lambda: _Recurrent(nn.GRU), "'layer' (GRU)", "recurrent"),
     "attention": (
@@ -372,7 +501,7 @@ STAYING: dict[str, tuple[Make, str, str]] = {
     "replicated padding": (
         lambda: nn.Sequential(nn.Conv1d(3, 4, 3, padding=1, padding_mode="replicate"), nn.Flatten(), nn.Linear(160, 3)),
         "'0' (Conv1d)",
-        "replication_pad1d",
+        "pads with something other than zeros",
     ),
     "padded pool": (
         lambda: nn.Sequential(nn.ZeroPad1d(1), nn.MaxPool1d(2), nn.Flatten(), nn.Linear(63, 3)),

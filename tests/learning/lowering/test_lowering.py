@@ -70,6 +70,7 @@ def made(make: Make) -> nn.Module:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Using padding='same' with even kernel")
         warnings.filterwarnings("ignore", "enable_nested_tensor is True")
+        warnings.filterwarnings("ignore", r"`torch\.(jit|nn\.utils\.weight_norm)")
         return make()
 
 

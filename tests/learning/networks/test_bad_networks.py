@@ -52,6 +52,25 @@ def passing(forward: Callable[[Base, torch.Tensor], Any]) -> type[Base]:
     return type("Spoiled", (Base,), {"forward": forward})
 
 
+def _bounding(self: Base, frames: torch.Tensor) -> torch.Tensor:
+    """Bounded norms of filters as in many implementations of EEGNet."""
+    self.body.weight.data = torch.renorm(self.body.weight.data, p=2, dim=0, maxnorm=0.1)
+    return self.head(self.hidden(frames))
+
+
+def _bounding_in_training(self: Base, frames: torch.Tensor) -> torch.Tensor:
+    if self.training:
+        with torch.no_grad():
+            self.body.weight.clamp_(-0.01, 0.01)
+    return self.head(self.hidden(frames))
+
+
+def _replacing(self: Base, frames: torch.Tensor) -> torch.Tensor:
+    """Weights far from their bound: same values in other memory, which no step would reach."""
+    self.body.weight.data = torch.renorm(self.body.weight.data, p=2, dim=0, maxnorm=100.0)
+    return self.head(self.hidden(frames))
+
+
 class Raises(nn.Module):
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         raise RuntimeError("out of order")
@@ -229,6 +248,9 @@ BAD: dict[str, tuple[Any, str]] = {
     "float64 logits": (passing(lambda it, x: Base.forward(it, x).double()), r"torch\.float64 for 3"),
     "classes": (passing(lambda it, x: Base.forward(it, x).round().long()), r"torch\.int64 for 3"),
     "not finite": (behind(Logarithm), "logits that are not finite for frames of noise"),
+    "bounds weights": (passing(_bounding), "changes or replaces parameter 'body.weight'.*register_parametrization"),
+    "bounds weights in training": (passing(_bounding_in_training), "changes or replaces parameter 'body.weight'"),
+    "gives weights other memory": (passing(_replacing), "changes or replaces parameter 'body.weight'"),
     "counts in evaluation": (behind(CountsInEvaluation), r"changes '2\.seen' in evaluation mode"),
     "always drops": (behind(AlwaysDrops), "other logits in evaluation mode when .*; draw random numbers in training"),
     "remembers": (behind(Remembers), "other logits in evaluation mode when it is called again"),
