@@ -58,6 +58,17 @@ class Instances:
         weights = None if self.weights is None else self.weights[positions]
         return Instances(self.rows[positions], self.targets[positions]).weighted(weights)
 
+    def split(self, sizes: Sequence[int]) -> list[Instances]:
+        """Split the instances into parts of given sizes, as views."""
+        lengths = list(sizes)
+        weights: Sequence[torch.Tensor | None] = [None] * len(lengths)
+        if self.weights is not None:
+            weights = self.weights.split(lengths)
+        parts = []
+        for rows, targets, of_part in zip(self.rows.split(lengths), self.targets.split(lengths), weights, strict=True):
+            parts.append(Instances(rows, targets).weighted(of_part))
+        return parts
+
     @classmethod
     def union(cls, parts: Sequence[Instances]) -> Instances:
         """Concatenate several sets."""

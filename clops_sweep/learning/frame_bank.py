@@ -73,6 +73,12 @@ class FrameBank:
             flat = self.members.index_select(0, flat).flatten()
         return self._signals(flat).view(*instances.shape, *self.shape)
 
+    def frames(self, instances: torch.Tensor) -> torch.Tensor:
+        """Return instances by position with their channels: int64 [n] to float32 [n, channels, samples]."""
+        if self.members is None:
+            return self._signals(instances)[:, None]
+        return self.gather(instances)
+
     def _signals(self, rows: torch.Tensor) -> torch.Tensor:
         """Return stored rows, int64 [n], as signals, float32 [n, samples]."""
         if self.gain is None or self.offset is None:

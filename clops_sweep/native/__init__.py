@@ -111,6 +111,14 @@ def gather(
     return found
 
 
+def kept(priorities: NDArray[np.float64], groups: NDArray[np.int64], capacity: int) -> NDArray[np.int64] | None:
+    """Return `learning.replay.division.kept`; None without the kernels."""
+    if _kernels is None:
+        return None
+    positions: NDArray[np.int64] = _kernels.kept(priorities, groups, capacity)
+    return positions
+
+
 @cache
 def _say_once() -> None:
     logging.getLogger("clops_sweep").warning(why_missing())

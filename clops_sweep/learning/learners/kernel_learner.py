@@ -32,6 +32,10 @@ class KernelLearner(Learner):
 
     core: Any
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._instance_losses: dict[int, torch.Tensor] = {}
+
     def count_passes(self, passes: int) -> None:
         """Count passes that updated the running statistics; by default nothing counts them."""
 
@@ -39,16 +43,31 @@ class KernelLearner(Learner):
         self, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `losses.weighted`, with the numbers of `gradient` and of whole epochs."""
-        by_logits = torch.empty(logits.shape)
-        instance_losses = torch.empty(len(logits))
-        self.core.loss_by_logits(
-            array_of(logits.detach()),
-            array_of(targets.detach()),
-            array_of(weights.detach()),
-            instance_losses.numpy(),
-            by_logits.numpy(),
-        )
+        instance_losses = torch.empty(logits.shape[0])
+        by_logits = self._loss_by_logits(logits, targets, weights, instance_losses.numpy())
         return instance_losses, by_logits
+
+    def weighted_loss(
+        self, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """As `LoweredLearner.weighted_loss`; the losses of the instances are written to memory of an earlier call."""
+        count = logits.shape[0]
+        instance_losses = self._instance_losses.get(count)
+        if instance_losses is None:
+            instance_losses = torch.empty(count)
+            self._instance_losses[count] = instance_losses
+        by_logits = self._loss_by_logits(logits, targets, weights, instance_losses.numpy())
+        return torch.dot(instance_losses, weights), by_logits
+
+    def _loss_by_logits(
+        self, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, instance_losses: NDArray[np.generic]
+    ) -> torch.Tensor:
+        """Write the losses l_i, [B], and return the gradient of sum_i weights_i l_i by the logits, [B, C]."""
+        by_logits = torch.empty(logits.shape)
+        self.core.loss_by_logits(
+            array_of(logits.detach()), array_of(targets), array_of(weights), instance_losses, by_logits.numpy()
+        )
+        return by_logits
 
     def gradient(
         self,

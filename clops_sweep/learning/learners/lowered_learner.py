@@ -76,6 +76,13 @@ class LoweredLearner(ModuleLearner):
         """As `losses.weighted`."""
         return losses.weighted(self.kind, logits, targets, weights)
 
+    def weighted_loss(
+        self, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return sum_i weights_i l_i, a scalar, and its gradient with respect to the logits, [B, C]."""
+        instance_losses, by_logits = self.weighted_losses(logits, targets, weights)
+        return torch.dot(instance_losses, weights), by_logits
+
     def gradient(
         self,
         batch: Batch,
@@ -196,16 +203,17 @@ class _LoweredPasses(ModulePasses):
         super().begin_step()
         self._by_module = False
 
-    def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
+    def _train(self, x: torch.Tensor, keys: torch.Tensor, first: int, number: int) -> torch.Tensor:
         if x.requires_grad:
             self._by_module = True
-            return super()._train(x, keys, draws, number)
+            return super()._train(x, keys, first, number)
         self._learner.check_batch(len(x))
         while number >= len(self._workspaces):
             self._workspaces.append(self._lowered_learner.lowered())
             self._uses.append(0)
         self._uses[number] += 1
         network, use = self._workspaces[number], self._uses[number]
+        draws = torch.arange(first, first + len(x))
 
         def forward() -> torch.Tensor:
             return network.forward(x, batch_statistics=True, track=True, keys=keys, draws=draws)
@@ -228,12 +236,10 @@ class _LoweredPasses(ModulePasses):
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """As `Passes.criterion`, with the numbers of the learner's `gradient`."""
-
-        def forward(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            of_instances, by_logits = self._lowered_learner.weighted_losses(logits, y.detach(), weights)
-            return torch.dot(of_instances, weights), by_logits
-
-        loss: torch.Tensor = WeightedLoss.apply(logits, forward)  # type: ignore[no-untyped-call]
+        if not WeightedLoss.suits(logits, y, weights):
+            return super().criterion(logits, y, weights)
+        weighted_loss = self._lowered_learner.weighted_loss
+        loss: torch.Tensor = WeightedLoss.apply(logits, y, weights, weighted_loss)  # type: ignore[no-untyped-call]
         return loss
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:

@@ -305,11 +305,12 @@ class ModulePasses(Passes):
         super().__init__(learner)
         self._learner: ModuleLearner = learner
 
-    def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
-        learner, place = self._learner, self._drawn[number] - len(x)
+    def _train(self, x: torch.Tensor, keys: torch.Tensor, first: int, number: int) -> torch.Tensor:
+        learner = self._learner
         learner.check_batch(len(x))
+        draws = torch.arange(first, first + len(x), device=x.device)
         x = x.clone()  # a module may write to its frames
-        return learner._pass(x, "training", keys, draws, place, number)
+        return learner._pass(x, "training", keys, draws, first, number)
 
     @torch.no_grad()
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from clops_sweep.errors import UsageError
 from clops_sweep.learning.learners.kernel_learner import KernelLearner
@@ -26,6 +25,7 @@ class NativePasses(Passes):
         super().__init__(learner)
         self._trained = learner
         self._core_over = core_over
+        self._size = len(learner.parameters.flat)
         self._workspaces: list[_Workspace] = []
 
     def checked(self, x: object) -> torch.Tensor:
@@ -43,21 +43,22 @@ class NativePasses(Passes):
             self._workspaces.append(_Workspace(self._core_over()))
         return self._workspaces[number]
 
-    def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor:
+    def _train(self, x: torch.Tensor, keys: torch.Tensor, first: int, number: int) -> torch.Tensor:
         workspace = self._workspace(number)
         workspace.uses += 1
         use = workspace.uses
 
         def forward() -> torch.Tensor:
-            logits = torch.empty(len(x), self._outputs)
+            count = x.shape[0]
+            logits = torch.empty(count, self._outputs)
             workspace.core.forward(
-                np.arange(len(x)),
-                draws.numpy(),
+                np.arange(count),
+                np.arange(first, first + count),
                 keys.numpy(),
                 running=False,
                 track=True,
                 logits=logits.numpy(),
-                frames=_frames(x),
+                frames=x.numpy().reshape(count, -1),
             )
             return logits
 
@@ -65,7 +66,7 @@ class NativePasses(Passes):
             if use != workspace.uses:
                 raise UsageError("a loss depends on a pass of an earlier step; detach what is kept from step to step")
             workspace.uses += 1  # only one backward pass is possible
-            gradient = torch.empty(len(self.parameters))
+            gradient = torch.empty(self._size)
             workspace.core.backward(by_logits.contiguous().numpy(), gradient.numpy())
             return gradient
 
@@ -76,34 +77,27 @@ class NativePasses(Passes):
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
         """As `Passes.predict`."""
         x = super().checked(x).detach()
-        logits = torch.empty(len(x), 1, self._outputs)
+        count = x.shape[0]
+        logits = torch.empty(count, 1, self._outputs)
         self._workspace(0).core.predict(
-            np.arange(len(x)),
+            np.arange(count),
             noise=None,
             parameters=None if parameters is None else parameters.detach().contiguous().numpy(),
             probabilities=False,
             samples=1,
             keys=None,
             result=logits.numpy(),
-            frames=_frames(x),
+            frames=x.numpy().reshape(count, -1),
         )
         return logits.squeeze(1)
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """As `Passes.criterion`, by the kernels, as in `train_epoch`."""
-
-        def forward(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-            losses, by_logits = self._trained.weighted_losses(logits, y, weights)
-            return torch.dot(losses, weights), by_logits
-
-        loss: torch.Tensor = WeightedLoss.apply(logits, forward)  # type: ignore[no-untyped-call]
+        if not WeightedLoss.suits(logits, y, weights):
+            return super().criterion(logits, y, weights)
+        weighted_loss = self._trained.weighted_loss
+        loss: torch.Tensor = WeightedLoss.apply(logits, y, weights, weighted_loss)  # type: ignore[no-untyped-call]
         return loss
-
-
-def _frames(x: torch.Tensor) -> NDArray[np.generic]:
-    """Return frames [n, 1, samples] as the kernels take them, [n, samples]."""
-    frames: NDArray[np.generic] = x.contiguous().view(len(x), -1).numpy()
-    return frames
 
 
 class _Workspace:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 import torch
-from torch.autograd.function import once_differentiable
 
 from clops_sweep.data.scenarios import LossKind
 from clops_sweep.errors import UsageError
@@ -90,8 +89,8 @@ class Passes(ABC):
         if self._learner.augment is not None:
             x = self._learner.augment(x)
         first = self._drawn[number]
-        self._drawn[number] += len(x)
-        return self._train(x, self._keys[number], torch.arange(first, first + len(x), device=x.device), number)
+        self._drawn[number] = first + x.shape[0]
+        return self._train(x, self._keys[number], first, number)
 
     def checked(self, x: object) -> torch.Tensor:
         """Return frames in the form that the passes need.
@@ -102,12 +101,14 @@ class Passes(ABC):
         expected = f"expected float32 frames [n, {self.shape[0]}, {self.shape[1]}]"
         if not isinstance(x, torch.Tensor) or x.dtype != torch.float32:
             raise UsageError(f"self.model got {getattr(x, 'dtype', type(x).__name__)}; {expected}")
-        if x.shape[1:] != self.shape or not len(x):
-            raise UsageError(f"self.model got a tensor {list(x.shape)}; {expected}")
+        shape = x.shape
+        if shape[1:] != self.shape or not shape[0]:
+            raise UsageError(f"self.model got a tensor {list(shape)}; {expected}")
         return x
 
     @abstractmethod
-    def _train(self, x: torch.Tensor, keys: torch.Tensor, draws: torch.Tensor, number: int) -> torch.Tensor: ...
+    def _train(self, x: torch.Tensor, keys: torch.Tensor, first: int, number: int) -> torch.Tensor:
+        """Return the logits of a training pass; the counters of its dropout masks are `first`, `first` + 1, ..."""
 
     @abstractmethod
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
@@ -129,30 +130,76 @@ class OpenPass(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, parameters: torch.Tensor, forward: Callable[[], torch.Tensor], backward: Any) -> torch.Tensor:
         """Return the logits, [n, C]."""
-        del parameters
+        ctx.parameters = parameters
         ctx.backward_half = backward
         return forward()
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, by_logits: torch.Tensor) -> tuple[torch.Tensor, None, None]:
         """Return the gradient with respect to the parameters, [P]."""
-        return ctx.backward_half(by_logits), None, None
+        gradient: torch.Tensor = ctx.backward_half(by_logits.detach())
+        if torch.is_grad_enabled():  # with create_graph=True
+            gradient = FirstDerivative.apply(gradient, by_logits, ctx.parameters)  # type: ignore[no-untyped-call]
+        return gradient, None, None
 
 
 class WeightedLoss(torch.autograd.Function):
-    """Loss whose gradient with respect to the logits is computed in its forward pass."""
+    """Loss whose gradient with respect to the logits is computed in its forward pass.
+
+    Targets and weights have no gradient.
+    """
+
+    @staticmethod
+    def suits(logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor) -> bool:
+        """Return whether tensors are float32, and only the logits may depend on parameters."""
+        if targets.requires_grad or weights.requires_grad:
+            return False
+        return logits.dtype == targets.dtype == weights.dtype == torch.float32
 
     @staticmethod
     def forward(
-        ctx: Any, logits: torch.Tensor, forward: Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+        ctx: Any, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor, weighted_loss: Any
     ) -> torch.Tensor:
-        """Return the loss."""
-        loss, ctx.by_logits = forward(logits)
+        """Return the loss.
+
+        Args:
+            ctx: keeps the gradient.
+            logits: [n, C].
+            targets: [n, C].
+            weights: [n].
+            weighted_loss: maps these to the loss and its gradient with respect to the logits.
+        """
+        ctx.logits = logits
+        loss: torch.Tensor
+        loss, ctx.by_logits = weighted_loss(logits, targets, weights)
         return loss
 
     @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, upstream: torch.Tensor) -> tuple[torch.Tensor, None]:
+    def backward(ctx: Any, upstream: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
         """Return the gradient with respect to the logits."""
-        return ctx.by_logits * upstream, None
+        by_logits: torch.Tensor = ctx.by_logits * upstream
+        if torch.is_grad_enabled():
+            by_logits = FirstDerivative.apply(by_logits, upstream, ctx.logits)  # type: ignore[no-untyped-call]
+        return by_logits, None, None, None
+
+
+class FirstDerivative(torch.autograd.Function):
+    """A derivative by native kernels, which cannot be differentiated again."""
+
+    @staticmethod
+    def forward(ctx: Any, derivative: torch.Tensor, *depends_on: torch.Tensor) -> torch.Tensor:
+        """Return the derivative."""
+        del ctx, depends_on
+        return derivative.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        """Raise an error.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(
+            "a loss depends on a gradient (create_graph=True), and the native kernels compute no second derivatives; "
+            "detach the gradient, or set CLOPS_NATIVE=off"
+        )

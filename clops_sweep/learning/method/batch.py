@@ -42,6 +42,7 @@ class Steps:
         self.in_classes: dict[str, object] = {}
         self._counters: tuple[int, ...] = ()
         self._rng: np.random.Generator | None = None
+        self._shares = dict[int, torch.Tensor]()
 
     @cached_property
     def passes(self) -> Passes:
@@ -54,6 +55,14 @@ class Steps:
         if self._rng is None:
             self._rng = streams.generator(self.training.seed, "loss", *self._counters)
         return self._rng
+
+    def equal_shares(self, count: int) -> torch.Tensor:
+        """Return 1 / n for each of n instances, float32 [n]; not for writing."""
+        shares = self._shares.get(count)
+        if shares is None:
+            shares = torch.full((count,), 1 / count, device=self.device)
+            self._shares[count] = shares
+        return shares
 
     def draw(self, *counters: int) -> None:
         """Restart the run's stream at a position in the run."""
@@ -82,12 +91,22 @@ class FrameBatch:
         columns: values that a memory keeps, [n, ...] each.
     """
 
-    def __init__(self, steps: Steps, index: torch.Tensor, columns: Mapping[str, torch.Tensor] | None = None) -> None:
-        self.steps, self.index, self.columns = steps, index, dict(columns or {})
+    def __init__(
+        self,
+        steps: Steps,
+        index: torch.Tensor,
+        columns: Mapping[str, torch.Tensor] | None = None,
+        instances: Instances | None = None,
+    ) -> None:
+        self.steps = steps
+        self.index = index
+        self.columns = dict(columns or {})
+        if instances is not None:
+            self.instances = instances
 
     def __len__(self) -> int:
         """Return n."""
-        return len(self.index)
+        return self.index.shape[0]
 
     def __getattr__(self, name: str) -> Any:
         columns = self.__dict__.get("columns", {})
@@ -101,8 +120,7 @@ class FrameBatch:
     @cached_property
     def x(self) -> torch.Tensor:
         """Frames, float32 [n, channels, samples]."""
-        steps = self.steps
-        return steps.training.learner.bank.gather(self.instances.rows).view(len(self), *steps.passes.shape)
+        return self.steps.training.learner.bank.frames(self.instances.rows)
 
     @cached_property
     def y(self) -> torch.Tensor:

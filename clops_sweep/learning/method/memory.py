@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.learning.method.batch import FrameBatch, Steps
-from clops_sweep.learning.replay.division import groups_of, herding, kept
+from clops_sweep.learning.replay.division import herding, kept
 
 Policy = Literal["reservoir", "ring", "class_balanced", "task_balanced", "herding", "score"]
 """Policies that decide which instances to keep; see `Memory`."""
@@ -78,7 +80,7 @@ class Memory:
 
     def __len__(self) -> int:
         """Return m, the number of stored instances."""
-        return len(self.index)
+        return self.index.shape[0]
 
     def join(self, steps: Steps) -> None:
         """Become part of a run."""
@@ -163,7 +165,7 @@ class Memory:
         return set(self.columns) | ({"features"} if self.policy == "herding" else set())
 
     def _rows(self, name: str, values: object, batch: FrameBatch) -> torch.Tensor:
-        if not isinstance(values, torch.Tensor) or not values.dim() or len(values) != len(batch):
+        if not isinstance(values, torch.Tensor) or not values.dim() or values.shape[0] != len(batch):
             what = f"a tensor {list(values.shape)}" if isinstance(values, torch.Tensor) else type(values).__name__
             raise batch.steps.error(f"memory: {name} is {what}; expected a row for each of {len(batch)} instances")
         return values.detach()
@@ -209,13 +211,22 @@ class Memory:
 
     def _choose(self, offer: _Offer, size: int) -> None:
         """Keep the highest priorities among old and new instances, equally many per group."""
-        batch, columns = offer.batch, dict(offer.columns)
+        batch = offer.batch
+        columns = dict(offer.columns)
+        if self.policy == "herding":
+            columns.pop("features", None)
         priority = self._priority(offer)
-        columns.pop("features" if self.policy == "herding" else "", None)
+        index = batch.index
+        if self.priority is not None:
+            priority = torch.cat([self.priority, priority])
+            index = torch.cat([self.index, index])
         self._offered += len(batch)
-        self.priority = priority if self.priority is None else torch.cat([self.priority, priority])
+        places = kept(priority, self._groups(batch.steps, index), size)
+        if len(places) == len(self) and places[-1] < len(self):
+            return  # all offered instances are evicted
         self._append(batch.index, columns)
-        self.keep(kept(self.priority, self._groups(batch.steps, self.index), size))
+        self.priority = priority
+        self.keep(places)
 
     def _priority(self, offer: _Offer) -> torch.Tensor:
         """Return the priorities of offered instances, float64 [n]."""
@@ -229,8 +240,7 @@ class Memory:
         return torch.from_numpy(batch.steps.rng.random(len(batch))).to(batch.index.device)
 
     def _groups(self, steps: Steps, index: torch.Tensor) -> torch.Tensor:
-        targets, by_position = steps.ledger.at(index).targets, steps.training.by_position
-        return groups_of(self.policy, steps.ledger.task_of(index), targets, by_position=by_position)
+        return steps.ledger.groups(self.policy, index, by_position=steps.training.by_position)
 
     def sample(self, count: int, *, replacement: bool = False, weights: torch.Tensor | str | None = None) -> FrameBatch:
         """Draw stored instances from the run's stream; each is counted as replayed.
@@ -249,20 +259,30 @@ class Memory:
         """
         if self._steps is None or not len(self):
             raise UsageError("memory: sampled while it is empty; check `if self.memory:` first")
-        rng, available = self._steps.rng, len(self)
-        count = count if replacement else min(count, available)
-        shares = None if weights is None else self._shares(weights, self._steps, 1 if replacement else count)
-        places = rng.choice(available, count, replace=replacement, p=shares)
+        rng = self._steps.rng
+        available = len(self)
+        if not replacement:
+            count = min(count, available)
+        if weights is None:
+            places = rng.choice(available, count, replace=replacement)
+        elif replacement:
+            # The numbers of rng.choice, which checks its arguments for as long as it draws.
+            ends = self._shares(weights, self._steps, 1).cumsum()
+            places = (ends / ends[-1]).searchsorted(rng.random(count), side="right")
+        else:
+            places = rng.choice(available, count, replace=False, p=self._shares(weights, self._steps, count))
         return self.replay(torch.from_numpy(places).to(self.index.device))
 
-    def _shares(self, weights: torch.Tensor | str, steps: Steps, least: int) -> Any:
+    def _shares(self, weights: torch.Tensor | str, steps: Steps, least: int) -> NDArray[np.float64]:
+        """Return probabilities of all instances, [m], at least `least` of them above 0."""
         values = self.columns.get(weights) if isinstance(weights, str) else weights
         if not isinstance(values, torch.Tensor) or values.shape != (len(self),):
             raise steps.error(f"memory: weights: expected a column or a tensor [{len(self)}]")
-        shares = values.detach().to("cpu", torch.float64).numpy()
-        if not np.isfinite(shares).all() or (shares < 0).any() or (shares > 0).sum() < least:
+        shares: NDArray[np.float64] = values.detach().cpu().to(torch.float64).numpy()
+        total = np.add.reduce(shares)
+        if not (math.isfinite(total) and np.minimum.reduce(shares) >= 0 and np.count_nonzero(shares) >= least):
             raise steps.error(f"memory: weights: expected finite numbers from 0, {least} of them above 0")
-        return shares / shares.sum()
+        return shares / total
 
     def at(self, places: torch.Tensor) -> FrameBatch:
         """Return the instances in some slots, int64 [k]; not counted as replayed."""

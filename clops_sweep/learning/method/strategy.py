@@ -170,7 +170,7 @@ class Strategy:
             raise self._steps.error(
                 "criterion needs weights=batch.weights, because the config has class_weights = 'balanced'"
             )
-        shares = torch.full((len(y),), 1 / len(y), device=self.device)
+        shares = self._steps.equal_shares(y.shape[0])
         return self._steps.passes.criterion(logits, y, shares if weights is None else weights * shares)
 
     def losses(self, logits: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -357,11 +357,13 @@ class LossEpoch:
         steps, learner = self._steps, self._steps.training.learner
         steps.draw(self._task, 2, self._epoch)
         sizes = batch_sizes(len(order), self._strategy.config.batch_size, learner.smallest_batch)
-        batches = steps.ledger.of_task(self._task, order).split(sizes)
+        index = steps.ledger.of_task(self._task, order)
+        instances = steps.ledger.at(index).split(sizes)
+        batches = zip(index.split(sizes), instances, strict=True)
         first, second = streams.key(steps.training.seed, "global generators", self._task, self._epoch).tolist()
         with steps.passes.epoch(self._keys_of, seed_of((first, second), 0)):
-            for number, index in enumerate(batches):
-                self._step(FrameBatch(steps, index))
+            for number, (of_batch, instances_of_batch) in enumerate(batches):
+                self._step(FrameBatch(steps, of_batch, instances=instances_of_batch))
                 if not number:
                     attributes_of(self._strategy, steps)  # refuses at once what no checkpoint can hold
 

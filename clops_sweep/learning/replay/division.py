@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clops_sweep import native
 from clops_sweep.learning import streams
 
 
@@ -43,23 +44,33 @@ def kept(priorities: torch.Tensor, groups: torch.Tensor, capacity: int) -> torch
     from it. With a single group this is a reservoir (Vitter, 1985).
 
     Args:
-        priorities: [m]; ties go to the lower index.
+        priorities: float64 [m]; ties go to the lower index, and nan is the lowest priority.
         groups: int64 [m], group of each instance.
         capacity: maximum number of instances to keep.
 
     Returns:
         int64 [min(m, capacity)], indices, ascending.
     """
-    values = priorities.cpu().numpy()
-    _, numbers, sizes = np.unique(groups.cpu().numpy(), return_inverse=True, return_counts=True)
-    order = np.lexsort((np.arange(len(values)), -values, numbers))
-    ranks = np.arange(len(order)) - (np.cumsum(sizes) - sizes)[numbers[order]]
-    highest = np.sort(order[ranks < shares(sizes, capacity)[numbers[order]]])
-    return torch.from_numpy(highest).to(priorities.device)
+    values = priorities.cpu().contiguous().numpy()
+    numbers = groups.cpu().contiguous().numpy()
+    places = native.kept(values, numbers, capacity)
+    if places is None:
+        places = highest(values, numbers, capacity)
+    return torch.from_numpy(places).to(priorities.device)
+
+
+def highest(priorities: NDArray[np.float64], groups: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
+    """As `kept`, without the native kernels."""
+    _, numbers, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    order = np.lexsort((np.arange(len(priorities)), -priorities, numbers))
+    firsts = np.cumsum(sizes) - sizes
+    ranks = np.arange(len(order)) - firsts[numbers[order]]
+    most = shares(sizes, capacity)[numbers[order]]
+    return np.sort(order[ranks < most])
 
 
 def groups_of(division: str, tasks: torch.Tensor, targets: torch.Tensor, *, by_position: bool) -> torch.Tensor:
-    """Return the group of each stored instance: int64 [m].
+    """Return the group of each instance: int64 [m].
 
     Args:
         division: `reservoir` and `score`, one group; `task_balanced`, its task; otherwise its class, or its set of

@@ -1,5 +1,6 @@
 // The Python module clops_sweep.native._kernels.
 #include "core.hpp"
+#include "eviction.hpp"
 #include "frame_statistics.hpp"
 #include "trained_program.hpp"
 
@@ -26,6 +27,15 @@ Floats signals_of(const Array<std::int16_t>& stored, const Floats& gain, const F
   return found;
 }
 
+// Positions to keep of a memory, [min(m, capacity)]: see eviction.hpp.
+Longs positions_to_keep(const Array<double>& priorities, const Longs& groups, std::int64_t capacity) {
+  require(priorities.ndim() == 1 && groups.ndim() == 1 && groups.size() == priorities.size(), "priorities and groups must be [m]");
+  require(capacity >= 0, "a capacity must be 0 or more");
+  const std::vector<std::int64_t> positions =
+      kept(priorities.data(), groups.data(), static_cast<std::size_t>(priorities.size()), static_cast<std::size_t>(capacity));
+  return Longs(static_cast<py::ssize_t>(positions.size()), positions.data());
+}
+
 }  // namespace clops
 
 PYBIND11_MODULE(_kernels, module) {
@@ -41,6 +51,7 @@ PYBIND11_MODULE(_kernels, module) {
   module.def("frame_statistics", &statistics_of<std::int16_t>, exact("stored"));
   module.def("frame_statistics", &statistics_of<float>, exact("stored"));
   module.def("gather", &signals_of, exact("stored"), exact("gain"), exact("offset"), exact("rows"));
+  module.def("kept", &positions_to_keep, exact("priorities"), exact("groups"), arg("capacity"));
   py::class_<Trainable>(module, "Trainable")
       .def("gradient", &Trainable::gradient, exact("rows"), exact("targets"), exact("weights"), exact("draws"), exact("keys"),
            arg("running"), arg("track"), exact("losses"), exact("frames") = py::none())

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clops_sweep.learning.replay.division import kept, random_priorities, shares
+from clops_sweep import native
+from clops_sweep.learning.replay.division import highest, kept, random_priorities, shares
 from clops_sweep.learning.replay.mini_batches import subsets
 
 
@@ -37,6 +39,17 @@ def test_who_stays(groups: list[int], capacity: int, seed: int) -> None:
         expected += sorted(members, key=lambda place: (-priorities[place], place))[: most[name]]
     found = kept(torch.from_numpy(priorities), torch.tensor(groups), capacity)
     assert found.tolist() == sorted(expected)
+
+
+@pytest.mark.skipif(not native.available(), reason="the native kernels are not built")
+@settings(derandomize=True)
+@given(st.lists(st.integers(-3, 3), max_size=30), st.integers(0, 31), st.integers(0, 99))
+def test_the_kernels_keep_the_same_instances(groups: list[int], capacity: int, seed: int) -> None:
+    values = np.array([0.0, 0.25, -0.0, 7.5, -np.inf, np.inf, np.nan])
+    priorities = np.random.default_rng(seed).choice(values, len(groups))
+    numbers = np.array(groups, np.int64)
+    expected = highest(priorities, numbers, capacity)
+    assert np.array_equal(native.kept(priorities, numbers, capacity), expected)
 
 
 def test_a_single_group_with_random_priorities_is_a_reservoir() -> None:
