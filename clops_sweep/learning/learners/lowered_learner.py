@@ -8,13 +8,12 @@ from typing import Any, Literal, Self
 import torch
 
 from clops_sweep.data.scenarios import LossKind
-from clops_sweep.errors import UsageError
 from clops_sweep.learning import losses
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.learner import Learner, Loss
 from clops_sweep.learning.learners.module_learner import ModuleLearner, ModulePasses
-from clops_sweep.learning.learners.passes import OpenPass, Passes, WeightedLoss
+from clops_sweep.learning.learners.passes import OpenPass, Passes, WeightedLoss, Workspace
 from clops_sweep.learning.lowering.compared import close
 from clops_sweep.learning.lowering.network import LoweredNetwork
 from clops_sweep.learning.lowering.program import Program
@@ -194,8 +193,7 @@ class _LoweredPasses(ModulePasses):
         super().__init__(learner)
         self._lowered_learner = learner
         self._evaluated = learner.lowered()
-        self._workspaces: list[LoweredNetwork] = []
-        self._uses: list[int] = []
+        self._workspaces: list[_Workspace] = []
         self._by_module = False
 
     def begin_step(self) -> None:
@@ -209,20 +207,18 @@ class _LoweredPasses(ModulePasses):
             return super()._train(x, keys, first, number)
         self._learner.check_batch(len(x))
         while number >= len(self._workspaces):
-            self._workspaces.append(self._lowered_learner.lowered())
-            self._uses.append(0)
-        self._uses[number] += 1
-        network, use = self._workspaces[number], self._uses[number]
+            self._workspaces.append(_Workspace(self._lowered_learner.lowered()))
+        workspace = self._workspaces[number]
+        network = workspace.network
+        begun = workspace.begin()
         draws = torch.arange(first, first + len(x))
 
         def forward() -> torch.Tensor:
             return network.forward(x, batch_statistics=True, track=True, keys=keys, draws=draws)
 
         def backward(by_logits: torch.Tensor) -> torch.Tensor:
-            if use != self._uses[number]:
-                raise UsageError("a loss depends on a pass of an earlier step; detach what is kept from step to step")
-            self._uses[number] += 1  # only one backward pass is possible
-            gradient = torch.zeros(len(self.parameters))
+            workspace.end(begun)
+            gradient = torch.empty(len(self.parameters))
             network.backward(by_logits, gradient)
             return gradient
 
@@ -245,3 +241,11 @@ class _LoweredPasses(ModulePasses):
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
         """As `Passes.gradient`."""
         return super().gradient(loss) if self._by_module else Passes.gradient(self, loss)
+
+
+class _Workspace(Workspace):
+    """A network with memory of its own."""
+
+    def __init__(self, network: LoweredNetwork) -> None:
+        super().__init__()
+        self.network = network

@@ -329,6 +329,7 @@ class ModulePasses(Passes):
         """As `Passes.gradient`."""
         of_modules = self._learner._gradient.flat.zero_()
         self.parameters.grad = None
-        loss.backward()
+        with self.differentiating():
+            loss.backward()
         beside, self.parameters.grad = self.parameters.grad, None
         return of_modules.clone() if beside is None else of_modules + beside

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from clops_sweep.errors import UsageError
 from clops_sweep.learning.learners.kernel_learner import KernelLearner
-from clops_sweep.learning.learners.passes import OpenPass, Passes, WeightedLoss
+from clops_sweep.learning.learners.passes import OpenPass, Passes, WeightedLoss, Workspace
 
 
 class NativePasses(Passes):
@@ -45,8 +46,7 @@ class NativePasses(Passes):
 
     def _train(self, x: torch.Tensor, keys: torch.Tensor, first: int, number: int) -> torch.Tensor:
         workspace = self._workspace(number)
-        workspace.uses += 1
-        use = workspace.uses
+        begun = workspace.begin()
 
         def forward() -> torch.Tensor:
             count = x.shape[0]
@@ -58,14 +58,12 @@ class NativePasses(Passes):
                 running=False,
                 track=True,
                 logits=logits.numpy(),
-                frames=x.numpy().reshape(count, -1),
+                frames=_frames(x),
             )
             return logits
 
         def backward(by_logits: torch.Tensor) -> torch.Tensor:
-            if use != workspace.uses:
-                raise UsageError("a loss depends on a pass of an earlier step; detach what is kept from step to step")
-            workspace.uses += 1  # only one backward pass is possible
+            workspace.end(begun)
             gradient = torch.empty(self._size)
             workspace.core.backward(by_logits.contiguous().numpy(), gradient.numpy())
             return gradient
@@ -87,7 +85,7 @@ class NativePasses(Passes):
             samples=1,
             keys=None,
             result=logits.numpy(),
-            frames=x.numpy().reshape(count, -1),
+            frames=_frames(x),
         )
         return logits.squeeze(1)
 
@@ -100,9 +98,14 @@ class NativePasses(Passes):
         return loss
 
 
-class _Workspace:
-    """Kernels over the network, and their memory between the forward and the backward half of a pass."""
+def _frames(x: torch.Tensor) -> NDArray[np.generic]:
+    """Return frames [n, 1, samples] as the kernels take them, [n, samples]."""
+    return np.ascontiguousarray(x.numpy().reshape(x.shape[0], -1))
+
+
+class _Workspace(Workspace):
+    """Kernels over the network with memory of their own."""
 
     def __init__(self, core: Any) -> None:
+        super().__init__()
         self.core = core
-        self.uses = 0

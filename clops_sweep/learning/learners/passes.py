@@ -47,6 +47,7 @@ class Passes(ABC):
         self._keys: list[torch.Tensor] = []
         self._drawn: list[int] = []
         self._number = 0
+        self._differentiates = False
 
     @contextmanager
     def epoch(self, keys_of: Callable[[int], torch.Tensor], seed: int) -> Iterator[None]:
@@ -81,6 +82,11 @@ class Passes(ABC):
         """
         if self._keys_of is None:
             raise UsageError("self.model is for losses; expected a call in loss() or direction()")
+        if self._differentiates:
+            raise UsageError(
+                "self.model was called again while a gradient is computed, as torch.utils.checkpoint does, and would "
+                "draw another dropout mask; call it in loss() alone"
+            )
         x = self.checked(x)
         number, self._number = self._number, self._number + 1
         if number == len(self._keys):
@@ -120,8 +126,60 @@ class Passes(ABC):
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
         """Return the gradient of a loss with respect to the parameters, [P]; None if it does not depend on them."""
-        (found,) = torch.autograd.grad(loss, self.parameters, allow_unused=True)
-        return found
+        with self.differentiating():
+            (gradient,) = torch.autograd.grad(loss, self.parameters, allow_unused=True)
+        return gradient
+
+    @contextmanager
+    def differentiating(self) -> Iterator[None]:
+        """Return a context for the gradient of a loss, in which no pass may begin.
+
+        Raises:
+            UsageError: a pass of the loss was differentiated before.
+        """
+        self._differentiates = True
+        try:
+            yield
+        except RuntimeError as error:
+            if "backward through the graph a second time" in str(error):
+                raise differentiated_twice() from None
+            raise
+        finally:
+            self._differentiates = False
+
+
+def differentiated_twice() -> UsageError:
+    """Return the error of a second gradient of a pass."""
+    return UsageError(
+        "a pass of self.model was differentiated twice, but its gradient is computed once: compute one gradient of the "
+        "sum of the losses, or call self.model again, and detach what is kept from step to step"
+    )
+
+
+class Workspace:
+    """Memory of the kernels for one pass at a time, from its forward half to its backward half."""
+
+    def __init__(self) -> None:
+        self._pass = 0
+        self._is_done = False
+
+    def begin(self) -> int:
+        """Begin a pass, and return its number."""
+        self._pass += 1
+        self._is_done = False
+        return self._pass
+
+    def end(self, number: int) -> None:
+        """End a pass, before its backward half.
+
+        Raises:
+            UsageError: it has ended, or another pass has begun since.
+        """
+        if number != self._pass:
+            raise UsageError("a loss depends on a pass of an earlier step; detach what is kept from step to step")
+        if self._is_done:
+            raise differentiated_twice()
+        self._is_done = True
 
 
 class OpenPass(torch.autograd.Function):
