@@ -24,6 +24,7 @@ import torch  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from scipy import stats  # noqa: E402
 
+from benchmarks.own_runs import kernels_set_to  # noqa: E402
 from benchmarks.programs import EEGNet  # noqa: E402
 from benchmarks.timing import table  # noqa: E402
 from clops_sweep import ContinualRun, Recordings, RunConfig, dataset, native  # noqa: E402
@@ -87,20 +88,14 @@ class Measured:
 
 def _measured(data: Data, config: RunConfig, frames: FrameSet, seeds: int, choice: str) -> Measured:
     """Return the results of a config with the kernels that `choice` names."""
-    before = os.environ.get(native.ENVIRONMENT)
-    os.environ[native.ENVIRONMENT] = choice
     scores = []
     backends = set()
     began = time.process_time()
-    try:
+    with kernels_set_to(choice):
         for seed in range(seeds):
             runs = ContinualRun(config.replace(seed=seed), frames).run().runs
             scores.append(float(runs[data.score][0]))
             backends.add(str(runs["backend"][0]))
-    finally:
-        os.environ.pop(native.ENVIRONMENT)
-        if before is not None:
-            os.environ[native.ENVIRONMENT] = before
     (backend,) = backends
     return Measured(np.array(scores), time.process_time() - began, backend)
 
