@@ -6,12 +6,13 @@ import ast
 import contextlib
 import html
 import json
+import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,10 @@ from clops_sweep.experiment.plugins.registry import ENCODERS
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
 from tests.data.published_formats import small_mitbih, write_mitbih_record
+from tests.helpers.preloaded import Preloaded
+
+Typed = Callable[[list[str]], "subprocess.CompletedProcess[str]"]
+Runs = Callable[[list[str]], None]
 
 FILE = """
 import numpy as np
@@ -78,16 +83,27 @@ def recommended(text: str) -> list[str]:
     return shlex.split(found)
 
 
-def runs_as_typed(words: list[str]) -> None:
-    """Run a command in a new process, which knows nothing of this one."""
-    done = subprocess.run([sys.executable, "-m", "clops_sweep", *words[1:]], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def as_typed(commands: Preloaded) -> Typed:
+    """Runs a command in a process of its own, which knows nothing of this one."""
+    return lambda words: commands.run(Path.cwd(), os.environ, *words[1:])
+
+
+@pytest.fixture
+def runs_as_typed(as_typed: Typed) -> Runs:
+    """Runs a command in a process of its own, without an error."""
+
+    def run(words: list[str]) -> None:
+        done = as_typed(words)
+        assert done.returncode == 0, done.stderr
+
+    return run
 
 
 LOOK = "data", "look", "wearable", "--plugins", "own.py", *ROOT
 
 
-def test_data_that_are_not_prepared(folder: Path) -> None:
+def test_data_that_are_not_prepared(folder: Path, runs_as_typed: Runs) -> None:
     refused = run(*LOOK)
     assert refused.exit_code != 0
     runs_as_typed(recommended(said_by(refused)))
@@ -95,14 +111,14 @@ def test_data_that_are_not_prepared(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["frames.npy", "manifest.json"])
-def test_damaged_data(folder: Path, file: str) -> None:
+def test_damaged_data(folder: Path, file: str, runs_as_typed: Runs) -> None:
     assert run("data", "prepare", "wearable", "--plugins", "own.py", *ROOT).exit_code == 0
     (folder / "my data" / "wearable" / file).write_bytes(b"damaged")
     runs_as_typed(recommended(said_by(run(*LOOK))))
     assert run(*LOOK).exit_code == 0
 
 
-def test_features_that_are_not_computed(folder: Path) -> None:
+def test_features_that_are_not_computed(folder: Path, runs_as_typed: Runs) -> None:
     assert run("data", "prepare", "wearable", "--plugins", "own.py", *ROOT).exit_code == 0
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.errors import UsageError
@@ -117,7 +133,7 @@ def test_features_that_are_not_computed(folder: Path) -> None:
     assert PreparedData(folder / "my data", None, data.encoders).frames(of.data_key).encoded is not None
 
 
-def test_evict_names_the_folder(folder: Path) -> None:
+def test_evict_names_the_folder(folder: Path, runs_as_typed: Runs) -> None:
     runs_as_typed(["clops-sweep", "data", "prepare", "wearable", "--plugins", "own.py", *ROOT])
     runs_as_typed(shlex.split(data_command("evict", "wearable", prepared_root=Path("my data"))))
     assert not (folder / "my data" / "wearable").exists()
@@ -176,14 +192,14 @@ def one_command(text: str, word: str) -> list[str]:
     return next(words for words in commands_in(text) if word in words)
 
 
-def test_a_run_names_its_repetition_and_its_output(folder: Path) -> None:
+def test_a_run_names_its_repetition_and_its_output(folder: Path, runs_as_typed: Runs) -> None:
     launch("own.py")
     store = RunStore("my results")
     run_id = store.read("runs")["run_id"].iloc[0]
     runs_as_typed(one_command(said_by(run("show", run_id, *STORE)), "rerun"))
 
 
-def test_pages_name_the_repetition_and_the_output_of_runs(folder: Path) -> None:
+def test_pages_name_the_repetition_and_the_output_of_runs(folder: Path, runs_as_typed: Runs) -> None:
     """A report, and the page of a run on the dashboard."""
     launch("own.py")
     drawn = run("report", "own.py", *STORE)
@@ -201,7 +217,9 @@ def test_pages_name_the_repetition_and_the_output_of_runs(folder: Path) -> None:
     runs_as_typed(one_command(shown, "rerun"))
 
 
-def test_a_launch_names_the_status_and_that_the_output_of_failed_runs(folder: Path) -> None:
+def test_a_launch_names_the_status_and_that_the_output_of_failed_runs(
+    folder: Path, runs_as_typed: Runs, as_typed: Typed
+) -> None:
     failing = (
         FILE.partition("ER, FINETUNE = ")[0]
         .replace("BASE = ", FAILS + "\nBASE = ")
@@ -209,9 +227,9 @@ def test_a_launch_names_the_status_and_that_the_output_of_failed_runs(folder: Pa
     )
     (folder / "failing.py").write_text(failing)
     words = "launch", "failing.py", "--no-ray", "--no-report", "--max-retries", "0", *STORE, *ROOT
-    done = subprocess.run([sys.executable, "-m", "clops_sweep", *words], capture_output=True, text=True)
+    done = as_typed(["clops-sweep", *words])
     status = one_command(done.stdout + done.stderr, "status")
-    shown = subprocess.run([sys.executable, "-m", "clops_sweep", *status[1:]], capture_output=True, text=True)
+    shown = as_typed(status)
     assert "broken on purpose" in shown.stdout, shown.stderr
     run_id = RunStore("my results").read("runs")["run_id"].iloc[0]
     runs_as_typed([run_id if word == "RUN_ID" else word for word in one_command(shown.stdout, "logs")])
@@ -230,18 +248,18 @@ def small(folder: Path) -> Path:
     return folder
 
 
-def test_a_launch_from_python_names_the_status(folder: Path) -> None:
+def test_a_launch_from_python_names_the_status(folder: Path, as_typed: Typed) -> None:
     head = FILE.partition("SPACE = ")[0].replace("BASE = ", FAILS + "\nBASE = ")
     (folder / "failing.py").write_text(f"{head}\n{SMALL}".replace('["finetune", "er"]', '["fails"]'))
     asked = 'results="my results", prepared_root="my data", no_ray=True, max_retries=0'
     (folder / "script.py").write_text(f'import clops_sweep\nclops_sweep.sweep("failing.py", {asked})\n')
     done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True)
     status = one_command(done.stdout + done.stderr, "status")
-    shown = subprocess.run([sys.executable, "-m", "clops_sweep", *status[1:]], capture_output=True, text=True)
+    shown = as_typed(status)
     assert "broken on purpose" in shown.stdout, shown.stderr
 
 
-def test_vfdb_names_the_check_of_its_frames(folder: Path) -> None:
+def test_vfdb_names_the_check_of_its_frames(folder: Path, runs_as_typed: Runs) -> None:
     """Small records in the formats of both databases, at the rate of VFDB for its own."""
     root = small_mitbih(folder / "all data")
     rhythms = [("(N", 12, ""), ("(VT", 12, ""), ("(VFL", 12, "")]
@@ -258,7 +276,7 @@ def test_vfdb_names_the_check_of_its_frames(folder: Path) -> None:
     runs_as_typed(check)
 
 
-def test_a_report_of_one_seed_names_the_launch_of_five(folder: Path) -> None:
+def test_a_report_of_one_seed_names_the_launch_of_five(folder: Path, runs_as_typed: Runs) -> None:
     """Joint training is above fine-tuning on these data with these settings; the command keeps them."""
     waves = "3 * np.sin(np.arange(64) * (labels[:, None, None] + 1) / 5)"
     text = FILE.partition("SPACE = ")[0].replace("labels[:, None, None]", waves) + SMALL
@@ -271,14 +289,14 @@ def test_a_report_of_one_seed_names_the_launch_of_five(folder: Path) -> None:
     assert len(RunStore("my results").statuses()) == 10
 
 
-def test_a_checklist_names_the_launch_or_a_run(small: Path) -> None:
+def test_a_checklist_names_the_launch_or_a_run(small: Path, runs_as_typed: Runs) -> None:
     listed = run("checklist", "small.py", *STORE, *ROOT)
     runs_as_typed([*one_command(listed.output, "small.py"), "--dry-run"])
     assert len(RunStore("my results").statuses()) == 2, "these are its runs"
     runs_as_typed(one_command(run("checklist", *STORE, *ROOT).output, "show"))
 
 
-def test_check_names_the_merge_that_mends_copies(small: Path) -> None:
+def test_check_names_the_merge_that_mends_copies(small: Path, runs_as_typed: Runs) -> None:
     """The files of a launch, copied under names of another one."""
     for file in sorted(Path("my results").glob("*/*.parquet")):
         written, _, number, digest = file.name.split("-")
@@ -292,28 +310,30 @@ def test_check_names_the_merge_that_mends_copies(small: Path) -> None:
     assert RunStore("my results").table("r_matrix").equals(before)
 
 
-def test_merge_names_the_check_of_the_store_with_incomplete_runs(small: Path) -> None:
+def test_merge_names_the_check_of_the_store_with_incomplete_runs(small: Path, as_typed: Typed) -> None:
     (lost,) = Path("my results").glob("r_matrix/*.parquet")
     lost.unlink()
     merged = run("merge", "another store", "my results")
     assert "2 runs not copied: incomplete" in merged.output, said_by(merged)
     check = one_command(merged.output, "check")
-    done = subprocess.run([sys.executable, "-m", "clops_sweep", *check[1:]], capture_output=True, text=True)
+    done = as_typed(check)
     assert lost.name in done.stdout + done.stderr
 
 
-def test_download_of_generated_data_names_their_preparation(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_download_of_generated_data_names_their_preparation(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, runs_as_typed: Runs
+) -> None:
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(folder / "by default"))
     runs_as_typed(recommended(said_by(run("data", "download", "synthetic", "--data-root", "."))))
 
 
-def test_new_names_the_launch_of_its_file(folder: Path) -> None:
+def test_new_names_the_launch_of_its_file(folder: Path, runs_as_typed: Runs) -> None:
     said = run("new", "my first.py")
     words = shlex.split(said.output.partition("run it with: ")[2])
     runs_as_typed([words[0], "plan", *words[1:]])
 
 
-def test_the_options_line_names_the_preparation_with_all_defaults(folder: Path) -> None:
+def test_the_options_line_names_the_preparation_with_all_defaults(folder: Path, runs_as_typed: Runs) -> None:
     root = small_mitbih(folder / "all data")
     words = ("--option", "frames_per_class=10", "--option", "frames_per_patient_and_class=2", "--json")
     of_mitbih = ("mitbih", "--data-root", str(root), *ROOT)
@@ -324,7 +344,7 @@ def test_the_options_line_names_the_preparation_with_all_defaults(folder: Path) 
     assert line not in counted.stdout.splitlines(), "the recommended command gives the defaults back"
 
 
-def test_a_launch_names_the_list_of_runs_which_names_a_run(folder: Path) -> None:
+def test_a_launch_names_the_list_of_runs_which_names_a_run(folder: Path, runs_as_typed: Runs) -> None:
     launched = run("own.py", "--no-ray", "--no-report", *ROOT, "--results", "my results")
     (line,) = [it for it in launched.output.splitlines() if it.startswith("list runs with: ")]
     listing = shlex.split(line.partition(": ")[2])

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.helpers.preloaded import Preloaded
 
 SPACE = """
 import sys
@@ -67,29 +69,32 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _python(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "CLOPS_PREPARED_ROOT": str(project / "prepared"), "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=project / "exp",
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+@pytest.fixture
+def run(project: Path, commands: Preloaded) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs a command, or a program in its place, in a process of its own."""
+
+    def run(*arguments: str, program: str | None = None) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "CLOPS_PREPARED_ROOT": str(project / "prepared")}
+        done = commands.run(project / "exp", environment, *arguments, program=program)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
 
 
-def test_a_launch_and_sweep_say_that_a_module_of_another_folder_changed(project: Path) -> None:
-    launch = ("-m", "clops_sweep", "space.py", "--no-ray", "--no-report")
-    first = _python(project, *launch)
+def test_a_launch_and_sweep_say_that_a_module_of_another_folder_changed(
+    project: Path, run: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    launch = ("space.py", "--no-ray", "--no-report")
+    first = run(*launch)
     assert "1 finished" in first.stdout
     assert SAID not in first.stdout + first.stderr
-    assert SAID not in _python(project, *launch).stderr
+    assert SAID not in run(*launch).stderr
     (project / "src/layers.py").write_text(LAYERS.format(width=32))
-    assert SAID in _python(project, "-m", "clops_sweep", "plan", "space.py").stdout
-    again = _python(project, *launch)
+    assert SAID in run("plan", "space.py").stdout
+    again = run(*launch)
     assert "nothing is pending" in again.stdout
     assert SAID in again.stderr
-    assert json.loads(_python(project, *launch, "--json").stdout)["changed_code"][0].startswith(SAID)
-    for line in _python(project, "-c", SWEEP).stdout.splitlines():
+    assert json.loads(run(*launch, "--json").stdout)["changed_code"][0].startswith(SAID)
+    for line in run(program=SWEEP).stdout.splitlines():
         assert line.count(SAID) == 3
