@@ -34,6 +34,7 @@ print(json.dumps([
 """
 
 
+@pytest.mark.nightly
 def test_a_sweep_from_python(tmp_path: Path, ray_at_hand: dict[str, str], drivers: Preloaded) -> None:
     done = drivers.run(tmp_path, ray_at_hand, program=SCRIPT)
     assert done.returncode == 0, done.stderr

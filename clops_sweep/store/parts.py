@@ -183,7 +183,11 @@ def decoded(path: str, content: pa.Buffer) -> Part:
 def union(table: TableName, schemas: Iterable[pa.Schema]) -> pa.Schema:
     """Return the columns of a table with all columns of plug-ins, by name. Integers and floats become floats."""
     own = SCHEMAS[table]
-    added = [pa.schema([field for field in schema if field.name not in own.names]) for schema in schemas]
+    own_names = frozenset(own.names)  # pyarrow makes a new list of them at each call
+    added = []
+    for schema in schemas:
+        of_plugins = [field for field in schema if field.name not in own_names]
+        added.append(pa.schema(of_plugins))
     fields = pa.unify_schemas(added, promote_options="permissive") if added else pa.schema([])
     return pa.schema([*own, *sorted(fields, key=lambda field: _by_number(field.name))])
 

@@ -362,9 +362,12 @@ class StoreReader:
     def _table(self, table: TableName, wanted: set[str] | None, columns: list[str] | None) -> pa.Table:
         parts = self._live()
         schema = self.schema(table, parts)
-        names = columns or schema.names
-        if unknown := [name for name in names if name not in schema.names]:
-            known = nearest(unknown[0], schema.names) or f"; it has {listed(schema.names)}"
+        there = schema.names  # pyarrow makes a new list of them at each call
+        names = columns or there
+        existing = frozenset(there)
+        unknown = [name for name in names if name not in existing]
+        if unknown:
+            known = nearest(unknown[0], there) or f"; it has {listed(there)}"
             raise UsageError(f"table {table!r} has no column {shown(unknown[0])}{known}")
         needed = list(dict.fromkeys(("run_id", *names)))
         owners = owners_of(parts)

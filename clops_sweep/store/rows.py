@@ -156,6 +156,8 @@ def _table(name: TableName, columns: Columns) -> pa.Table:
     schema = SCHEMAS[name]
     arrays = [pa.array(columns[field.name], field.type, from_pandas=True) for field in schema]
     table = pa.Table.from_arrays(arrays, schema=schema)
-    for column in [column for column in columns if column not in schema.names]:  # for every output of the network
-        table = table.append_column(column, pa.array(columns[column]))
+    known = frozenset(schema.names)
+    for column, values in columns.items():
+        if column not in known:  # one for every output of the network
+            table = table.append_column(column, pa.array(values))
     return table

@@ -3,7 +3,6 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
-from html import escape
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,9 +11,10 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.drawing import style
-from clops_sweep.analysis.drawing.pictures import Picture, Sketch
+from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.analysis.report.write import ReportPaths, write_report
 from clops_sweep.store.run_store import RunStore
+from tests.helpers import unpainted as empty_figures
 
 
 def load(name: str, path: Path) -> ModuleType:
@@ -108,13 +108,7 @@ def pdf_fonttype() -> Iterator[int]:
 @pytest.fixture
 def unpainted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Figures are not drawn: for tests of words and rows, on figures whose like others look at."""
-
-    def empty(item: Sketch) -> Picture:
-        alt = f"{item.title}."
-        svg = f'<svg aria-label="{escape(alt)}" />'
-        return Picture(item.name, item.title, item.caption, alt, b"\x89PNG\r\n\x1a\n", b"%PDF", svg, 1, 1)
-
-    monkeypatch.setattr(Sketch, "drawn", empty)
+    monkeypatch.setattr(Sketch, "drawn", empty_figures.unpainted)
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ from clops_sweep.experiment.spaces.run_names import RunName
 from clops_sweep.planning.costs import estimate, kind_of, kind_of_row
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
+from tests.helpers.at_night import mostly_at_night
 
 SUBJECTS = {"scenario": "subject_il", "dataset": "mitbih"}
 ONLINE = {"stream": "online"}
@@ -117,6 +118,8 @@ def _pairs(name: str) -> Iterator[tuple[RunConfig, RunConfig]]:
 
 
 NAMES = [*FACTS, *BUILT_IN]
+SOME = ("dataset", "strategy", "seed", "batch_size", "curves", "ewc_strength", "memory_size", "replay_ratio")
+"""One or two of each kind of facts: the others have the same, and take the same way through a store."""
 
 
 def test_every_field_has_its_facts_and_two_values_here() -> None:
@@ -147,7 +150,7 @@ def test_runs_that_differ_in_one_field_alone(name: str) -> None:
         assert left.seconds(1) == (20 if facts.equal_cost else 10)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mostly_at_night(NAMES, SOME.__contains__))
 def test_estimates_experiments_and_claims_over_stored_runs(name: str, tmp_path: Path, generated: ModuleType) -> None:
     one, other = next(_pairs(name))
     facts = facts_of(name)
@@ -172,7 +175,10 @@ def test_estimates_experiments_and_claims_over_stored_runs(name: str, tmp_path: 
     assert (len(pairs), max(map(len, pairs.values()))) == ((2, 1) if facts.replicate else (1, 2))
 
 
-@pytest.mark.parametrize("name", [name for name, facts in FACTS.items() if facts.decides not in ("draw", "method")])
+COMPARED = [name for name, facts in FACTS.items() if facts.decides not in ("draw", "method")]
+
+
+@pytest.mark.parametrize("name", mostly_at_night(COMPARED, ("dataset", "batch_size", "augment", "curves").__contains__))
 def test_a_report_compares_strategies_that_are_trained_equally(
     name: str, tmp_path: Path, generated: ModuleType
 ) -> None:

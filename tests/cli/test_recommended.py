@@ -21,6 +21,7 @@ from click.testing import CliRunner, Result
 from clops_sweep.analysis.dashboard.app import Dashboard
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.cli.commands import command
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.experiment.plugins.registry import ENCODERS
@@ -28,6 +29,7 @@ from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
 from tests.data.published_formats import small_mitbih, write_mitbih_record
 from tests.helpers.preloaded import Preloaded
+from tests.helpers.unpainted import unpainted
 
 Typed = Callable[[list[str]], "subprocess.CompletedProcess[str]"]
 Runs = Callable[[list[str]], None]
@@ -55,6 +57,13 @@ CLAIMS = [Claim("er", "ER is above fine-tuning", Contrast(ER, FINETUNE, "test_au
 """
 ROOT = "--prepared-root", "my data"
 REPOSITORY = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_figures() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sketch, "drawn", unpainted)
+        yield
 
 
 @pytest.fixture

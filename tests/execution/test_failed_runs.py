@@ -79,6 +79,7 @@ SPACE = SearchSpace(
 """
 
 
+@pytest.mark.nightly
 def test_failed_runs_are_taken_up_again(
     launch: Launch, attach: Launch, commands: Preloaded, alone: Tables, tmp_path: Path, prepared_root: Path
 ) -> None:
@@ -224,6 +225,7 @@ def _ended(attach: Launch, tmp_path: Path, group: str) -> None:
     assert failure_reason(runs.loc[1, "error"]).endswith(helps)
 
 
+@pytest.mark.nightly
 def test_a_worker_that_is_killed_is_a_failed_run_that_says_what_helps(attach: Launch, tmp_path: Path) -> None:
     _ended(attach, tmp_path, "")
 

@@ -12,6 +12,7 @@ from clops_sweep.data.frames import TRAINING
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.helpers.at_night import mostly_at_night
 from tests.learning.methods import CASES
 
 KINDS = ("class_il", "time_il", "domain_il")
@@ -46,8 +47,12 @@ class Watcher:
             evaluator.evaluate = evaluate  # type: ignore[method-assign]
 
 
+ALL = [*CASES, *((f"clops {name}", kind) for name in ACQUISITION_FUNCTIONS for kind in KINDS)]
+
+
 @pytest.mark.parametrize(
-    ("strategy", "kind"), [*CASES, *((f"clops {name}", kind) for name in ACQUISITION_FUNCTIONS for kind in KINDS)]
+    ("strategy", "kind"),
+    mostly_at_night(ALL, lambda case: case[1] != "domain_il" and not (case[1] == "time_il" and "clops " in case[0])),
 )
 def test_frames_outside_evaluation_are_training_frames_of_tasks_so_far(
     strategy: str, kind: str, monkeypatch: pytest.MonkeyPatch

@@ -23,6 +23,7 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.helpers.at_night import mostly_at_night
 from tests.learning.class_balance import balanced, uneven
 from tests.learning.layer_masks import layer_masks
 
@@ -315,14 +316,17 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-CASES = [
-    pytest.param(name, kind, backend, id=f"{name}-{kind}-{backend}")
-    for name in SETTINGS
-    for kind, backend in (("class_il", "native"), ("time_il", "native"), ("domain_il", "native"), ("class_il", "torch"))
-]
+WHERE = (("class_il", "native"), ("time_il", "native"), ("domain_il", "native"), ("class_il", "torch"))
+CASES = [(name, kind, backend) for name in SETTINGS for kind, backend in WHERE]
 
 
-@pytest.mark.parametrize(("name", "kind", "backend"), CASES)
+def is_core(case: tuple[str, str, str]) -> bool:
+    """Whether a case is in the core suite: every setting in one scenario, two of them in all."""
+    name, kind, backend = case
+    return (kind, backend) == ("class_il", "native") or name in ("clops", "mir, weighted")
+
+
+@pytest.mark.parametrize(("name", "kind", "backend"), mostly_at_night(CASES, is_core))
 def test_a_whole_run_is_that_of_the_second_program(
     name: str, kind: str, backend: str, paper_network: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

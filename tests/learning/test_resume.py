@@ -9,11 +9,12 @@ import pytest
 from clops_sweep import ContinualRun
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference, saved_and_loaded
+from tests.helpers.at_night import mostly_at_night
 from tests.learning.methods import CASES
 
 
 @pytest.mark.parametrize("epochs", [(2, 3), pytest.param(range(7), marks=pytest.mark.nightly)], ids=["two", "all"])
-@pytest.mark.parametrize(("strategy", "kind"), CASES)
+@pytest.mark.parametrize(("strategy", "kind"), mostly_at_night(CASES, lambda case: case[1] != "domain_il"))
 def test_resumed_behind_an_epoch_and_run_to_the_end(strategy: str, kind: str, epochs: Sequence[int]) -> None:
     """At the end of a task and in the middle of one."""
     config, frames = tiny_config(kind, strategy=strategy), tiny_frames(kind)

@@ -149,4 +149,6 @@ def _tables(run_id: str, config: RunConfig) -> dict[str, pa.Table]:
 
 
 def _table(name: Any, rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist([{f: row.get(f) for f in SCHEMAS[name].names} for row in rows], schema=SCHEMAS[name])
+    schema = SCHEMAS[name]
+    names = schema.names
+    return pa.Table.from_pylist([{column: row.get(column) for column in names} for row in rows], schema=schema)

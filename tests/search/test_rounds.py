@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from clops_sweep.analysis.dashboard import server
+from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.analysis.report.marks import DRAWN_FROM
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.drawn_report import drawn_from, is_current
@@ -24,6 +25,7 @@ from clops_sweep.search.records import STUDIES
 from clops_sweep.store.files import Files
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
+from tests.helpers.unpainted import unpainted
 
 STUDY = """
 import numpy as np
@@ -50,6 +52,13 @@ SPACE = [
 """
 TRIALS, REPORTED = 2 * 2 * 2, 2 * 2
 """Runs of the trials, and of the chosen configurations."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_figures() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sketch, "drawn", unpainted)
+        yield
 
 
 @dataclass(frozen=True)

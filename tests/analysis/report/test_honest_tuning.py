@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from clops_sweep.analysis.dashboard.overview import Progress, progress
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.search_trials import tuning_experiments
 from clops_sweep.cli.commands import command
@@ -23,6 +24,7 @@ from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
+from tests.helpers.unpainted import unpainted
 
 STUDY = """
 import numpy as np
@@ -47,6 +49,13 @@ SPACE = SearchSpace(
     seeds=2,
 )
 """
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_figures() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Sketch, "drawn", unpainted)
+        yield
 
 
 def said(*words: object) -> str:

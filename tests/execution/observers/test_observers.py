@@ -249,6 +249,7 @@ def test_mlflow_has_what_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "status: 3" in (folder / "meta.yaml").read_text()
 
 
+@pytest.mark.nightly
 def test_wandb_writes_what_was_told_without_a_net(
     made: Made, notes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

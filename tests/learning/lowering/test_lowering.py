@@ -20,6 +20,7 @@ from clops_sweep.learning.networks.resnet1d_wang import ResNet1dWang
 from clops_sweep.learning.networks.run_module import Mode, RunModule, replace_norm
 from clops_sweep.learning.networks.shallow import mlp
 from clops_sweep.learning.networks.small_cnn import SmallCNN
+from tests.helpers.at_night import mostly_at_night
 from tests.learning.lowering.interpreter import Interpreter
 from tests.learning.lowering.networks import LOWERED, OUTPUTS, STAYING, Make, plain
 
@@ -77,7 +78,7 @@ def made(make: Make) -> nn.Module:
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", [*LOWERED, *BUILT_IN])
-@pytest.mark.parametrize("batch", [2, 5])
+@pytest.mark.parametrize("batch", mostly_at_night([2, 5], lambda batch: batch == 5))
 def test_a_program_computes_what_its_module_computes(name: str, mode: Mode, batch: int) -> None:
     module = made((LOWERED | BUILT_IN)[name])
     program = lowered(run_of(module), *SHAPE)

@@ -99,7 +99,10 @@ def predicted(content: bytes, frames: FrameSet, instances: np.ndarray[Any, Any])
             )
             for name in STRATEGIES
         ),
-        {"network": "resnet1d_wang", "epochs_per_task": 1, "tasks": 1},
+        {"network": "small_cnn"},
+        pytest.param(
+            {"network": "resnet1d_wang", "epochs_per_task": 1, "tasks": 1}, marks=pytest.mark.nightly
+        ),  # large
     ],
     ids=str,
 )

@@ -25,10 +25,11 @@ from clops_sweep.testing import (
     tiny_config,
     tiny_frames,
 )
+from tests.helpers.at_night import mostly_at_night
 from tests.learning.methods import PAPERS
 
 
-@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("name", mostly_at_night(PAPERS, ("clops", "gem", "multitask").__contains__))
 def test_strategies(name: str) -> None:
     check_strategy(STRATEGIES[name])
 
@@ -44,7 +45,9 @@ WITH_A_MEMORY: list[tuple[str, ScenarioName, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "scenario", "settings"), WITH_A_MEMORY)
+@pytest.mark.parametrize(
+    ("name", "scenario", "settings"), mostly_at_night(WITH_A_MEMORY, lambda case: case[0] in ("er", "gdumb"))
+)
 def test_strategies_with_a_memory_of_fixed_size(name: str, scenario: ScenarioName, settings: dict[str, Any]) -> None:
     trains_on: Any = "anything" if name == "gdumb" else "the task"
     check_strategy(STRATEGIES[name], scenarios=[scenario], stores="anything", trains_on=trains_on, **settings)
@@ -54,7 +57,7 @@ def test_a_built_in_strategy_that_is_written_as_a_loss() -> None:
     check_strategy(STRATEGIES["flip_penalty"], scenarios=["time_il"])
 
 
-@pytest.mark.parametrize("name", list(ACQUISITION_FUNCTIONS))
+@pytest.mark.parametrize("name", mostly_at_night(ACQUISITION_FUNCTIONS, ("bald_mcd", "entropy").__contains__))
 def test_acquisition_functions(name: str) -> None:
     check_acquisition_function(ACQUISITION_FUNCTIONS[name])
 

@@ -22,6 +22,7 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.helpers.at_night import mostly_at_night
 from tests.learning.class_balance import balanced, uneven
 from tests.learning.layer_masks import layer_masks
 
@@ -250,6 +251,7 @@ CASES: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
 ]
 IDS = [f"{name}-{kind}-{number}" for number, (name, _, kinds) in enumerate(CASES) for kind in kinds]
 PARAMETERS = [(name, settings, kind) for name, settings, kinds in CASES for kind in kinds]
+IN_CORE = [(name, settings, kinds[0]) for name, settings, kinds in CASES]
 
 
 def compare(config: RunConfig, network: Any) -> None:
@@ -271,7 +273,7 @@ def compare(config: RunConfig, network: Any) -> None:
         assert expected.projections > 0
 
 
-@pytest.mark.parametrize(("name", "settings", "kind"), PARAMETERS, ids=IDS)
+@pytest.mark.parametrize(("name", "settings", "kind"), mostly_at_night(PARAMETERS, IN_CORE.__contains__), ids=IDS)
 def test_a_whole_run_is_that_of_the_second_program(
     name: str, settings: dict[str, Any], kind: str, paper_network: Any
 ) -> None:
@@ -279,7 +281,9 @@ def test_a_whole_run_is_that_of_the_second_program(
 
 
 @pytest.mark.parametrize("settings", [{}, WEIGHTED], ids=["", "weighted"])
-@pytest.mark.parametrize("name", ["er", "er_ace", "derpp", "agem", "gdumb"])
+@pytest.mark.parametrize(
+    "name", mostly_at_night(["er", "er_ace", "derpp", "agem", "gdumb"], ("derpp", "gdumb").__contains__)
+)
 def test_so_is_one_in_pytorch(
     name: str, settings: dict[str, Any], paper_network: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

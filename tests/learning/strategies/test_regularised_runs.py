@@ -24,6 +24,7 @@ from clops_sweep.learning import streams
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.module_learner import ModuleLearner
 from clops_sweep.testing import tiny_config, tiny_frames
+from tests.helpers.at_night import mostly_at_night
 from tests.learning.layer_masks import layer_masks
 
 Vectors = list[torch.Tensor]
@@ -186,7 +187,13 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind", "backend"), CASES)
+def is_core(case: tuple[str, str, str]) -> bool:
+    """Whether a case is in the core suite: every method in one scenario, one of them in all."""
+    name, kind, backend = case
+    return (kind, backend) == ("time_il", "native") or name == "ewc"
+
+
+@pytest.mark.parametrize(("name", "kind", "backend"), mostly_at_night(CASES, is_core))
 def test_a_whole_run_is_that_of_the_second_program(
     name: str, kind: str, backend: str, paper_network: Any, monkeypatch: pytest.MonkeyPatch, run: Any
 ) -> None:
