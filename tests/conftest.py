@@ -54,6 +54,9 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)
 
 
+WITH_RAY = {"ray_at_hand", "forked"}
+"""Fixtures whose tests wait for a Ray to start, and for its workers; a busy machine may take minutes."""
+
 FIXTURES = {"browser": {"chromium"}, "data": {"data_root"}}
 """The marker of tests that use a fixture."""
 
@@ -68,6 +71,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for name, fixtures in FIXTURES.items():
             if fixtures.intersection(getattr(item, "fixturenames", ())):
                 item.add_marker(name)
+        if WITH_RAY.intersection(getattr(item, "fixturenames", ())) and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(900))
         if "tests/execution/cluster/" in item.nodeid:
             item.add_marker("cluster")
         if not any(item.get_closest_marker(name) for name in ("cluster", "browser", "data", "nightly")):

@@ -36,7 +36,7 @@ print(json.dumps([
 
 @pytest.mark.nightly
 def test_a_sweep_from_python(tmp_path: Path, ray_at_hand: dict[str, str], drivers: Preloaded) -> None:
-    done = drivers.run(tmp_path, ray_at_hand, program=SCRIPT)
+    done = drivers.run(tmp_path, ray_at_hand, program=SCRIPT, seconds=800)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert any(line.startswith("[1/3] finished") for line in lines)  # the display that the command has

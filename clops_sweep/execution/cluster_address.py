@@ -18,7 +18,10 @@ import ray
 
 from clops_sweep.errors import UsageError
 
-_SECONDS_TO_ANSWER = 10
+_SECONDS_TO_ANSWER = 10.0
+_SECONDS_IF_BUSY = 60.0
+"""Seconds for a cluster that has accepted the connection and not answered yet: its machine may be busy."""
+
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -90,9 +93,26 @@ def _check_answers(asked: str, address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
     except OSError as error:
         raise UsageError(f"{problem} ({error})") from None
+    waited = _waited_for_grpc(address)
+    if waited:
+        raise UsageError(f"{problem} (waited {waited:g} s)")
+
+
+def _waited_for_grpc(address: str) -> float:
+    """Return 0 once a gRPC server answers at an address, else the seconds waited for one."""
+    states: set[grpc.ChannelConnectivity] = set()
     # As in Ray, bypass a web proxy.
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        channel.subscribe(states.add, try_to_connect=True)
+        ready = grpc.channel_ready_future(channel)
         try:
-            grpc.channel_ready_future(channel).result(timeout=_SECONDS_TO_ANSWER)
+            ready.result(timeout=_SECONDS_TO_ANSWER)
+            return 0.0
         except grpc.FutureTimeoutError:
-            raise UsageError(f"{problem} (waited {_SECONDS_TO_ANSWER} s)") from None
+            if grpc.ChannelConnectivity.TRANSIENT_FAILURE in states:
+                return _SECONDS_TO_ANSWER  # another server, such as that of a web page
+        try:
+            ready.result(timeout=_SECONDS_IF_BUSY - _SECONDS_TO_ANSWER)
+            return 0.0
+        except grpc.FutureTimeoutError:
+            return _SECONDS_IF_BUSY

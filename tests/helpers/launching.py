@@ -253,9 +253,9 @@ def assert_equal(name: str, found: pd.DataFrame, expected: pd.DataFrame) -> None
 # --- counting ---------------------------------------------------------------------------------------------------------
 
 COUNTED = '''
+import inspect
 import json
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -263,7 +263,6 @@ import ray
 
 from clops_sweep import RunConfig, SearchSpace, strategy
 from clops_sweep.learning.strategies.finetune import FineTuning
-from clops_sweep.execution.worker import run_runner
 
 FOLDER = Path({folder!r})
 
@@ -273,8 +272,7 @@ class Counted(FineTuning):
     """Fine-tuning that leaves a line in a file whenever a task of a run begins, and waits where it is told to."""
 
     def begin_task(self, task):
-        run_runner._PAUSES = (0.1, 0.1)  # a store that does not take a run is not waited for
-        run = sys._getframe(1).f_locals["self"]  # that calls this, and has the data
+        run = inspect.currentframe().f_back.f_locals["self"]  # that calls this, and has the data
         address = run.frames.frames.__array_interface__["data"][0]
         for line in Path("/proc/self/maps").read_text().splitlines():
             begin, _, rest = line.partition("-")

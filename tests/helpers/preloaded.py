@@ -126,7 +126,7 @@ class Preloaded:
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             if base is not None:
-                base._ask({"commands": modules, "environment": dict(environment)}, theirs.fileno())
+                base.ask({"commands": modules, "environment": dict(environment)}, theirs.fileno())
                 return
             self._process = subprocess.Popen(
                 [sys.executable, __file__, str(theirs.fileno()), *modules],
@@ -137,7 +137,7 @@ class Preloaded:
                 start_new_session=True,
             )
 
-    def _ask(self, request: Mapping[str, object], *handles: int) -> None:
+    def ask(self, request: Mapping[str, object], *handles: int) -> None:
         socket.send_fds(self._socket, [json.dumps(request).encode()], handles)
 
     def serve_workers(self, environment: Mapping[str, str]) -> None:
@@ -149,7 +149,7 @@ class Preloaded:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
             listening.bind(environment[forked_worker.PLACE])
             listening.listen(64)
-            self._ask({"workers": True, "environment": dict(environment)}, listening.fileno())
+            self.ask({"workers": True, "environment": dict(environment)}, listening.fileno())
 
     def start(
         self, folder: Path, environment: Mapping[str, str], *arguments: str, program: str | None = None
@@ -163,17 +163,22 @@ class Preloaded:
             "folder": str(folder), "environment": dict(environment), "arguments": arguments, "program": program,
         }  # fmt: skip
         (out, their_out), (errors, their_errors), (report, their_report) = os.pipe(), os.pipe(), os.pipe()
-        self._ask(request, their_out, their_errors, their_report)
+        self.ask(request, their_out, their_errors, their_report)
         for end in (their_out, their_errors, their_report):
             os.close(end)
         return Forked(open(out), open(errors), report)  # closed with what it prints
 
     def run(
-        self, folder: Path, environment: Mapping[str, str], *arguments: str, program: str | None = None
+        self,
+        folder: Path,
+        environment: Mapping[str, str],
+        *arguments: str,
+        program: str | None = None,
+        seconds: float = 280,
     ) -> subprocess.CompletedProcess[str]:
-        """Runs a command to its end, or a program in its place."""
+        """Runs a command to its end, or a program in its place, for at most so many seconds."""
         process = self.start(folder, environment, *arguments, program=program)
-        output, errors = process.communicate(timeout=280)
+        output, errors = process.communicate(timeout=seconds)
         return subprocess.CompletedProcess(arguments, process.returncode or 0, output, errors)
 
     def close(self) -> None:

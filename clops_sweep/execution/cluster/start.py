@@ -225,7 +225,7 @@ def watched(warn: Callable[[str], None], *, here: bool) -> Iterator[None]:
         while not left.wait(between):
             for name, address in places.items():
                 missed[name] = 0 if _answers(address) else missed[name] + 1
-                if missed[name] == most:
+                if missed[name] == most and not left.is_set():  # a look may outlast the cluster
                     warn(
                         f"the {name} of the Ray cluster, at {address}, no longer answers; if it is not back, this "
                         "command ends (what is finished is recorded, and the same command goes on with the rest)"
