@@ -99,10 +99,16 @@ def choose(request: Request, resources: Resources, finished: Collection[str]) ->
 def _gains(request: Request) -> bool:
     """Return whether some of the runs are expected to be faster on a GPU."""
     configs = request.selection.configs
-    if not native.available() or any(c.network != PAPER_NETWORK or c.precision != "float32" for c in configs):
+    if not native.available():
         return True
-    frames = [request.data.frames(key) for key in {c.data_key for c in configs if request.data_hash(c) is not None}]
-    return any(it.channels * it.samples > _LARGEST_NATIVE for it in frames)
+    if any(config.network != PAPER_NETWORK or config.precision != "float32" for config in configs):
+        return True
+    keys = {config.data_key for config in configs if request.data_hash(config) is not None}
+    for key in keys:
+        frames = request.data.frames(key)
+        if frames.channels * frames.samples > _LARGEST_NATIVE:
+            return True
+    return False
 
 
 def _computed_on(store: RunStore, finished: Collection[str]) -> str | None:

@@ -69,9 +69,10 @@ def run_feeds(
     )
     with storing(store):
         log = new_log(store)
-    with output_to(log), contextlib.closing(feeds(log)) as made:
-        found = (feed for feed in made if not _is_over(feed))
-        if (feed := next(found, None)) is None:
+    with output_to(log), contextlib.closing(feeds(log)) as all_feeds:
+        unfinished = (feed for feed in all_feeds if not _is_over(feed))
+        feed = next(unfinished, None)
+        if feed is None:
             return
         with RunsUnderWay(store, pending, log) as under_way, writing(store):
             witness = str(log) if resources.address and store.files.local else ""
@@ -83,7 +84,7 @@ def run_feeds(
                         run_fed(feed, relay)
                     if display.interrupted:
                         return
-                    feed = next(found, None)
+                    feed = next(unfinished, None)
 
 
 def _workers(

@@ -37,21 +37,25 @@ def check_fit(request: Request, plan: Plan, searches: Iterable[Search]) -> Mappi
     for space in request.selection.tuned:
         _check_tuning(request, space)
     _check_pretraining(request)
-    left = [run.config for run in plan.of("pending", "waiting", "failed")]
-    left += [config for space in request.selection.tuned for config in space.reported_at_bounds]
+    to_compute = [run.config for run in plan.of("pending", "waiting", "failed")]
+    for space in request.selection.tuned:
+        to_compute += space.reported_at_bounds
     incomplete = [search.space for search in searches if not search.complete]
     for space in incomplete:
-        left += configs_at_bounds(space)
-    for key in dict.fromkeys(config.data_key for config in left):
+        to_compute += configs_at_bounds(space)
+    for key in dict.fromkeys(config.data_key for config in to_compute):
         request.data.check_encoder(key)
-    configs = [in_sequential_order(config) for config in left if request.data_hash(config) is not None]
+    configs = [in_sequential_order(config) for config in to_compute if request.data_hash(config) is not None]
     frames = request.frames(configs)
     if any(map(is_tried, configs)):  # else this process does not need PyTorch
         from clops_sweep.learning.networks.module_probe import check_networks
 
         check_networks(configs, frames, keep_models=request.store.keep_models is not None)
-    for space in (*incomplete, *(phase for it in request.selection.tuned for phase in it.phases)):
+    for space in incomplete:
         _check_validation(space, frames)
+    for tuned in request.selection.tuned:
+        for phase in tuned.phases:
+            _check_validation(phase, frames)
     return frames
 
 
@@ -61,20 +65,31 @@ def _check_pretraining(request: Request) -> None:
     Raises:
         UsageError: the signals do not fit, or a person is evaluated and in the pretraining (see `check_leaks`).
     """
-    pairs = {(it.data_key.signals, it.task_order, it.tasks_key, it.encoder): it for it in request.selection.configs}
-    for config in pairs.values():
-        first, key = config.encoder, config.data_key.signals
-        if not isinstance(first, RunConfig) or None in map(request.data.data_hash, (first.data_key.signals, key)):
-            continue
-        before, frames = request.data.frames(first.data_key.signals), request.data.frames(key)
-        if first.encoder is None:
-            adapter(shown(first), taken_by_run(Signals.of(before)), Signals.of(frames))
-        seen = Seen.of(scenario_of(in_sequential_order(first), before), before, ("train", "validation"))
-        known = seen.recognised(frames, np.arange(len(frames)))
-        channels = np.zeros(0, np.uint64), frames.channels, frames.samples, frames.unit
-        scenario_of(
-            in_sequential_order(config), replace(frames, encoded=Encoded(shown(first), "", "", known, *channels))
-        )
+    distinct = {}
+    for config in request.selection.configs:
+        distinct[config.data_key.signals, config.task_order, config.tasks_key, config.encoder] = config
+    for config in distinct.values():
+        if isinstance(config.encoder, RunConfig):
+            _check_pretrained(request, config, config.encoder)
+
+
+def _check_pretrained(request: Request, config: RunConfig, pretraining: RunConfig) -> None:
+    """Check a run whose encoder is a run to come, if the data of both are prepared."""
+    key = config.data_key.signals
+    key_before = pretraining.data_key.signals
+    if request.data.data_hash(key) is None or request.data.data_hash(key_before) is None:
+        return
+    frames = request.data.frames(key)
+    frames_before = request.data.frames(key_before)
+    name = shown(pretraining)
+    if pretraining.encoder is None:
+        adapter(name, taken_by_run(Signals.of(frames_before)), Signals.of(frames))
+    scenario_before = scenario_of(in_sequential_order(pretraining), frames_before)
+    seen = Seen.of(scenario_before, frames_before, ("train", "validation"))
+    known = seen.recognised(frames, np.arange(len(frames)))
+    no_digests = np.zeros(0, np.uint64)
+    encoded = Encoded(name, "", "", known, no_digests, frames.channels, frames.samples, frames.unit)
+    scenario_of(in_sequential_order(config), replace(frames, encoded=encoded))
 
 
 def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) -> None:
@@ -100,8 +115,9 @@ def _check_tuning(request: Request, space: SearchSpace) -> None:
         return
     with prefixed(f"search space {space.name!r}"):
         reported = tasks_of(request, space.reported_at_bounds)
-        for scenario, _ in reported if tune_on.tasks is not None else ():
-            if (tasks := len(scenario.tasks)) <= (tune_on.tasks or 0):
+        for scenario, _ in reported:
+            tasks = len(scenario.tasks)
+            if tune_on.tasks is not None and tasks <= tune_on.tasks:
                 raise UsageError(
                     f"{tune_on}: {scenario.name} of {space.base.dataset} has {several(tasks, 'task')}, and all of them "
                     f"are reported; expected fewer to tune on, or tune_on='same'"

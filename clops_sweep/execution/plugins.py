@@ -88,7 +88,7 @@ def packed(what: str, plugin: Plugin) -> PackedPlugin:
     Raises:
         UsageError: it cannot be pickled.
     """
-    folders = tuple(os.path.abspath(it) for it in sys.path if not is_installed(Path(it).resolve()))
+    folders = tuple(os.path.abspath(folder) for folder in sys.path if not is_installed(Path(folder).resolve()))
     local = local_modules()
     refused = None
     for by_value in (local, ()):  # what cannot be pickled by value, such as a lock, can on machines that have the file
@@ -108,7 +108,8 @@ def packed(what: str, plugin: Plugin) -> PackedPlugin:
 @contextmanager
 def _pickled_by_value(modules: Sequence[ModuleType]) -> Iterator[None]:
     """Pickle functions and classes of some modules by value in the block."""
-    asked = [it for it in modules if it.__name__ not in cloudpickle.list_registry_pickle_by_value()]
+    by_value_already = cloudpickle.list_registry_pickle_by_value()
+    asked = [module for module in modules if module.__name__ not in by_value_already]
     for module in asked:
         cloudpickle.register_pickle_by_value(module)
     try:

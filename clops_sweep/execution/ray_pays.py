@@ -100,11 +100,11 @@ class Rest:
         here, longest, count = -so_far, 0.0, 0
         for of_kind, left in self._left.items():
             if left > 0:
-                each = self._mean(of_kind)
+                seconds = self._mean(of_kind)
                 if of_kind == kind:
-                    each = max(each, so_far)
-                here += left * each
-                longest = max(longest, each)
+                    seconds = max(seconds, so_far)
+                here += left * seconds
+                longest = max(longest, seconds)
                 count += left
         here = max(here, 0.0)
         at_once = max(1, min(self._places, count))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,11 +31,18 @@ _KEYS = {
     "instances": ["task", "instance"],
     "predictions": ["trained_on", "task", "instance"],
 }
-_ADDED = {
-    "patient",
-    *(f"{prefix}{name}" for prefix in ("", "test_") for name, it in METRICS.items() if it.measure != "auc"),
-}
-"""Columns that runs of earlier versions lack."""
+
+
+def _added_columns() -> Iterator[str]:
+    """Yield the columns that runs of earlier versions lack."""
+    yield "patient"
+    for name, metric in METRICS.items():
+        if metric.measure != "auc":
+            yield name
+            yield f"test_{name}"
+
+
+_ADDED = frozenset(_added_columns())
 
 _LONGEST_SHOWN = 60
 
@@ -69,11 +76,14 @@ class Difference:
     def __str__(self) -> str:
         if self.column == "rows":
             return f"{self.table}: {several(self.repeated, 'row')}, and the stored run has {self.stored}"
-        where = f" in {self.places} of {several(self.rows, 'row')}" if self.first else ""
-        most = "" if math.isnan(self.largest) or self.places == 1 else f", by {self.largest:.3g} at most"
-        place = f"; first at {in_words(self.first)}" if self.first else ""
-        values = f"{_short(self.repeated)} here, {_short(self.stored)} stored"
-        return f"{self.table}.{self.column}: differs{where}{most}{place}: {values}"
+        text = f"{self.table}.{self.column}: differs"
+        if self.first:
+            text += f" in {self.places} of {several(self.rows, 'row')}"
+        if self.places != 1 and not math.isnan(self.largest):
+            text += f", by {self.largest:.3g} at most"
+        if self.first:
+            text += f"; first at {in_words(self.first)}"
+        return f"{text}: {_short(self.repeated)} here, {_short(self.stored)} stored"
 
 
 def stored_run(store: RunStore, prefix: str) -> dict[str, Any]:
@@ -159,39 +169,56 @@ def differences(result: RunResult, store: RunStore, run_id: str, tolerance: floa
         tolerance: 0 to compare every number bit for bit. Otherwise the maximum absolute difference of metrics and R
             alone: with other rounding, as on another device, stored and replayed instances may also differ.
     """
-    metrics = [f"{prefix}{name}" for prefix in ("", "test_") for name in METRICS]
-    counted, tables = ([], ["r_matrix"]) if tolerance else (_COUNTED, list(_KEYS))
-    found = _compare("runs", result.runs, store.read("runs", [run_id]), [*metrics, *counted], [])
+    columns = [*METRICS, *(f"test_{name}" for name in METRICS)]
+    tables = ["r_matrix"]
+    if not tolerance:
+        columns += _COUNTED
+        tables = list(_KEYS)
+    compared = _compare("runs", result.runs, store.read("runs", [run_id]), columns, [])
     for table in tables:
         keys = _KEYS[table]
         repeated: pd.DataFrame = getattr(result, table)
         stored = store.read(table, [run_id])  # type: ignore[arg-type]
         columns = [name for name in stored.columns if name not in ("run_id", *keys)]
-        found += _compare(table, repeated, stored, columns, keys)
-    return [difference for difference in found if not difference.largest <= tolerance]
+        compared += _compare(table, repeated, stored, columns, keys)
+    return [difference for difference in compared if not difference.largest <= tolerance]
 
 
 def _compare(
     table: str, repeated: pd.DataFrame, stored: pd.DataFrame, columns: list[str], keys: list[str]
 ) -> list[Difference]:
-    if (rows := len(repeated)) != len(stored):
+    """Return the columns of a table that differ; rows are identified by the columns `keys`."""
+    rows = len(repeated)
+    if rows != len(stored):
         return [Difference(table, "rows", abs(rows - len(stored)), rows, math.nan, {}, rows, len(stored))]
-    one, other = (frame.sort_values(keys, ignore_index=True) if keys else frame for frame in (repeated, stored))
-    one, other = one.reset_index(drop=True), other.reset_index(drop=True)
-    found = []
-    for column in (name for name in columns if name in one):
-        if (column in _ADDED or table == "predictions") and other[column].isna().all():
+    if keys:
+        repeated = repeated.sort_values(keys)
+        stored = stored.sort_values(keys)
+    repeated = repeated.reset_index(drop=True)
+    stored = stored.reset_index(drop=True)
+    differences = []
+    for column in columns:
+        if column not in repeated:
             continue
-        ours, theirs = _comparable(one[column]), _comparable(other[column])
-        same = (ours == theirs) | (ours.isna() & theirs.isna())
-        if not same.all():
-            gap = math.nan
-            if pd.api.types.is_numeric_dtype(theirs) and ours.isna().equals(theirs.isna()):
-                gap = float(np.nanmax(np.abs(ours.to_numpy(dtype=float) - theirs.to_numpy(dtype=float))))
-            at = int((~same).to_numpy().argmax())
-            first = {key: other[key][at] for key in keys}
-            found.append(Difference(table, column, int((~same).sum()), rows, gap, first, ours[at], theirs[at]))
-    return found
+        if (column in _ADDED or table == "predictions") and stored[column].isna().all():
+            continue
+        ours = _comparable(repeated[column])
+        theirs = _comparable(stored[column])
+        differs = ~((ours == theirs) | (ours.isna() & theirs.isna())).to_numpy()
+        if differs.any():
+            row = int(differs.argmax())
+            first = {key: stored[key][row] for key in keys}
+            count = int(differs.sum())
+            gap = _largest_gap(ours, theirs)
+            differences.append(Difference(table, column, count, rows, gap, first, ours[row], theirs[row]))
+    return differences
+
+
+def _largest_gap(ours: pd.Series, theirs: pd.Series) -> float:
+    """Return the largest absolute difference; nan if it is undefined."""
+    if not pd.api.types.is_numeric_dtype(theirs) or not ours.isna().equals(theirs.isna()):
+        return math.nan
+    return float(np.nanmax(np.abs(ours.to_numpy(dtype=float) - theirs.to_numpy(dtype=float))))
 
 
 def _short(value: Any) -> str:

@@ -28,8 +28,10 @@ def check_shared(witness: str, results: str) -> None:
         UsageError: a node does not find it.
     """
     here = ray.get_runtime_context().get_node_id()
-    nodes = {it["NodeID"]: it for it in ray.nodes() if it["Alive"] and it["Resources"].get("CPU")}
-    nodes.pop(here, None)
+    nodes = {}
+    for node in ray.nodes():
+        if node["Alive"] and node["Resources"].get("CPU") and node["NodeID"] != here:
+            nodes[node["NodeID"]] = node
     if not nodes:
         return
 
@@ -37,10 +39,10 @@ def check_shared(witness: str, results: str) -> None:
     def sees(path: str) -> bool:
         return os.path.exists(path)
 
-    asked = {
-        sees.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote(witness): node
-        for node in nodes
-    }
+    asked = {}
+    for node_id in nodes:
+        on_node = NodeAffinitySchedulingStrategy(node_id, soft=False)
+        asked[sees.options(scheduling_strategy=on_node).remote(witness)] = node_id
     answers, _ = ray.wait(list(asked), num_returns=len(asked), timeout=_SECONDS)
     blind = []
     for answer in answers:

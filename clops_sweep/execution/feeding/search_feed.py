@@ -185,7 +185,7 @@ class SearchFeed:
             configs = [base.replace(**replicate) for replicate in self._space.replicates()]
         except UsageError as error:  # values that are valid, but not together
             trial.fail(str(error))
-            ended = [f"{in_words(it)} of trial {trial.number}" for it in self._space.replicates()]
+            ended = [f"{in_words(replicate)} of trial {trial.number}" for replicate in self._space.replicates()]
             self._display.trial_ended(f"trial {trial.number} failed: {error}", ended)
             return
         runs = {config.run_id(str(self._data_hash(config))): config for config in configs}

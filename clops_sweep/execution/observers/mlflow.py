@@ -43,7 +43,8 @@ class MLflow:
             self._runs[run_id] = self._under_way(run_id) or self._begun(event)
         if not isinstance(event, RunEnd):
             self._steps[run_id] = event.progress.step
-        now, step = round(1000 * time.time()), self._steps.get(run_id, 0)
+        now = round(1000 * time.time())
+        step = self._steps.get(run_id, 0)
         metrics = [Metric(_allowed(name), value, now, step) for name, value in scalars(event).items()]
         self._client.log_batch(self._runs[run_id], metrics=metrics)
         if isinstance(event, RunEnd):
@@ -51,20 +52,20 @@ class MLflow:
             del self._runs[run_id]
 
     def _experiment_id(self, name: str) -> str:
-        found = self._client.get_experiment_by_name(name)
-        if found is None:
+        experiment = self._client.get_experiment_by_name(name)
+        if experiment is None:
             try:
                 return str(self._client.create_experiment(name))
             except MlflowException:  # another launch has just created it
-                found = self._client.get_experiment_by_name(name)
-                if found is None:
+                experiment = self._client.get_experiment_by_name(name)
+                if experiment is None:
                     raise
-        return str(found.experiment_id)
+        return str(experiment.experiment_id)
 
     def _under_way(self, run_id: str) -> str | None:
         wanted = f"tags.`{_TAG}` = '{run_id}' and attributes.status = 'RUNNING'"
-        found = self._client.search_runs([self._experiment], wanted, max_results=1)
-        return str(found[0].info.run_id) if found else None
+        runs = self._client.search_runs([self._experiment], wanted, max_results=1)
+        return str(runs[0].info.run_id) if runs else None
 
     def _begun(self, event: Event) -> str:
         run = self._client.create_run(self._experiment, tags={_TAG: event.run_id}, run_name=event.run_id)

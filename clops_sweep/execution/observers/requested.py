@@ -44,7 +44,7 @@ def check_observers(texts: Sequence[str]) -> None:
         UsageError: an observer is unknown or requested twice, its package or target is missing, or it is a function and
             has a target.
     """
-    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(it, str) for it in texts):
+    if isinstance(texts, str) or not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         example = texts if isinstance(texts, str) else "tensorboard"
         raise UsageError(f"observe = {shown(texts)}: expected a list of names, such as [{shown(example)}]")
     seen = set()
@@ -71,7 +71,9 @@ def check_observers(texts: Sequence[str]) -> None:
 
 def requested_observers(texts: Sequence[str], store: RunStore) -> list[RequestedObserver]:
     """Return the observers that checked texts request, in their order."""
-    found = (text.partition(":") for text in texts)
-    return [
-        RequestedObserver(name, target or None, str((store.log_folder / name).resolve())) for name, _, target in found
-    ]
+    requested = []
+    for text in texts:
+        name, _, target = text.partition(":")
+        folder = str((store.log_folder / name).resolve())
+        requested.append(RequestedObserver(name, target or None, folder))
+    return requested

@@ -25,8 +25,10 @@ class WeightsAndBiases:
     """
 
     def __init__(self, target: str | None, folder: str) -> None:
-        entity, _, project = (target or os.environ.get("WANDB_PROJECT") or "clops-sweep").rpartition("/")
-        self._entity, self._project = entity or None, project
+        named = target or os.environ.get("WANDB_PROJECT") or "clops-sweep"
+        entity, _, project = named.rpartition("/")
+        self._entity = entity or None
+        self._project = project
         self._folder = Path(os.environ.get("WANDB_DIR") or folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         self._runs: dict[str, Any] = {}
