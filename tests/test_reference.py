@@ -14,3 +14,8 @@ FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 def test_the_page_is_fresh_and_every_option_has_a_meaning() -> None:
     assert (FOLDER / "config.md").read_text("utf-8") == runpy.run_path(str(FOLDER / "generate.py"))["page"]()
     assert [name for name in BUILT_IN if not OPTIONS[name].description] == []
+
+
+def test_the_table_of_layers_is_what_lowering_does() -> None:
+    page = (FOLDER.parent / "own_network.md").read_text("utf-8")
+    assert page == runpy.run_path(str(FOLDER / "layers.py"))["page"]()
