@@ -23,7 +23,7 @@ from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
-from clops_sweep.execution.jobs import HeldFrames, Resources, Workplace
+from clops_sweep.execution.jobs import SharedFrames, Resources, Workplace
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
 from clops_sweep.execution.ray_pays import Rest
@@ -165,17 +165,17 @@ def make_workplace(
     plugins: Mapping[str, Mapping[str, PackedPlugin]],
     software: Mapping[str, Any],
     witness: str,
-    held: HeldFrames,
+    shared: SharedFrames,
     *,
     alone: bool = False,
 ) -> Workplace:
-    """Return the workers' settings; `held` are the frames, or references to them in Ray's object store.
+    """Return the workers' settings; `shared` are the frames, or references to them in Ray's object store.
 
     `alone` is whether they are for this process, in which all plug-ins are registered.
     """
     alone = alone or resources.no_ray
     return Workplace(
-        frames=held,
+        frames=shared,
         data_hashes={key: frame_set.data_hash for key, frame_set in frames.items()},
         store_uri=store.uri,
         software=software,

@@ -168,7 +168,7 @@ class Workplace:
         is_observed: whether workers send events for observers.
     """
 
-    frames: HeldFrames
+    frames: SharedFrames
     data_hashes: Mapping[DataKey, str]
     store_uri: str = field(repr=False)  # it may contain a password
     software: Mapping[str, Any]
@@ -187,5 +187,5 @@ class Workplace:
         return self.data_hashes[config.data_key]
 
 
-HeldFrames = Mapping[DataKey, "ray.ObjectRef[FrameSet] | FrameSet"]
-MakeWorkplace = Callable[[HeldFrames], Workplace]
+SharedFrames = Mapping[DataKey, "ray.ObjectRef[FrameSet] | FrameSet"]
+MakeWorkplace = Callable[[SharedFrames], Workplace]

@@ -91,7 +91,8 @@ class SearchFeed:
         self._retry_failed = retry_failed
         self._display = display
         self._trials: list[_Trial] = []
-        self._held: list[tuple[OpenTrial, dict[str, RunConfig]]] = []
+        self._blocked: list[tuple[OpenTrial, dict[str, RunConfig]]] = []
+        """Trials with runs that other trials are computing, and their runs by id."""
         self._jobs: dict[Job, _Trial] = {}
         self.error: str | None = None
         """The error that ended the search early, such as a journal that could not be written to."""
@@ -104,7 +105,7 @@ class SearchFeed:
     @property
     def finished(self) -> bool:
         """Whether there are no more jobs, and none is running."""
-        return not self._jobs and (self.error is not None or not (self._trials or self._held or self._study.to_ask))
+        return not self._jobs and (self.error is not None or not (self._trials or self._blocked or self._study.to_ask))
 
     def next_jobs(self, places: int) -> Jobs | None:
         """Return the next job alone, of a running trial if possible, else of a new trial; None if no job is ready.
@@ -154,7 +155,7 @@ class SearchFeed:
                     trial.under_way += 1
                     self._jobs[job] = trial
                     return job
-            if self._release_held():
+            if self._start_unblocked():
                 continue
             if not self._has_place(places) or not self._study.to_ask:
                 return None
@@ -162,14 +163,14 @@ class SearchFeed:
 
     def _has_place(self, places: int) -> bool:
         if self._search.max_concurrent is not None:
-            return len(self._trials) + len(self._held) < self._search.max_concurrent
+            return len(self._trials) + len(self._blocked) < self._search.max_concurrent
         return len(self._jobs) < max(places, 1)
 
-    def _release_held(self) -> bool:
+    def _start_unblocked(self) -> bool:
         """Start the first trial that waited for runs that have now ended."""
-        for index, (trial, runs) in enumerate(self._held):
+        for index, (trial, runs) in enumerate(self._blocked):
             if not self._under_way() & runs.keys():
-                del self._held[index]
+                del self._blocked[index]
                 self._start(trial, runs)
                 return True
         return False
@@ -191,7 +192,7 @@ class SearchFeed:
         runs = {config.run_id(str(self._data_hash(config))): config for config in configs}
         trial.record_runs(list(runs))
         if self._under_way() & runs.keys():
-            self._held.append((trial, runs))
+            self._blocked.append((trial, runs))
         else:
             self._start(trial, runs)
 

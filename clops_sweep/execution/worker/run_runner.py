@@ -272,11 +272,11 @@ def _printed_error() -> str:
         return f"{kind.__name__ if kind else 'Exception'}: what was raised cannot be printed"
 
 
-def _frames(held: FrameSet | ray.ObjectRef[FrameSet]) -> FrameSet:
+def _frames(shared: FrameSet | ray.ObjectRef[FrameSet]) -> FrameSet:
     """Return the frames, from Ray's object store if they are there."""
-    if isinstance(held, FrameSet):
-        return held
+    if isinstance(shared, FrameSet):
+        return shared
     import ray
 
-    frames: FrameSet = ray.get(held)
+    frames: FrameSet = ray.get(shared)
     return frames
