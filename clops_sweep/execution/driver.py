@@ -23,7 +23,7 @@ from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
 from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
-from clops_sweep.execution.jobs import SharedFrames, Resources, Workplace
+from clops_sweep.execution.jobs import Resources, SharedFrames, Workplace
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
 from clops_sweep.execution.ray_pays import Rest
