@@ -54,6 +54,9 @@ _RECIPES = {
 }
 """The recipe of each flag: its file in the folder `recipes`, and the command that submits it."""
 
+_TIME_LIMITS = {"slurm": "12:00:00", "slurm_array": "04:00:00"}
+"""The time limits in the recipes."""
+
 
 @click.command()
 @click.argument("name", metavar="FILE", type=NotEmptyPath())
@@ -152,7 +155,7 @@ def _filled_in(recipe: str, space: str | None, limit: str | None, shards: int | 
         text = text.replace("space=space.py\n", f"space={shlex.quote(space)}\n")
         text = text.replace("/opt/clops-sweep/search_spaces/class_il_grid.py", shlex.quote(space))
     if limit is not None:
-        text = re.sub(r"--time=\S+", f"--time={limit}", text)
+        text = text.replace(f"--time={_TIME_LIMITS[recipe]}", f"--time={limit}")
     if shards is not None:
         text = text.replace("--array=1-16", f"--array=1-{shards}").replace("/16", f"/{shards}")
         text = text.replace("one of 16 shards", f"one of {shards} shards")
