@@ -40,7 +40,7 @@ from benchmarks.timing import cpu_model  # noqa: E402
 from clops_sweep import native  # noqa: E402
 
 SECTIONS: dict[str, Callable[[bool], str]] = {
-    "kernels": lambda _: kernels.run(),
+    "kernels": lambda quick: kernels.run(quick=quick),
     "networks": lambda _: networks.run(),
     "programs": lambda quick: programs.run(quick=quick),
     "precision": lambda quick: precision.run(quick=quick),

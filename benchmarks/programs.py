@@ -8,7 +8,6 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
 
 import argparse  # noqa: E402
-import time  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from dataclasses import dataclass  # noqa: E402
 
@@ -16,7 +15,7 @@ import torch  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 
-from benchmarks.timing import table  # noqa: E402
+from benchmarks.timing import seconds_in_turn, table  # noqa: E402
 from clops_sweep import native  # noqa: E402
 from clops_sweep.learning.lowering.lower import lowered  # noqa: E402
 from clops_sweep.learning.lowering.network import LoweredNetwork  # noqa: E402
@@ -181,23 +180,6 @@ def floating_point_operations(case: Case) -> int:
     with FlopCounterMode(display=False) as counter:
         case.make(case.channels, case.samples, 1)(frames).sum().backward()
     return int(counter.get_total_flops())
-
-
-def seconds_in_turn(works: list[Callable[[], object]], rounds: int, at_least: float = 0.15) -> list[float]:
-    """Return the processor time of a call of each: the best of several rounds, in which they take turns."""
-    calls, best = [], [float("inf")] * len(works)
-    for work in works:
-        work()
-        began = time.process_time()
-        work()
-        calls.append(max(1, round(at_least / max(1e-6, time.process_time() - began))))
-    for _ in range(rounds):
-        for i, work in enumerate(works):
-            began = time.process_time()
-            for _ in range(calls[i]):
-                work()
-            best[i] = min(best[i], (time.process_time() - began) / calls[i])
-    return best
 
 
 def run(*, quick: bool = False, variants: tuple[str, ...] = ()) -> str:

@@ -26,6 +26,24 @@ def _of(work: Callable[[], object], calls: int) -> float:
     return time.process_time() - start
 
 
+def seconds_in_turn(works: list[Callable[[], object]], rounds: int, at_least: float = 0.15) -> list[float]:
+    """Return the processor time of a call of each: the best of several rounds, in which they take turns."""
+    calls = []
+    best = [float("inf")] * len(works)
+    for work in works:
+        work()
+        began = time.process_time()
+        work()
+        calls.append(max(1, round(at_least / max(1e-6, time.process_time() - began))))
+    for _ in range(rounds):
+        for i, work in enumerate(works):
+            began = time.process_time()
+            for _ in range(calls[i]):
+                work()
+            best[i] = min(best[i], (time.process_time() - began) / calls[i])
+    return best
+
+
 def cpu_model() -> str:
     """Return the name of the processor."""
     info = Path("/proc/cpuinfo")

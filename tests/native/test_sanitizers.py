@@ -50,6 +50,17 @@ def test_kernels_touch_nothing_that_is_not_theirs(variant: str, tmp_path: Path) 
 
 
 @pytest.mark.nightly
+def test_arm_computes_the_same_bits(tmp_path: Path) -> None:
+    here, there, emulator = (shutil.which(name) for name in ("g++", "aarch64-linux-gnu-g++", "qemu-aarch64"))
+    if here is None or there is None or emulator is None:
+        pytest.skip("needs g++, aarch64-linux-gnu-g++ and qemu-aarch64 (Debian: g++-aarch64-linux-gnu, qemu-user)")
+    for compiler, options, name in ((here, ["-O1"], "here"), (there, ["-O1", "-static"], "of_arm")):
+        built = compiled(compiler, "baseline", options, tmp_path / name)
+        assert built.returncode == 0, built.stderr
+    assert np.array_equal(computed(emulator, tmp_path / "of_arm"), computed(tmp_path / "here"))
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("variant", AVAILABLE)
 @pytest.mark.parametrize("source", ["variant.cpp", "program.cpp"])
 def test_variants_share_no_functions(source: str, variant: str, tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from clops_sweep.learning.lowering.compared import depends_on_batch, difference
-from clops_sweep.learning.lowering.lower import NotLowered, lowered
+from clops_sweep.learning.lowering.lower import NotLowered
 from clops_sweep.learning.lowering.program import Program
+from clops_sweep.learning.lowering.variants import lowered_for
 from clops_sweep.learning.networks.module_probe import Probed
 from clops_sweep.learning.networks.run_module import MakeModule, RunModule, made
 from clops_sweep.learning.process_state import torch_state_kept
@@ -50,7 +51,7 @@ def program_of(
 
 
 def _checked(name: str, run: RunModule, shape: tuple[int, int], variant: str) -> Program | NotLowered:
-    program = lowered(run, *shape)
+    program = lowered_for(variant, run, *shape)
     if isinstance(program, NotLowered):
         return program
     whole = f"the network ({type(run.module).__name__})"

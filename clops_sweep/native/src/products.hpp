@@ -139,7 +139,8 @@ inline void correlate_tile(const Gather& gather, int first, int last, int m, int
   const V* rows_of_d[rows];
   CLOPS_UNROLL for (int i = 0; i < rows; ++i) rows_of_d[i] = d + static_cast<std::ptrdiff_t>(m + i) * row;
   const int* positions = gather.from.at.data();
-  V total[kLanes] = {};
+  V total[kLanes];
+  CLOPS_UNROLL for (int i = 0; i < kLanes; ++i) total[i] = V{};
   _Pragma("GCC unroll 1") for (int p = first; p < last; ++p) {
     const int position = positions[p];
     V factor[columns];

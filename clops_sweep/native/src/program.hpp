@@ -163,8 +163,9 @@ class Program {
       backward(parameters, by_logits + static_cast<std::ptrdiff_t>(first) * outputs(), {nullptr, each.data()});
       for (std::size_t i = 0; i < parameter_count_; ++i) {
         const V g = each[i];
-        sums[i] += static_cast<float>(sum(absolute ? (g < 0.0f ? -g : g) : g * g));
+        each[i] = absolute ? maximum(g, -g) : g * g;
       }
+      Gradient{sums, nullptr}.add(0, each.data(), static_cast<int>(parameter_count_));
     }
   }
 
@@ -308,7 +309,8 @@ class Program {
   std::ptrdiff_t size_of(int storage) const { return shapes_[storage].size(); }
 
   // Values stay until the backward pass. A gradient is needed from the last layer that reads the value to the one that
-  // writes it. Layers overwrite gradients: a further reader of a value writes into a region of its own, which is added.
+  // writes it, or, where that layer and those before it compute in place, to the first of them. Layers overwrite
+  // gradients: a further reader of a value writes into a region of its own, which is added.
   void plan_training() {
     for (std::size_t i = 0; i < shapes_.size(); ++i) {
       value_place_.append(values_size_);
@@ -316,10 +318,21 @@ class Program {
       if (storage_[i] == static_cast<int>(i)) values_size_ += shapes_[i].size();
     }
     const int count = static_cast<int>(steps_.size());
-    List<int> written(shapes_.size(), -1);  // the step that wrote a value
-    for (int i = 0; i < count; ++i) written[storage_of(steps_[i])] = i;
+    List<int> written(shapes_.size(), -1), last_reader(shapes_.size(), -1);  // steps that write and read a value
+    for (int i = 0; i < count; ++i) {
+      written[storage_of(steps_[i])] = i;
+      for (int k = 0; k < steps_[i].input_count; ++k) last_reader[storage_of(steps_[i], k)] = i;
+    }
+    const auto in_place = [&](int i) {
+      const int input = steps_[i].input_count == 1 ? storage_of(steps_[i], 0) : -1;
+      return input >= 0 && steps_[i].layer->in_place() && learns_[input] && last_reader[input] == i;
+    };
+    const auto end_of = [&](int value) {
+      while (in_place(written[value])) value = storage_of(steps_[written[value]], 0);
+      return count - written[value];
+    };
     const int last = storage_[output_];
-    gradient_place_[last] = gradients_.place(size_of(last), 0, count - written[last]);
+    gradient_place_[last] = gradients_.place(size_of(last), 0, end_of(last));
     for (int i = count - 1; i >= 0; --i) {
       const Step& step = steps_[i];
       const std::size_t wanted = step.layer->scratch();
@@ -331,7 +344,7 @@ class Program {
         std::ptrdiff_t further = -1;
         if (differentiated && learns_[input]) {
           if (place < 0) {
-            place = gradients_.place(size_of(input), count - i, count - written[input]);
+            place = in_place(i) ? gradient_place_[storage_of(step)] : gradients_.place(size_of(input), count - i, end_of(input));
           } else {
             further = gradients_.place(size_of(input), count - i, count - i);
           }

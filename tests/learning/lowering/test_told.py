@@ -39,10 +39,16 @@ def hooked(channels: int, samples: int, outputs: int) -> nn.Module:
     return module
 
 
+def wide(channels: int, samples: int, outputs: int) -> nn.Module:
+    """Only the last convolution is wide at both ends and has no groups."""
+    convolutions = nn.Conv1d(channels, 64, 5), nn.Conv1d(64, 64, 3, groups=2), nn.Conv1d(64, 80, 3)
+    return nn.Sequential(*convolutions, nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(80, outputs))
+
+
 @pytest.fixture(autouse=True)
 def _registered() -> Iterator[None]:
     with ExitStack() as contexts:
-        for name, make in {"stack": stack, "recurrent": recurrent, "hooked": hooked}.items():
+        for name, make in {"stack": stack, "recurrent": recurrent, "hooked": hooked, "wide": wide}.items():
             contexts.enter_context(NETWORKS.temporarily(name, make))
         yield
 
@@ -61,3 +67,31 @@ def test_each_network_is_told_once_with_its_layer() -> None:
         "network 'hooked' on frames of 3 x 40: PyTorch computes it, because the network (Sequential) differs from "
         "PyTorch in the gradient of '0.weight' in evaluation",
     ]
+
+
+NATIVELY = "the native kernels compute it on a CPU"
+
+
+@pytest.mark.parametrize(
+    ("network", "variant", "computed_by"),
+    [
+        ("stack", "baseline", NATIVELY),
+        ("wide", "avx2", NATIVELY),
+        (
+            "wide",
+            "baseline",
+            "PyTorch computes it, because '2' (Conv1d) convolves 64 with 80 channels, which the baseline kernels do "
+            "more slowly",
+        ),
+    ],
+)
+def test_wide_convolutions_stay_with_pytorch_where_the_kernels_have_no_wide_vectors(
+    network: str, variant: str, computed_by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if variant not in native.available():
+        pytest.skip(f"the {variant} kernels are not available")
+    monkeypatch.setenv("CLOPS_NATIVE", variant)
+    config = tiny_config("class_il", network=network)
+    frames = of_shape(tiny_frames("class_il", tasks=2), 3, 40)
+    told = networks_told([config], {config.data_key: frames})
+    assert told == [f"network {network!r} on frames of 3 x 40: {computed_by}"]

@@ -95,6 +95,8 @@ class Activation final : public Layer {
     if (!function_) refuse("activation: %s is no function that the kernels know", name);
   }
 
+  bool in_place() const override { return true; }
+
   bool is_relu() const { return function_->forward == activate<Relu>; }
 
   void forward(const LayerPass& pass, const Operands& of) override {

@@ -30,6 +30,8 @@ class BatchNorm final : public Layer {
     return fits;
   }
 
+  bool in_place() const override { return true; }
+
   void prepare(const LayerPass& pass) override {
     for (int c = 0; c < shape.channels; ++c) {
       shift_[c] = bias_ < 0 ? 0.0f : pass.parameters[bias_ + c];

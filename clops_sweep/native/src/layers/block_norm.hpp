@@ -1,59 +1,47 @@
-// Group norm and layer norm: both normalise blocks of adjacent entries of one instance, and differ in which entries
-// share a weight.
+// Group norm and layer norm, and the ReLU after them: both normalise blocks of adjacent entries of one instance, and
+// differ in which entries share a weight.
 #pragma once
 
 #include <math.h>
 
 #include "../sums.hpp"
+#include "activation.hpp"
 #include "layer.hpp"
 
 namespace clops::CLOPS_VARIANT {
 
 class BlockNorm : public Layer {
  public:
+  bool absorbs(const Layer& next) override {
+    const auto* activation = dynamic_cast<const Activation*>(&next);
+    const bool fits = !relu_ && activation && activation->is_relu();
+    relu_ = relu_ || fits;
+    return fits;
+  }
+
+  bool in_place() const override { return true; }
+
   void prepare(const LayerPass& pass) override { parameters_ = pass.parameters; }
 
   void forward(const LayerPass& pass, const Operands& of) override {
-    at_least(pass);
+    const auto size = static_cast<std::size_t>(pass.groups) * static_cast<std::size_t>(blocks());
+    mean_.at_least(size);
+    inverse_.at_least(size);
+    const V least = all(relu_ ? 0.0f : -__builtin_inff());
     for (int i = 0; i < pass.groups * blocks(); ++i) {
       const V* x = of.inputs[0] + static_cast<std::ptrdiff_t>(i) * block_;
       V* y = of.output + static_cast<std::ptrdiff_t>(i) * block_;
-      const V mean = total(x, V{}, false) / static_cast<float>(block_);
-      const V variance = total(x, mean, true) / static_cast<float>(block_);
-      V inverse = variance + epsilon_;
-      for (int l = 0; l < kLanes; ++l) inverse[l] = 1.0f / sqrtf(inverse[l]);
-      mean_[i] = mean;
-      inverse_[i] = inverse;
-      for_rows(i % blocks(), [&](int first, int count, std::ptrdiff_t parameter) {
+      measure(x, mean_[i], inverse_[i]);
+      const V mean = mean_[i], inverse = inverse_[i];
+      for_rows(i % blocks(), [&](int first, int count, std::ptrdiff_t parameter) __attribute__((always_inline)) {
         const V gain = inverse * weight(parameter), shift = all(bias_ < 0 ? 0.0f : parameters_[bias_ + parameter]);
-        for (int e = first; e < first + count; ++e) y[e] = fma(x[e] - mean, gain, shift);
+        for (int e = first; e < first + count; ++e) y[e] = maximum(least, fma(x[e] - mean, gain, shift));
       });
     }
   }
 
   void backward(const LayerPass& pass, const Operands& of) override {
-    for (int i = 0; i < pass.groups * blocks(); ++i) {
-      const V *x = of.inputs[0] + static_cast<std::ptrdiff_t>(i) * block_, *d = of.by_output + static_cast<std::ptrdiff_t>(i) * block_;
-      const V mean = mean_[i], inverse = inverse_[i];
-      Doubles by_mean = {}, by_deviation = {};
-      for_rows(i % blocks(), [&](int first, int count, std::ptrdiff_t parameter) {
-        const V by_shift = sum_of(d + first, count);
-        const auto term = [&](int e) __attribute__((always_inline)) { return d[first + e] * (x[first + e] - mean); };
-        const V by_gain = inverse * sum_of(count, term);
-        if (bias_ >= 0) pass.gradient.add(bias_ + parameter, by_shift);
-        if (weight_ >= 0) pass.gradient.add(weight_ + parameter, by_gain);
-        add_to(by_mean, by_shift * weight(parameter));
-        add_to(by_deviation, by_gain * weight(parameter));
-      });
-      if (!of.by_inputs[0]) continue;
-      V* to = of.by_inputs[0] + static_cast<std::ptrdiff_t>(i) * block_;
-      const V common = floats(by_mean) / static_cast<float>(block_);
-      const V slope = floats(by_deviation) / static_cast<float>(block_) * inverse;
-      for_rows(i % blocks(), [&](int first, int count, std::ptrdiff_t parameter) {
-        const V gain = all(weight(parameter));
-        for (int e = first; e < first + count; ++e) to[e] = inverse * (d[e] * gain - fma(x[e] - mean, slope, common));
-      });
-    }
+    relu_ ? differentiate<true>(pass, of) : differentiate<false>(pass, of);
   }
 
  protected:
@@ -73,10 +61,51 @@ class BlockNorm : public Layer {
   int blocks() const { return shape.size() / block_; }
   float weight(std::ptrdiff_t parameter) const { return weight_ < 0 ? 1.0f : parameters_[weight_ + parameter]; }
 
-  void at_least(const LayerPass& pass) {
-    const auto size = static_cast<std::size_t>(pass.groups) * static_cast<std::size_t>(blocks());
-    mean_.at_least(size);
-    inverse_.at_least(size);
+  // The gradient with respect to y, which ReLU stops where its result is 0.
+  template <bool relu>
+  static CLOPS_INLINE V through(V by_output, const V& output) {
+    if constexpr (relu) return output <= 0.0f ? V{} : by_output;
+    return by_output;
+  }
+
+  template <bool relu>
+  void differentiate(const LayerPass& pass, const Operands& of) {
+    for (List<V>* sums : {&by_shift_, &by_gain_}) {
+      sums->at_least(period_);
+      std::memset(static_cast<void*>(sums->data()), 0, static_cast<std::size_t>(period_) * sizeof(V));
+    }
+    for (int i = 0; i < pass.groups * blocks(); ++i) {
+      const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(i) * block_;
+      const V *x = of.inputs[0] + at, *y = of.output + at, *d = of.by_output + at;
+      const V mean = mean_[i], inverse = inverse_[i];
+      V by_mean = {}, by_deviation = {};
+      for_rows(i % blocks(), [&](int first, int count, std::ptrdiff_t parameter) __attribute__((always_inline)) {
+        V shift[4] = {}, gain[4] = {};
+        for_fours(count, [&](int e, int q) __attribute__((always_inline)) {
+          const V by_sum = through<relu>(d[first + e], y[first + e]);
+          shift[q] += by_sum;
+          gain[q] = fma(by_sum, x[first + e] - mean, gain[q]);
+        });
+        const V by_shift = (shift[0] + shift[1]) + (shift[2] + shift[3]);
+        const V by_gain = ((gain[0] + gain[1]) + (gain[2] + gain[3])) * inverse;
+        by_shift_[parameter] += by_shift;
+        by_gain_[parameter] += by_gain;
+        by_mean = fma(by_shift, all(weight(parameter)), by_mean);
+        by_deviation = fma(by_gain, all(weight(parameter)), by_deviation);
+      });
+      if (!of.by_inputs[0]) continue;
+      V* to = of.by_inputs[0] + at;
+      const V common = by_mean / static_cast<float>(block_);
+      const V slope = by_deviation / static_cast<float>(block_) * inverse;
+      for_rows(i % blocks(), [&](int first, int count, std::ptrdiff_t parameter) __attribute__((always_inline)) {
+        const V gain = all(weight(parameter));
+        for (int e = first; e < first + count; ++e) {
+          to[e] = inverse * (through<relu>(d[e], y[e]) * gain - fma(x[e] - mean, slope, common));
+        }
+      });
+    }
+    if (bias_ >= 0) pass.gradient.add(bias_, by_shift_.data(), period_);
+    if (weight_ >= 0) pass.gradient.add(weight_, by_gain_.data(), period_);
   }
 
   // Calls `body(first entry, entries, parameter)` for the rows of a block.
@@ -86,24 +115,34 @@ class BlockNorm : public Layer {
     for (int r = 0; r < block_ / row_; ++r) body(r * row_, row_, (before + r) % period_);
   }
 
-  // The sum over a block of x, or of (x - mean)^2, for each instance.
-  V total(const V* x, V mean, bool squares) const {
+  // Mean and inverse deviation of a block, for each instance. A piece stays in the first-level cache for both of its
+  // sums; the sums of pieces are combined as by T. F. Chan, G. H. Golub and R. J. LeVeque, 1979.
+  void measure(const V* x, V& mean, V& inverse) const {
     constexpr int piece = 256;
-    Doubles result = {};
+    Doubles of_all = {}, squares = {};
     for (int first = 0; first < block_; first += piece) {
       const int count = block_ - first < piece ? block_ - first : piece;
       const V* at = x + first;
-      const auto square = [&](int e) __attribute__((always_inline)) { return (at[e] - mean) * (at[e] - mean); };
-      add_to(result, squares ? sum_of(count, square) : sum_of(at, count));
+      const V of_piece = sum_of(at, count) / static_cast<float>(count);
+      const auto square = [&](int e) __attribute__((always_inline)) { return (at[e] - of_piece) * (at[e] - of_piece); };
+      const Doubles difference = __builtin_convertvector(of_piece, Doubles) - of_all;
+      const double share = static_cast<double>(count) / (first + count);
+      of_all += difference * share;
+      squares += difference * difference * (first * share);
+      add_to(squares, sum_of(count, square));
     }
-    return floats(result);
+    mean = floats(of_all);
+    const V variance = floats(squares) / static_cast<float>(block_);
+    for (int l = 0; l < kLanes; ++l) inverse[l] = 1.0f / sqrtf(variance[l] + epsilon_);
   }
 
   int block_ = 1, row_ = 1, period_ = 1;
   std::ptrdiff_t weight_ = -1, bias_ = -1;
   float epsilon_ = 0;
   const float* parameters_ = nullptr;
-  List<V> mean_, inverse_;  // of each block of a pass
+  bool relu_ = false;
+  List<V> mean_, inverse_;      // of each block of a pass
+  List<V> by_shift_, by_gain_;  // the gradient of each parameter, for each instance of a group
 };
 
 class GroupNorm final : public BlockNorm {

@@ -68,6 +68,7 @@ class Convolution final : public Layer {
     plan_inputs();
     packed_.at_least(weights());
     start_.at_least(shape.channels);
+    if (bias_ >= 0) by_bias_.at_least(shape.channels);
   }
 
   std::size_t scratch() const override {
@@ -231,7 +232,8 @@ class Convolution final : public Layer {
       correlate(forward_, outputs_, by_outputs, shape.plane(), inputs, pass.gradient, weight_ + weights_before(group));
     }
     if (bias_ < 0) return;
-    for (int c = 0; c < shape.channels; ++c) pass.gradient.add(bias_ + c, sum_of(d + c * shape.plane(), shape.plane()));
+    for (int c = 0; c < shape.channels; ++c) by_bias_[c] = sum_of(d + c * shape.plane(), shape.plane());
+    pass.gradient.add(bias_, by_bias_.data(), shape.channels);
   }
 
   void differentiate_input(const LayerPass& pass, const V* by_output, V* to) {
@@ -254,6 +256,7 @@ class Convolution final : public Layer {
   Gather forward_;
   List<Gather*> backward_;  // [classes of rows][residues of the position along the width]
   List<float> packed_, start_, transposed_;
+  List<V> by_bias_;  // the gradient of each bias, for each instance of a group
   float floor_ = kNoFloor;
   const BatchNorm* norm_ = nullptr;
 

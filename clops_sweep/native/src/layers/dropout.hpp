@@ -26,6 +26,7 @@ class Dropout final : public Layer {
     if (!drops_all_) threshold_ = static_cast<std::int32_t>(threshold) * 65536;
   }
 
+  bool in_place() const override { return true; }
   int units() const override { return whole_channels_ ? shape.channels : shape.size(); }
 
   void forward(const LayerPass& pass, const Operands& of) override { apply(pass, of.inputs[0], of.output); }
@@ -36,27 +37,42 @@ class Dropout final : public Layer {
 
  private:
   void apply(const LayerPass& pass, const V* from, V* to) const {
-    const int entries = whole_channels_ ? shape.plane() : 1;  // of a unit
-    for (int g = 0; g < pass.groups; ++g) {
+    for (int g = 0; g < pass.groups; ++g, from += shape.size(), to += shape.size()) {
       if (!pass.keys) {
-        std::memcpy(static_cast<void*>(to), from, static_cast<std::size_t>(shape.size()) * sizeof(V));
-        from += shape.size();
-        to += shape.size();
-        continue;
-      }
-      U counters = {}, second = {};
-      for (int l = 0; l < kLanes; ++l) {
-        counters[l] = static_cast<std::uint32_t>(pass.draws[g * kLanes + l]) * pass.words + pass.keys->first;
-      }
-      second += pass.keys->second;
-      U word = {};
-      for (int unit = first_unit; unit < first_unit + units(); ++unit) {
-        if (unit % 2 == 0 || unit == first_unit) word = mixed(counters + static_cast<std::uint32_t>(unit / 2), second);
-        const I bits = reinterpret_cast<I>(unit % 2 == 0 ? word << 16 : word);
-        const auto dropped = drops_all_ ? ~I{} : bits < threshold_;
-        for (int i = 0; i < entries; ++i, ++from, ++to) *to = dropped ? V{} : *from * scale_;
+        if (to != from) std::memcpy(static_cast<void*>(to), from, static_cast<std::size_t>(shape.size()) * sizeof(V));
+      } else if (whole_channels_) {
+        for_units(pass, g, [&](int unit, auto dropped) __attribute__((always_inline)) {
+          const int first = unit * shape.plane();
+          for (int i = first; i < first + shape.plane(); ++i) to[i] = dropped ? V{} : from[i] * scale_;
+        });
+      } else {
+        for_units(pass, g, [&](int unit, auto dropped) __attribute__((always_inline)) { to[unit] = dropped ? V{} : from[unit] * scale_; });
       }
     }
+  }
+
+  // Calls `body(unit, lanes that drop it)` for the units of this layer, two for each word.
+  template <class Body>
+  CLOPS_INLINE void for_units(const LayerPass& pass, int group, Body body) const {
+    U counters = {}, second = {};
+    for (int l = 0; l < kLanes; ++l) {
+      counters[l] = static_cast<std::uint32_t>(pass.draws[group * kLanes + l]) * pass.words + pass.keys->first;
+    }
+    second += pass.keys->second;
+    const I threshold = I{} + threshold_, always = I{} - (drops_all_ ? 1 : 0);
+    const auto even = [&](U word) __attribute__((always_inline)) { return (reinterpret_cast<I>(word << 16) < threshold) | always; };
+    const auto odd = [&](U word) __attribute__((always_inline)) { return (reinterpret_cast<I>(word) < threshold) | always; };
+    const auto word_of = [&](int unit) __attribute__((always_inline)) {
+      return mixed(counters + static_cast<std::uint32_t>((first_unit + unit) / 2), second);
+    };
+    int unit = 0;
+    if (first_unit % 2 == 1 && units() > 0) body(unit++, odd(word_of(0)));
+    for (; unit + 2 <= units(); unit += 2) {
+      const U word = word_of(unit);
+      body(unit, even(word));
+      body(unit + 1, odd(word));
+    }
+    if (unit < units()) body(unit, even(word_of(unit)));
   }
 
   bool whole_channels_ = false, drops_all_ = false;

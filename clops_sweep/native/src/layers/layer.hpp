@@ -133,6 +133,21 @@ struct Gradient {
       sums[parameter] += static_cast<float>(sum(by_instance));
     }
   }
+
+  // The same for `count` adjacent parameters. One transposition sums kLanes of them.
+  void add(std::ptrdiff_t parameter, const V* by_instance, int count) const {
+    if (each) {
+      for (int i = 0; i < count; ++i) each[parameter + i] += by_instance[i];
+      return;
+    }
+    for (int first = 0; first < count; first += kLanes) {
+      const int width = count - first < kLanes ? count - first : kLanes;
+      V block[kLanes] = {};
+      for (int i = 0; i < width; ++i) block[i] = by_instance[first + i];
+      const V totals = clops::CLOPS_VARIANT::sums(block);
+      for (int i = 0; i < width; ++i) sums[parameter + first + i] += totals[i];
+    }
+  }
 };
 
 // One pass over a batch, as the layers see it.
@@ -174,6 +189,8 @@ class Layer {
   // Whether this layer computes `next`, the only one that reads its output, too: always, or in a folded pass.
   virtual bool absorbs(const Layer&) { return false; }
   virtual bool folds(const Layer&) { return false; }
+  // Whether `backward` may write the gradient with respect to the only input over that with respect to the output.
+  virtual bool in_place() const { return false; }
   // The number of units of an instance that a layer of dropout drops.
   virtual int units() const { return 0; }
 };
