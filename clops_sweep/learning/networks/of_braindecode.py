@@ -31,6 +31,9 @@ _EXPECTED_WARNINGS: tuple[tuple[str, type[Warning]], ...] = (
 )
 """Warnings of braindecode about its own defaults, by the beginning of the message and the category."""
 
+_OTHER_NETWORK = r"n_times \(\d+\) is smaller than the minimum required"
+"""Beginning of the warning that a model has smaller kernels than its arguments say."""
+
 _DOWNLOADS = ("REVE", "STEEGFormer")
 """Models that fetch a table from a web server when they are made, and may differ where they cannot."""
 
@@ -130,10 +133,11 @@ def _imported(name: str) -> ModuleType:
 
 @contextmanager
 def _expected_warnings() -> Iterator[None]:
-    """Ignore the warnings of braindecode about itself in the block."""
+    """Ignore the warnings of braindecode about itself in the block, and raise the one that means another network."""
     with warnings.catch_warnings():
         for message, category in _EXPECTED_WARNINGS:
             warnings.filterwarnings("ignore", message, category)
+        warnings.filterwarnings("error", _OTHER_NETWORK)
         yield
 
 

@@ -173,12 +173,15 @@ def test_max_norms_act_as_in_a_bare_loop(kernels: str, monkeypatch: pytest.Monke
         torch.testing.assert_close(ours.flatten(), theirs.flatten(), rtol=1e-3, atol=1e-4, msg=name)
 
 
+@pytest.mark.filterwarnings("default")
 def test_a_short_frame_is_one_sentence() -> None:
+    """braindecode warns, and makes a network of other kernels than the run id says."""
     config = config_of("Deep4Net")
-    frames = frames_of(shape=(6, 100))
+    frames = frames_of(shape=(6, 440))
     with pytest.raises(UsageError) as raised:
         check_networks([config], {config.data_key: frames})
-    assert "network 'braindecode:Deep4Net': cannot be made for frames of 6 x 100 samples" in str(raised.value)
+    assert "network 'braindecode:Deep4Net': cannot be made for frames of 6 x 440 samples" in str(raised.value)
+    assert "smaller than the minimum required (441)" in str(raised.value)
 
 
 @pytest.mark.parametrize(
