@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 from torch import nn
 
-from clops_sweep import ContinualRun, RunConfig, native
+from clops_sweep import ContinualRun, RunConfig, SearchSpace, load_model, native, open_frames, read, sweep
+from clops_sweep.cli.commands import command
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins import braindecode
+from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.batches import Batch
+from clops_sweep.learning.encoders.headless import without_head
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
+from clops_sweep.learning.models.onnx_export import onnx_bytes
 from clops_sweep.learning.networks.module_probe import check_networks
 from clops_sweep.learning.networks.of_braindecode import _expected_warnings
 from clops_sweep.learning.networks.run_module import made
@@ -201,3 +207,42 @@ def test_models_that_cannot_be_trained_are_one_sentence(model: str, shape: tuple
     with pytest.raises(UsageError) as raised:
         check_networks([config], {config.data_key: frames})
     assert expected in str(raised.value)
+
+
+def test_a_stored_model_predicts_and_is_exported_and_becomes_an_encoder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prepared_root: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+    pytest.importorskip("onnxruntime")
+    network = {"network": "braindecode:EEGNet", "EEGNet_F1": 2, "EEGNet_kernel_length": 16}
+    base = RunConfig(scenario="time_il", leads="all", first_tasks=1, strategy="finetune", epochs_per_task=1)
+    launch: dict[str, Any] = {"results": "results", "keep": ["models"], "no_ray": True}
+    sweep(SearchSpace("trained", base.replace(**network), seeds=range(1)), **launch)
+    (run_id,) = read("results", "runs")["run_id"]
+    model = load_model("results", run_id)
+    frames = model.normalized(open_frames("synthetic", leads="all").signal(slice(0, 4)))
+    with torch.no_grad():
+        probabilities = model(frames)
+    stored = read("results", "runs").iloc[0]
+    assert stored["braindecode_version"] == braindecode.installed_version()
+    assert stored["EEGNet_F1"] == 2
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(onnx_bytes(model))
+    (exported,) = session.run(None, {"frames": frames.numpy()})
+    np.testing.assert_allclose(exported, probabilities.numpy(), atol=1e-5)
+    features = without_head(f"run:{run_id}", model)(frames)
+    assert features.shape[0] == 4
+    assert features.ndim == 2
+    written = f"SPACE = SearchSpace('trained', {base.replace(**network)!r}, seeds=range(1))"
+    Path("space.py").write_text(f"from clops_sweep import RunConfig, SearchSpace\n{written}\n")
+    with monkeypatch.context() as other:  # a later version of the package
+        other.setattr(braindecode, "installed_version", lambda: "1.8.99")
+        other.setattr(NETWORKS, "_from_libraries", {})
+        told = CliRunner().invoke(command, ["plan", "space.py"]).output
+    for name, plugin in NETWORKS._from_libraries.items():
+        OPTIONS.declare(f"network {name!r}", plugin.declaration.options)
+    of_now = stored["braindecode_version"]
+    expected = f"network 'braindecode:EEGNet': 1 stored run of braindecode {of_now}, and 1.8.99 is installed"
+    assert expected in " ".join(told.split())
