@@ -279,7 +279,7 @@ class Memory:
         if not isinstance(values, torch.Tensor) or values.shape != (len(self),):
             raise steps.error(f"memory: weights: expected a column or a tensor [{len(self)}]")
         shares: NDArray[np.float64] = values.detach().cpu().to(torch.float64).numpy()
-        total = np.add.reduce(shares)
+        total = float(np.add.reduce(shares))
         if not (math.isfinite(total) and np.minimum.reduce(shares) >= 0 and np.count_nonzero(shares) >= least):
             raise steps.error(f"memory: weights: expected finite numbers from 0, {least} of them above 0")
         return shares / total
