@@ -116,6 +116,29 @@ def test_no_pattern_of_analysis_reads_what_this_package_writes() -> None:
     assert with_patterns == PATTERNS.keys()
 
 
+MOST_NESTED = {"comprehensions": 140, "conditional expressions": 28}
+"""Today's numbers of expressions within one of their kind. They fall; a new one is a loop or an `if`."""
+
+
+def test_nested_expressions_become_fewer() -> None:
+    """A comprehension in a comprehension is a loop, and a conditional expression in another an `if`."""
+    kinds: dict[str, tuple[type[ast.expr], ...]] = {
+        "comprehensions": (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+        "conditional expressions": (ast.IfExp,),
+    }
+    counts = dict.fromkeys(kinds, 0)
+    for path in (*(ROOT / "clops_sweep").rglob("*.py"), *(ROOT / "analysis").rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        for name, kind in kinds.items():
+            outer = [node for node in nodes if isinstance(node, kind)]
+            counts[name] += sum(_contains(node, kind) for node in outer)
+    assert {name: count for name, count in counts.items() if count > MOST_NESTED[name]} == {}
+
+
+def _contains(outer: ast.expr, kind: tuple[type[ast.expr], ...]) -> bool:
+    return any(isinstance(node, kind) for node in ast.walk(outer) if node is not outer)
+
+
 def _imported(node: ast.Import | ast.ImportFrom) -> set[str | None]:
     return {node.module} if isinstance(node, ast.ImportFrom) else {alias.name for alias in node.names}
 

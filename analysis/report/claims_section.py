@@ -84,7 +84,10 @@ def n_of_units(verdict: Verdict) -> str:
 
 def notes_on_units(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
     """Return sentences on the units of verdicts."""
-    return statistics.units_in_words([it.units for verdict in verdicts for it in verdict.runs.contrasts if it.pairs])
+    units = []
+    for verdict in verdicts:
+        units += [contrast.units for contrast in verdict.runs.contrasts if contrast.pairs]
+    return statistics.units_in_words(units)
 
 
 def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
@@ -109,26 +112,15 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         "p against",
         source,
     )
-    rows = []
-    for verdict in shown:
-        found, claim = verdict.weakest, verdict.claim
-        rows.append(
-            (
-                *map(label_cell, (claim.sentence, data_in_words(verdict), measure_in_words(verdict))),
-                TextCell(verdict.outcome, verdict.outcome, verdict.outcome != "undecided"),
-                TextCell(difference_in_words(verdict), found.mean),
-                TextCell(level_in_words(verdict), found.interval.level),
-                count_cell(found.n, n_of_units(verdict)),
-                TextCell(f"{claim.matters:.2g}", claim.matters),
-                *map(p_cell, (verdict.p_for, verdict.p_against)),
-                label_cell(claim.where),
-            )
-        )
+    rows = [_cells(verdict) for verdict in shown]
+    whose = (
+        "The paper's claims, in our words, and whether these runs support them. On data other than the paper's, a "
+        "verdict says nothing about the paper's own results."
+    )
+    if seal:
+        whose = f"Claims that the search-space file declares, {seal}."
     notes = [
-        f"Claims that the search-space file declares, {seal}."
-        if seal
-        else "The paper's claims, in our words, and whether these runs support them. On data other than the paper's, a "
-        "verdict says nothing about the paper's own results.",
+        whose,
         "Difference: mean of the differences within the same patient split and seed, with the interval of the t-test "
         "that decides, at its level: one bound if the claim has one direction and is decided, else [low, high]. Of "
         "several differences, the table shows the one that supports the claim least.",
@@ -139,10 +131,31 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         'shown to be smaller than the smallest relevant difference (column "matters") or, for an equality, larger. '
         "Undecided: neither.",
     ]
-    if others := len(verdicts) - len(shown):
+    others = len(verdicts) - len(shown)
+    if others:
         notes.append(f"{plural(others, 'further claim')} without runs: the CSV file says what is missing.")
-    title, data = "Claims" if seal else "Claims of the paper", pd.DataFrame(claims_as_data(verdicts), dtype=object)
+    title = "Claims" if seal else "Claims of the paper"
+    data = pd.DataFrame(claims_as_data(verdicts), dtype=object)
     return TextTable(NAME, title, header, tuple(rows), 2, (), tuple(notes), data)
+
+
+def _cells(verdict: Verdict) -> tuple[TextCell, ...]:
+    """Return the row of a verdict in the table."""
+    evidence = verdict.weakest
+    claim = verdict.claim
+    return (
+        label_cell(claim.sentence),
+        label_cell(data_in_words(verdict)),
+        label_cell(measure_in_words(verdict)),
+        TextCell(verdict.outcome, verdict.outcome, verdict.outcome != "undecided"),
+        TextCell(difference_in_words(verdict), evidence.mean),
+        TextCell(level_in_words(verdict), evidence.interval.level),
+        count_cell(evidence.n, n_of_units(verdict)),
+        TextCell(f"{claim.matters:.2g}", claim.matters),
+        p_cell(verdict.p_for),
+        p_cell(verdict.p_against),
+        label_cell(claim.where),
+    )
 
 
 def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
@@ -210,9 +223,10 @@ def claims_section(
 
 def _run_lists(verdicts: Sequence[Verdict], sections: Sequence[Section], anchor: str) -> Iterator[RunList]:
     anchors = {section.anchor: set(_shown_in(section)) for section in sections}
-    homes = {
-        run.run_id: section.anchor for section in reversed(sections) for of in section.runs for run in of.runs
-    }  # the first of several
+    homes = {}  # of several sections with a run, the first
+    for section in reversed(sections):
+        for listed in section.runs:
+            homes |= {run.run_id: section.anchor for run in listed.runs}
     for position, verdict in enumerate(verdicts):
         ids = verdict.runs.run_ids
         home = Counter(homes[run_id] for run_id in ids if run_id in homes).most_common(1)

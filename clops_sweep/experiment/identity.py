@@ -78,24 +78,36 @@ def in_effect(fields: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str
     single pass beta has taken one step from 1, where its penalty has no gradient, and the built-in s, an area, is 0.
     No more instances are drawn than a memory of `memory_size` holds.
     """
-    strategy, online = fields["strategy"], fields["stream"] == "online"
+    strategy = fields["strategy"]
     if STRATEGIES.is_custom(strategy):
         return {}
-    passes = fields["steps_per_batch" if online else "epochs_per_task"]
-    found = {"acquire_every": passes} if options.get("acquire_every", 0) > passes else {}
+    passes = fields["steps_per_batch" if fields["stream"] == "online" else "epochs_per_task"]
+    used: dict[str, Any] = {}
+    if options.get("acquire_every", 0) > passes:
+        used["acquire_every"] = passes
     patience = fields["early_stopping"]
     if patience is not None and strategy != "multitask" and 1 < passes <= patience:
-        found["early_stopping"] = passes - 1
-    if passes == 1 and not STORAGE_FUNCTIONS.added.keys() & {options.get("storage_function")}:
-        found |= {name: OPTIONS[name].default for name in ("beta_penalty", "storage_function") if name in options}
-        found |= {"storage_order": "top"} if options.get("storage_order") == "bottom" else {}
-    if size := options.get("memory_size"):
-        for name in {"agem_batch_size", "aser_candidates"} & options.keys():
-            found |= {name: max(size, OPTIONS[name].default)} if options[name] >= size else {}
-        size, batch = min(size, options.get("aser_candidates", size)), fields["batch_size"]
-        if round(options.get("replay_ratio", 0) * batch) >= size:
-            found["replay_ratio"] = 1.0 if batch >= size else size / batch
-    return {name: value for name, value in found.items() if value != options.get(name, fields.get(name))}
+        used["early_stopping"] = passes - 1
+    if passes == 1 and options.get("storage_function") not in STORAGE_FUNCTIONS.added:
+        used |= {name: OPTIONS[name].default for name in ("beta_penalty", "storage_function") if name in options}
+        if options.get("storage_order") == "bottom":
+            used["storage_order"] = "top"
+    size = options.get("memory_size")
+    if size:
+        used |= _within_memory(size, fields["batch_size"], options)
+    return {name: value for name, value in used.items() if value != options.get(name, fields.get(name))}
+
+
+def _within_memory(size: int, batch: int, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options that draw instances, as if they drew no more than a memory of `size` holds."""
+    used: dict[str, Any] = {}
+    for name in ("agem_batch_size", "aser_candidates"):
+        if name in options and options[name] >= size:
+            used[name] = max(size, OPTIONS[name].default)
+    drawn = min(size, options.get("aser_candidates", size))
+    if round(options.get("replay_ratio", 0) * batch) >= drawn:
+        used["replay_ratio"] = 1.0 if batch >= drawn else drawn / batch
+    return used
 
 
 def unused_by_stream(stream: str) -> tuple[str, ...]:
@@ -114,14 +126,14 @@ def effective_options(strategy: str, options: Mapping[str, Any], plugins: list[A
     Raises:
         ValueError: the options are invalid together.
     """
-    found: dict[str, Any] = {}
+    effective: dict[str, Any] = {}
     for kind, plugin in zip(USERS, plugins, strict=True):
         registry = REGISTRIES[kind]
         own = {name: options[name] for name in registry.options(plugin) if name in options}
         if kind == "strategy":
             own = STRATEGIES.declaration(strategy).canonical(own)
-        found |= {name: value for name, value in own.items() if value is not None}
+        effective |= {name: value for name, value in own.items() if value is not None}
         for name, of_option in registry.naming(plugin):
             if name in own:
-                found |= {other: options[other] for other in REGISTRIES[of_option].options(own[name])}
-    return found
+                effective |= {other: options[other] for other in REGISTRIES[of_option].options(own[name])}
+    return effective

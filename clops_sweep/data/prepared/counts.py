@@ -28,40 +28,39 @@ class Row:
 def class_rows(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> list[Row]:
     """Return for each class the frames and patients in training, validation and test, among the `chosen` frames [n]."""
     chosen = np.ones(len(frames), bool) if chosen is None else chosen
-    return [
-        _row(name, [np.flatnonzero(chosen & has & (frames.split == part)) for part in range(3)], frames)
-        for name, has in zip(frames.classes, _has(frames.labels, len(frames.classes)), strict=True)
-    ]
+    rows = []
+    for name, has in zip(frames.classes, _has(frames.labels, len(frames.classes)), strict=True):
+        rows.append(_row(name, _by_split(frames, chosen & has), frames))
+    return rows
 
 
 def channel_ranges(manifest: Manifest, table: FrameTable) -> list[tuple[str, float, float, int]]:
     """Return name, smallest and largest sample in units, and frames with missing samples of each channel."""
-    gain, offset, leads = table.gain.astype(np.float64), table.offset, table.leads
-    ends = np.sort(table.statistics[:, :2] * gain[:, None] + offset[:, None], axis=1)
-    rows = [np.flatnonzero(leads == code) for code in range(len(manifest.lead_names))]
-    return [
-        (name, float(ends[of, 0].min()), float(ends[of, 1].max()), manifest.missing.get(name, 0))
-        for name, of in zip(manifest.lead_names, rows, strict=True)
-        if len(of)
-    ]
+    gain = table.gain.astype(np.float64)
+    ends = np.sort(table.statistics[:, :2] * gain[:, None] + table.offset[:, None], axis=1)
+    ranges = []
+    for code, name in enumerate(manifest.lead_names):
+        rows = np.flatnonzero(table.leads == code)
+        if len(rows):
+            least = float(ends[rows, 0].min())
+            most = float(ends[rows, 1].max())
+            ranges.append((name, least, most, manifest.missing.get(name, 0)))
+    return ranges
 
 
 def task_rows(scenario: Scenario, frames: FrameSet) -> list[Row]:
     """Return for each task the frames and patients in training, validation and test."""
-    return [
-        _row(
-            task.title if task.name in task.title else f"{task.name} ({task.title})",
-            [subset.rows for subset in (task.train, task.validation, task.test)],
-            frames,
-        )
-        for task in scenario.tasks
-    ]
+    rows = []
+    for task in scenario.tasks:
+        name = task.title if task.name in task.title else f"{task.name} ({task.title})"
+        rows.append(_row(name, [task.train.rows, task.validation.rows, task.test.rows], frames))
+    return rows
 
 
 def total_row(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> Row:
     """Return all frames and patients in training, validation and test."""
     chosen = np.ones(len(frames), bool) if chosen is None else chosen
-    return _row("all", [np.flatnonzero(chosen & (frames.split == part)) for part in range(3)], frames)
+    return _row("all", _by_split(frames, chosen), frames)
 
 
 def patient_table(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> list[tuple[str, str, tuple[int, ...]]]:
@@ -73,16 +72,21 @@ def patient_table(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> 
         rows = np.flatnonzero(chosen & (frames.patients == code))
         if len(rows):
             part = int(frames.split[rows[0]])
-            table.append((part, name, tuple(int(of_class[rows].sum()) for of_class in has)))
+            counts = tuple(int(of_class[rows].sum()) for of_class in has)
+            table.append((part, name, counts))
     return [(name, SPLIT_NAMES[part], counts) for part, name, counts in sorted(table)]
 
 
+def _by_split(frames: FrameSet, chosen: NDArray[np.bool_]) -> list[NDArray[Any]]:
+    """Return the rows of the chosen frames in training, validation and test."""
+    return [np.flatnonzero(chosen & (frames.split == part)) for part in range(3)]
+
+
 def _row(name: str, parts: list[NDArray[Any]], frames: FrameSet) -> Row:
-    return Row(
-        name,
-        tuple(len(rows) for rows in parts),
-        tuple(len(np.unique(frames.patients[rows])) if frames.people_known else None for rows in parts),
-    )
+    patients: list[int | None] = [None] * len(parts)
+    if frames.people_known:
+        patients = [len(np.unique(frames.patients[rows])) for rows in parts]
+    return Row(name, tuple(len(rows) for rows in parts), tuple(patients))
 
 
 def _has(labels: NDArray[Any], classes: int) -> list[NDArray[np.bool_]]:

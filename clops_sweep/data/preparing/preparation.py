@@ -70,9 +70,11 @@ def make_prepared_folder(
         with open(staging / FRAMES, "xb") as file:
             shown = with_progress(data.select(sources, run), many, data.name, progress)
             columns = _write_frames(data, shown, run, problems, file, made)
-        # including records without frames: if their files change, the set is prepared again
-        listed = found if isinstance(found, list) else ()
-        keyed = {data.file_key(file): file for file in {*(path for it in listed for path in it.files), *tables}}
+        files = set(tables)
+        if isinstance(found, list):
+            for source in found:  # including records without frames: if their files change, the set is prepared again
+                files.update(source.files)
+        keyed = {data.file_key(file): file for file in files}
         sums = {data.file_key(path): sha256 for path, sha256 in made.hashes.items()}
         sums |= {key: file_sha256(path) for key, path in keyed.items() if key not in sums and is_file(path)}
         columns.write(staging / INDEX, data.common.classes, data.common.channels)
@@ -106,8 +108,15 @@ def _write_frames(
     """Write the .npy file of the frames without missing samples or flat lines, and return their columns."""
     dtype = np.dtype(data.common.stored_as)
     file.write(npy_header(dtype, made.shape))  # numpy pads it for many digits, so that the real shape fits in
-    gains, offsets, statistics, kept, windows = [], [], [], [], []
-    first, seen, noted, facts = 0, SeenSamples(), Counter[str](), list[Facts]()
+    gains = []
+    offsets = []
+    statistics = []
+    kept = []
+    windows = []
+    first = 0
+    seen = SeenSamples()
+    noted = Counter[str]()
+    facts = list[Facts]()
     for source, read, unusable in records_read(data, sources, run, problems, seen):
         frames = read.frames
         made.hashes |= read.hashes
@@ -140,11 +149,11 @@ def _write_frames(
     file.seek(0)
     file.write(npy_header(dtype, made.shape))
     index = Index.of(windows).of_rows(np.concatenate(kept))
-    if problem := data.too_few(index, made.dropped):
+    problem = data.too_few(index, made.dropped) or data.marker_problem(facts)
+    if problem is not None:
         raise UsageError(problem)
-    if problem := data.marker_problem(facts):
-        raise UsageError(problem)
-    gain, offset = (np.concatenate(each).astype(np.float32) for each in (gains, offsets))
+    gain = np.concatenate(gains).astype(np.float32)
+    offset = np.concatenate(offsets).astype(np.float32)
     per_patient = data.split(index, 0)
     made.notes = [*data.notes(index, per_patient), *seen.note()]
     made.notes += _counted(noted)
@@ -182,16 +191,15 @@ def _of_labels(data: DataSet, made: _Made) -> str:
 def _manifest(
     data: DataSet, staging: Path, columns: FrameColumns, sources: Mapping[str, str], made: _Made, problems: Problems
 ) -> Manifest:
-    common, index, dtype = data.common, columns.index, np.dtype(data.common.stored_as).str
-    arrays: dict[str, NDArray[Any]] = {"gain": columns.gain, "offset": columns.offset}
-    arrays |= {"patients": index.patients, "labels": index.labels, "leads": index.leads}
-    if index.times is not None:
-        arrays["times"] = index.times
-    arrays |= {f"domain_{name}": codes for name, (codes, _) in index.domains.items()}
-    hashes = {name: array_sha256(array) for name, array in arrays.items()}
+    common = data.common
+    index = columns.index
+    dtype = np.dtype(common.stored_as).str
+    hashes = {name: array_sha256(array) for name, array in _hashed_arrays(columns).items()}
     hashes["frames"] = str(npy_sha256(staging / FRAMES, dtype, made.shape))
     domains = {name: names for name, (_, names) in index.domains.items()}
-    declared, info, own = None if data.built_in else DATASETS.declared(data.name), None, dict[str, Any]()
+    declared = None if data.built_in else DATASETS.declared(data.name)
+    info = None
+    own = dict[str, Any]()
     if not data.built_in:  # the tasks of a declared set depend on this too; of built-in sets it never changes
         info = replace(DATASETS[data.name], classes=len(common.classes), simultaneous_leads=len(common.channels))
         own = {"terms": info.terms, "reference": info.reference_lead, "domains": domains}
@@ -231,6 +239,23 @@ def _manifest(
         fingerprint=declared.fingerprint if declared else None,
         info=info if declared else None,
     )
+
+
+def _hashed_arrays(columns: FrameColumns) -> dict[str, NDArray[Any]]:
+    """Return the arrays that the content hash depends on, beside the frames, by name."""
+    index = columns.index
+    arrays = {
+        "gain": columns.gain,
+        "offset": columns.offset,
+        "patients": index.patients,
+        "labels": index.labels,
+        "leads": index.leads,
+    }
+    if index.times is not None:
+        arrays["times"] = index.times
+    for name, (codes, _) in index.domains.items():
+        arrays[f"domain_{name}"] = codes
+    return arrays
 
 
 def _unchanged(data: DataSet, before: Mapping[str, State], files: Mapping[str, Path]) -> dict[str, State]:

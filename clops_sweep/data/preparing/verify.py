@@ -57,14 +57,15 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
 
 def _against_published_sums(files: Sequence[Path]) -> tuple[int, list[str]]:
     """Return how many files a SHA256SUMS.txt in their folder or above lists, and those that differ from it."""
-    expected = {
-        folder / name: sha256
-        for folder in {parent for file in files for parent in file.parents[:4]}
-        for name, sha256 in published_sums(folder).items()
-    }
+    folders = set[Path]()
+    for file in files:
+        folders.update(file.parents[:4])
+    expected = {}
+    for folder in folders:
+        for name, sha256 in published_sums(folder).items():
+            expected[folder / name] = sha256
     compared = [file for file in files if file in expected and is_file(file)]
-    return len(compared), [
-        problem
-        for file in compared
-        for problem in unlike(file, expected[file], "its SHA-256 is not the publisher's; download it again")
-    ]
+    problems = list[str]()
+    for file in compared:
+        problems += unlike(file, expected[file], "its SHA-256 is not the publisher's; download it again")
+    return len(compared), problems
