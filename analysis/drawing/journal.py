@@ -1,4 +1,4 @@
-"""Figures in the format of journals: one or two columns wide, text of 7 points in Arial or Helvetica, panel letters.
+"""Figures in the format of journals: 89, 120 or 183 mm wide, text of 6 to 7 points in Arial or Helvetica, letters.
 
 A figure is laid out as for the page, with text of 9 points, and its files are scaled: the layout stays as it is, and
 files of the width of a column are not scaled again in a manuscript.
@@ -22,17 +22,21 @@ from clops_sweep.errors import UsageError
 
 from .style import FONT, PRINT, styled
 
-_COLUMNS = (89 / 25.4 * 72, 183 / 25.4 * 72)
-"""Widths of one and of two columns, 89 and 183 mm, in points."""
+_COLUMNS = (89 / 25.4 * 72, 120 / 25.4 * 72, 183 / 25.4 * 72)
+"""Widths of one column, of one and a half and of two, in points."""
 
-_SCALE = 7 / 9
+_SCALE, _SMALLER = 7 / 9, 6 / 9
+"""Scales that make 9 points 7, and 6 if a figure so fits into fewer columns."""
+
 _FONTS = ("Arial", "Helvetica", "Liberation Sans")
 """The last one has the widths of the first."""
 
+_SHIPPED = "DejaVu Sans"
+"""A free font that matplotlib ships and that has all glyphs."""
+
 
 def check_journal() -> None:
-    """Raise UsageError if a font or a package for the format of journals is not installed."""
-    _font()
+    """Raise UsageError if a package for the format of journals is not installed."""
     try:
         import pypdf  # noqa: F401
     except ImportError:
@@ -40,20 +44,28 @@ def check_journal() -> None:
 
 
 def _font() -> str:
+    """Return the first font of journals that is installed, else the one that matplotlib ships."""
     for family in _FONTS:
         with suppress(ValueError):
             findfont(FontProperties(family=[family]), fallback_to_default=False)
             return family
-    raise UsageError(
-        f"the style of journals needs one of the fonts {', '.join(_FONTS)} (in Debian: fonts-liberation); if one is "
-        f"installed, delete {mpl.get_cachedir()}/fontlist-*.json, where matplotlib keeps the list of fonts"
+    return _SHIPPED
+
+
+def font_notice() -> str:
+    """Return a sentence if no font of journals is installed, and how to install one; else an empty text."""
+    if _font() != _SHIPPED:
+        return ""
+    return (
+        f"figures use {_SHIPPED}, since none of the fonts {', '.join(_FONTS)} is installed (in Debian: "
+        f"fonts-liberation); if one is, delete {mpl.get_cachedir()}/fontlist-*.json, matplotlib's list of fonts"
     )
 
 
 @contextmanager
 def journal_font() -> Iterator[None]:
     """Draw the figures of the block in the font of journals."""
-    token = FONT.set({"font.family": (_font(), "DejaVu Sans"), "axes.titlesize": 9})  # the second has all glyphs
+    token = FONT.set({"font.family": (_font(), _SHIPPED), "axes.titlesize": 9})
     try:
         yield
     finally:
@@ -77,8 +89,9 @@ class JournalWidth:
 
     Attributes:
         natural: width of the figure, in points.
-        width: that of its files: one column, or two.
-        scale: factor from the figure to its files: 7/9, or less for figures that are wider than two columns.
+        width: that of its files: one column, one and a half, or two.
+        scale: factor from the figure to its files: 7/9; less, down to 6/9, if it so fits into fewer columns; and less
+            than that only for figures that are wider than two columns.
     """
 
     natural: float
@@ -89,7 +102,7 @@ class JournalWidth:
     def of(cls, figure: Figure) -> JournalWidth:
         """Return the fewest columns in which a figure fits."""
         natural = figure.get_figwidth() * 72
-        width = next((width for width in _COLUMNS if width >= natural * _SCALE), _COLUMNS[-1])
+        width = next((width for width in _COLUMNS if width >= natural * _SMALLER), _COLUMNS[-1])
         return cls(natural, width, min(_SCALE, width / natural))
 
     @property

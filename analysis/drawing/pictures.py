@@ -15,6 +15,7 @@ from PIL import Image
 from .journal import JournalWidth, journal_font, letter_panels
 from .style import PRINT, SCREEN, as_pdf, as_png, lay_out
 from .svg import as_svg
+from .values_in_words import record_in_words
 
 INLINE_SVG_LIMIT = 150_000
 """Length of an SVG file in characters above which the page embeds a PNG instead."""
@@ -26,7 +27,10 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure as files, with its title, caption and description. `width` and `height` are in CSS pixels."""
+    """A figure as files, with its title, caption and description.
+
+    `width` and `height` are in CSS pixels; `values_in` is the name of the table with the figure's values, if any.
+    """
 
     name: str
     title: str
@@ -37,6 +41,7 @@ class Picture:
     svg: str
     width: int
     height: int
+    values_in: str = ""
 
     @property
     def element(self) -> Markup:
@@ -55,7 +60,8 @@ class Picture:
 class Sketch:
     """A figure to draw: its data record and the function that draws it.
 
-    `states_split` is whether the caption itself says on whose data the metrics are computed.
+    `states_split` is whether the caption itself says on whose data the metrics are computed, and `values_in` the name
+    of the table with the figure's values.
     """
 
     name: str
@@ -64,9 +70,10 @@ class Sketch:
     draw: Callable[[Any], Figure]
     record: object
     states_split: bool = False
+    values_in: str = ""
 
     def alt(self, figure: Figure) -> str:
-        """Return the figure in words, beside its caption: title, panels, legends, and the ranges of labelled axes."""
+        """Return the figure in words, beside its caption: title, panels, legends, ranges of labelled axes, values."""
         parts = [f"{self.title}."]
         for axes in figure.axes:
             legend = axes.get_legend()
@@ -78,7 +85,12 @@ class Sketch:
                 if shown:
                     names.append(f"{axis.get_label_text()} {shown[0]} to {shown[-1]}".strip())
             parts.append("; ".join(" ".join(it.split()) for it in names if it) + ".")
-        return " ".join(dict.fromkeys(it for it in parts if it != "."))
+        parts.append(record_in_words(self.record))
+        return " ".join(dict.fromkeys(part for part in parts if part not in ("", ".")))
+
+    def undrawn(self) -> Picture:
+        """Return name, title and caption of a figure that is drawn later."""
+        return Picture(self.name, self.title, self.caption, "", b"", b"", "", 0, 0, self.values_in)
 
     def for_journals(self) -> Picture:
         """Draw the figure as PNG, PDF and SVG in the format of journals; see `journal`."""
@@ -100,7 +112,8 @@ class Sketch:
         svg = as_svg(figure, self.name, alt)
         if not files and len(svg) > INLINE_SVG_LIMIT:
             png = as_png(figure)
-        return Picture(self.name, self.title, self.caption, alt, png, pdf, svg, round(width), round(height))
+        size = round(width), round(height)
+        return Picture(self.name, self.title, self.caption, alt, png, pdf, svg, *size, self.values_in)
 
 
 def sketch(
@@ -111,6 +124,7 @@ def sketch(
     caption: str,
     *,
     states_split: bool = False,
+    values_in: str = "",
 ) -> Sketch:
     """Return a figure to draw from a data record; see `Sketch`."""
-    return Sketch(name, title, caption, draw, record, states_split)
+    return Sketch(name, title, caption, draw, record, states_split, values_in)

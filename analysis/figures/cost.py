@@ -16,6 +16,7 @@ from ..collect import Experiment
 from ..drawing.labels import inches, legend_columns, shortened
 from ..drawing.style import GRID, colour, new_figure, styled
 from ..drawing.svg import tell_points
+from ..drawing.values_in_words import NamedValues
 from ..metrics import Metric, metric_named
 from ..selection import cell_name, chosen_how, variants
 
@@ -43,6 +44,14 @@ class CostFrontier:
     group: npt.NDArray[np.int64]
     groups: tuple[str, ...]
     on_frontier: npt.NDArray[np.bool_]
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The value of each configuration on the frontier, with its cost."""
+        values = []
+        for place in np.flatnonzero(self.on_frontier).tolist():
+            values.append((f"{self.names[place]} at {self.cost[place]:.3g}", float(self.value[place])))
+        return NamedValues(f"{self.metric.plain} on the frontier", values, self.metric.better)
 
 
 def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier:

@@ -23,6 +23,7 @@ from ..drawing.labels import in_lines, in_one_size
 from ..drawing.line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
 from ..drawing.style import GRID, new_figure, panels, styled
 from ..drawing.task_styles import TaskStyle, short_names, task_styles
+from ..drawing.values_in_words import NamedValues
 from ..statistics import MIN_UNITS
 
 Floats = npt.NDArray[np.float64]
@@ -62,6 +63,17 @@ class LearningCurves:
     def quantity(self) -> str:
         """The measure in words."""
         return f"{self.split} {words(self.measure)}"
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The value of each task at the end of its curve."""
+        values = []
+        for task, curve in zip(self.tasks, self.mean, strict=True):
+            known = curve[np.isfinite(curve)]
+            if known.size:
+                values.append((task, float(known[-1])))
+        what = f"{self.title}, final {self.quantity}" if self.title else f"Final {self.quantity}"
+        return NamedValues(what, values, "lower" if self.measure == "loss" else "higher")
 
 
 def learning_curves(

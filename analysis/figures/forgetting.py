@@ -17,6 +17,7 @@ from clops_sweep.errors import UsageError
 
 from ..drawing.labels import TO_THE_LEFT, in_lines, inches, name_rows
 from ..drawing.style import GRID, MUTED, colour, new_figure, panels, styled
+from ..drawing.values_in_words import NamedValues
 from ..metrics import metric_named
 from ..statistics import Estimate, estimate
 from .r_matrices import of_units, split_shown, tasks_in_order
@@ -43,6 +44,13 @@ class Forgetting:
     change: tuple[Estimate, ...]
     n: int
     split: str = "validation"
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The change of each task from right after learning it to the end of the run; the last task has none."""
+        values = [(task, change.mean) for task, change in zip(self.tasks[:-1], self.change[:-1], strict=True)]
+        what = f"{self.title}, change to the end of the run" if self.title else "Change to the end of the run"
+        return NamedValues(what, values, "higher")
 
 
 def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: str | None = None) -> Forgetting:

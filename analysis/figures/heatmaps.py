@@ -21,6 +21,7 @@ from ..collect import Experiment, label_text
 from ..drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
 from ..drawing.labels import in_lines, inches, name_columns, name_rows, shortened
 from ..drawing.style import DIVERGING, SEQUENTIAL, new_figure, styled
+from ..drawing.values_in_words import NamedValues
 from ..formats import plural
 from ..metrics import Metric, known_metric
 from ..statistics import Estimate, estimates
@@ -113,6 +114,18 @@ class Heatmap:
         sign = -1 if self.metric.better == "lower" else 1
         best = [(sign * panel.mean[panel.best], -i) for i, panel in enumerate(self.panels) if panel.best]
         return -max(best)[1] if best else None
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The mean of each cell with a finished run."""
+        values = []
+        for panel in self.panels:
+            for row, column in np.argwhere(np.isfinite(panel.mean)).tolist():
+                at = f"{axis_symbol(self.row_axis)} = {label_text(self.rows[row])}"
+                at += f", {axis_symbol(self.column_axis)} = {label_text(self.columns[column])}"
+                name = f"{panel.title}, {at}" if panel.title else at
+                values.append((name, float(panel.mean[row, column])))
+        return NamedValues(self.metric.plain, values, self.metric.better)
 
 
 def heatmap(

@@ -14,6 +14,7 @@ from ..axis_names import axis_title
 from ..collect import Experiment
 from ..drawing.style import GRID, colour, new_figure, styled
 from ..drawing.svg import tell_points
+from ..drawing.values_in_words import NamedValues
 from ..metrics import Metric, known_metric
 from ..statistics import MIN_UNITS
 
@@ -45,6 +46,11 @@ class Importance:
     r2: float
     n: int
     finished: int
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The importance of each axis."""
+        return NamedValues("Share of the variance", list(zip(self.axes, map(float, self.mean), strict=True)))
 
 
 def importance(experiment: Experiment, metric: str = "auc") -> Importance:

@@ -17,6 +17,7 @@ from clops_sweep.search.records import StudyRecord
 
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..drawing.svg import tell_points
+from ..drawing.values_in_words import NamedValues
 from ..metrics import metric_named
 
 Floats = npt.NDArray[np.float64]
@@ -37,6 +38,15 @@ class OptimizationHistory:
     best: Floats
     pruned_numbers: npt.NDArray[np.int64]
     pruned_values: Floats
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The value of each complete trial."""
+        names = [f"trial {number}" for number in self.numbers.tolist()]
+        better = "higher" if self.direction == "maximize" else "lower"
+        return NamedValues(
+            metric_named(self.objective).plain, list(zip(names, self.values.tolist(), strict=True)), better
+        )
 
 
 def optimization_history(record: StudyRecord) -> list[OptimizationHistory]:

@@ -16,6 +16,7 @@ from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.search.records import StudyRecord
 
 from ..drawing.style import GRID, colour, new_figure, panels, styled
+from ..drawing.values_in_words import NamedValues
 from ..metrics import metric_named
 
 Floats = npt.NDArray[np.float64]
@@ -34,6 +35,14 @@ class ParetoFront:
     numbers: npt.NDArray[np.int64]
     values: Floats
     on_front: npt.NDArray[np.bool_]
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The value of each trial on the front in the first objective."""
+        names = [f"trial {number}" for number in self.numbers[self.on_front].tolist()]
+        better = "higher" if self.directions[0] == "maximize" else "lower"
+        values = list(zip(names, self.values[self.on_front, 0].tolist(), strict=True))
+        return NamedValues(f"{metric_named(self.objectives[0]).plain} on the front", values, better)
 
 
 def pareto_front(record: StudyRecord) -> ParetoFront:

@@ -18,6 +18,7 @@ from ..collect import Experiment, label_text
 from ..drawing.labels import in_lines, legend_columns, name_columns, name_rows, shortened
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..drawing.svg import tell_points
+from ..drawing.values_in_words import NamedValues
 from ..metrics import Metric, known_metric, metric_named
 from ..statistics import MIN_UNITS, estimate
 
@@ -42,6 +43,17 @@ class Profile:
     variants: tuple[str, ...]
     is_scale: bool
     values: Mapping[str, Floats] = field(hash=False)
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The mean of the first metric for each variant and label."""
+        metric = metric_named(next(iter(self.values)))
+        values = []
+        for variant, by_label in zip(self.variants, self.values[metric.column], strict=True):
+            for label, of_runs in zip(self.labels, by_label, strict=True):
+                name = ", ".join(part for part in (variant, label_text(label)) if part)
+                values.append((name, estimate(of_runs).mean))
+        return NamedValues(metric.plain, values, metric.better)
 
 
 def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[str] = ()) -> Profile:

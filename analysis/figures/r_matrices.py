@@ -18,6 +18,7 @@ from clops_sweep.errors import UsageError
 from ..drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
 from ..drawing.labels import in_lines, inches, name_columns, name_rows
 from ..drawing.style import SEQUENTIAL, new_figure, panels, styled
+from ..drawing.values_in_words import NamedValues
 from ..metrics import metric_named
 
 Floats = npt.NDArray[np.float64]
@@ -47,6 +48,13 @@ class RMatrix:
     mean: Floats
     sd: Floats
     n: int
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The values at the end of the run: the last row."""
+        values = list(zip(self.evaluated, map(float, self.mean[-1]), strict=True))
+        what = f"{self.title}, last row" if self.title else "Last row"
+        return NamedValues(what, values, "higher")
 
 
 def split_shown(rows: pd.DataFrame) -> str:

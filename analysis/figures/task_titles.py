@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios.tasks import Task
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.fields import any_replicate
+from clops_sweep.experiment.fields import OF_TASKS, any_replicate
 from clops_sweep.experiment.tasks import scenario_of
 
 from ..collect import Experiment
@@ -30,19 +33,39 @@ class TaskTitles:
     def __init__(self, frames: Sequence[Frames] = ()) -> None:
         self._frames = {it.data_hash: it for it in frames if isinstance(it, FrameSet)}
         self._found: dict[tuple[str, str], Mapping[str, str]] = {}
+        self._classes: dict[tuple[object, ...], tuple[int, ...]] = {}
 
     def of(self, experiment: Experiment, cell: int) -> Mapping[str, str]:
         """Return the titles of the tasks of a cell's runs by name; empty if unknown."""
-        runs = experiment.runs
-        hashes = runs.loc[runs["cell"] == cell, "data_hash"].dropna().unique() if "data_hash" in runs else ()
+        frames = self._frames_of(experiment, cell)
+        if frames is None:
+            return {}
         config = experiment.cells[cell].config
-        for data_hash in map(str, hashes):
-            if data_hash in self._frames:
-                key = data_hash, repr(any_replicate(config))
-                if key not in self._found:
-                    self._found[key] = task_titles(self._frames[data_hash], config)
-                return self._found[key]
-        return {}
+        key = frames.data_hash, repr(any_replicate(config))
+        if key not in self._found:
+            self._found[key] = task_titles(frames, config)
+        return self._found[key]
+
+    def classes_per_task(self, experiment: Experiment, cell: int) -> tuple[int, ...]:
+        """Return the number of classes in the training set of each task of a cell's runs; empty if unknown."""
+        frames = self._frames_of(experiment, cell)
+        if frames is None:
+            return ()
+        config = experiment.cells[cell].config
+        key = frames.data_hash, *(repr(getattr(config, name)) for name in OF_TASKS)
+        if key not in self._classes:
+            tasks = _tasks(frames, config)
+            self._classes[key] = tuple(_class_count(frames, task.train.rows) for task in tasks)
+        return self._classes[key]
+
+    def _frames_of(self, experiment: Experiment, cell: int) -> FrameSet | None:
+        runs = experiment.runs
+        if "data_hash" not in runs:
+            return None
+        for data_hash in runs.loc[runs["cell"] == cell, "data_hash"].dropna().unique():
+            if str(data_hash) in self._frames:
+                return self._frames[str(data_hash)]
+        return None
 
     def named(self, rows: pd.DataFrame, experiment: Experiment, cell: int) -> pd.DataFrame:
         """Replace task names by titles in rows of a table for runs of a cell."""
@@ -60,10 +83,7 @@ def task_titles(frames: FrameSet, config: RunConfig) -> dict[str, str]:
     On the paper's own data, and if two titles would be equal, the task's name precedes the title: "0-1: AFIB / AFL".
     Empty if the scenario is not registered or does not fit the frames.
     """
-    try:
-        tasks = scenario_of(config.model_copy(update={"task_order": "sequential", "first_tasks": None}), frames).tasks
-    except (UsageError, KeyError):  # tasks that cannot be built here were built where the run took place
-        return {}
+    tasks = _tasks(frames, config)
     times = Counter(task.title for task in tasks)
     papers = DATASET_OF_SCENARIO.get(config.scenario) == config.dataset
     titles = {}
@@ -71,3 +91,19 @@ def task_titles(frames: FrameSet, config: RunConfig) -> dict[str, str]:
         both = (papers or times[task.title] > 1) and task.title and not task.title.startswith(task.name)
         titles[task.name] = f"{task.name}: {task.title}" if both else task.title or task.name
     return titles
+
+
+def _tasks(frames: FrameSet, config: RunConfig) -> tuple[Task, ...]:
+    """Return all tasks of a config; none if its scenario is not registered or does not fit the frames."""
+    every = config.model_copy(update={"task_order": "sequential", "first_tasks": None})
+    try:
+        return scenario_of(every, frames).tasks
+    except (UsageError, KeyError):  # tasks that cannot be built here were built where the run took place
+        return ()
+
+
+def _class_count(frames: FrameSet, rows: npt.NDArray[np.generic]) -> int:
+    labels = frames.labels[rows]
+    if frames.multi_label:
+        return int(labels.any(axis=0).sum())
+    return len(np.unique(labels))

@@ -45,3 +45,11 @@ const open = () => {
 };
 addEventListener("hashchange", open);
 open();
+// The contents stand at the side of a wide page and are folded above a narrow one.
+const contents = document.querySelector(".contents > details");
+if (contents) {
+  const wide = matchMedia("(min-width: 1100px)");
+  const fold = () => { contents.open = wide.matches; };
+  wide.addEventListener("change", fold);
+  fold();
+}

@@ -18,8 +18,8 @@ from ..axis_names import axis_symbol
 from ..drawing.pictures import Picture
 from ..formats import DASH, TextCell, TextTable
 
-MOST_OPEN = 3
-"""Most experiments on a page that are shown unfolded."""
+MOST_OPEN = 5
+"""Most sections on a page that are shown unfolded."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,8 @@ def render_page(
     methods: Sequence[tuple[str, str]],
     claims: Section | None,
     results: str,
+    setup: LinkedTable,
+    overview: Sequence[Picture],
     plugins: Mapping[str, Sequence[str]] = MappingProxyType({}),
     prepared_root: str | None = None,
 ) -> str:
@@ -99,6 +101,8 @@ def render_page(
         methods: names and texts; adjacent texts of equal names share a heading.
         claims: the last section.
         results: the store, as `--results` takes it, for the commands that repeat runs.
+        setup: the set-up of the experiments.
+        overview: figures of the best configurations.
         plugins: run id to the files that such a command must name.
         prepared_root: the folder of prepared frames that such a command must name.
     """
@@ -116,7 +120,24 @@ def render_page(
         claims=claims,
         rerun=rerun,
         folded=len(sections) > MOST_OPEN,
+        setup=setup,
+        overview=overview,
+        numbers=numbered(setup, best, overview, [*sections, *([claims] if claims else [])]),
     )
+
+
+def numbered(
+    setup: LinkedTable, best: LinkedTable | None, overview: Sequence[Picture], sections: Sequence[Section]
+) -> dict[str, str]:
+    """Return the numbers of figures and tables in the order of the page, such as "Figure 3", by name."""
+    figures = [picture.name for picture in overview]
+    tables = [setup.table.name, *([best.table.name] if best is not None else [])]
+    for section in sections:
+        figures += [picture.name for picture in (*section.pictures, *section.more_pictures)]
+        tables += [linked.table.name for linked in section.tables]
+    numbers = {name: f"Figure {number}" for number, name in enumerate(figures, 1)}
+    numbers |= {name: f"Table {number}" for number, name in enumerate(tables, 1)}
+    return numbers
 
 
 def from_template(folder: str, **content: object) -> str:

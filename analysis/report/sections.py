@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -36,7 +36,10 @@ from ..tables.patients import patients_text
 from .page import LinkedTable, RunEntry, RunList, Section, no_links
 from .provenance import distinct_runs
 
-_WHERE_VALUES_ARE = " Values: in the table, and in the tooltips of the SVG file."
+_WHERE_VALUES_ARE = " Values are also in the tooltips of the SVG file."
+
+BWT_VARIANTS = ("bwt_t", "bwt_lambda")
+"""Variants of BWT, whose heatmaps are folded."""
 
 
 @dataclass
@@ -44,17 +47,23 @@ class SectionFiles:
     """Files of a report to write: name to content.
 
     Args:
+        study: name of the report, the first part of labels in LaTeX.
         journal: whether figures are drawn in the format of journals.
         figures: figures as PNG, PDF and SVG.
         tables: tables as Markdown, LaTeX and CSV.
     """
 
     journal: bool = False
+    study: str = ""
     figures: dict[str, bytes] = field(default_factory=dict)
     tables: dict[str, bytes] = field(default_factory=dict)
 
     def add_picture(self, item: Sketch) -> Picture:
         """Draw a figure and add its three files."""
+        return self.draw(item)
+
+    def draw(self, item: Sketch) -> Picture:
+        """Draw a figure now, and add its three files."""
         picture = item.for_journals() if self.journal else item.drawn()
         gc.collect(1)  # frees tens of thousands of objects now, not at the end
         self.figures[f"{picture.name}.png"] = picture.png
@@ -64,10 +73,49 @@ class SectionFiles:
 
     def add_table(self, table: TextTable) -> tuple[str, ...]:
         """Add the three files of a table."""
-        contents = {"md": to_markdown(table), "tex": to_latex(table), "csv": as_csv(table.data)}
+        contents = {"md": to_markdown(table), "tex": to_latex(table, self.study), "csv": as_csv(table.data)}
         for ending, content in contents.items():
             self.tables[f"{table.name}.{ending}"] = content.encode()
         return tuple(f"{table.name}.{ending}" for ending in contents)
+
+
+@dataclass
+class CountedFiles(SectionFiles):
+    """Files of a report whose figures wait until all are known, so that drawing can be counted.
+
+    Args:
+        waiting: the figures that are not drawn yet.
+    """
+
+    waiting: list[Sketch] = field(default_factory=list)
+
+    def add_picture(self, item: Sketch) -> Picture:
+        """Return a figure that `draw_all` draws later."""
+        self.waiting.append(item)
+        return item.undrawn()
+
+    def draw_all(self, progress: Callable[[int, int], None]) -> dict[str, Picture]:
+        """Draw the figures that wait, and return them by name.
+
+        Args:
+            progress: called before each figure with its number, from 1, and the number of all.
+        """
+        count = len(self.waiting)
+        pictures = {}
+        for number in range(1, count + 1):
+            progress(number, count)
+            item = self.waiting.pop(0)
+            pictures[item.name] = self.draw(item)
+        return pictures
+
+
+def with_pictures(section: Section, pictures: Mapping[str, Picture]) -> Section:
+    """Return a section with figures that are drawn instead of those that waited."""
+    return replace(
+        section,
+        pictures=tuple(pictures[picture.name] for picture in section.pictures),
+        more_pictures=tuple(pictures[picture.name] for picture in section.more_pictures),
+    )
 
 
 def with_split(item: Sketch, experiment: Experiment, metrics: Sequence[str]) -> Sketch:
@@ -91,7 +139,7 @@ def build_section(
 ) -> Section:
     """Compute and draw the section of one search space; figures that cannot be shown are named with the reason.
 
-    Each figure is drawn as soon as it is computed, the first ones before anything slow.
+    On the dashboard, each figure is drawn as soon as it is computed, the first ones before anything slow.
 
     Args:
         experiment: the experiment.
@@ -111,7 +159,11 @@ def build_section(
     def add(item: Sketch) -> Picture:
         return files.add_picture(with_split(item, experiment, metrics))
 
-    pictures = [add(item) for item in _heatmaps(experiment, references, metrics, grid, prefix)]
+    pictures: list[Picture] = []
+    folded: list[Picture] = []
+    for item in _heatmaps(experiment, references, metrics, grid, prefix):
+        is_variant = item.name.removeprefix(f"{prefix}-heatmap-") in BWT_VARIANTS
+        (folded if is_variant else pictures).append(add(item))
     if compared is None:
         compared = comparisons(experiment, references)
     differences = _difference_pictures(experiment, grid, compared, prefix) if grid is not None else ()
@@ -120,7 +172,8 @@ def build_section(
     pictures += [add(item) for item in task_figures(asked)]
     of_training, of_sweep = list(beta_figures(asked)), list(sweep_figures(asked))
     more = [*of_training, *of_sweep]
-    more_pictures = [files.add_picture(item) for item in of_training if isinstance(item, Sketch)]
+    more_pictures = [*folded]
+    more_pictures += [files.add_picture(item) for item in of_training if isinstance(item, Sketch)]
     more_pictures += [add(item) for item in of_sweep if isinstance(item, Sketch)]
     tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
     title = f"Intervals over test patients, {experiment.name}"
@@ -206,7 +259,7 @@ def _heatmap_picture(
     caption += same if metric == "bwt" else ""
     caption += _WHERE_VALUES_ARE if record.is_large else ""
     name, title = f"{prefix}-heatmap-{metric}", record.metric.plain
-    return sketch(draw_heatmap, record, name, title, caption)
+    return sketch(draw_heatmap, record, name, title, caption, values_in=f"{prefix}-results")
 
 
 def _difference_pictures(
@@ -225,7 +278,8 @@ def _difference_pictures(
         if record.is_large:
             caption = caption.replace("Asterisk", "Dot") + _WHERE_VALUES_ARE
         name = f"{prefix}-difference-{metric}"
-        yield sketch(draw_heatmap, record, name, record.metric.plain, caption)
+        title = record.metric.plain
+        yield sketch(draw_heatmap, record, name, title, caption, values_in=f"{prefix}-differences")
 
 
 def _result_tables(

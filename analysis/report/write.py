@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -24,12 +24,14 @@ from ..as_stored import stored_experiments
 from ..claims.verdicts import verdicts
 from ..collect import Experiment, computed_on, headline_of
 from ..drawing.journal import check_journal
+from ..drawing.pictures import Picture, sketch
 from ..drawing.style import write_whole
+from ..figures.best_figure import BestMeans, draw_best
 from ..figures.frames import Frames
 from ..formats import plural
 from ..metrics import metric_named
 from ..search_trials import collect_with_searches
-from ..tables.best import Best, best_configurations, best_sentence, best_text, corrected_with
+from ..tables.best import MOST_METRICS, Best, best_configurations, best_sentence, best_text, corrected_with
 from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
 from ..tables.tuning import TunedMethod, tuning_text
@@ -38,8 +40,12 @@ from .marks import DRAWN_FROM, MARKER
 from .page import MOST_OPEN, LinkedTable, Section, free_name, no_links, render_page
 from .planned import Found, PlannedSection, planned_sections
 from .provenance import distinct_runs, files_of_plugins, provenance
-from .sections import SectionFiles
+from .sections import CountedFiles, SectionFiles, with_pictures
+from .setup_table import Shown, setup_text
 from .strategies_section import strategies_section
+
+_MOST_DRAWN = 40
+"""Most configurations in the figure of the best ones."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,7 @@ def write_report(
     tuned: Sequence[TunedMethod] = (),
     more_seeds: str = "",
     journal: bool = False,
+    progress: Callable[[int, int], None] = lambda number, count: None,
 ) -> ReportPaths:
     """Write `index.html`, `figures/` and `tables/` into a folder, from the store alone.
 
@@ -102,11 +109,12 @@ def write_report(
         seal: whether the claims are sealed, in words.
         tuned: the methods of tuned spaces, with their scores while tuning and when reported.
         more_seeds: the command that asks for more seeds, if there is one.
-        journal: whether figures are drawn in the format of journals, 89 or 183 mm wide.
+        journal: whether figures are drawn in the format of journals, 89, 120 or 183 mm wide.
+        progress: called before each figure is drawn with its number, from 1, and the number of all figures.
 
     Raises:
         UsageError: there is no search space, two have the same name, an axis, metric or data hash is unknown, the
-            folder cannot be written to or contains other files, or a font or package for `journal` is missing.
+            folder cannot be written to or contains other files, or a package for `journal` is missing.
     """
     if not spaces and not experiments and not as_stored:
         raise UsageError("report: expected at least one search space")
@@ -133,15 +141,18 @@ def write_report(
     shown = [it.experiment for it in planned]
     written = [it for it, space, _ in found if space is not None and space.search is None]
     grids = [*written, *(it for it in stored if not it.is_tuning)]
-    files = SectionFiles(journal)
+    study = title or " ".join(it.experiment.name for it in planned[:1])
+    files = CountedFiles(journal, file_name(study))
     drawn = [it for it in planned if not it.alone]
     others = [*grids, *_fine_tuning(runs, shown)]
     page_of = _compared(drawn, compare_strategies(grids), others)
+    names = [file_name(it.experiment.name) for it in drawn]
+    overview = _overview(page_of.best, names, files)
     sections = [it.draw(files, of_section) for it, of_section in zip(drawn, page_of.sections, strict=True)]
     compared = strategies_section(page_of.strategies, [section.anchor for section in sections], files)
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
     if compared is not None:
-        sections.append(compared)
+        sections.insert(0, compared)
     if tuned:
         sections.append(_tuning_section(tuned, [section.anchor for section in sections], files))
     results = [it for it in experiments if not it.is_tuning]
@@ -151,10 +162,22 @@ def write_report(
     best, lead = _best(drawn, page_of.best, files, more_seeds)
     if all(it.experiment.is_tuning for it in drawn):
         lead = "No result yet: the reported runs wait for the choices of the tuning."
-    methods = [*_metrics(shown), *provenance(shown)]
+    setup = setup_text([Shown(it.experiment, it.titles) for it in planned], free_name("setup", names, "-of-all"))
+    pictures = files.draw_all(progress)
+    sections = [with_pictures(section, pictures) for section in sections]
+    overview = tuple(pictures[picture.name] for picture in overview)
     page = render_page(
-        *(title, f"{lead} {_lead(shown)}".strip(), best, sections, methods, claimed),
-        *(store.files.anywhere, files_of_plugins(store, shown), prepared_root_to_name(store)),
+        title,
+        f"{lead} {_lead(shown)}".strip(),
+        best,
+        sections,
+        [*_metrics(shown), *provenance(shown)],
+        claimed,
+        store.files.anywhere,
+        no_links(setup, files.add_table(setup)),
+        overview,
+        files_of_plugins(store, shown),
+        prepared_root_to_name(store),
     )
     try:
         write_whole(folder / MARKER, b"")
@@ -257,6 +280,25 @@ def _best(
     links = (file_name(it.experiment.name) + f"-runs-{it.cell}" * (id(it.experiment) not in searches) for it in found)
     table = LinkedTable(text, tuple(links), files.add_table(text))
     return table, best_sentence(found, more_seeds)
+
+
+def _overview(found: Sequence[Best], taken: Sequence[str], files: SectionFiles) -> tuple[Picture, ...]:
+    """Return the figure of the best configurations with their intervals, if there are several."""
+    if not 1 < len(found) <= _MOST_DRAWN:
+        return ()
+    several = len({best.experiment.name for best in found}) > 1
+    names = tuple(f"{best.experiment.name}: {best.name}" if several else best.name for best in found)
+    metrics = list(dict.fromkeys(metric for best in found for metric in best.means))[:MOST_METRICS]
+    means = {metric: tuple(best.means.get(metric) for best in found) for metric in metrics}
+    whose = computed_on([best.experiment for best in found], metrics)
+    caption = (
+        "Means with 95 % intervals, unadjusted. Small rings: single values, where there are fewer than three. "
+        f"Metrics of {whose}."
+    )
+    name = free_name("methods-with-intervals", taken, "-of-all")
+    best_table = free_name("best", taken, "-of-all")
+    item = sketch(draw_best, BestMeans(names, means), name, "Methods with intervals", caption, values_in=best_table)
+    return (files.add_picture(item),)
 
 
 def _fine_tuning(runs: pd.DataFrame, experiments: Sequence[Experiment]) -> list[Experiment]:

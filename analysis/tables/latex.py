@@ -17,6 +17,9 @@ MOST_COLUMNS, MOST_COLUMNS_OF_LONG = 6, 4
 _LONG_LABEL = 24
 """Characters above which a label wraps in a table of several pages."""
 
+_SENTENCE = 80
+"""Characters above which a label wraps in a table that is one float."""
+
 _METRICS = {metric.plain: metric for name in METRICS for metric in map(metric_named, (name, f"test_{name}"))}
 _OF_A_METRIC = {
     "test": "test",
@@ -31,16 +34,27 @@ Group = Sequence[int]
 """Indices of a metric's columns."""
 
 
-def to_latex(table: TextTable) -> str:
-    """Return a table to paste into a document; the first line names the packages that it needs."""
+def to_latex(table: TextTable, study: str = "") -> str:
+    """Return a table to paste into a document; the first line names the packages that it needs.
+
+    The caption is the title alone. The notes follow the table, in small print.
+
+    Args:
+        table: the table.
+        study: name of the study, the first part of the label: tables of two studies fit into one document.
+    """
     is_long = len(table.rows) > LONG
     most = MOST_COLUMNS_OF_LONG if is_long else MOST_COLUMNS
     labels, groups = _columns(table)
     parts = _parts(groups, most)
     lines = [f"% Needs the packages {'booktabs and longtable' if is_long else 'booktabs and graphicx'}."]
     for number, part in enumerate(parts):
-        caption = _caption(table, number, len(parts))
-        lines += _long(table, labels, part, caption) if is_long else _floating(table, labels, part, caption)
+        caption = _caption(table, number, len(parts), study)
+        notes = _notes(table) if number == 0 else []  # only the first of several parts has the notes
+        if is_long:
+            lines += [*_long(table, labels, part, caption), *notes]
+        else:
+            lines += _floating(table, labels, part, caption, notes)
     return "\n".join(lines) + "\n"
 
 
@@ -68,12 +82,16 @@ def _parts(groups: Sequence[Group], most: int) -> list[list[Group]]:
     return parts
 
 
-def _floating(table: TextTable, labels: Sequence[int], part: Sequence[Group], caption: str) -> Iterator[str]:
+def _floating(
+    table: TextTable, labels: Sequence[int], part: Sequence[Group], caption: str, notes: Sequence[str]
+) -> Iterator[str]:
     yield from (r"\begin{table}[tp]", r"\centering", caption, r"\small", r"\setlength{\tabcolsep}{4pt}")
     yield r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    yield rf"\begin{{tabular}}{{{'l' * len(labels)}{'c' * sum(map(len, part))}}}"
+    longest = {i: max((len(row[i].text) for row in table.rows), default=0) for i in labels}
+    kinds = "".join("p{280pt}" if longest[i] > _SENTENCE else "l" for i in labels)
+    yield rf"\begin{{tabular}}{{{kinds}{'c' * sum(map(len, part))}}}"
     yield from (*_head(table, labels, part), *_body(table, labels, part))
-    yield from (r"\bottomrule", r"\end{tabular}}", r"\end{table}")
+    yield from (r"\bottomrule", r"\end{tabular}}", *notes, r"\end{table}")
 
 
 def _long(table: TextTable, labels: Sequence[int], part: Sequence[Group], caption: str) -> Iterator[str]:
@@ -110,12 +128,24 @@ def _body(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Ite
             yield r"\midrule"
 
 
-def _caption(table: TextTable, part: int, parts: int) -> str:
-    """Return title and notes; only the first of several parts has the notes."""
+def _caption(table: TextTable, part: int, parts: int, study: str) -> str:
+    """Return the title, and the label that a text refers to."""
     which, ending = (f" ({part + 1} of {parts})", f"_{part + 1}") if parts > 1 else ("", "")
-    sentences = [f"{table.title}{which}.", *(table.notes if part == 0 else ())]
-    label = re.sub("[^A-Za-z0-9]+", "_", table.name).strip("_") + ending
-    return rf"\caption{{{' '.join(map(escaped, sentences))}}}\label{{table:{label}}}"
+    return rf"\caption{{{escaped(f'{table.title}{which}.')}}}\label{{{label_of('table', study, table.name)}{ending}}}"
+
+
+def label_of(kind: str, study: str, name: str) -> str:
+    """Return the label of a figure or table, such as "table:quickstart:best"."""
+    parts = [re.sub("[^A-Za-z0-9]+", "_", part).strip("_") for part in (kind, study, name)]
+    return ":".join(part for part in parts if part)
+
+
+def _notes(table: TextTable) -> list[str]:
+    """Return the lines with the notes below a table."""
+    if not table.notes:
+        return []
+    text = " ".join(map(escaped, table.notes))
+    return [r"\par\smallskip", rf"\parbox{{\linewidth}}{{\footnotesize\raggedright {text}}}"]
 
 
 def _stacked(heading: str) -> str:

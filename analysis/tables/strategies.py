@@ -15,6 +15,7 @@ from clops_sweep.experiment.fields import equally_trained, training_of
 from ..collect import Experiment, shared_versions
 from ..drawing.labels import name_rows
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
+from ..drawing.values_in_words import NamedValues
 from ..metrics import metric_named
 from ..selection import cell_name, fields_unlike_paper, shown_metrics
 from ..statistics import PairedDifference, Split, splits_of
@@ -37,6 +38,15 @@ class StrategyComparison:
     configurations: tuple[str, ...]
     metrics: tuple[str, ...]
     differences: Comparisons
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The mean difference of each pair in the first metric."""
+        metric = self.metrics[0]
+        values = []
+        for row in self.differences.rows:
+            values.append((f"{row.name} minus {row.baseline}", row.differences[metric].mean))
+        return NamedValues(f"Difference in {metric_named(metric).plain}", values, metric_named(metric).better)
 
 
 def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyComparison]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,8 +58,8 @@ _LONGEST_NAME, _LONGEST_STEM = 200, 40
     "--style",
     type=click.Choice(("screen", "journal")),
     default="screen",
-    help="journal: figures 89 or 183 mm wide, with text of 7 points in Arial or Helvetica and panel letters; needs "
-    "clops-sweep[journal].",
+    help="journal: figures 89, 120 or 183 mm wide, with text of 6 to 7 points in Arial or Helvetica and panel letters; "
+    "needs clops-sweep[journal].",
 )
 @click.option(
     "--output", type=NotEmptyPath(), help="Folder of the report: a new folder, or one with an earlier report."
@@ -83,6 +83,8 @@ def report(
     _ = request.selection.spaces  # report an invalid search-space file first
     request.store.files.check_is_there()
     state = State.of(request, launched=True)
+    if style == "journal":
+        _say_font()
     index = render(
         state,
         output,
@@ -96,6 +98,14 @@ def report(
         print_json({"results": request.store.files.shown, "report": index})
     else:
         click.echo(f"report: {index}")
+
+
+def _say_font() -> None:
+    """Print which font replaces those of journals, if none is installed."""
+    from clops_sweep.analysis.drawing.journal import font_notice
+
+    if notice := font_notice():
+        click.echo(f"clops-sweep: {notice}", err=True)
 
 
 def _axes(text: str | None) -> tuple[str, str] | None:
@@ -155,7 +165,7 @@ def render(
     # the requests of a file are known already; computing them is slow for large spaces
     keys = dict.fromkeys([*(it.data_key for it in request.selection.configs), *data_keys(experiments)])
     frames = request.data.of_prepared(keys)
-    with _said("drawing the report"):
+    with _counted_figures() as progress:
         index = write_report(
             spaces,
             request.store,
@@ -172,17 +182,21 @@ def render(
             tuned=tuned,
             more_seeds=_more_seeds(request),
             journal=journal,
+            progress=progress,
         ).index
     return index.resolve()
 
 
-def _said(what: str) -> AbstractContextManager[object]:
-    """Show a status on a terminal during a slow step."""
+@contextmanager
+def _counted_figures() -> Iterator[Callable[[int, int], None]]:
+    """Show on a terminal which figure of how many is drawn: "drawing the report: figure 12 of 40"."""
     if not sys.stdout.isatty():
-        return nullcontext()
+        yield lambda number, count: None
+        return
     from rich.console import Console
 
-    return Console().status(what)
+    with Console().status("computing the figures of the report") as status:
+        yield lambda number, count: status.update(f"drawing the report: figure {number} of {count}")
 
 
 def _default_folder(request: Request) -> Path:

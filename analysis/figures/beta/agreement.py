@@ -19,6 +19,8 @@ from ...drawing.cells import add_colour_bar, draw_cells, write_in_cell
 from ...drawing.labels import inches, name_columns, name_rows
 from ...drawing.style import GRID, MUTED, SEQUENTIAL, new_figure, styled
 from ...drawing.task_styles import task_styles
+from ...drawing.values_in_words import NamedValues
+from ...statistics import estimate
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,6 +36,12 @@ class RankAgreement:
     rho: Floats
     runs: int
 
+    @property
+    def named_values(self) -> NamedValues:
+        """The mean correlation of each task."""
+        values = [(task, estimate(rho).mean) for task, rho in zip(self.tasks, self.rho, strict=True)]
+        return NamedValues("Mean rank correlation", values)
+
 
 @dataclass(frozen=True)
 class ReplayOverlap:
@@ -46,6 +54,14 @@ class ReplayOverlap:
     names: tuple[str, ...]
     matrix: Floats
     n: npt.NDArray[np.int64]
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The overlap of each pair of functions."""
+        values = []
+        for one, other in itertools.combinations(range(len(self.names)), 2):
+            values.append((f"{self.names[one]} and {self.names[other]}", float(self.matrix[one, other])))
+        return NamedValues("Overlap", values)
 
 
 def rank_agreement(instances: pd.DataFrame) -> RankAgreement:

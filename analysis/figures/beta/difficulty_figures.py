@@ -15,6 +15,7 @@ from ...drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_ce
 from ...drawing.labels import in_lines, inches, name_columns, name_rows
 from ...drawing.style import MUTED, SEQUENTIAL, decimals, new_figure, styled
 from ...drawing.task_styles import task_styles
+from ...drawing.values_in_words import NamedValues
 
 Floats = npt.NDArray[np.float64]
 
@@ -29,6 +30,12 @@ class Distributions:
     gaussians: TaskGaussians
     edges: Floats
     density: Floats
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The mean s of each task."""
+        means = [fit.mean for fit in self.gaussians.fits]
+        return NamedValues("Mean s", list(zip(self.gaussians.tasks, means, strict=True)))
 
 
 def distributions(instances: pd.DataFrame) -> Distributions:

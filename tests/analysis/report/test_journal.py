@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,13 +12,9 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.drawing import journal
 from clops_sweep.analysis.drawing.pictures import Picture, sketch
 from clops_sweep.analysis.drawing.style import new_figure, panels, styled
-from clops_sweep.analysis.report.write import write_report
-from clops_sweep.errors import UsageError
-from clops_sweep.store.run_store import RunStore
 
 
 @styled
@@ -46,7 +41,9 @@ def for_journals(width: float, count: int = 2) -> Picture:
     return sketch(draw, (width, count), "name", "Title", "").for_journals()
 
 
-@pytest.mark.parametrize(("inches", "mm", "points"), [(4, 89, 7.0), (4.6, 183, 7.0), (9, 183, 7.0), (12, 183, None)])
+@pytest.mark.parametrize(
+    ("inches", "mm", "points"), [(4, 89, 7.0), (4.6, 89, None), (6, 120, 7.0), (9, 183, 7.0), (12, 183, None)]
+)
 def test_files_are_as_wide_as_columns_and_text_has_seven_points_or_less(
     inches: float, mm: float, points: float | None
 ) -> None:
@@ -80,10 +77,17 @@ def test_text_is_in_the_font_and_several_panels_have_letters() -> None:
     assert picture == for_journals(6, 3), "equal records give equal files"
 
 
-def test_a_font_that_is_missing_is_named_before_anything_is_drawn(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_a_font_of_journals_the_shipped_one_is_used_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert journal.font_notice() == ""
     monkeypatch.setattr(journal, "_FONTS", ("no such font",))
-    with pytest.raises(UsageError, match="needs one of the fonts no such font"):
-        write_report([SearchSpace("x", RunConfig(), {}, seeds=1)], RunStore(tmp_path), tmp_path / "r", journal=True)
-    assert not (tmp_path / "r").exists()
+    assert "use DejaVu Sans, since none of the fonts no such font is installed" in journal.font_notice()
+    (page,) = pypdf.PdfReader(io.BytesIO(for_journals(4).pdf)).pages
+    fonts: Any = page["/Resources"]["/Font"]
+    assert all("DejaVuSans" in str(font.get_object()) for font in fonts.values())
+
+
+@pytest.mark.parametrize("inches", [4.0, 5.0, 5.4, 7.2, 8.9])
+def test_no_file_is_half_empty(inches: float) -> None:
+    width = journal.JournalWidth.of(new_figure(inches, 2))
+    assert width.margin <= 0.16 * width.width
+    assert width.scale >= 6 / 9

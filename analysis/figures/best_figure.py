@@ -1,0 +1,63 @@
+"""The best configurations of a page with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..drawing.labels import name_rows
+from ..drawing.style import GRID, colour, new_figure, styled
+from ..drawing.svg import tell_points
+from ..drawing.values_in_words import NamedValues
+from ..metrics import metric_named
+from ..statistics import PairedDifference
+
+_ROW = 0.4
+_PANEL = 2.3
+
+
+@dataclass(frozen=True)
+class BestMeans:
+    """The means of configurations, a row each: `means[metric]` has one entry for each of `names`."""
+
+    names: tuple[str, ...]
+    means: dict[str, tuple[PairedDifference | None, ...]]
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The mean of each configuration in the first metric."""
+        metric, means = next(iter(self.means.items()))
+        known = [(name, mean.mean) for name, mean in zip(self.names, means, strict=True) if mean is not None]
+        return NamedValues(metric_named(metric).plain, known, metric_named(metric).better)
+
+
+@styled
+def draw_best(record: BestMeans) -> Figure:
+    """Draw a panel for each metric and a row for each configuration: mean and interval, or the value of each unit."""
+    count = len(record.names)
+    figure = new_figure(2.6 + _PANEL * len(record.means), _ROW * count + 0.75)
+    grid: Sequence[Axes] = figure.subplots(1, len(record.means), squeeze=False, sharey=True)[0]
+    for axes, (metric, means) in zip(grid, record.means.items(), strict=True):
+        axes.grid(axis="x", color=GRID, lw=0.6)
+        for place, mean in enumerate(means):
+            if mean is not None and mean.n:
+                _draw_mean(axes, mean, place, f"{record.names[place]}: {metric_named(metric).plain} {mean.mean:.3f}")
+        axes.set_title(metric_named(metric).plain, fontweight="normal")
+        axes.tick_params(axis="y", length=0)
+        axes.locator_params(axis="x", nbins=4)
+    name_rows(grid[0], list(record.names), range(count), _ROW)
+    grid[0].set_ylim(count - 0.5, -0.5)
+    return figure
+
+
+def _draw_mean(axes: Axes, mean: PairedDifference, place: int, said: str) -> None:
+    if np.isfinite(mean.low):
+        axes.plot([mean.low, mean.high], [place, place], color=colour(0), lw=1.8)
+    else:
+        axes.plot(mean.each, [place] * len(mean.each), "o", ms=3.5, color=colour(0), mfc="white")
+    axes.plot(mean.mean, place, "o", ms=5.5, color=colour(0))
+    tell_points(axes, [mean.mean], [float(place)], [said])

@@ -1,0 +1,176 @@
+"""The table on top of a report: data, people, network, training, repetitions, and what differs between runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.experiment.config import RunConfig
+
+from ..axis_names import axis_title
+from ..collect import Experiment, label_text
+from ..figures.task_titles import TaskTitles
+from ..formats import TextTable, label_cell, plural
+from ..statistics import Fold
+
+_MOST_VALUES = 6
+"""Most values of a fact that are listed."""
+
+_PEOPLE = {"patients_train": "training", "patients_validation": "validation", "patients_test": "test"}
+_TRAINING = {
+    "network": "network",
+    "epochs": "epochs_per_task",
+    "learning rate": "learning_rate",
+    "batch size": "batch_size",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """An experiment of the page with the titles of its tasks."""
+
+    experiment: Experiment
+    titles: TaskTitles
+
+    @property
+    def configs(self) -> list[RunConfig]:
+        """The configurations of the experiment."""
+        return [cell.config for cell in self.experiment.cells]
+
+
+def setup_text(experiments: Sequence[Shown], name: str) -> TextTable:
+    """Return the set-up of the experiments of a page, a fact in each row.
+
+    A fact that is equal in all experiments is stated once; otherwise each value names its experiments.
+
+    Args:
+        experiments: the experiments, at least one.
+        name: name of the table.
+    """
+    facts: dict[str, Callable[[Shown], str]] = {
+        "data set": _data_set,
+        "people": _people,
+        "tasks": _tasks,
+        **{fact: _of_configs(fact, column) for fact, column in _TRAINING.items()},
+        "methods": _of_configs("method", "strategy"),
+        "repetitions": _repetitions,
+        "what differs between runs": _differences,
+    }
+    rows = []
+    data = []
+    for fact, value_of in facts.items():
+        values = {shown.experiment.name: value_of(shown) for shown in experiments}
+        text = _stated_once(values)
+        if text:
+            rows.append((label_cell(fact), label_cell(text)))
+            data += [(fact, experiment, value) for experiment, value in values.items()]
+    table = pd.DataFrame(data, columns=["fact", "search_space", "value"], dtype=object)
+    notes = ("People: those of the training, validation and test set of a run.",)
+    return TextTable(name, "Set-up", ("fact", "value"), tuple(rows), 2, (), notes, table)
+
+
+def _stated_once(values: dict[str, str]) -> str:
+    """Return the values of experiments as one text; equal ones once, with the names of their experiments."""
+    names_of: dict[str, list[str]] = {}
+    for name, value in values.items():
+        if value:
+            names_of.setdefault(value, []).append(name)
+    if len(names_of) == 1 and len(next(iter(names_of.values()))) == len(values):
+        return next(iter(names_of))
+    parts = []
+    for value, names in names_of.items():
+        more = len(names) - _MOST_VALUES
+        who = ", ".join(names[:_MOST_VALUES]) + (f" and {more} more" if more > 0 else "")
+        parts.append(f"{who}: {value}")
+    return "; ".join(parts)
+
+
+def _listed(values: Iterable[object]) -> str:
+    texts = list(dict.fromkeys(label_text(value) for value in values))
+    shown = ", ".join(texts[:_MOST_VALUES])
+    more = len(texts) - _MOST_VALUES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _data_set(shown: Shown) -> str:
+    texts = []
+    for config in shown.configs:
+        title = ""
+        if config.dataset in DATASETS:
+            title = DATASETS[config.dataset].title
+        named = f"{config.dataset} ({title})" if title and title != config.dataset else config.dataset
+        texts.append(f"{named}, scenario {config.scenario}")
+    return _listed(texts)
+
+
+def _people(shown: Shown) -> str:
+    """Return the numbers of people by split, from the finished runs: ranges, if they differ between splits."""
+    runs = shown.experiment.runs
+    parts = []
+    for column, split in _PEOPLE.items():
+        counts = runs[column].dropna() if column in runs else pd.Series(dtype=float)
+        if not len(counts):
+            continue
+        low, high = int(counts.min()), int(counts.max())
+        parts.append(f"{low:,} {split}" if low == high else f"{low:,} to {high:,} {split}")
+    return ", ".join(parts)
+
+
+def _tasks(shown: Shown) -> str:
+    """Return the number of tasks and of the classes of each, if the frames of the runs are prepared here."""
+    texts = []
+    for cell in range(len(shown.experiment.cells)):
+        classes = shown.titles.classes_per_task(shown.experiment, cell)
+        if classes:
+            low, high = min(classes), max(classes)
+            each = str(low) if low == high else f"{low} to {high}"
+            texts.append(f"{plural(len(classes), 'task')} with {each} {'class' if each == '1' else 'classes'} each")
+    return _listed(texts)
+
+
+def _of_configs(fact: str, column: str) -> Callable[[Shown], str]:
+    """Return a function that lists the values of a config field."""
+
+    def value_of(shown: Shown) -> str:
+        values: list[Any] = [getattr(config, column) for config in shown.configs]
+        if column == "network":
+            values = [_network(config) for config in shown.configs]
+        if column == "epochs_per_task":
+            values = [_epochs(config) for config in shown.configs]
+        return _listed(values)
+
+    return value_of
+
+
+def _network(config: RunConfig) -> str:
+    if config.encoder is None:
+        return config.network
+    encoder = config.encoder if isinstance(config.encoder, str) else "of a stored run"
+    return f"{config.network} on encoder {encoder}"
+
+
+def _epochs(config: RunConfig) -> str:
+    if config.stream == "online":
+        return "one pass (online)"
+    return f"{config.epochs_per_task} a task"
+
+
+def _repetitions(shown: Shown) -> str:
+    replicates = shown.experiment.replicates
+    splits = list(dict.fromkeys(split for split, _ in replicates))
+    seeds = len({seed for _, seed in replicates})
+    of_splits = plural(len(splits), "fold" if splits and isinstance(splits[0], Fold) else "patient split")
+    return f"{plural(seeds, 'seed')}, {of_splits}, {plural(len(shown.experiment.runs), 'run')}"
+
+
+def _differences(shown: Shown) -> str:
+    """Return the axes of an experiment with their values."""
+    parts = []
+    for axis, labels in shown.experiment.axes.items():
+        if len(labels) > 1:
+            parts.append(f"{axis_title(axis)}: {_listed(labels)}")
+    return "; ".join(parts) or "seeds and patient splits"

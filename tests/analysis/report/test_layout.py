@@ -1,0 +1,76 @@
+"""Numbers, set-up, order and alternative texts of a report's page."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from clops_sweep.analysis.drawing.pictures import sketch
+from clops_sweep.analysis.drawing.values_in_words import NamedValues, values_in_words
+from clops_sweep.analysis.figures.best_figure import BestMeans, draw_best
+from clops_sweep.analysis.report.page import Section
+from clops_sweep.analysis.report.sections import CountedFiles, with_pictures
+from clops_sweep.analysis.report.write import ReportPaths
+from clops_sweep.analysis.statistics import PairedDifference
+
+
+def test_figures_and_tables_are_numbered_in_the_order_of_the_page(report: ReportPaths) -> None:
+    text = report.index.read_text("utf-8")
+    for kind in ("Figure", "Table"):
+        numbers = [int(number) for number in re.findall(rf"<strong>{kind} (\d+): ", text)]
+        assert len(numbers) > 3
+        assert numbers == list(range(1, len(numbers) + 1))
+    table = re.search(r'Values: <a href="#grid-results">(Table \d+)</a>', text)
+    assert table is not None
+    assert f"<strong>{table[1]}: Results of grid." in text
+
+
+def test_the_page_begins_with_set_up_and_methods_with_intervals(report: ReportPaths) -> None:
+    text = report.index.read_text("utf-8")
+    assert '<tr><th scope="row">batch size</th><td>' in text
+    assert '<th scope="row">what differs between runs</th>' in text
+    places = [text.index(f'<figure id="{name}"') for name in ("setup", "best", "methods-with-intervals")]
+    assert places == sorted(places)
+    assert places[-1] < text.index('<section id="')
+
+
+def test_variants_of_bwt_are_folded(report: ReportPaths) -> None:
+    folded = report.index.read_text("utf-8").split('<details class="more">')[1].split("</details>")[0]
+    assert "grid-heatmap-bwt_t" in folded
+    assert "grid-heatmap-bwt_lambda" in folded
+
+
+def test_alternative_texts_state_values(report: ReportPaths) -> None:
+    text = report.index.read_text("utf-8")
+    for figure in ("grid-heatmap-auc", "grid-curves", "grid-forgetting"):
+        part = text.split(f'<figure id="{figure}"')[1].split("</figure>")[0]
+        (said,) = re.findall(r'role="img" aria-label="([^"]*)"|aria-label="([^"]{60,})"', part)[:1]
+        assert re.search(r"best|worst|: .* -?\d\.\d", "".join(said)), figure
+
+
+def test_values_in_words_name_all_of_a_few_and_the_ends_of_many() -> None:
+    few = NamedValues("AUC", [("ER", 0.9), ("EWC", 0.7), ("none", float("nan"))], "higher")
+    assert values_in_words(few) == "AUC: ER 0.9; EWC 0.7. Best: ER; worst: EWC."
+    many = NamedValues("loss", [(f"t{n}", n) for n in range(20)], "lower")
+    assert values_in_words(many) == "loss, 20 values: best t0 0; t1 1; t2 2; worst t17 17; t18 18; t19 19."
+
+
+def test_drawing_is_counted() -> None:
+    record = BestMeans(("one",), {"auc": (PairedDifference(0.9, 0.8, 1.0, 0.01, 3),)})
+    files = CountedFiles()
+    section = Section("s", "S", "", (), (files.add_picture(sketch(draw_best, record, "a", "A", "")),), (), (), ())
+    assert section.pictures[0].svg == ""
+    files.add_picture(sketch(draw_best, record, "b", "B", ""))
+    seen: list[tuple[int, int]] = []
+    pictures = files.draw_all(lambda number, count: seen.append((number, count)))
+    assert seen == [(1, 2), (2, 2)]
+    assert with_pictures(section, pictures).pictures[0].svg.startswith("<svg")
+    assert "Average AUC: one 0.9." in pictures["a"].alt
+    assert {"a.pdf", "b.png"} <= set(files.figures)
+
+
+def test_labels_and_captions_of_latex_are_short(report: ReportPaths) -> None:
+    path = next(path for path in report.tables if path.name == "grid-results.tex")
+    text = Path(path).read_text("utf-8")
+    assert r"\caption{Results of grid.}\label{table:grid:grid_results}" in text
+    assert "\\footnotesize" in text.split(r"\end{tabular}")[1]
