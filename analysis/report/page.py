@@ -24,12 +24,17 @@ MOST_OPEN = 5
 
 @dataclass(frozen=True)
 class LinkedTable:
-    """A table in the page: the anchor of each row's runs (empty: none), and the names of its files."""
+    """A table in the page: the anchor of each row's runs (empty: none), and the names of its files.
+
+    `greyed` are the positions of rows that say little. On a narrow screen, each row of a `stacked` table is a card.
+    """
 
     table: TextTable
     links: tuple[str, ...]
     files: tuple[str, ...]
     folded: bool = False
+    greyed: frozenset[int] = frozenset()
+    stacked: bool = False
 
     def __getattr__(self, name: str) -> object:
         return getattr(self.table, name)
@@ -180,7 +185,7 @@ def no_links(table: TextTable, files: Sequence[str]) -> LinkedTable:
 def table_rows(table: LinkedTable) -> Markup:
     """Return the rows of a table's body as HTML; with ten thousand rows, a template would be slow."""
     inner, labels, lines = table.table, table.table.n_label_columns, []
-    for row, target in zip(inner.rows, table.links, strict=True):
+    for place, (row, target) in enumerate(zip(inner.rows, table.links, strict=True)):
         cells = []
         for position, cell in enumerate(row):
             text: str = escape(_KEPT_TOGETHER.sub("\N{NO-BREAK SPACE}", cell.text))
@@ -194,8 +199,11 @@ def table_rows(table: LinkedTable) -> Markup:
                     text = text if cell.bold else f"<span>{text}</span>"
             elif target and cell.text != DASH:
                 text = f'<a href="#{escape(target)}">{text}</a>'
+            if table.stacked:
+                name = f' data-head="{escape(inner.header[position])}"'
             cells.append(f'<td class="{kind}" data-sort="{escape(_sort_key(cell.value))}"{name}>{text}</td>')
-        lines.append(f"<tr>{''.join(cells)}</tr>\n")
+        grey = ' class="few"' if place in table.greyed else ""
+        lines.append(f"<tr{grey}>{''.join(cells)}</tr>\n")
     return Markup("".join(lines))
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from .measures import Bin, Change, ClassMeasures, Quantity, Slice
+from .people import ChangedPerson, FlipTracing, Matrix
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,10 @@ class Findings:
         reliability: reliability curves before and after.
         classes: sensitivity and specificity of each class.
         became: numbers of instances by decision before and after; empty if outputs are not classes.
+        confusion: number of instances by true class and decision, "before" and "after"; each empty if instances have
+            several classes.
+        people: the people whose decisions changed, those with most decisions that became wrong first.
+        tracings: signals of flips; empty without the frames of the run.
         new: instances of the last task that no earlier task has, of classes that the model before has learned; None
             without such instances.
         new_classes: the classes that the model before has not learned.
@@ -93,6 +98,9 @@ class Findings:
     reliability: tuple[tuple[Bin, ...], tuple[Bin, ...]]
     classes: tuple[ClassMeasures, ...]
     became: Mapping[str, Mapping[str, int]]
+    confusion: Mapping[str, Matrix]
+    people: tuple[ChangedPerson, ...]
+    tracings: tuple[FlipTracing, ...]
     new: Slice | None
     new_classes: tuple[NewClass, ...]
     brought: tuple[str, ...]
@@ -123,5 +131,7 @@ class Findings:
         return min(among, key=lambda it: it.accuracy.after.value)
 
     def as_data(self) -> dict[str, Any]:
-        """Return the findings as plain data for JSON; undefined numbers are NaN."""
-        return {**asdict(self), "holds": self.holds, "worst": asdict(self.worst)}
+        """Return the findings as plain data for JSON, without tracings; undefined numbers are NaN."""
+        data = asdict(replace(self, tracings=()))
+        del data["tracings"]
+        return {**data, "holds": self.holds, "worst": asdict(self.worst)}

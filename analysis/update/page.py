@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from clops_sweep.errors import several
@@ -11,9 +11,13 @@ from clops_sweep.errors import several
 from ..drawing.pictures import Picture, sketch
 from ..formats import DASH, TextCell, TextTable, count_cell, interval_text, label_cell, number
 from ..report.page import LinkedTable, from_template, no_links
-from .figures import draw_flips, draw_reliability
+from ..statistics import MIN_UNITS
+from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracings_of_flips
 from .findings import Decision, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
+from .people import MOST_PEOPLE, Flip, Matrix
+
+Cells = list[TextCell]
 
 
 def render_page(report: Findings) -> str:
@@ -31,6 +35,9 @@ def render_page(report: Findings) -> str:
         count=several,
         flips=_flips_picture(report),
         reliability=_reliability_picture(report),
+        tracings=_tracings_picture(report),
+        most_people=MOST_PEOPLE,
+        least=MIN_UNITS,
         **_tables(report),
     )
 
@@ -57,12 +64,14 @@ TITLES = {
 }
 """Titles of the criteria."""
 _NEW_CLASSES = ("class", "instances", "from", "accuracy before", "accuracy after")
+_PEOPLE = ("person", "instances", "became wrong", "became right", "what changed")
 _CRITERIA = ("criterion", "of", "limit", "measured", "holds", "the interval")
 
 
 def verdict(report: Findings) -> str:
     """Return a sentence that says whether the criteria hold."""
-    failed, many = sum(not it.holds for it in report.criteria), len(report.criteria)
+    failed = sum(not decision.holds for decision in report.criteria)
+    many = len(report.criteria)
     if not many:
         return "No acceptance criteria were given."
     if failed:
@@ -88,83 +97,120 @@ def _apart(quantity: Quantity, signed: bool = False) -> tuple[str, str]:
 
 def _hardest(report: Findings) -> list[str]:
     """Describe the class and the subgroup with the largest share of instances that became wrong; empty without any."""
-    found = []
-    for among in ([it for it in report.flips if it.column == "class"], report.groups):
-        worst = max(among, key=lambda it: it.right_to_wrong.value, default=None)
+    descriptions = []
+    of_classes = [part for part in report.flips if part.column == "class"]
+    for among in (of_classes, report.groups):
+        worst = max(among, key=lambda part: part.right_to_wrong.value, default=None)
         if worst is not None and worst.right_to_wrong.value > 0:
             units = several(worst.units, report.unit)
-            found.append(f"{worst.column} {worst.name} ({percent(worst.right_to_wrong)} became wrong, {units})")
-    return found
+            share = percent(worst.right_to_wrong)
+            descriptions.append(f"{worst.column} {worst.name} ({share} became wrong, {units})")
+    return descriptions
 
 
-def _tables(report: Findings) -> dict[str, LinkedTable]:
+def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     """Return the tables of the page by the names that its template uses."""
-    overall = [
-        [
-            label_cell(it.name),
-            *(_number(each) for each in (it.before, it.after, it.difference) if it.name == "Brier score"),
-            *(shares_of(it, True) if it.name != "Brier score" else ()),
-        ]
-        for it in report.overall
-    ]
-    classes = [
-        [
-            label_cell(it.name),
-            count_cell(it.positives, f"{it.positives:,} of {it.instances:,}"),
-            _units(it, report),
-            *(cell for change in (it.sensitivity, it.specificity) for cell in shares_of(change)),
-        ]
-        for it in report.classes
-    ]
-    fixed = [
-        [label_cell(it.name), *shares_of(it.sensitivity_at_specificity), *shares_of(it.specificity_at_sensitivity)]
-        for it in report.classes
-    ]
-    became = [
-        [label_cell(one), *(replace(count_cell(count), bold=one == other) for other, count in of.items())]
-        for one, of in report.became.items()
-    ]
-    slices = [
-        [
-            *(label_cell(name) for name in _named(it)),
-            *(count_cell(it.instances), _units(it, report)),
-            *(*shares_of(it.accuracy, True), _share(it.right_to_wrong), _share(it.wrong_to_right)),
-        ]
-        for it in report.flips
-    ]
-    new_classes = [
-        [
-            label_cell(of.name),
-            count_cell(of.instances),
-            count_cell(of.units, several(of.units, report.unit)),
-            TextCell("not available before", ""),
-            _share(of.accuracy),
-        ]
-        for of in report.new_classes
-    ]
+    slices = _table("slices", "Flips and accuracy", _SLICES, [_slice_row(part, report) for part in report.flips], 2)
+    few = [place for place, part in enumerate(report.flips) if part.units < MIN_UNITS]
     return {
-        "new_classes": _table("new-classes", "New classes", _NEW_CLASSES, new_classes),
-        "overall": _table("overall", "All instances", _OVERALL, overall),
-        "classes": _table("classes", "Each class against the rest", _CLASSES, classes),
-        "became": _table("became", "What became what", ("before \\ after", *report.became), became),
-        "fixed": _table("fixed", "With a fixed operating point", _FIXED, fixed),
-        "slices": _table("slices", "Flips and accuracy", _SLICES, slices, 2),
+        "new_classes": _table("new-classes", "New classes", _NEW_CLASSES, _new_class_rows(report)),
+        "overall": _table("overall", "All instances", _OVERALL, [_overall_row(change) for change in report.overall]),
+        "classes": _table(
+            "classes", "Each class against the rest", _CLASSES, [_class_row(part, report) for part in report.classes]
+        ),
+        "became": _table("became", "What became what", ("before \\ after", *report.became), _became_rows(report)),
+        "confusion_before": _confusion_table("before", report.confusion["before"]),
+        "confusion_after": _confusion_table("after", report.confusion["after"]),
+        "fixed": _table("fixed", "With a fixed operating point", _FIXED, [_fixed_row(part) for part in report.classes]),
+        "slices": replace(slices, greyed=frozenset(few)),
+        "people": _table("people-changed", "People whose decisions changed", _PEOPLE, _people_rows(report)),
         "criteria": _table("decisions", "Acceptance criteria", _CRITERIA, list(map(_criterion, report.criteria)), 2),
     }
+
+
+def _overall_row(change: Change) -> Cells:
+    if change.name != "Brier score":
+        return [label_cell(change.name), *shares_of(change, True)]
+    return [label_cell(change.name), _number(change.before), _number(change.after), _number(change.difference)]
+
+
+def _class_row(part: ClassMeasures, report: Findings) -> Cells:
+    instances = count_cell(part.positives, f"{part.positives:,} of {part.instances:,}")
+    rates = [*shares_of(part.sensitivity), *shares_of(part.specificity)]
+    return [label_cell(part.name), instances, _units(part, report), *rates]
+
+
+def _fixed_row(part: ClassMeasures) -> Cells:
+    sensitivity = shares_of(part.sensitivity_at_specificity)
+    specificity = shares_of(part.specificity_at_sensitivity)
+    return [label_cell(part.name), *sensitivity, *specificity]
+
+
+def _became_rows(report: Findings) -> list[Cells]:
+    return [_count_row(before, counts) for before, counts in report.became.items()]
+
+
+def _count_row(name: str, counts: Mapping[str, int]) -> Cells:
+    """Return a row of a square table of counts; the cell on its diagonal is bold."""
+    cells = [label_cell(name)]
+    for other, count in counts.items():
+        cells.append(replace(count_cell(count), bold=name == other))
+    return cells
+
+
+def _confusion_table(when: str, matrix: Matrix) -> LinkedTable | None:
+    """Return a confusion matrix as a table; None if instances have several classes."""
+    if not matrix:
+        return None
+    names = next(iter(matrix.values()))
+    rows = [_count_row(truth, counts) for truth, counts in matrix.items()]
+    return _table(f"confusion-{when}", f"Confusion matrix {when}", ("true \\ decided", *names), rows)
+
+
+def _slice_row(part: Slice, report: Findings) -> Cells:
+    name, value = ("all instances", "") if part.column == "all" else (part.column, part.name)
+    counts = [count_cell(part.instances), _units(part, report)]
+    flips = [_share(part.right_to_wrong), _share(part.wrong_to_right)]
+    return [label_cell(name), label_cell(value), *counts, *shares_of(part.accuracy, True), *flips]
+
+
+def _new_class_rows(report: Findings) -> list[Cells]:
+    rows = []
+    for part in report.new_classes:
+        units = count_cell(part.units, several(part.units, report.unit))
+        missing = TextCell("not available before", "")
+        rows.append([label_cell(part.name), count_cell(part.instances), units, missing, _share(part.accuracy)])
+    return rows
+
+
+def _people_rows(report: Findings) -> list[Cells]:
+    rows = []
+    for person in report.people[:MOST_PEOPLE]:
+        counts = [count_cell(person.instances), count_cell(person.count("wrong")), count_cell(person.count("right"))]
+        changes = TextCell("; ".join(_changes_in_words(person.flips)), "")
+        rows.append([label_cell(person.pseudonym), *counts, changes])
+    return rows
+
+
+def _changes_in_words(flips: Sequence[Flip]) -> Iterable[str]:
+    """Yield each change of decision with the number of its instances: "3 of AFIB: AFIB before, NSR after"."""
+    counts: dict[tuple[str, str, str], int] = {}
+    for flip in flips:
+        key = flip.label, flip.before, flip.after
+        counts[key] = counts.get(key, 0) + 1
+    for (label, before, after), count in counts.items():
+        yield f"{count} of {label or 'no class'}: {before} before, {after} after"
 
 
 def _table(
     name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[TextCell]], labels: int = 1
 ) -> LinkedTable:
-    return no_links(TextTable(name, title, tuple(header), tuple(map(tuple, rows)), labels), ())
+    text = TextTable(name, title, tuple(header), tuple(map(tuple, rows)), labels)
+    return replace(no_links(text, ()), stacked=True)
 
 
-def _named(it: Slice) -> tuple[str, str]:
-    return ("all instances", "") if it.column == "all" else (it.column, it.name)
-
-
-def _units(it: Slice | ClassMeasures, report: Findings) -> TextCell:
-    return count_cell(it.units, several(it.units, report.unit))
+def _units(part: Slice | ClassMeasures, report: Findings) -> TextCell:
+    return count_cell(part.units, several(part.units, report.unit))
 
 
 def _share(quantity: Quantity, signed: bool = False) -> TextCell:
@@ -175,29 +221,35 @@ def _number(quantity: Quantity) -> TextCell:
     return TextCell(number(quantity.value) + interval_text(quantity.low, quantity.high), quantity.value)
 
 
-def shares_of(change: Change, difference: bool = False) -> list[TextCell]:
+def shares_of(change: Change, difference: bool = False) -> Cells:
     """Return the cells before and after, and of the difference if wanted."""
-    before, after = change.before.as_share(), change.after.as_share()
-    return [_share(before), _share(after), *([_share(change.difference, True)] if difference else [])]
+    cells = [_share(change.before.as_share()), _share(change.after.as_share())]
+    return [*cells, _share(change.difference, True)] if difference else cells
 
 
-def _criterion(it: Decision) -> list[TextCell]:
-    loss = it.criterion == "max_accuracy_loss"  # negative for a gain
-    sign = "\N{LESS-THAN OR EQUAL TO}" if it.criterion.startswith("max") else "\N{GREATER-THAN OR EQUAL TO}"
-    interval = ("agrees" if it.certain else "crosses the limit") if math.isfinite(it.measured.low) else DASH
+def _criterion(decision: Decision) -> Cells:
+    is_loss = decision.criterion == "max_accuracy_loss"  # negative for a gain
+    is_maximum = decision.criterion.startswith("max")
+    sign = "\N{LESS-THAN OR EQUAL TO}" if is_maximum else "\N{GREATER-THAN OR EQUAL TO}"
+    interval = DASH
+    if math.isfinite(decision.measured.low):
+        interval = "agrees" if decision.certain else "crosses the limit"
     return [
-        *(TextCell(TITLES[it.criterion], it.criterion), TextCell(it.of or "all instances", it.of)),
-        *(TextCell(f"{sign} {100 * it.limit:g} %", it.limit), _share(it.measured if loss else it.measured.as_share())),
-        *(TextCell("yes" if it.holds else "no", float(it.holds), not it.holds), TextCell(interval, "")),
+        TextCell(TITLES[decision.criterion], decision.criterion),
+        TextCell(decision.of or "all instances", decision.of),
+        TextCell(f"{sign} {100 * decision.limit:g} %", decision.limit),
+        _share(decision.measured if is_loss else decision.measured.as_share()),
+        TextCell("yes" if decision.holds else "no", float(decision.holds), not decision.holds),
+        TextCell(interval, ""),
     ]
 
 
 def _flips_picture(report: Findings) -> Picture:
     caption = (
         "Share of test instances whose decision became wrong or right, of all instances of the row, whose number is in "
-        "brackets. Black lines: 95 % intervals."
+        f"brackets. Black lines: 95 % intervals. Grey: fewer than {MIN_UNITS} {report.unit}s."
     )
-    return sketch(draw_flips, report.flips, "flips", "Flips", caption).drawn(files=False)
+    return sketch(draw_flips, Flips(report.flips), "flips", "Flips", caption).drawn(files=False)
 
 
 def _reliability_picture(report: Findings) -> Picture:
@@ -205,4 +257,18 @@ def _reliability_picture(report: Findings) -> Picture:
         f"Decisions on test instances in {BINS} bins of equal width of their confidence: the share that is right, and "
         "the share of all decisions. On the dashed line, as many decisions are right as their confidence says."
     )
-    return sketch(draw_reliability, report.reliability, "reliability", "Reliability", caption).drawn(files=False)
+    record = Reliability(*report.reliability)
+    return sketch(draw_reliability, record, "reliability", "Reliability", caption).drawn(files=False)
+
+
+def _tracings_picture(report: Findings) -> Picture | None:
+    """Return the figure of the tracings of flips; None without flips or without frames."""
+    if not report.tracings:
+        return None
+    unit = report.tracings[0].unit
+    caption = (
+        f"The first flip of each of the first {several(len(report.tracings), report.unit)} of the table, without its "
+        f"mean{f', in {unit}' if unit else ''}. Titles: pseudonym, true class and decisions."
+    )
+    item = sketch(draw_tracings_of_flips, report.tracings, "tracings", "Tracings of flips", caption)
+    return item.drawn(files=False)

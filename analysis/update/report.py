@@ -27,12 +27,14 @@ from clops_sweep.store.run_store import RunStore
 
 from ..people.patient_intervals import FEW_COVER, FEW_PEOPLE
 from ..statistics import MIN_UNITS
+from .bands import banded
 from .criteria import BY_CLASS, BY_GROUP, Criteria
 from .findings import Decision, Findings, NewClass
 from .last_task import Known, TaskFacts, brought, by_knowledge, decided, task_facts
 from .measures import FIXED, Measures, Quantity, reliability
 from .page import render_page
 from .paired import LastUpdate, Paired, last_models, last_update
+from .people import changed_people, confusion, decisions, tracings_of
 
 Column = tuple[npt.NDArray[np.int32], tuple[str, ...]]
 """A categorical column of a data set: codes [instances], and the value of each code."""
@@ -71,7 +73,8 @@ def make_report(
     ids = [store.find(it) for it in (run_id, *([] if against is None else [against]))]
     rows = [store.rows("runs", run_ids=[it])[0] for it in ids]
     predictions = [_predictions(store, it) for it in ids]
-    facts = task_facts(rows[0], _frames(rows[0], data))
+    frames = _frames(rows[0], data)
+    facts = task_facts(rows[0], frames)
     new = None
     new_classes: tuple[NewClass, ...] = ()
     sentences: tuple[str, ...] = ()
@@ -98,6 +101,8 @@ def make_report(
     unknown = {name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()}
     curves = tuple(tuple(reliability(model)) for model in (paired.before, paired.after))
     everything, *others = measures.slices()
+    before, after = decisions(paired, paired.before), decisions(paired, paired.after)
+    people = changed_people(paired, before, after, str(rows[0]["data_hash"]))
     report = UpdateReport(
         run_id=ids[0],
         against="" if against is None else ids[1],
@@ -114,6 +119,9 @@ def make_report(
         reliability=(curves[0], curves[1]),
         classes=tuple(measures.classes()),
         became=measures.became(),
+        confusion={"before": confusion(paired, before), "after": confusion(paired, after)},
+        people=people,
+        tracings=tracings_of(people, frames),
         new=new,
         new_classes=new_classes,
         brought=sentences,
@@ -124,6 +132,26 @@ def make_report(
     )
     verdicts = () if criteria is None else tuple(_decisions(criteria, report))
     return replace(report, criteria=verdicts, limitations=tuple(_limitations(report, rows[0], facts)))
+
+
+def newest_that_fits(store: RunStore, against: str | None = None) -> str | None:
+    """Return the id of the run that started last, among those with predictions; None without any.
+
+    Without `against`, the run must have a model before its last task: it was not trained on all tasks at once.
+
+    Args:
+        store: the store.
+        against: prefix of the id of another run, which is left out.
+    """
+    ids = sorted(store.predicted())
+    if not ids:
+        return None
+    runs = store.read("runs", ids, ["run_id", "strategy", "started_at"])
+    fits = runs["strategy"] != "multitask" if against is None else ~runs["run_id"].str.startswith(against)
+    runs = runs[fits]
+    if runs.empty:
+        return None
+    return str(runs.sort_values(["started_at", "run_id"])["run_id"].iloc[-1])
 
 
 def _predictions(store: RunStore, run_id: str) -> Any:
@@ -168,7 +196,8 @@ def _groups(
                 "frames be prepared again"
             )
         codes, values = known[name]
-        found[name] = np.array(values, object)[codes[paired.instances]]
+        of_instances = np.array(values, object)[codes[paired.instances]]
+        found[name] = np.array(banded(name, of_instances.tolist()), dtype=object)
         require_few_groups(f"--groups {name}", found[name])
     return found
 

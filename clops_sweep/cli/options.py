@@ -200,6 +200,7 @@ def _run_ids(context: click.Context, parameter: click.Parameter, incomplete: str
 
 
 run_id_argument = click.argument("run_id", shell_complete=_run_ids)
+optional_run_id_argument = click.argument("run_id", required=False, shell_complete=_run_ids)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON; docs/commands.md lists the keys.")
 results_option = click.option(
     "--results",

@@ -13,18 +13,19 @@ from clops_sweep.cli.options import (
     NotEmptyPath,
     data_root_option,
     json_option,
+    optional_run_id_argument,
     plugins_option,
     prepared_root_option,
     print_json,
     results_option,
-    run_id_argument,
 )
+from clops_sweep.cli.waiting import waiting
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
 
 @click.command("update-report")
-@run_id_argument
+@optional_run_id_argument
 @click.option("--against", metavar="RUN_ID", help="The run whose last model would be replaced.")
 @click.option(
     "--groups",
@@ -47,7 +48,7 @@ from clops_sweep.store.run_store import RunStore
 @prepared_root_option
 @json_option
 def update_report(
-    run_id: str,
+    run_id: str | None,
     against: str | None,
     groups: str | None,
     criteria_file: Path | None,
@@ -59,13 +60,14 @@ def update_report(
 ) -> None:
     """Report what changes for which patients when one model replaces another. RUN_ID may be any unambiguous prefix.
 
-    Without --against, the run's model after the last task is compared with its model before that task. Needs
-    predictions (--keep predictions). The exit status is 1 if a criterion does not hold.
+    Without RUN_ID, the command names the newest run that fits. Without --against, the run's model after the last task
+    is compared with its model before that task. Needs predictions (--keep predictions). The exit status is 1 if a
+    criterion does not hold.
     """
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria
     from clops_sweep.analysis.update.page import percent, verdict
-    from clops_sweep.analysis.update.report import make_report
+    from clops_sweep.analysis.update.report import make_report, newest_that_fits
     from clops_sweep.data.files.folder import one_sentence
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.learning.encoders.encoders import Encoders
@@ -76,8 +78,11 @@ def update_report(
     criteria = None if criteria_file is None else read_criteria(criteria_file)
     store = RunStore.named(results)
     store.files.check_is_there()
+    if run_id is None:
+        raise UsageError(_offer(store, newest_that_fits(store, against), against))
     data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
-    report = make_report(store, run_id, against, names, criteria, data)
+    with waiting(f"reading the predictions of run {run_id} and drawing patients again"):
+        report = make_report(store, run_id, against, names, criteria, data)
     beside = store.files.folder
     compared = report.run_id + (f"-against-{report.against}" if report.against else "")
     page = output or (Path() if beside is None else beside) / "report" / f"update-{compared}.html"
@@ -107,3 +112,15 @@ def update_report(
         click.echo(f"report: {page.resolve()}")
     if not report.holds:
         raise Ended(EXIT_FAILED)
+
+
+def _offer(store: RunStore, run_id: str | None, against: str | None) -> str:
+    """Return what to do without a run id: the command for the newest run that fits, if there is one."""
+    if run_id is None:
+        return (
+            f"update-report: expected a run id, and {store.files.shown} has no run that fits; run a search space again "
+            "with --keep predictions, which adds them to finished runs"
+        )
+    words = [] if against is None else ["--against", against]
+    command = store.command("update-report", run_id, *words)
+    return f"update-report: expected a run id; for the newest run that fits: {command}"

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, RunConfig, UsageError, open_frames, update_report
 from clops_sweep.analysis.update.criteria import read_criteria
-from clops_sweep.analysis.update.figures import draw_flips
+from clops_sweep.analysis.update.figures import Flips, draw_flips
 from clops_sweep.analysis.update.measures import Change, Quantity, Slice
 from clops_sweep.analysis.update.report import UpdateReport
 from clops_sweep.cli.commands import command
@@ -101,6 +101,19 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
     truth = predictions[predictions["evaluated_on"] == 1].groupby("instance")["target_0"].first() > 0
     right = [(old[task] > 0.5) == truth for task in (1, 2)]
     assert found["flips"][0]["right_to_wrong"]["value"] == pytest.approx((right[0] & ~right[1]).mean())
+
+
+def test_without_an_id_the_newest_run_that_fits_is_offered(made: tuple[Path, list[str]], ask: Ask) -> None:
+    with_predictions = {made[1][0], made[1][1], made[1][3]}
+    done = ask()
+    assert isinstance(done.exception, UsageError)
+    offered = re.search(r"newest run that fits: clops-sweep update-report (\w+) --results", str(done.exception))
+    assert offered is not None
+    assert offered[1] in with_predictions
+    done = ask("--against", offered[1])
+    other = re.search(r"update-report (\w+) --against", str(done.exception))
+    assert other is not None
+    assert other[1] in with_predictions - {offered[1]}
 
 
 def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
@@ -277,7 +290,7 @@ def test_without_prepared_frames_the_page_says_where_its_classes_are_from(ward: 
 def test_two_intervals_of_a_group_stay_two_lines(made: tuple[Path, list[str]]) -> None:
     flips = Quantity(0.1, 0.0, 0.2)
     accuracy = Change("accuracy", flips, flips, flips)
-    figure = draw_flips([Slice("all", "all", 10, 5, accuracy, flips, flips)])
+    figure = draw_flips(Flips((Slice("all", "all", 10, 5, accuracy, flips, flips),)))
     heights = [set(line.get_ydata()) for line in figure.axes[0].lines if len(set(line.get_xdata())) == 2]
     assert len(heights) == 2
     assert not heights[0] & heights[1]

@@ -1,0 +1,171 @@
+"""The people whose decisions an update changes, under pseudonyms, and confusion matrices before and after."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from clops_sweep.data.frames import FrameSet
+
+from ..people.predicted import Predicted
+from .paired import Paired
+
+Names = npt.NDArray[np.object_]
+Matrix = Mapping[str, Mapping[str, int]]
+"""Number of instances by true class, then by decision."""
+
+MOST_PEOPLE, MOST_TRACINGS = 20, 6
+"""Most people in the table, and most recordings whose tracings are drawn."""
+
+_DIGITS = 8
+
+
+@dataclass(frozen=True)
+class Flip:
+    """An instance whose decision became wrong or right.
+
+    Attributes:
+        instance: its index in the data set.
+        task: its task.
+        label: its true class or classes.
+        before: the decision before.
+        after: the decision after.
+        became: "wrong" or "right".
+    """
+
+    instance: int
+    task: str
+    label: str
+    before: str
+    after: str
+    became: str
+
+
+@dataclass(frozen=True)
+class ChangedPerson:
+    """A person with at least one flip.
+
+    Attributes:
+        pseudonym: the beginning of the SHA-256 of data hash and id; see `pseudonym_of`.
+        instances: number of compared instances of the person.
+        flips: the flips, those that became wrong first.
+    """
+
+    pseudonym: str
+    instances: int
+    flips: tuple[Flip, ...]
+
+    def count(self, became: str) -> int:
+        """Return the number of flips to "wrong" or to "right"."""
+        return sum(flip.became == became for flip in self.flips)
+
+
+@dataclass(frozen=True, eq=False)
+class FlipTracing:
+    """The signal of a flip: float [channels, samples], with its duration in seconds, if known, and its unit."""
+
+    pseudonym: str
+    flip: Flip
+    signal: npt.NDArray[np.float64]
+    channels: tuple[str, ...]
+    seconds: float | None
+    unit: str
+
+
+def pseudonym_of(person: str, data_hash: str) -> str:
+    """Return eight digits of the SHA-256 of "DATA_HASH:PERSON", which only holders of the data can look up."""
+    return hashlib.sha256(f"{data_hash}:{person}".encode()).hexdigest()[:_DIGITS]
+
+
+def decisions(paired: Paired, model: Predicted) -> Names:
+    """Return the decision of a model on each instance in words: the names of its classes, joined by "+"."""
+    named = np.full(len(paired), "", dtype=object)
+    for task in dict.fromkeys(paired.tasks.tolist()):
+        rows = np.flatnonzero(paired.tasks == task)
+        outputs = _names_of_outputs(paired, rows)
+        absent = _name_of_absence(paired, rows)
+        for row in rows.tolist():
+            said = [outputs[output] for output in np.flatnonzero(model.said[row]).tolist()]
+            named[row] = "+".join(said) or absent
+    return named
+
+
+def _names_of_outputs(paired: Paired, rows: npt.NDArray[np.intp]) -> list[str]:
+    """Return the class that each output means on the instances of a task; its number where they do not tell."""
+    names = []
+    for output in range(paired.targets.shape[1]):
+        name = _only_class(paired, rows, output) or _only_class(paired, np.arange(len(paired)), output)
+        names.append(name or f"output {output + 1}")
+    return names
+
+
+def _only_class(paired: Paired, rows: npt.NDArray[np.intp], output: int) -> str:
+    """Return the class whose instances are those with the output; empty if there is none."""
+    target = paired.targets[rows, output]
+    for name, has in paired.classes.items():
+        if target.any() and np.array_equal(has[rows], target):
+            return name
+    return ""
+
+
+def _name_of_absence(paired: Paired, rows: npt.NDArray[np.intp]) -> str:
+    """Return the class of the instances without any output; "none" if there is no single one."""
+    labels = set(paired.labels[rows][~paired.targets[rows].any(axis=1)].tolist())
+    return labels.pop() if len(labels) == 1 else "none"
+
+
+def confusion(paired: Paired, decided: Names) -> Matrix:
+    """Return the number of instances by true class and decision; empty if instances have several classes."""
+    labels = paired.labels.tolist()
+    if any(label not in paired.classes for label in labels):
+        return {}
+    names = sorted({*labels, *decided.tolist()})
+    truths = sorted(set(labels))
+    counts = {truth: dict.fromkeys(names, 0) for truth in truths}
+    for truth, decision in zip(labels, decided.tolist(), strict=True):
+        counts[truth][decision] += 1
+    return counts
+
+
+def changed_people(paired: Paired, before: Names, after: Names, data_hash: str) -> tuple[ChangedPerson, ...]:
+    """Return the people with flips, those with most decisions that became wrong first.
+
+    Args:
+        paired: the compared instances.
+        before: the decisions before, in words.
+        after: the decisions after.
+        data_hash: data hash of the run, for pseudonyms.
+    """
+    changed = np.flatnonzero(paired.before.right != paired.after.right)
+    flips_of: dict[str, list[Flip]] = {}
+    for row in changed.tolist():
+        became = "right" if paired.after.right[row] else "wrong"
+        instance, task, label = int(paired.instances[row]), str(paired.tasks[row]), str(paired.labels[row])
+        flip = Flip(instance, task, label, str(before[row]), str(after[row]), became)
+        flips_of.setdefault(str(paired.patients[row]), []).append(flip)
+    people = []
+    for person, flips in flips_of.items():
+        ordered = tuple(sorted(flips, key=lambda flip: (flip.became != "wrong", flip.instance, flip.task)))
+        instances = int((paired.patients == person).sum())
+        people.append(ChangedPerson(pseudonym_of(person, data_hash), instances, ordered))
+    return tuple(sorted(people, key=lambda person: (-person.count("wrong"), -len(person.flips), person.pseudonym)))
+
+
+def tracings_of(people: Sequence[ChangedPerson], frames: FrameSet | None) -> tuple[FlipTracing, ...]:
+    """Return the tracing of the first flip of the first people; none without the frames of the run."""
+    if frames is None:
+        return ()
+    chosen = [(person.pseudonym, person.flips[0]) for person in people[:MOST_TRACINGS]]
+    if not chosen or any(flip.instance >= len(frames) for _, flip in chosen):
+        return ()
+    signals = frames.signal(np.array([flip.instance for _, flip in chosen]))
+    tracings = []
+    for (pseudonym, flip), signal in zip(chosen, signals, strict=True):
+        names = frames.lead_names if signal.ndim == 2 else (frames.lead_names[int(frames.leads[flip.instance])],)
+        channels = np.atleast_2d(signal).astype(np.float64)
+        tracings.append(FlipTracing(pseudonym, flip, channels, tuple(names), frames.frame_seconds, frames.unit))
+    return tuple(tracings)

@@ -1,0 +1,61 @@
+"""People whose decisions change, confusion matrices, and bands of numbers."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from clops_sweep.analysis.people.predicted import Predicted
+from clops_sweep.analysis.update.bands import banded
+from clops_sweep.analysis.update.paired import Paired
+from clops_sweep.analysis.update.people import changed_people, confusion, decisions, tracings_of
+
+LABELS = ["a", "a", "b", "b", "b"]
+
+
+def predicted(said: list[int]) -> Predicted:
+    targets = np.array([[label == "a", label == "b"] for label in LABELS])
+    decided = np.eye(2, dtype=bool)[said]
+    return Predicted(targets, decided.astype(float), decided.astype(float), decided, exclusive=True)
+
+
+def paired() -> Paired:
+    before, after = predicted([0, 0, 0, 1, 1]), predicted([1, 0, 1, 1, 0])
+    names = np.array(["p1", "p1", "p2", "p2", "p3"], object)
+    labels, tasks = np.array(LABELS, object), np.array(["t"] * 5, object)
+    return Paired(np.arange(5), tasks, labels, "patient", names, before.targets, before, after)
+
+
+def test_people_with_flips_come_under_pseudonyms_and_those_who_lose_come_first() -> None:
+    pair = paired()
+    before, after = decisions(pair, pair.before), decisions(pair, pair.after)
+    people = changed_people(pair, before, after, "hash")
+    assert {person.pseudonym for person in people} == {
+        hashlib.sha256(f"hash:{name}".encode()).hexdigest()[:8] for name in ("p1", "p2", "p3")
+    }
+    assert [(person.count("wrong"), person.count("right")) for person in people] == [(1, 0), (1, 0), (0, 1)]
+    (flip,) = people[-1].flips
+    assert (flip.instance, flip.label, flip.before, flip.after, flip.became) == (2, "b", "a", "b", "right")
+    assert tracings_of(people, None) == ()
+
+
+def test_confusion_counts_decisions_by_true_class() -> None:
+    pair = paired()
+    assert confusion(pair, decisions(pair, pair.before)) == {"a": {"a": 2, "b": 0}, "b": {"a": 1, "b": 2}}
+    assert confusion(pair, decisions(pair, pair.after)) == {"a": {"a": 1, "b": 1}, "b": {"a": 1, "b": 2}}
+
+
+def test_ages_and_numbers_are_in_bands_and_other_columns_are_kept() -> None:
+    ages = ["7", "19", "20", "41", "60.5", "79", "80", "95", "unknown"]
+    expected = ["00 to 19", "00 to 19", "20 to 39", "40 to 59", "60 to 79", "60 to 79", "80 and older", "80 and older"]
+    assert banded("age", ages) == [*expected, "unknown"]
+    numbers = [str(number) for number in range(1, 9)]
+    assert banded("bmi", numbers) == [
+        *["1: below 2.75"] * 2,
+        *["2: 2.75 to below 4.5"] * 2,
+        *["3: 4.5 to below 6.25"] * 2,
+        *["4: 6.25 and above"] * 2,
+    ]
+    assert banded("sex", ["f", "m", "1", "2", "3", "4", "5", "6"]) == ["f", "m", "1", "2", "3", "4", "5", "6"]
+    assert banded("site", ["1", "2", "3"]) == ["1", "2", "3"]
