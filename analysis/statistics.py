@@ -469,6 +469,7 @@ def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
 
 def holm(p_values: npt.ArrayLike) -> Floats:
     """Return Holm-corrected p-values, which control the family-wise error rate; NaN stays NaN."""
+    # statsmodels has this as multipletests; a further dependency would save three lines and not the levels below.
     p = np.asarray(p_values, dtype=float)
     corrected = np.full(p.shape, np.nan)
     known = np.flatnonzero(np.isfinite(p))

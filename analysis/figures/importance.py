@@ -53,6 +53,7 @@ class Importance:
         return NamedValues("Share of the variance", list(zip(self.axes, map(float, self.mean), strict=True)))
 
 
+# Not optuna.importance: it reads one value a trial of a study. This holds out seeds, and serves grids too.
 def importance(experiment: Experiment, metric: str = "auc") -> Importance:
     """Fit a random forest to a metric over the axes' labels, holding out one replicate at a time, and permute axes.
 

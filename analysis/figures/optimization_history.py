@@ -70,6 +70,7 @@ def optimization_history(record: StudyRecord) -> list[OptimizationHistory]:
     return histories
 
 
+# Not optuna.visualization.matplotlib: it draws with pyplot, whose state is global, and leaves out pruned trials.
 @styled
 def draw_optimization_history(histories: Sequence[OptimizationHistory]) -> Figure:
     """Draw a panel per objective, a dot per trial and the best so far as steps; pruned trials have a panel below."""

@@ -66,6 +66,7 @@ def _spans_decades(places: Sequence[float]) -> bool:
     return min(places) > 0 and float(np.log10(max(places) / min(places))) >= _DECADES
 
 
+# Not optuna.visualization.matplotlib: it draws with pyplot, whose state is global, and one objective at a time.
 @styled
 def draw_slices(record: Slices) -> Figure:
     """Draw a panel per objective and parameter, a dot per trial; later trials are darker."""

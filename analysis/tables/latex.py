@@ -34,6 +34,7 @@ Group = Sequence[int]
 """Indices of a metric's columns."""
 
 
+# Not pandas.Styler: it splits no wide table by metric, and has no headings of several lines or notes below.
 def to_latex(table: TextTable, study: str = "") -> str:
     """Return a table to paste into a document; the first line names the packages that it needs.
 

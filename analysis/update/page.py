@@ -22,24 +22,16 @@ Cells = list[TextCell]
 
 def render_page(report: Findings) -> str:
     """Return the page as HTML with all text escaped; equal reports give equal pages."""
-    everything, *_ = report.flips
-    return from_template(
-        "update",
-        report=report,
-        everything=everything,
-        verdict=verdict(report),
-        share=percent,
-        apart=_apart,
-        hardest=" and ".join(_hardest(report)),
-        titles=TITLES,
-        count=several,
-        flips=_flips_picture(report),
-        reliability=_reliability_picture(report),
-        tracings=_tracings_picture(report),
-        most_people=MOST_PEOPLE,
-        least=MIN_UNITS,
-        **_tables(report),
-    )
+    content: dict[str, object] = {"report": report, "everything": report.flips[0]}
+    content["verdict"] = verdict(report)
+    content["hardest"] = " and ".join(_hardest(report))
+    content |= {"share": percent, "apart": _apart, "count": several, "titles": TITLES}
+    content |= {"most_people": MOST_PEOPLE, "least": MIN_UNITS}
+    content["flips"] = _flips_picture(report)
+    content["reliability"] = _reliability_picture(report)
+    content["tracings"] = _tracings_picture(report)
+    content |= _tables(report)
+    return from_template("update", **content)
 
 
 _WHEN = ("before", "after")
@@ -83,10 +75,14 @@ def percent(quantity: Quantity, signed: bool = False) -> str:
     """Format a share with its interval: "1.8 % [0.0, 4.4]", or "+1.8 points [0.0, 4.4]" if `signed`."""
     if not math.isfinite(quantity.value):
         return DASH
-    interval = f" [{100 * quantity.low:.1f}, {100 * quantity.high:.1f}]" if math.isfinite(quantity.low) else ""
     value = 100 * quantity.value
-    plain = number(value, 1)
-    return f"{'+' if value >= 0.05 else ''}{plain} points{interval}" if signed else f"{plain} %{interval}"
+    text = f"{number(value, 1)} %"
+    if signed:
+        sign = "+" if value >= 0.05 else ""
+        text = f"{sign}{number(value, 1)} points"
+    if not math.isfinite(quantity.low):
+        return text
+    return f"{text} [{100 * quantity.low:.1f}, {100 * quantity.high:.1f}]"
 
 
 def _apart(quantity: Quantity, signed: bool = False) -> tuple[str, str]:
@@ -110,22 +106,32 @@ def _hardest(report: Findings) -> list[str]:
 
 def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     """Return the tables of the page by the names that its template uses."""
-    slices = _table("slices", "Flips and accuracy", _SLICES, [_slice_row(part, report) for part in report.flips], 2)
+    tables: dict[str, LinkedTable | None] = {}
+    tables["new_classes"] = _table("new-classes", "New classes", _NEW_CLASSES, _new_class_rows(report))
+    overall = [_overall_row(change) for change in report.overall]
+    tables["overall"] = _table("overall", "All instances", _OVERALL, overall)
+    classes = [_class_row(part, report) for part in report.classes]
+    tables["classes"] = _table("classes", "Each class against the rest", _CLASSES, classes)
+    became = ("before \\ after", *report.became)
+    tables["became"] = _table("became", "What became what", became, _became_rows(report))
+    for when in _WHEN:
+        tables[f"confusion_{when}"] = _confusion_table(when, report.confusion[when])
+    fixed = [_fixed_row(part) for part in report.classes]
+    tables["fixed"] = _table("fixed", "With a fixed operating point", _FIXED, fixed)
+    tables["slices"] = _slices_table(report)
+    title = "People whose decisions changed"
+    tables["people"] = _table("people-changed", title, _PEOPLE, _people_rows(report))
+    criteria = [_criterion(decision) for decision in report.criteria]
+    tables["criteria"] = _table("decisions", "Acceptance criteria", _CRITERIA, criteria, 2)
+    return tables
+
+
+def _slices_table(report: Findings) -> LinkedTable:
+    """Return the table of groups of instances; those of fewer than three people are grey."""
+    rows = [_slice_row(part, report) for part in report.flips]
     few = [place for place, part in enumerate(report.flips) if part.units < MIN_UNITS]
-    return {
-        "new_classes": _table("new-classes", "New classes", _NEW_CLASSES, _new_class_rows(report)),
-        "overall": _table("overall", "All instances", _OVERALL, [_overall_row(change) for change in report.overall]),
-        "classes": _table(
-            "classes", "Each class against the rest", _CLASSES, [_class_row(part, report) for part in report.classes]
-        ),
-        "became": _table("became", "What became what", ("before \\ after", *report.became), _became_rows(report)),
-        "confusion_before": _confusion_table("before", report.confusion["before"]),
-        "confusion_after": _confusion_table("after", report.confusion["after"]),
-        "fixed": _table("fixed", "With a fixed operating point", _FIXED, [_fixed_row(part) for part in report.classes]),
-        "slices": replace(slices, greyed=frozenset(few)),
-        "people": _table("people-changed", "People whose decisions changed", _PEOPLE, _people_rows(report)),
-        "criteria": _table("decisions", "Acceptance criteria", _CRITERIA, list(map(_criterion, report.criteria)), 2),
-    }
+    table = _table("slices", "Flips and accuracy", _SLICES, rows, 2)
+    return replace(table, greyed=frozenset(few))
 
 
 def _overall_row(change: Change) -> Cells:
@@ -234,14 +240,12 @@ def _criterion(decision: Decision) -> Cells:
     interval = DASH
     if math.isfinite(decision.measured.low):
         interval = "agrees" if decision.certain else "crosses the limit"
-    return [
-        TextCell(TITLES[decision.criterion], decision.criterion),
-        TextCell(decision.of or "all instances", decision.of),
-        TextCell(f"{sign} {100 * decision.limit:g} %", decision.limit),
-        _share(decision.measured if is_loss else decision.measured.as_share()),
-        TextCell("yes" if decision.holds else "no", float(decision.holds), not decision.holds),
-        TextCell(interval, ""),
-    ]
+    name = TextCell(TITLES[decision.criterion], decision.criterion)
+    of = TextCell(decision.of or "all instances", decision.of)
+    limit = TextCell(f"{sign} {100 * decision.limit:g} %", decision.limit)
+    measured = _share(decision.measured if is_loss else decision.measured.as_share())
+    holds = TextCell("yes" if decision.holds else "no", float(decision.holds), not decision.holds)
+    return [name, of, limit, measured, holds, TextCell(interval, "")]
 
 
 def _flips_picture(report: Findings) -> Picture:
