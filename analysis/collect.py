@@ -17,8 +17,9 @@ from pandas.api.types import is_bool_dtype, is_numeric_dtype
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError, nearest, shown
 from clops_sweep.experiment.columns import CONFIG, FIELDS, RECORDED
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import FACTS, RunConfig
 from clops_sweep.experiment.fields import OF_DATA, REPLICATES, SEEDS, SPLIT_AXES, data_key_of_row
+from clops_sweep.experiment.identity import REVISED_BY, network_revision_of
 from clops_sweep.experiment.metrics import MEASURES, METRICS, PAPER, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import STRATEGIES, has_metric, headline
@@ -33,8 +34,8 @@ _PLACES = {"cell", *REPLICATES}
 class Edition:
     """Runs that may be compared: same prepared data and same semantics version.
 
-    Prepared data have a hash of their own for each `data`. `semantics_version` is without the revision of the strategy,
-    as in `shared_versions`. `runs` counts the requested runs of the edition that are finished or failed.
+    Prepared data have a hash of their own for each `data`. `semantics_version` is without the revisions of strategy and
+    network, as in `shared_versions`. `runs` counts the requested runs of the edition that are finished or failed.
     """
 
     scenario: str
@@ -326,7 +327,7 @@ def requested_ids(spaces: Iterable[SearchSpace], runs: pd.DataFrame) -> set[str]
     """Return the ids of the runs that search spaces request, in every edition that the table `runs` holds."""
     known = editions(runs)
     configs = [request.config for space in spaces for request in space.requests()]
-    return {it.run_id(h, v + it.revision) for it in configs for h, v in known.get(family_of_config(it), ())}
+    return {it.run_id(h, v + it.revisions) for it in configs for h, v in known.get(family_of_config(it), ())}
 
 
 def headline_of(experiments: Iterable[Experiment]) -> tuple[str, ...]:
@@ -425,7 +426,9 @@ def _choose_editions(
         found[family] = []
         for data_hash, version in known.get(family, ()):
             configs = [requests[i].config for i in members[family]]
-            ids = [config.run_id(data_hash, version + config.revision) for config in configs]
+            ids = []
+            for config in configs:
+                ids.append(config.run_id(data_hash, version + config.revisions))
             present = sum(run_id in there for run_id in ids)
             # Skip editions without a run of this space.
             if present:
@@ -475,10 +478,28 @@ def editions(rows: pd.DataFrame) -> dict[Family, list[tuple[str, int]]]:
 
 
 def shared_versions(rows: pd.DataFrame) -> pd.Series:
-    """Return the semantics version of each run without the revision of its strategy: equal in comparable runs."""
+    """Return the semantics version of each run without the revisions of its strategy and network.
+
+    It is equal in comparable runs.
+    """
     known = [name for name in rows["strategy"].unique() if name in STRATEGIES]
     revisions = {name: STRATEGIES.declaration(name).revision for name in known}
-    return rows["semantics_version"] - rows["strategy"].map(revisions).fillna(0).astype(int)
+    of_strategies = rows["strategy"].map(revisions).fillna(0).astype(int)
+    return rows["semantics_version"] - of_strategies - _network_revisions(rows)
+
+
+def _network_revisions(rows: pd.DataFrame) -> pd.Series:
+    """Return the revision of the network of each run."""
+    fields = pd.DataFrame(index=rows.index)
+    for name, missing in REVISED_BY.items():
+        fields[name] = rows[name].fillna(missing) if name in rows else missing
+    groups = fields.groupby(list(REVISED_BY), sort=False)
+    revisions = pd.Series(0, index=rows.index)
+    revisions = pd.Series(0, index=rows.index)
+    for positions in groups.indices.values():
+        of_group = {str(name): value for name, value in fields.iloc[positions[0]].items()}
+        revisions.iloc[positions] = network_revision_of(of_group, FACTS)
+    return revisions
 
 
 def whole_hashes(runs: pd.DataFrame, data_hashes: Collection[str]) -> set[str]:

@@ -38,7 +38,13 @@ from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.errors import UsageError, calling, closest, listed, nearest, nearest_or_all, shown
 from clops_sweep.experiment.facts import FieldFacts, facts_in, stating
 from clops_sweep.experiment.html_table import html_table
-from clops_sweep.experiment.identity import effective_options, identity_of, in_effect, without_effect
+from clops_sweep.experiment.identity import (
+    effective_options,
+    identity_of,
+    in_effect,
+    network_revision_of,
+    without_effect,
+)
 from clops_sweep.experiment.plugins import braindecode
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS, instead_of
 from clops_sweep.experiment.plugins.options import (
@@ -718,18 +724,18 @@ class RunConfig(BaseModel):
 
     @property
     def network_revision(self) -> int:
-        """How often the numbers of the network alone have changed.
+        """How often the numbers of the network alone have changed; see `network_revision_of`."""
+        return network_revision_of(self.__dict__, FACTS)
 
-        Since version 0.4 the native kernels compute networks other than the paper's, with other rounding and other
-        dropout masks.
-        """
-        of_paper = self.network == PAPER_NETWORK and self.norm == "batch"
-        return 0 if of_paper or self.precision_in_effect != "float32" else 1
+    @property
+    def revisions(self) -> int:
+        """How often the numbers of the strategy or the network alone have changed."""
+        return self.revision + self.network_revision
 
     @property
     def semantics_version(self) -> int:
         """Increased whenever the same configuration gives different numbers than before; part of every run id."""
-        return SEMANTICS_VERSION + self.revision + self.network_revision
+        return SEMANTICS_VERSION + self.revisions
 
     def run_id(self, data_hash: str, semantics_version: int | None = None) -> str:
         """Return the run's id: the first 24 hex digits of the SHA-256 of identity, data hash and semantics version."""

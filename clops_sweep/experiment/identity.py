@@ -10,6 +10,7 @@ from clops_sweep.experiment.facts import FieldFacts
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import (
     OF_SCENARIOS,
+    PAPER_NETWORK,
     REGISTRIES,
     SCENARIOS,
     STORAGE_FUNCTIONS,
@@ -47,6 +48,20 @@ def identity_of(fields: Mapping[str, Any], effective: Mapping[str, Any], facts: 
     return _canonical({**seen, **effective})
 
 
+REVISED_BY = {
+    "strategy": "",
+    "network": PAPER_NETWORK,
+    "norm": "batch",
+    "precision": "float32",
+    "optimizer": "adam",
+    "weight_decay": 0.0,
+    "epochs_per_task": 2,
+    "lora_rank": 0,
+    "stream": "epochs",
+}
+"""The fields that `network_revision_of` reads, with values for runs of a version that had no such field."""
+
+
 def without_effect(fields: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -> set[str]:
     """Return the fields that change no number of a run with these values, for built-in strategies.
 
@@ -69,6 +84,21 @@ def without_effect(fields: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -
         if "projection_size" in declared.options:  # which is drawn with the initial weights
             found -= {"weight_seed"}
     return found
+
+
+def network_revision_of(fields: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -> int:
+    """Return how often the numbers of a network alone have changed, in its steps by an optimiser.
+
+    Since version 0.4 the native kernels compute networks other than the paper's, with other rounding and other dropout
+    masks, and train the paper's by other optimisers than Adam without decay, with other rounding.
+    """
+    without = without_effect(fields, facts) if fields["strategy"] in STRATEGIES else set()
+    if fields["precision"] != "float32" and "precision" not in without:
+        return 0
+    by_adam = "optimizer" in without or fields["optimizer"] == "adam"
+    has_decay = fields["weight_decay"] > 0 and "weight_decay" not in without
+    of_paper = fields["network"] == PAPER_NETWORK and fields["norm"] == "batch"
+    return 0 if of_paper and by_adam and not has_decay else 1
 
 
 def in_effect(fields: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -112,8 +112,8 @@ def gather(
 
 
 def kept(priorities: NDArray[np.float64], groups: NDArray[np.int64], capacity: int) -> NDArray[np.int64] | None:
-    """Return `learning.replay.division.kept`; None without the kernels."""
-    if _kernels is None:
+    """Return `learning.replay.division.kept`; None without the kernels, or with those of an earlier build."""
+    if _kernels is None or not hasattr(_kernels, "kept"):
         return None
     positions: NDArray[np.int64] = _kernels.kept(priorities, groups, capacity)
     return positions

@@ -137,10 +137,10 @@ def write_given_runs(
     """Finished runs with exactly these values in `runs` and nothing in the other tables."""
     found = {}
     for config, given in values:
-        run_id = config.run_id(data_hash, SEMANTICS_VERSION)
+        run_id = config.run_id(data_hash)
         row = config_row(config) | {"run_id": run_id, "status": "finished"}
         tables = {name: schema.empty_table() for name, schema in SCHEMAS.items()}
-        tables["runs"] = _table("runs", [row | provenance(data_hash, SEMANTICS_VERSION, START) | given])
+        tables["runs"] = _table("runs", [row | provenance(data_hash, config.semantics_version, START) | given])
         found[run_id] = tables
     _write_together(store, found)
 

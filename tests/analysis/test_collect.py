@@ -66,6 +66,18 @@ def test_editions_are_never_mixed(tmp_path: Path, generated: ModuleType) -> None
             collect([SPACE], runs, [wanted])
 
 
+def test_networks_and_optimisers_of_other_revisions_are_one_edition(tmp_path: Path, generated: ModuleType) -> None:
+    axes = {"network": ["clops_cnn", "small_cnn"], "optimizer": ["adam", "sgd"]}
+    space = SearchSpace("revisions", RunConfig(), axes, seeds=[0])
+    configs = [request.config for request in space.requests()]
+    assert [config.network_revision for config in configs] == [0, 1, 1, 1]
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, [(config, {"auc": 0.5}) for config in configs])
+    (experiment,) = collect([space], store.read("runs"))
+    assert experiment.counts("finished").tolist() == [1, 1, 1, 1]
+    assert experiment.left_aside == ()
+
+
 def test_newer_semantics_win_over_later_runs(tmp_path: Path, generated: ModuleType) -> None:
     store = RunStore(tmp_path)
     sizes = {"epochs": 1, "instances": 2}

@@ -109,7 +109,7 @@ void run(int outputs, Loss loss, int count, bool integers, bool with_noise) {
   std::vector<float> beta(static_cast<std::size_t>(current), 1.0f), beta_first(beta.size()), beta_second(beta.size());
   std::vector<int> sizes(size / 4, 4);
   if (count % 4 > 0) sizes.push_back(count % 4);
-  Adam adam(kernels, {n, parameters.data(), first.data(), second.data(), gradient.data(), {}}, 1e-3, 0);
+  Optimizer adam(kernels, {n, parameters.data(), first.data(), second.data(), gradient.data(), {}}, 1e-3, 0);
   train_epoch(kernels, {where, rows.data(), 1, targets.data(), weights.data(), order.data(), sizes, current}, outputs,
               {beta.data(), beta_first.data(), beta_second.data(), 10.0f, 1e-3, 0}, adam, [&](const Batch& part, float* part_losses) {
                 kernels.gradient(network, outputs, loss, Normalization::batch, running, &tracked, part, keys, to, part_losses, workspace.at);

@@ -16,7 +16,7 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.beta import TaskInstanceParameters
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.learners.logit_table import PULL, READ, WRITTEN, LogitTable
-from clops_sweep.learning.learners.optimizers import Adam
+from clops_sweep.learning.learners.optimizers import Adam, make_optimizer
 from clops_sweep.learning.learners.penalty import Penalty
 from clops_sweep.testing.watch import difference
 
@@ -221,11 +221,23 @@ def test_steps_without_a_return_are_those_one_by_one(steps: str, learner: Make, 
     assert (tables[0] == 1).all() == ("table" not in steps)
 
 
-def test_adam(learner: Make) -> None:
-    """Parameters and both moments after three steps, against Adam in float64."""
+RULES = [("adam", 0.0), ("adam", 0.1), ("adamw", 0.1), ("sgd", 0.0), ("sgd", 0.1)]
+"""Optimisers and their weight decay."""
+
+
+def with_optimizer(learner: Learner, name: str, decay: float) -> Adam:
+    """Set the optimiser of a learner, and return it in float64."""
+    rate = learner.optimizer.learning_rate
+    learner.optimizer = make_optimizer(name, learner.parameters.flat, rate, decay)
+    return make_optimizer(name, learner.parameters.flat.double(), rate, decay)
+
+
+@pytest.mark.parametrize(("name", "decay"), RULES)
+def test_steps(name: str, decay: float, learner: Make) -> None:
+    """Parameters and both moments after three steps, against the optimiser in float64."""
     ours = learner()
     generator = torch.Generator().manual_seed(0)
-    exact = Adam(ours.parameters.flat.double(), ours.optimizer.learning_rate)
+    exact = with_optimizer(ours, name, decay)
     for _ in range(3):
         gradient = torch.randn(ours.parameters.flat.shape, generator=generator)
         ours.apply(gradient)
@@ -236,14 +248,15 @@ def test_adam(learner: Make) -> None:
     torch.testing.assert_close(ours.optimizer.second.double(), exact.second, rtol=1e-5, atol=1e-9)
 
 
+@pytest.mark.parametrize(("name", "decay"), RULES)
 @pytest.mark.parametrize("with_path", [True, False])
-def test_penalised_adam(with_path: bool, learner: Make) -> None:
+def test_penalised_steps(with_path: bool, name: str, decay: float, learner: Make) -> None:
     """The same three steps with a penalty, and what they should lower the loss by."""
     ours = learner()
     generator = torch.Generator().manual_seed(0)
     draw = lambda: torch.randn(ours.parameters.flat.shape, generator=generator)  # noqa: E731
     importance, centre, path = draw().square(), draw(), draw()
-    exact, expected = Adam(ours.parameters.flat.double(), ours.optimizer.learning_rate), path.double()
+    exact, expected = with_optimizer(ours, name, decay), path.double()
     for _ in range(3):
         gradient, before = draw(), exact.values.clone()
         ours.apply_penalised(gradient, Penalty(importance, centre, path if with_path else None))
@@ -257,6 +270,20 @@ def test_penalised_adam(with_path: bool, learner: Make) -> None:
         ours.apply_penalised(gradient, Penalty(importance[1:], centre))
     with pytest.raises(ValueError, match="must be contiguous"):
         ours.apply_penalised(gradient, Penalty(importance, centre, torch.zeros(len(path), 2)[:, 0]))
+
+
+@pytest.mark.parametrize(("name", "decay"), RULES)
+def test_an_epoch_takes_the_steps_of_an_optimiser(name: str, decay: float, learner: Make) -> None:
+    generator = torch.Generator().manual_seed(0)
+    task = Instances(torch.randperm(COUNT, generator=generator)[:40], torch.rand(40, 1, generator=generator))
+    keys = torch.zeros(2, dtype=torch.int32)
+    whole, stepwise = learner(), learner()
+    with_optimizer(whole, name, decay)
+    with_optimizer(stepwise, name, decay)
+    whole.train_epoch(task, None, torch.arange(40), 16, keys)
+    Learner.train_epoch(stepwise, task, None, torch.arange(40), 16, keys)
+    assert difference(whole.state(), stepwise.state()) is None
+    assert whole.optimizer.steps == 3
 
 
 @pytest.mark.parametrize("logit", [-90.0, -30.0, 0.0, 30.0, 90.0])

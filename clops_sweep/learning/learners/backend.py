@@ -35,23 +35,34 @@ def make_learner(
     precision: str = "float32",
 ) -> Learner:
     """Return the fastest learner of a network for the device of the bank; arguments as in `Learner`."""
-    native_adam = optimizer != "sgd" and not weight_decay
-    on_cpu = precision == "float32" and bank.device.type == "cpu"
-    if network == PAPER_NETWORK and on_cpu and native_adam and not REPLACED.intersection(options or {}):
-        variant = native.chosen()
-        if variant is not None:
-            return NativeLearner(seed, kind, outputs, learning_rate, bank, variant)
-    learner: ModuleLearner | None = None
-    if on_cpu:
-        arguments = seed, kind, outputs, learning_rate, bank, network, options or {}
-        learner = _lowered_learner(*arguments, native_adam=native_adam)
+    learner = _native_learner(seed, kind, outputs, learning_rate, bank, network, options or {}, precision)
     if learner is None:
         learner = ModuleLearner(seed, kind, outputs, learning_rate, bank, network, options)
-    if precision == "bfloat16":
-        learner.compute_in_bfloat16()
+        if precision == "bfloat16":
+            learner.compute_in_bfloat16()
     if optimizer != "adam" or weight_decay:
         learner.optimizer = make_optimizer(optimizer, learner.parameters.flat, learning_rate, weight_decay)
     return learner
+
+
+def _native_learner(
+    seed: int,
+    kind: LossKind,
+    outputs: int,
+    learning_rate: float,
+    bank: FrameBank,
+    network: str,
+    options: Mapping[str, Any],
+    precision: str,
+) -> Learner | None:
+    """Return the learner of a network on the native kernels; None if they do not compute it."""
+    if precision != "float32" or bank.device.type != "cpu":
+        return None
+    if network == PAPER_NETWORK and not REPLACED.intersection(options):
+        variant = native.chosen()
+        if variant is not None:
+            return NativeLearner(seed, kind, outputs, learning_rate, bank, variant)
+    return _lowered_learner(seed, kind, outputs, learning_rate, bank, network, options)
 
 
 def _lowered_learner(
@@ -62,8 +73,6 @@ def _lowered_learner(
     bank: FrameBank,
     network: str,
     options: Mapping[str, Any],
-    *,
-    native_adam: bool,
 ) -> LoweredLearner | None:
     """Return the learner of a network on the native kernels, if they compute it; also its steps if they can."""
     variant = native.chosen_for_programs()
@@ -75,6 +84,6 @@ def _lowered_learner(
     if isinstance(program, NotLowered):
         return None
     arguments = seed, kind, outputs, learning_rate, bank, network, options
-    of_steps = ProgramLearner if native_adam and not program.derived else LoweredLearner
+    of_steps = LoweredLearner if program.derived else ProgramLearner
     learner = of_steps(*arguments, program=program, variant=variant)
     return learner if learner.agrees() else None

@@ -16,12 +16,12 @@ from clops_sweep.learning.learners.logit_table import PULL, READ, WRITTEN, Logit
 from clops_sweep.learning.learners.optimizers import Adam
 from clops_sweep.learning.learners.penalty import Penalty
 
-AdamArrays = tuple[NDArray[np.generic], NDArray[np.generic], NDArray[np.generic], float, int]
-"""Values, first and second moments, learning rate, and number of steps taken."""
+OptimizerArrays = tuple[NDArray[np.generic], NDArray[np.generic], NDArray[np.generic], float, int, str, float]
+"""Values, first and second moments, learning rate, number of steps taken, name of the rule, and weight decay."""
 
 
 class KernelLearner(Learner):
-    """Learner with kernels for gradients, steps of Adam and whole epochs.
+    """Learner with kernels for gradients, steps of the optimiser and whole epochs.
 
     Epochs are overridden to save the Python between two steps. With an augmentation, which is Python, they are those of
     `Learner`. Steps and epochs give the same numbers.
@@ -138,12 +138,12 @@ class KernelLearner(Learner):
 
     def apply(self, gradient: torch.Tensor) -> None:
         """As `Learner.apply`."""
-        self.core.adam(_adam(self.optimizer), array_of(gradient))
+        self.core.step(_arrays(self.optimizer), array_of(gradient))
         self.optimizer.steps += 1
 
     def apply_penalised(self, gradient: torch.Tensor, penalty: Penalty) -> None:
         """As `Learner.apply_penalised`, in one pass over all parameters."""
-        self.core.adam(_adam(self.optimizer), array_of(gradient), _penalty(penalty))
+        self.core.step(_arrays(self.optimizer), array_of(gradient), _penalty(penalty))
         self.optimizer.steps += 1
 
     def train_by_logits(
@@ -173,7 +173,7 @@ class KernelLearner(Learner):
             keys=array_of(epoch.kept("dropout keys")),
             logits=[logits[size].numpy() for size in epoch.sizes],
             by_logits=gradient_by_logits,
-            adam=_adam(self.optimizer),
+            optimizer=_arrays(self.optimizer),
             table=None if table is None else _table(table, epoch),
         )
         self.optimizer.steps += len(epoch.sizes)
@@ -206,7 +206,7 @@ class KernelLearner(Learner):
             memories=[self._memory(*epoch.memory(name)) for name in memories],
             memory_gradients=memory_gradients.numpy(),
             direction=step_direction,
-            adam=_adam(self.optimizer),
+            optimizer=_arrays(self.optimizer),
         )
         self.optimizer.steps += len(epoch.sizes)
         self.count_passes(len(epoch.sizes))
@@ -248,9 +248,9 @@ class KernelLearner(Learner):
             sizes=sizes,
             task_size=len(task.rows),
             keys=array_of(dropout_keys),
-            adam=_adam(self.optimizer),
+            optimizer=_arrays(self.optimizer),
             penalty=None if penalty is None else _penalty(penalty),
-            beta=None if beta is None else _adam(beta.optimizer),
+            beta=None if beta is None else _arrays(beta.optimizer),
             beta_penalty=0.0 if beta is None else beta.penalty,
         )
         self.optimizer.steps += len(sizes)
@@ -277,7 +277,7 @@ def _changed(tensor: torch.Tensor) -> NDArray[np.generic]:
     return array_of(tensor)
 
 
-def _adam(optimizer: Adam) -> AdamArrays:
+def _arrays(optimizer: Adam) -> OptimizerArrays:
     """Return the state of an optimiser for the kernels, which change the arrays but not the number of steps."""
     return (
         optimizer.values.numpy(),
@@ -285,6 +285,8 @@ def _adam(optimizer: Adam) -> AdamArrays:
         optimizer.second.numpy(),
         float(optimizer.learning_rate),
         optimizer.steps,
+        optimizer.rule,
+        optimizer.weight_decay,
     )
 
 

@@ -44,6 +44,16 @@ class Adam:
         self.steps = 0
         """t, the number of steps taken."""
 
+    @property
+    def rule(self) -> str:
+        """The name of the formula: adam, adamw (decoupled decay) or sgd."""
+        return "adamw" if self._decoupled else "adam"
+
+    @property
+    def weight_decay(self) -> float:
+        """The factor lambda of the weight decay."""
+        return self._weight_decay
+
     def step(self, gradient: torch.Tensor) -> None:
         """Take one step along `gradient`, of the same shape as `values`."""
         if self._weight_decay and self._decoupled:
@@ -77,6 +87,11 @@ class Adam:
 
 class SGD(Adam):
     """Stochastic gradient descent without momentum, x <- x - lr (g + lambda x); keeps no state."""
+
+    @property
+    def rule(self) -> str:
+        """As `Adam.rule`."""
+        return "sgd"
 
     def step(self, gradient: torch.Tensor) -> None:
         """As `Adam.step`."""

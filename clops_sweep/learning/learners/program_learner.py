@@ -10,10 +10,9 @@ from clops_sweep.learning.learners.lowered_learner import LoweredLearner
 
 
 class ProgramLearner(KernelLearner, LoweredLearner):
-    """`LoweredLearner` with losses, steps of Adam and whole epochs by the kernels.
+    """`LoweredLearner` with losses, steps and whole epochs by the kernels.
 
-    For a network whose weights are parameters, not derived from them, and Adam without decay. Arguments as for
-    `LoweredLearner`.
+    For a network whose weights are parameters, not derived from them. Arguments as for `LoweredLearner`.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -42,7 +42,7 @@ PYBIND11_MODULE(_kernels, module) {
   using namespace clops;
   using py::arg;
   const auto exact = [](const char* name) { return arg(name).noconvert(); };  // an array is not copied to fit
-  module.doc() = "Networks on a CPU: gradients, predictions, Adam and whole epochs. See kernels.hpp and programs.hpp.";
+  module.doc() = "Networks on a CPU: gradients, predictions, steps and whole epochs. See kernels.hpp and programs.hpp.";
   module.def("variants", [] {
     std::vector<std::string> names;
     for (const Kernels* kernels : runnable_kernels()) names.emplace_back(kernels->name);
@@ -60,13 +60,13 @@ PYBIND11_MODULE(_kernels, module) {
       .def("backward", &Trainable::backward, exact("by_logits"), exact("gradient") = py::none())
       .def("loss_by_logits", &Trainable::loss_by_logits, exact("logits"), exact("targets"), exact("weights"), exact("losses"),
            exact("by_logits"))
-      .def("adam", &Trainable::adam, exact("adam"), exact("gradient"), exact("penalty") = py::none())
+      .def("step", &Trainable::step, exact("optimizer"), exact("gradient"), exact("penalty") = py::none())
       .def("train_by_logits", &Trainable::train_by_logits, exact("rows"), exact("keys"), exact("logits"), arg("by_logits"),
-           exact("adam"), exact("table") = py::none())
+           exact("optimizer"), exact("table") = py::none())
       .def("train_along", &Trainable::train_along, exact("rows"), exact("targets"), exact("weights"), arg("sizes"), exact("keys"),
-           exact("memories"), exact("memory_gradients"), arg("direction"), exact("adam"))
+           exact("memories"), exact("memory_gradients"), arg("direction"), exact("optimizer"))
       .def("train_epoch", &Trainable::train_epoch, exact("rows"), exact("targets"), exact("factors"), exact("order"), arg("sizes"),
-           arg("task_size"), exact("keys"), exact("adam"), exact("penalty") = py::none(), exact("beta") = py::none(),
+           arg("task_size"), exact("keys"), exact("optimizer"), exact("penalty") = py::none(), exact("beta") = py::none(),
            arg("beta_penalty") = 0.0f);
   py::class_<Core, Trainable>(module, "Core")
       .def(py::init<const std::string&, bool, int, Floats, Floats, std::vector<Floats>, std::vector<Floats>, const py::array&,

@@ -80,10 +80,10 @@ class Trainable {
     differentiate_loss(batch, static_cast<int>(outputs), logits.data(), losses.mutable_data(), by_logits.mutable_data());
   }
 
-  // One step of Adam along a gradient [P], with a penalty if given.
-  void adam(AdamArrays adam, const Floats& gradient, const std::optional<PenaltyArrays>& penalty) const {
+  // One step of the optimiser along a gradient [P], with a penalty if given.
+  void step(OptimizerArrays arrays, const Floats& gradient, const std::optional<PenaltyArrays>& penalty) const {
     require_shape(gradient, {size_of_parameters()}, "gradient");
-    Adam optimizer = adam_of(kernels_, adam, gradient.data(), size_of_parameters(), penalty);
+    Optimizer optimizer = optimizer_of(kernels_, arrays, gradient.data(), size_of_parameters(), penalty);
     const py::gil_scoped_release release;
     optimizer.step();
   }
@@ -94,13 +94,13 @@ class Trainable {
 
   // Steps on batch after batch, of instances [all], for a loss computed in Python: `by_logits(number)` is called when
   // the batch's logits are in its array [B, C], and returns the gradient with respect to them.
-  void train_by_logits(const Longs& rows, const KeyArray& keys, std::vector<Floats> logits, const py::function& by_logits, AdamArrays adam,
+  void train_by_logits(const Longs& rows, const KeyArray& keys, std::vector<Floats> logits, const py::function& by_logits, OptimizerArrays arrays,
                        std::optional<Table> table) {
     Batch batch{frames_.at(rows), nullptr, nullptr, nullptr};
     const int all = batch.instances.count;
     const std::vector<std::int64_t> draws = counters(all);
     const Keys stream = keys_of(keys);
-    Adam optimizer = adam_of(kernels_, adam, gradient_.data(), size_of_parameters());
+    Optimizer optimizer = optimizer_of(kernels_, arrays, gradient_.data(), size_of_parameters());
     int start = 0;
     for (std::size_t number = 0; number < logits.size(); ++number) {
       Floats& own = logits[number];
@@ -134,7 +134,7 @@ class Trainable {
   // Steps on batch after batch along a direction computed in Python: `direction()` is called when a batch's gradient
   // and the gradients of the memories with running statistics, [memories, P], are complete.
   void train_along(const Longs& rows, const Floats& targets, const Floats& weights, const std::vector<int>& sizes, const KeyArray& keys,
-                   const std::vector<MemoryArrays>& memories, Array<double>& memory_gradients, const py::function& direction, AdamArrays adam) {
+                   const std::vector<MemoryArrays>& memories, Array<double>& memory_gradients, const py::function& direction, OptimizerArrays arrays) {
     Batch batch{frames_.at(rows), targets.data(), weights.data(), nullptr};
     const std::size_t count = size_of(batch.instances);
     require_shape(targets, {count, size_of_outputs()}, "targets");
@@ -145,7 +145,7 @@ class Trainable {
     for (const MemoryArrays& memory : memories) past.push_back(memory_of(memory, sizes.size()));
     const std::vector<std::int64_t> draws = counters(batch.instances.count);
     const Keys stream = keys_of(keys);
-    Adam optimizer = adam_of(kernels_, adam, nullptr, size_of_parameters());
+    Optimizer optimizer = optimizer_of(kernels_, arrays, nullptr, size_of_parameters());
     double* const to = memory_gradients.mutable_data();
     std::vector<float> losses(count);
     batch.draws = draws.data();
@@ -172,11 +172,11 @@ class Trainable {
 
   // A whole epoch: see training.hpp.
   void train_epoch(const Longs& rows, const Floats& targets, const Floats& factors, const Longs& order, const std::vector<int>& sizes,
-                   int task_size, const KeyArray& keys, AdamArrays adam, const std::optional<PenaltyArrays>& penalty,
-                   std::optional<AdamArrays> beta, float beta_penalty) {
+                   int task_size, const KeyArray& keys, OptimizerArrays arrays, const std::optional<PenaltyArrays>& penalty,
+                   std::optional<OptimizerArrays> beta, float beta_penalty) {
     const Epoch epoch = epoch_of(frames_.at(rows), frames_.channels(), targets, factors, order, sizes, task_size, outputs_);
     const Keys stream = keys_of(keys);
-    Adam optimizer = adam_of(kernels_, adam, gradient_.data(), size_of_parameters(), penalty);
+    Optimizer optimizer = optimizer_of(kernels_, arrays, gradient_.data(), size_of_parameters(), penalty);
     const Beta betas = beta_of(beta, beta_penalty, task_size);
     const py::gil_scoped_release release;
     clops::train_epoch(kernels_, epoch, outputs_, betas, optimizer, [&](const Batch& batch, float* losses) {

@@ -1,4 +1,4 @@
-// One epoch without returning to Python: weights, gradient, Adam step and beta step of every batch.
+// One epoch without returning to Python: weights, gradient, optimiser step and beta step of every batch.
 //
 // The computation is that of `Learner.train_epoch`; see there for the formulas. It works for any network: the caller
 // says how a batch is differentiated.
@@ -12,8 +12,15 @@
 
 namespace clops {
 
-// Adam over vectors of n values, without a penalty if its importance is null.
-class Adam {
+// How a step follows a gradient g: `learning/learners/optimizers.py` has the formulas. `decay` is lambda.
+struct Rule {
+  enum class Kind { adam, adamw, sgd };
+  Kind kind = Kind::adam;
+  double decay = 0;
+};
+
+// An optimiser over vectors of n values, without a penalty if its importance is null.
+class Optimizer {
  public:
   struct Vectors {
     std::size_t n;
@@ -23,17 +30,24 @@ class Adam {
   };
 
   // After `steps` earlier steps.
-  Adam(const Kernels& kernels, const Vectors& vectors, double learning_rate, std::int64_t steps)
-      : kernels_(kernels), vectors_(vectors), learning_rate_(learning_rate), steps_(steps) {}
+  Optimizer(const Kernels& kernels, const Vectors& vectors, double learning_rate, std::int64_t steps, Rule rule = {})
+      : kernels_(kernels), vectors_(vectors), learning_rate_(learning_rate), steps_(steps), rule_(rule) {}
 
   void step() { step(vectors_.gradient); }
 
   // One step along another gradient.
   void step(const float* gradient) {
     ++steps_;
-    const double t = static_cast<double>(steps_);
-    const auto rate = static_cast<float>(learning_rate_ / (1 - std::pow(0.9, t)));
-    const auto root = static_cast<float>(std::sqrt(1 - std::pow(0.999, t)));
+    if (rule_.kind != Rule::Kind::sgd && rule_.decay == 0) {
+      plain_adam(gradient);
+    } else {
+      step_by_rule(gradient);
+    }
+  }
+
+ private:
+  void plain_adam(const float* gradient) const {
+    const auto [rate, root] = rates();
     const Vectors& v = vectors_;
     if (v.penalty.importance) {
       kernels_.penalised_adam(v.n, v.values, v.first, v.second, gradient, v.penalty, rate, root);
@@ -42,11 +56,55 @@ class Adam {
     }
   }
 
- private:
+  void step_by_rule(const float* gradient) {
+    const Vectors& v = vectors_;
+    const Penalty& penalty = v.penalty;
+    whole_.assign(gradient, gradient + v.n);
+    if (penalty.importance) {
+      for (std::size_t i = 0; i < v.n; ++i) whole_[i] += penalty.importance[i] * (v.values[i] - penalty.centre[i]);
+    }
+    if (penalty.path) before_.assign(v.values, v.values + v.n);
+    decay();
+    if (rule_.kind == Rule::Kind::sgd) {
+      const auto rate = static_cast<float>(learning_rate_);
+      for (std::size_t i = 0; i < v.n; ++i) v.values[i] -= rate * whole_[i];
+    } else {
+      const auto [rate, root] = rates();
+      kernels_.adam(v.n, v.values, v.first, v.second, whole_.data(), rate, root);
+    }
+    if (!penalty.path) return;
+    for (std::size_t i = 0; i < v.n; ++i) penalty.path[i] -= gradient[i] * (v.values[i] - before_[i]);
+  }
+
+  // Decay of the values themselves for adamw, otherwise in the gradient.
+  void decay() {
+    const Vectors& v = vectors_;
+    if (rule_.kind == Rule::Kind::adamw) {
+      const auto factor = static_cast<float>(1 - learning_rate_ * rule_.decay);
+      for (std::size_t i = 0; i < v.n; ++i) v.values[i] *= factor;
+    } else if (rule_.decay != 0) {
+      const auto strength = static_cast<float>(rule_.decay);
+      for (std::size_t i = 0; i < v.n; ++i) whole_[i] += strength * v.values[i];
+    }
+  }
+
+  struct Rates {
+    float rate, root;
+  };
+
+  Rates rates() const {
+    const double t = static_cast<double>(steps_);
+    const auto rate = static_cast<float>(learning_rate_ / (1 - std::pow(0.9, t)));
+    const auto root = static_cast<float>(std::sqrt(1 - std::pow(0.999, t)));
+    return {rate, root};
+  }
+
   const Kernels& kernels_;
   const Vectors vectors_;
   const double learning_rate_;
   std::int64_t steps_;
+  const Rule rule_;
+  std::vector<float> whole_, before_;
 };
 
 // The epoch's instances in order, and the sizes of its batches.
@@ -69,15 +127,15 @@ struct Beta {
   std::int64_t steps;
 };
 
-// Trains on all batches. `differentiate(batch, losses)` writes a batch's gradient to where `adam` reads it.
+// Trains on all batches. `differentiate(batch, losses)` writes a batch's gradient to where `optimizer` reads it.
 template <class Differentiate>
-void train_epoch(const Kernels& kernels, const Epoch& epoch, int outputs, Beta beta, Adam& adam, Differentiate differentiate) {
+void train_epoch(const Kernels& kernels, const Epoch& epoch, int outputs, Beta beta, Optimizer& optimizer, Differentiate differentiate) {
   int largest = 0;
   for (const int size : epoch.sizes) largest = std::max(largest, size);
   const auto room = static_cast<std::size_t>(largest);
   std::vector<float> weights(room), losses(room), beta_gradient(beta.values ? static_cast<std::size_t>(epoch.task_size) : 0);
   std::vector<std::int64_t> draws(room);
-  Adam beta_adam(kernels, {beta_gradient.size(), beta.values, beta.first, beta.second, beta_gradient.data(), {}}, beta.learning_rate, beta.steps);
+  Optimizer beta_adam(kernels, {beta_gradient.size(), beta.values, beta.first, beta.second, beta_gradient.data(), {}}, beta.learning_rate, beta.steps);
 
   int start = 0;
   for (const int count : epoch.sizes) {
@@ -101,7 +159,7 @@ void train_epoch(const Kernels& kernels, const Epoch& epoch, int outputs, Beta b
     batch.weights = weights.data();
     batch.draws = draws.data();
     differentiate(batch, losses.data());
-    adam.step();
+    optimizer.step();
     start += count;
     if (!beta.values) continue;
     for (int i = 0; i < count; ++i) {
