@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 import time
@@ -22,7 +23,7 @@ from clops_sweep.store.run_logs import EpochScores
 
 from ..as_stored import stored_value
 from ..axis_names import axis_title
-from ..collect import computed_on, label_text
+from ..collect import Experiment, computed_on, label_text
 from ..drawing.pictures import Picture, sketch
 from ..failures import failures
 from ..figures.curves import draw_learning_curves, learning_curves
@@ -30,20 +31,29 @@ from ..formats import DASH, duration, plural
 from ..metrics import metric_named
 from ..report.page import rendered
 from ..report.planned import PlannedSection
+from .charts import MOST_CURVES, MOST_POINTS, Choice, curves, history, scatter
 from .drawings import Drawings, on_screen
 from .overview import counts, newest, progress, statuses
 from .run_log import RunLog, run_log
 from .runs import RunsTable, run_names, runs_table
 from .snapshot import FollowedStore, Snapshot
 
-NOT_INSTALLED = "the dashboard needs Flask and waitress; install them with: pip install 'clops-sweep[dashboard]'"
-PAGES = {"": "Overview", "runs": "Runs", "run": "Run", "report": "Report"}
+NOT_INSTALLED = (
+    "the dashboard needs Flask, Plotly and waitress; install them with: pip install 'clops-sweep[dashboard]'"
+)
+PAGES = {"": "Overview", "runs": "Runs", "compare": "Compare", "run": "Run", "report": "Report"}
 """Pages: path to title, in navigation order."""
 
 Context = dict[str, Any]
 """Variables of a template."""
 
 _STATUSES = ("finished", "running", "failed", "missing")
+_BEST = 5
+"""Runs whose curves are shown before a reader picks any."""
+
+_MOST_LABELS = 100
+"""Most labels of a column to choose from."""
+
 _DRAWING = 0.5
 """Seconds between requests of a browser that waits for figures."""
 
@@ -64,6 +74,7 @@ class Dashboard:
         self._contexts: dict[str, Callable[[Snapshot, Mapping[str, str]], Context]] = {
             "": self._overview,
             "runs": self._runs,
+            "compare": self._compare,
             "run": self._run,
             "report": self._report,
         }
@@ -150,6 +161,48 @@ class Dashboard:
             "last": pages,
         }
 
+    def _compare(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
+        section = _experiment(snapshot, given)
+        if section is None:
+            raise UsageError("This store holds no run yet.")
+        experiment = section.experiment
+        table = runs_table(experiment, snapshot.running)
+        choice = Choice.of(given, table, experiment)
+        shown = choice.of_table(table)
+        columns = [*table.labels, *table.measured]
+        names = run_names(experiment, experiment.runs.iloc[shown.index])
+        picked = [run for run in given.get("runs", "").split(",") if run in set(table.frame["run_id"]) - {""}]
+        curves_of = _curves_shown(experiment, shown, choice, picked)
+        rows = self._followed.store.read("curves", list(curves_of)) if curves_of else pd.DataFrame()
+        tasks = sorted(map(str, rows["task"].unique())) if len(rows) else []
+        task = given.get("task", "") if given.get("task") in tasks else ""
+        split = "test" if experiment.on_test else "validation"
+        has_curves = len(rows) > 0 and experiment.measure in rows
+        filters = [(name, axis_title(name), _values_of(table, name)) for name in table.labels]
+        return {
+            "experiment": experiment.name,
+            "choice": choice,
+            "columns": [
+                (name, metric_named(name).plain if name in table.measured else axis_title(name)) for name in columns
+            ],
+            "colours": [("none", "none"), *((name, axis_title(name)) for name in table.labels)],
+            "filters": [it for it in filters if 2 < len(it[2]) <= _MOST_LABELS],
+            "total": len(table.frame),
+            "shown": len(shown),
+            "most_points": MOST_POINTS,
+            "whose": computed_on([experiment], [it for it in (choice.x, choice.y) if it in table.measured]),
+            "scatter": json.dumps(scatter(shown, names, choice, picked)),
+            "scatter_alt": f"{plural(len(shown), 'run')}: {choice.y} against {choice.x}",
+            "picked": picked,
+            "cleared": {name: value for name, value in given.items() if name != "runs"},
+            "curves_of": curves_of,
+            "curves": json.dumps(curves(rows, curves_of, experiment.measure, split, task)) if has_curves else "",
+            "curves_alt": f"{experiment.measure} of {plural(len(curves_of), 'run')} after every epoch",
+            "tasks": [("", "mean over tasks"), *((it, it) for it in tasks)],
+            "task": task,
+            "histories": [json.dumps(it) for it in history(section.study)] if section.study is not None else [],
+        }
+
     def _run(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         run = given.get("id") or _newest_run(snapshot)
         if not run:
@@ -214,21 +267,23 @@ class Dashboard:
 
 
 def make_app(dashboard: Dashboard) -> Any:
-    """Return the application: the pages, `/runs.csv`, and the files of `/assets`.
+    """Return the application: the pages, `/runs.csv`, and the files of `/assets` with Plotly.js.
 
     A browser asks for its page again with the version that it shows, and gets 304 if nothing has changed.
 
     Raises:
-        UsageError: Flask is not installed.
+        UsageError: Flask or Plotly is not installed.
     """
     try:
         from flask import Flask, Response, request
+        from plotly.offline import get_plotlyjs
     except ImportError:
         raise UsageError(NOT_INSTALLED) from None
     app = Flask(__name__, static_folder=str(Path(__file__).with_name("assets")), static_url_path="/assets")
 
     def page(path: str) -> Response:
-        html = dashboard.page(path, request.args, request.headers.get("If-None-Match", ""))
+        given = {name: ",".join(request.args.getlist(name)) for name in request.args}
+        html = dashboard.page(path, given, request.headers.get("If-None-Match", ""))
         return Response(status=304) if html is None else Response(html, mimetype="text/html")
 
     def of_report(name: str) -> Response:
@@ -241,6 +296,11 @@ def make_app(dashboard: Dashboard) -> Any:
         app.add_url_rule(f"/{path}", f"page {path}", lambda path=path: page(path))
     for name in ("page.css", "page.js"):
         app.add_url_rule(f"/assets/{name}", name, lambda name=name: of_report(name))
+
+    def plotly() -> Response:
+        return Response(get_plotlyjs(), mimetype="text/javascript", headers={"Cache-Control": "max-age=86400"})
+
+    app.add_url_rule("/assets/plotly.js", "plotly", plotly)
     as_file = {"Content-Disposition": 'attachment; filename="runs.csv"'}
     app.add_url_rule(
         "/runs.csv", "csv", lambda: Response(dashboard.csv(request.args), mimetype="text/csv", headers=as_file)
@@ -263,6 +323,24 @@ def _logged_curves(run: str, scores: Sequence[EpochScores]) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _curves_shown(experiment: Experiment, shown: pd.DataFrame, choice: Choice, picked: Sequence[str]) -> dict[str, str]:
+    """Return the runs whose curves are drawn, id to name: those picked, else the best five along the vertical axis."""
+    if picked:
+        rows = experiment.runs[experiment.runs["run_id"].isin(picked[:MOST_CURVES])]
+    else:
+        lower_is_better = choice.y not in experiment.measured or metric_named(choice.y).better == "lower"
+        best = shown.sort_values(choice.y, ascending=lower_is_better, kind="stable")
+        rows = experiment.runs.loc[best.index[:_BEST]]
+    rows = rows.drop_duplicates("run_id")
+    return dict(zip(rows["run_id"].tolist(), run_names(experiment, rows), strict=True))
+
+
+def _values_of(table: RunsTable, name: str) -> list[tuple[str, str]]:
+    """Return the labels of a column to choose from, "all" first."""
+    labels = dict.fromkeys(map(label_text, table.frame[name].dropna().tolist()))
+    return [("", "all"), *((label, label) for label in labels)]
 
 
 def _experiment(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection | None:

@@ -155,7 +155,7 @@ def guard(app: Any, token: str | None, port: int) -> None:
             "img-src 'self' data: blob:",
             "font-src 'self' data:",
             "connect-src 'self'",
-            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
         )
     )
 

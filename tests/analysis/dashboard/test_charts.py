@@ -1,0 +1,109 @@
+"""The charts that compare runs, as data for Plotly: against the store's own numbers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from clops_sweep import SearchSpace
+from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.dashboard.app import Dashboard
+from clops_sweep.analysis.dashboard.charts import Choice, curves, history, scatter
+from clops_sweep.analysis.dashboard.runs import RunsTable, run_names, runs_table
+from clops_sweep.analysis.dashboard.snapshot import FollowedStore
+from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.search.records import StudyRecord, TrialRecord
+from clops_sweep.store.run_store import RunStore
+
+
+@pytest.fixture(scope="module")
+def experiment(spaces: list[SearchSpace], store: RunStore) -> Experiment:
+    return collect(spaces[:1], store.read("runs"))[0]
+
+
+@pytest.fixture(scope="module")
+def table(experiment: Experiment) -> RunsTable:
+    return runs_table(experiment, frozenset())
+
+
+def points_of(experiment: Experiment, table: RunsTable, **given: str) -> dict[str, tuple[object, object]]:
+    """The point of each run in a scatter."""
+    choice = Choice.of(given, table, experiment)
+    shown = choice.of_table(table)
+    names = run_names(experiment, experiment.runs.iloc[shown.index])
+    chart = json.loads(json.dumps(scatter(shown, names, choice, [])))
+    points = {}
+    for trace in chart["data"]:
+        points |= dict(zip(trace["customdata"], zip(trace["x"], trace["y"], strict=True), strict=True))
+    return points
+
+
+def test_a_scatter_has_the_numbers_of_the_store(experiment: Experiment, table: RunsTable, store: RunStore) -> None:
+    points = points_of(experiment, table, x="storage_fraction", y="bwt")
+    rows = store.read("runs", list(points)).set_index("run_id")
+    assert set(points) == set(experiment.runs.loc[experiment.runs["status"] == "finished", "run_id"])
+    for run, (x, y) in points.items():
+        assert float(x) == rows.loc[run, "storage_fraction"]
+        assert y == rows.loc[run, "bwt"]
+
+
+def test_only_the_labels_that_are_chosen_are_drawn(experiment: Experiment, table: RunsTable, store: RunStore) -> None:
+    chosen = {"only-variant": "Random storage", "only-seed": "1", "colour": "storage_fraction"}
+    points = points_of(experiment, table, **chosen)
+    rows = store.read("runs", list(points))
+    assert set(rows["storage_order"]) == {"random"}
+    assert set(rows["seed"]) == {1}
+    assert len(points) < len(points_of(experiment, table))
+
+
+def test_columns_that_do_not_exist_are_replaced(experiment: Experiment, table: RunsTable) -> None:
+    choice = Choice.of({"x": "nothing", "y": "<b>", "colour": "auc"}, table, experiment)
+    assert (choice.x, choice.y) == ("storage_fraction", "auc")
+    assert choice.colour in table.labels
+
+
+def test_curves_are_the_means_over_tasks(store: RunStore) -> None:
+    rows = store.read("curves")
+    run = str(rows["run_id"].iloc[0])
+    (line,) = curves(rows, {run: "<i>a</i>"}, "auc", "validation", "")["data"]
+    of_run = rows[rows["run_id"] == run]
+    expected = [of_run.loc[of_run["epoch"] == epoch, "auc"].mean() for epoch in line["x"]]
+    np.testing.assert_allclose(line["y"], expected)
+    assert line["name"] == "&lt;i&gt;a&lt;/i&gt;"
+    task = str(rows["task"].iloc[0])
+    (of_task,) = curves(rows, {run: "a"}, "auc", "validation", task)["data"]
+    first = of_run[(of_run["task"] == task) & (of_run["epoch"] == of_task["x"][0])]
+    assert of_task["y"][0] == pytest.approx(first["auc"].item())
+
+
+def test_the_history_of_a_search() -> None:
+    trials = [TrialRecord(at, "complete", {"b": at}, (value,)) for at, value in enumerate((0.6, 0.8, 0.7))]
+    (chart,) = history(StudyRecord("tuned", {"auc": "maximize"}, tuple(trials), (1,)))
+    assert [trace["y"] for trace in chart["data"]] == [[0.6, 0.8, 0.7], [0.6, 0.8, 0.8]]
+    assert history(StudyRecord("tuned", {"auc": "maximize"}, (), ())) == []
+
+
+def test_the_page_shows_the_best_runs_or_those_picked(store: RunStore) -> None:
+    dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None), 0))
+    runs = store.read("runs")
+    clops = runs[(runs["strategy"] == "clops") & (runs["status"] == "finished")].sort_values("auc")
+    given = {"experiment": "synthetic class_il clops", "y": "auc"}
+    best = dashboard.page("compare", given)
+    assert "The best 5 runs by the vertical axis" in best
+    for run in clops["run_id"].iloc[-5:]:
+        assert f'href="/run?id={run}"' in best
+    worst = clops["run_id"].iloc[0]
+    picked = dashboard.page("compare", given | {"runs": f"{worst},unknown"})
+    assert "1 picked run" in picked
+    assert f'href="/run?id={worst}"' in picked
+    assert f'href="/run?id={clops["run_id"].iloc[-1]}"' not in picked
+    dashboard.close()
+
+
+def test_missing_numbers_are_no_points(experiment: Experiment, table: RunsTable) -> None:
+    frame = table.frame.assign(auc=np.nan)
+    emptied = RunsTable(frame, table.labels, table.measured)
+    points = points_of(experiment, emptied, y="auc")
+    assert {y for _, y in points.values()} == {None}
