@@ -370,6 +370,7 @@ RUN, FAILED = (
 )
 INTERRUPTED = "tests/execution/test_interrupted.py:an_interrupted_sweep_is_resumed_with_the_command_that_it_prints"
 CHECKLIST = "a_checklist_names_the_launch_or_a_run"
+OFFERED = "tests/cli/test_update_report.py:without_an_id_the_newest_run_that_fits_is_offered"
 PAGES = "pages_name_the_repetition_and_the_output_of_runs"
 PLACES = {
     "clops_sweep/cli/show.py:_repetition": RUN,
@@ -393,6 +394,7 @@ PLACES = {
     "clops_sweep/cli/report.py:_more_seeds": "a_report_of_one_seed_names_the_launch_of_five",
     "clops_sweep/cli/checklist.py:checklist": CHECKLIST,
     "clops_sweep/store/upkeep.py:faults": "check_names_the_merge_that_mends_copies",
+    "clops_sweep/cli/update_report.py:_offer": OFFERED,
     "clops_sweep/cli/rewrite.py:merge": "merge_names_the_check_of_the_store_with_incomplete_runs",
 }
 """The functions that name commands, each with the test that runs one of them as typed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -107,13 +108,15 @@ def test_without_an_id_the_newest_run_that_fits_is_offered(made: tuple[Path, lis
     with_predictions = {made[1][0], made[1][1], made[1][3]}
     done = ask()
     assert isinstance(done.exception, UsageError)
-    offered = re.search(r"newest run that fits: clops-sweep update-report (\w+) --results", str(done.exception))
+    offered = re.search(r"newest run that fits: clops-sweep (update-report (\w+) --results .+)", str(done.exception))
     assert offered is not None
-    assert offered[1] in with_predictions
-    done = ask("--against", offered[1])
+    assert offered[2] in with_predictions
+    words = [*shlex.split(offered[1]), "--prepared-root", str(made[0] / "prepared")]
+    assert CliRunner().invoke(command, words, standalone_mode=False).exit_code == 0
+    done = ask("--against", offered[2])
     other = re.search(r"update-report (\w+) --against", str(done.exception))
     assert other is not None
-    assert other[1] in with_predictions - {offered[1]}
+    assert other[1] in with_predictions - {offered[2]}
 
 
 def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
