@@ -7,7 +7,7 @@ from html import escape
 from clops_sweep.analysis.drawing.pictures import Picture, Sketch
 
 
-def unpainted(item: Sketch) -> Picture:
+def unpainted(item: Sketch, **_options: object) -> Picture:
     """Return an empty figure with the texts of the drawn one, in the place of `Sketch.drawn`."""
     alt = f"{item.title}."
     svg = f'<svg aria-label="{escape(alt)}" />'
