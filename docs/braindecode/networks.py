@@ -2,6 +2,7 @@
 
 python docs/braindecode/networks.py            tries the models that have no row yet
 python docs/braindecode/networks.py MODEL ...
+python docs/braindecode/networks.py --checks   makes the checks of a launch alone, without training
 
 Models that are named on the command line are tried again; the other rows of networks.csv stay.
 """
@@ -131,8 +132,8 @@ def exported(whole: ContinualRun) -> str:
     return "yes"
 
 
-def tried(model: str) -> dict[str, object]:
-    """Return the row of a model."""
+def tried(model: str, *, trains: bool) -> dict[str, object]:
+    """Return the row of a model; without training, its columns are empty."""
     network, frames = braindecode.PREFIX + model, frames_of_electrodes()
     settings = {"network": network, "epochs_per_task": 2, "first_tasks": 1}
     config = tiny_config("time_il", strategy="clops", **settings)
@@ -147,7 +148,7 @@ def tried(model: str) -> dict[str, object]:
     statistics = probed(network, NETWORKS[network], shape, OUTPUTS, options).statistics
     found = lowered(RunModule(module, OUTPUTS, statistics), *shape)
     row["computed_by"] = f"PyTorch: {found}" if isinstance(found, NotLowered) else "kernels"
-    if int(str(row["parameters"])) > LARGEST:
+    if not trains or int(str(row["parameters"])) > LARGEST:
         return row
     step, loop = seconds_of_steps(network, frames, options)
     row |= {"step_ms": f"{step:.3g}", "loop_ms": f"{loop:.3g}"}
@@ -170,10 +171,11 @@ def main(models: list[str]) -> None:
     np.seterr(all="ignore")
     rows = {row["model"]: row for row in csv.DictReader(ROWS.open())} if ROWS.exists() else {}
     known = [network.removeprefix(braindecode.PREFIX) for network in braindecode.names()]
-    for model in models or [name for name in known if name not in rows]:
+    named = [model for model in models if model != "--checks"]
+    for model in named or [name for name in known if name not in rows]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            rows[model] = tried(model)  # type: ignore[assignment]
+            rows[model] = tried(model, trains="--checks" not in models)  # type: ignore[assignment]
         print(rows[model], flush=True)
         with ROWS.open("w", newline="") as file:
             table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
