@@ -16,7 +16,8 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Resources
-from clops_sweep.execution.launch import Outcome, launch
+from clops_sweep.execution.launch import launch
+from clops_sweep.execution.outcome import Outcome
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import Keep, seconds_in
 from clops_sweep.experiment.spaces.search_space import SearchSpace

@@ -34,8 +34,8 @@ from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.runs import say_best
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.errors import UsageError, masked, several
-from clops_sweep.execution.launch import Outcome
 from clops_sweep.execution.launch import launch as launched
+from clops_sweep.execution.outcome import Outcome
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, seconds_in
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request

@@ -182,6 +182,10 @@ class State:
         """The pending runs, and those to come."""
         return [*self.plan.of("pending", "waiting"), *self.to_come]
 
+    def to_do(self, retry_failed: bool) -> list[PlannedRun]:
+        """Return the runs that can start now, with the failed ones if they are retried."""
+        return self.plan.of("pending", "failed") if retry_failed else self.plan.of("pending")
+
     @property
     def unprepared(self) -> list[str]:
         """The data sets and encoder features that are not prepared on this machine."""

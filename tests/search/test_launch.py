@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.execution.launch import _results_of
+from clops_sweep.execution.feeding.sweep_feeds import earlier_results
 from clops_sweep.planning.plan import make_plan
 from clops_sweep.store.run_store import RunStore
 from tests.conftest import Tables
@@ -21,7 +21,7 @@ def test_results_of_earlier_launches_have_the_names_of_this_one(tmp_path: Path, 
     space = SearchSpace("grid", RunConfig(), {"storage_fraction": [0.1, 0.5, 1.0]}, seeds=[0])
     store = RunStore(tmp_path)
     store.open_for_writing()
-    assert list(_results_of(store, make_plan(space.requests(), store, lambda config: "data"))) == []
+    assert list(earlier_results(store, make_plan(space.requests(), store, lambda config: "data"))) == []
     for request, auc in zip(space.requests(), (0.75, None), strict=False):
         run_id = request.config.run_id("data")
         tables = finished_tables(run_id, request.config, auc=0.5 if auc is None else auc)
@@ -31,7 +31,7 @@ def test_results_of_earlier_launches_have_the_names_of_this_one(tmp_path: Path, 
         write_finished(store, run_id, tables)
     found = {
         str(name): values
-        for name, _, values in _results_of(store, make_plan(space.requests(), store, lambda config: "data"))
+        for name, _, values in earlier_results(store, make_plan(space.requests(), store, lambda config: "data"))
     }
     assert found == {
         "storage_fraction 0.1": {"auc": 0.75, "bwt": pytest.approx(0.75)},

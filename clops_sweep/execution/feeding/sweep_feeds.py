@@ -1,0 +1,130 @@
+"""The feeds of a launch: rounds of runs, then searches, then the runs that these have chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from functools import partial
+from math import isnan, nan
+from pathlib import Path
+
+from clops_sweep.errors import several
+from clops_sweep.execution.display.live import Display
+from clops_sweep.execution.feeding.feed import Feed, GridFeed
+from clops_sweep.execution.jobs import Job, Resources
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.registry import headline
+from clops_sweep.experiment.spaces.run_names import RunName
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.planning.launched import remember
+from clops_sweep.planning.plan import Plan
+from clops_sweep.planning.request import Request
+from clops_sweep.planning.state import State, data_hashes
+from clops_sweep.store.rows import storing
+from clops_sweep.store.run_store import RunStore
+
+
+class SweepFeeds:
+    """The feeds of a launch: grids, searches, and the runs that these have chosen.
+
+    Args:
+        request: what was asked for.
+        state: its state.
+        resources: the resources of a job.
+        retry_failed: whether to retry failed runs and trials.
+    """
+
+    def __init__(self, request: Request, state: State, resources: Resources, retry_failed: bool) -> None:
+        self._request = request
+        self._state = state
+        self._resources = resources
+        self._retry_failed = retry_failed
+        self._tried: set[str | None] = set()
+
+    def feeds(self, display: Display, log: Path) -> Generator[Feed, None, None]:
+        """Yield the feeds one after another; each may depend on the results of the ones before."""
+        reported: tuple[SearchSpace, ...] | None = None
+        while reported != self._state.request.selection.reported:
+            reported = self._state.request.selection.reported
+            yield from self._grids(display, log)
+            for search in self._state.searches:
+                yield from self._trials(search.space, display, log)
+            self._retry_failed = False
+            self._state = planned(self._request)
+            remember(self._state.request.selection, self._request.store)
+
+    def _grids(self, display: Display, log: Path) -> Iterator[Feed]:
+        """Yield the runs to compute in rounds: later rounds depend on earlier ones. No run is tried twice."""
+        is_first = True
+        while True:
+            plan = self._state.plan
+            pending = [run for run in self._state.to_do(self._retry_failed) if run.run_id not in self._tried]
+            if not pending:
+                return
+            if is_first:
+                display.begin([run.config for run in (*pending, *plan.of("waiting"))], log)
+                display.finished_before(partial(earlier_results, self._request.store, plan))
+            self._tried |= {run.run_id for run in pending}
+            jobs = [Job.of(run) for run in pending]
+            yield GridFeed(jobs, may_grow=self._resources.address is not None)
+            self._state = planned(self._request)
+            is_first = False
+
+    def _trials(self, space: SearchSpace, display: Display, log: Path) -> Iterator[Feed]:
+        """Yield the remaining trials of a search.
+
+        Raises:
+            UsageError: its journal cannot be used.
+        """
+        from clops_sweep.execution.feeding.search_feed import SearchFeed
+        from clops_sweep.search.study import SearchStudy
+
+        request = self._request
+        study = SearchStudy(space, request.store, data_hashes(request, space))
+        if self._retry_failed:
+            study.retry_failed()
+        if study.left:
+            of_a_trial = [space.base.replace(**settings) for settings in space.replicates()]
+            count = several(study.left, "trial")
+            display.begin(of_a_trial * study.left, log, f"search {space.name!r}: {count}, up to ")
+            feed = SearchFeed(
+                space, study, request.store, request.data_hash, retry_failed=self._retry_failed, display=display
+            )
+            feed.begin()
+            yield feed
+
+
+def planned(request: Request) -> State:
+    """Return the state of a request, with its plan.
+
+    Raises:
+        StoreError: the store cannot be read.
+    """
+    state = State.of(request)
+    with storing(request.store):
+        _ = state.plan
+    return state
+
+
+def earlier_results(store: RunStore, plan: Plan) -> Iterator[tuple[RunName, RunConfig, dict[str, float]]]:
+    """Yield name, config and headline metrics of each run that earlier launches finished.
+
+    Without a validation set, the metrics are those of the test set.
+    """
+    runs = {str(run.run_id): run for run in plan.of("finished")}
+    if not runs:
+        return
+    metrics = {run.config.scenario: headline(run.config.scenario)[:2] for run in runs.values()}
+    columns: set[str] = set()
+    for names in metrics.values():
+        columns.update(names)
+        columns.update(f"test_{name}" for name in names)
+    with storing(store):
+        rows = store.rows("runs", ["run_id", *columns], list(runs))
+    for row in rows:
+        run = runs[row["run_id"]]
+        names = metrics[run.config.scenario]
+        of_validation = row[names[0]]
+        if of_validation is None or isnan(of_validation):
+            names = tuple(f"test_{name}" for name in names)
+        values = {name: nan if row[name] is None else row[name] for name in names}
+        yield run.name, run.config, values

@@ -1,0 +1,144 @@
+"""The outcome of a launch: the state at its end, and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clops_sweep.errors import several
+from clops_sweep.experiment.html_table import html_table
+from clops_sweep.planning.plan import Plan
+from clops_sweep.planning.request import Request
+from clops_sweep.planning.state import Search, State, TunedSpace
+from clops_sweep.store.rows import failure_reason
+from clops_sweep.store.run_store import RunStore
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from clops_sweep.execution.jobs import Job
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a launch.
+
+    Attributes:
+        state: the state of all requested runs and searches when it ended.
+        store: the store; `store.read("runs")` reads the results.
+        ran: whether any run was pending.
+        interrupted: whether the user stopped it; the same launch continues.
+        stopped: what ended it early, such as a full disk; the same launch continues once this is fixed.
+        under_way: number of runs that were running when the user stopped it.
+        checkpointed: number of these that continue from a checkpoint.
+        changed_code: a sentence for each plug-in and encoder that changed since requested runs were computed.
+    """
+
+    state: State
+    store: RunStore
+    ran: bool
+    interrupted: bool = False
+    stopped: str | None = None
+    under_way: int = 0
+    checkpointed: int = 0
+    changed_code: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        request: Request,
+        state: State,
+        *,
+        ran: bool,
+        left: Sequence[Job] | None = None,
+        stopped: str | None = None,
+        changed: Sequence[str] = (),
+    ) -> Outcome:
+        """Return the outcome of a launch that ends now.
+
+        Args:
+            request: what was asked for.
+            state: its state.
+            ran: whether any run was pending.
+            left: the jobs that an interrupt ended; None without one.
+            stopped: what ended it early.
+            changed: a sentence for each plug-in and encoder that changed before.
+        """
+        jobs = list(left or ())
+        return cls(
+            state,
+            request.store,
+            ran,
+            interrupted=left is not None,
+            stopped=stopped,
+            under_way=len(jobs),
+            checkpointed=sum(request.store.has_checkpoint(job.run_id) for job in jobs),
+            changed_code=tuple(changed),
+        )
+
+    @property
+    def plan(self) -> Plan:
+        """The requested runs, with their ids and states."""
+        return self.state.plan
+
+    @property
+    def searches(self) -> tuple[Search, ...]:
+        """The searches, with their trials; none if it was stopped early."""
+        return () if self.stopped else self.state.searches
+
+    @property
+    def tuned(self) -> tuple[TunedSpace, ...]:
+        """The tuned spaces, with their choices; none if it was stopped early."""
+        return () if self.stopped else self.state.tuned
+
+    @property
+    def complete(self) -> bool:
+        """Whether all requested runs and trials are finished."""
+        runs = not self.plan.of("failed", "pending", "waiting") and all(it.reported for it in self.tuned)
+        return runs and all(search.complete for search in self.searches) and not self.stopped
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of finished, pending and failed requested runs."""
+        return {
+            "finished": self.plan.count("finished"),
+            "pending": self.plan.count("pending", "waiting"),
+            "failed": self.plan.count("failed"),
+        }
+
+    @property
+    def failures(self) -> dict[str, str]:
+        """Failed runs by id, with the exception that ended them."""
+        failed = [str(run.run_id) for run in self.plan.of("failed")]
+        rows = self.store.rows("runs", ["run_id", "error"], failed) if failed else []
+        return {row["run_id"]: failure_reason(row["error"]) for row in rows}
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """The rows of `runs` of the requested runs and trials, without columns that are empty in all of them."""
+        ids = {str(run.run_id) for run in self.plan.asked}
+        ids = ids.union(*(search.run_ids for search in self.searches))
+        return self.store.read("runs", sorted(ids)).dropna(axis=1, how="all")
+
+    def _repr_html_(self) -> str:
+        return html_table(str(self), self.failures.items())
+
+    def __repr__(self) -> str:
+        return f"<Outcome: {self}>"
+
+    def __str__(self) -> str:
+        parts = []
+        if self.plan.asked or not self.searches:
+            counts = ", ".join(f"{count} {state}" for state, count in self.counts.items())
+            parts.append(f"{several(len(self.plan.asked), 'run')} asked for, {counts}")
+        for search in self.searches:
+            trials = several(search.count("complete"), "trial")
+            parts.append(f"search {search.space.name!r}: {trials} complete")
+        return self._ending + "; ".join([*parts, *self.changed_code])
+
+    @property
+    def _ending(self) -> str:
+        if self.interrupted:
+            return "interrupted; "
+        return f"stopped: {self.stopped}; " if self.stopped else ""
