@@ -490,11 +490,11 @@ def shared_versions(rows: pd.DataFrame) -> pd.Series:
 
 def _network_revisions(rows: pd.DataFrame) -> pd.Series:
     """Return the revision of the network of each run."""
-    fields = pd.DataFrame(index=rows.index)
+    columns: dict[str, object] = {}
     for name, missing in REVISED_BY.items():
-        fields[name] = rows[name].fillna(missing) if name in rows else missing
+        columns[name] = rows[name].where(rows[name].notna(), missing) if name in rows else missing
+    fields = pd.DataFrame(columns, index=rows.index)
     groups = fields.groupby(list(REVISED_BY), sort=False)
-    revisions = pd.Series(0, index=rows.index)
     revisions = pd.Series(0, index=rows.index)
     for positions in groups.indices.values():
         of_group = {str(name): value for name, value in fields.iloc[positions[0]].items()}

@@ -83,7 +83,7 @@ from .learning.method.training import (
     Training as Training,
 )
 from .learning.strategies.fixed_memory import FixedMemory as FixedMemory
-from .execution.launch import Outcome as Outcome
+from .execution.outcome import Outcome as Outcome
 from .search.study import read_study as read_study
 
 __version__: str

@@ -223,7 +223,7 @@ def claims_section(
 
 def _run_lists(verdicts: Sequence[Verdict], sections: Sequence[Section], anchor: str) -> Iterator[RunList]:
     anchors = {section.anchor: set(_shown_in(section)) for section in sections}
-    homes = {}  # of several sections with a run, the first
+    homes: dict[str, str] = {}  # of several sections with a run, the first
     for section in reversed(sections):
         for listed in section.runs:
             homes |= {run.run_id: section.anchor for run in listed.runs}
