@@ -11,7 +11,6 @@ from typing import Any
 
 import optuna
 import pytest
-from matplotlib.figure import Figure
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
@@ -113,10 +112,12 @@ def test_what_the_pages_ask_a_store_works(folder: Path, tmp_path: Path, monkeypa
     (block,) = examples("store")
     assert _last_value(block, names) is None
     assert list(names["runs"]) == ["run_id", "storage_fraction", "auc"]
-    table, figures = examples("report")
+    table, figures, record = examples("report")
     exec(table, names)
-    drawn = _last_value(figures, {})
-    assert isinstance(drawn, Figure)
+    page = _last_value(figures, {})
+    assert page.index.is_file()
+    assert (tmp_path / "r.pdf").stat().st_size > 1_000
+    assert _last_value(record, {}).shape == (2, 2)
 
 
 def test_what_the_page_of_searches_asks_a_study_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

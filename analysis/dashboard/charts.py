@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.search.records import StudyRecord
 
 from ..axis_names import axis_title
@@ -62,7 +63,7 @@ class Choice:
         varied = [name for name in table.labels if len(table.frame[name].unique()) > 1] or columns
         numeric = [name for name in experiment.number_axes if name in varied]
         first = (numeric or varied)[0]
-        others = [name for name in varied if name != first and name not in ("seed", "split_seed")]
+        others = [name for name in varied if name != first and name not in REPLICATES]
         return cls(
             x=_known(given.get("x", ""), columns, first),
             y=_known(given.get("y", ""), columns, measure),
@@ -196,7 +197,7 @@ def _known(name: str, columns: Sequence[str], default: str) -> str:
 
 
 def _title(column: str) -> str:
-    is_metric = column not in ("seed", "split_seed", "split")
+    is_metric = column not in REPLICATES
     title = metric_named(column).plain if is_metric else axis_title(column)
     return escape(title if title != column else axis_title(column))
 

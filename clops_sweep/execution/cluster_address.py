@@ -106,13 +106,19 @@ def _waited_for_grpc(address: str) -> float:
         channel.subscribe(states.add, try_to_connect=True)
         ready = grpc.channel_ready_future(channel)
         try:
-            ready.result(timeout=_SECONDS_TO_ANSWER)
-            return 0.0
-        except grpc.FutureTimeoutError:
+            if _is_ready(ready, _SECONDS_TO_ANSWER):
+                return 0.0
             if grpc.ChannelConnectivity.TRANSIENT_FAILURE in states:
                 return _SECONDS_TO_ANSWER  # another server, such as that of a web page
-        try:
-            ready.result(timeout=_SECONDS_IF_BUSY - _SECONDS_TO_ANSWER)
-            return 0.0
-        except grpc.FutureTimeoutError:
-            return _SECONDS_IF_BUSY
+            return 0.0 if _is_ready(ready, _SECONDS_IF_BUSY - _SECONDS_TO_ANSWER) else _SECONDS_IF_BUSY
+        finally:  # a thread of gRPC asks for the state of a channel that has subscribers, also once it is closed
+            ready.cancel()
+            channel.unsubscribe(states.add)
+
+
+def _is_ready(ready: grpc.Future, seconds: float) -> bool:
+    try:
+        ready.result(timeout=seconds)
+    except grpc.FutureTimeoutError:
+        return False
+    return True

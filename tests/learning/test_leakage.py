@@ -24,14 +24,18 @@ class Watcher:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.evaluating = False
         self.rows: set[int] = set()
-        real = FrameBank.gather
+        for name in ("gather", "frames"):
+            self._record(name, monkeypatch)
 
-        def gather(bank: FrameBank, rows: torch.Tensor) -> torch.Tensor:
+    def _record(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        real = getattr(FrameBank, name)
+
+        def returned(bank: FrameBank, rows: torch.Tensor) -> torch.Tensor:
             if not self.evaluating:
                 self.rows.update(rows.flatten().tolist())
             return real(bank, rows)
 
-        monkeypatch.setattr(FrameBank, "gather", gather)
+        monkeypatch.setattr(FrameBank, name, returned)
 
     def watch(self, run: ContinualRun) -> None:
         for evaluator in run._evaluators.values():
