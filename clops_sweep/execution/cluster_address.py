@@ -103,15 +103,15 @@ def _waited_for_grpc(address: str) -> float:
     states: set[grpc.ChannelConnectivity] = set()
     # As in Ray, bypass a web proxy.
     with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        channel.subscribe(states.add, try_to_connect=True)
         ready = grpc.channel_ready_future(channel)
+        channel.subscribe(states.add)
         try:
             if _is_ready(ready, _SECONDS_TO_ANSWER):
                 return 0.0
             if grpc.ChannelConnectivity.TRANSIENT_FAILURE in states:
                 return _SECONDS_TO_ANSWER  # another server, such as that of a web page
             return 0.0 if _is_ready(ready, _SECONDS_IF_BUSY - _SECONDS_TO_ANSWER) else _SECONDS_IF_BUSY
-        finally:  # a thread of gRPC asks for the state of a channel that has subscribers, also once it is closed
+        finally:  # else a thread of gRPC asks for the state of the closed channel, and prints a traceback
             ready.cancel()
             channel.unsubscribe(states.add)
 
