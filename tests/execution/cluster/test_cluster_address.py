@@ -66,7 +66,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 def grpc_server() -> Iterator[int]:
     """The port of a gRPC server without services."""
     server = grpc.server(ThreadPoolExecutor(1))
-    port = server.add_insecure_port("127.0.0.1:0")
+    port = server.add_insecure_port("0.0.0.0:0")
     server.start()
     yield port
     server.stop(None)
