@@ -13,6 +13,7 @@ from html import escape
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.experiment.fields import REPLICATES
@@ -35,6 +36,9 @@ MOST_COLOURS = 12
 
 MOST_CURVES = 12
 """Most runs whose curves are compared."""
+
+_MOST_SVG = 2_000
+"""Most runs of a scatter that is drawn as SVG, which prints sharper than WebGL."""
 
 _OTHER = "#9a9a9a"
 
@@ -96,23 +100,17 @@ def scatter(frame: pd.DataFrame, names: Sequence[str], choice: Choice, picked: S
         of_label = np.flatnonzero(labels == label)
         rows = shown.iloc[of_label]
         is_picked = rows["run_id"].isin(picked)
-        traces.append(
-            {
-                "type": "scattergl" if len(shown) > 2_000 else "scatter",
-                "mode": "markers",
-                "name": escape(label),
-                "x": _values(rows[choice.x]),
-                "y": _values(rows[choice.y]),
-                "customdata": rows["run_id"].tolist(),
-                "hovertext": [texts[at] for at in of_label],
-                "hoverinfo": "text",
-                "marker": {
-                    "color": _OTHER if label == "others" else colour(position),
-                    "size": np.where(is_picked, 12, 8).tolist(),
-                    "line": {"color": "#111", "width": np.where(is_picked, 2, 0).tolist()},
-                },
-            }
-        )
+        marker = {
+            "color": _OTHER if label == "others" else colour(position),
+            "size": np.where(is_picked, 12, 8).tolist(),
+            "line": {"color": "#111", "width": np.where(is_picked, 2, 0).tolist()},
+        }
+        trace = _trace(label, rows[choice.x], rows[choice.y], marker=marker)
+        trace["type"] = "scattergl" if len(shown) > _MOST_SVG else "scatter"
+        trace["customdata"] = rows["run_id"].tolist()
+        trace["hovertext"] = [texts[at] for at in of_label]
+        trace["hoverinfo"] = "text"
+        traces.append(trace)
     layout = _layout(_title(choice.x), _title(choice.y))
     layout["showlegend"] = choice.colour != "none"
     layout["legend"]["title"] = {"text": escape(axis_title(choice.colour)) if choice.colour != "none" else ""}
@@ -134,18 +132,10 @@ def curves(rows: pd.DataFrame, names: Mapping[str, str], measure: str, split: st
     traces = []
     for position, (run, name) in enumerate(names.items()):
         by_epoch = of_task[of_task["run_id"] == run].groupby("epoch")[measure].mean()
+        texts = [f"{escape(name)}<br>epoch {at}: {value:.3f}" for at, value in by_epoch.items()]
+        line = {"color": colour(position), "width": 2}
         traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": escape(name),
-                "x": by_epoch.index.tolist(),
-                "y": _values(by_epoch),
-                "customdata": [run] * len(by_epoch),
-                "line": {"color": colour(position), "width": 2},
-                "hovertext": [f"{escape(name)}<br>epoch {at}: {value:.3f}" for at, value in by_epoch.items()],
-                "hoverinfo": "text",
-            }
+            _trace(name, by_epoch.index, by_epoch, mode="lines", line=line, hovertext=texts, hoverinfo="text")
         )
     of = escape(task) if task else "mean over tasks"
     return {"data": traces, "layout": _layout("epoch", f"{split} {words(measure)}, {of}")}
@@ -159,33 +149,23 @@ def history(study: StudyRecord) -> list[Chart]:
 
 
 def _history(record: OptimizationHistory) -> Chart:
-    name = metric_named(record.objective).plain
-    trials = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "complete trials",
-        "x": record.numbers.tolist(),
-        "y": _values(pd.Series(record.values)),
-        "marker": {"color": colour(0), "size": 8},
-    }
-    best = {
-        "type": "scatter",
-        "mode": "lines",
-        "name": "best so far",
-        "x": record.numbers.tolist(),
-        "y": _values(pd.Series(record.best)),
-        "line": {"color": colour(1), "shape": "hv"},
-    }
-    pruned = {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "pruned trials",
-        "x": record.pruned_numbers.tolist(),
-        "y": _values(pd.Series(record.pruned_values)),
-        "marker": {"color": _OTHER, "symbol": "x"},
-    }
-    traces = [trials, best, pruned] if len(record.pruned_numbers) else [trials, best]
-    return {"data": traces, "layout": _layout("trial", name)}
+    best = {"color": colour(1), "shape": "hv"}
+    traces = [
+        _trace("complete trials", record.numbers, record.values, marker={"color": colour(0), "size": 8}),
+        _trace("best so far", record.numbers, record.best, mode="lines", line=best),
+    ]
+    if len(record.pruned_numbers):
+        cross = {"color": _OTHER, "symbol": "x"}
+        traces.append(_trace("pruned trials", record.pruned_numbers, record.pruned_values, marker=cross))
+    return {"data": traces, "layout": _layout("trial", metric_named(record.objective).plain)}
+
+
+def _trace(name: str, x: npt.ArrayLike, y: npt.ArrayLike, mode: str = "markers", **more: object) -> Chart:
+    """Return points or a line of a chart, with further settings of Plotly."""
+    trace: Chart = {"type": "scatter", "mode": mode, "name": escape(name)}
+    trace["x"] = _values(pd.Series(x))
+    trace["y"] = _values(pd.Series(y))
+    return trace | more
 
 
 def _headline(experiment: Experiment) -> list[str]:

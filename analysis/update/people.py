@@ -104,7 +104,7 @@ def _names_of_outputs(paired: Paired, rows: npt.NDArray[np.intp]) -> list[str]:
 
 
 def _only_class(paired: Paired, rows: npt.NDArray[np.intp], output: int) -> str:
-    """Return the class whose instances are those with the output; empty if there is none."""
+    """Return the class whose instances are those with the output; empty without one."""
     target = paired.targets[rows, output]
     for name, has in paired.classes.items():
         if target.any() and np.array_equal(has[rows], target):

@@ -54,7 +54,7 @@ class Computed:
 
     Attributes:
         tables: its rows.
-        checkpoint: path of a checkpoint to delete once the rows are written; None if there is none.
+        checkpoint: path of a checkpoint to delete once the rows are written; None without one.
         values: the first two headline metrics of the scenario by column; nan if the strategy has none. Without a
             validation set, those of the test set.
         seconds: total time of the worker; None if incomplete, as after a resume.

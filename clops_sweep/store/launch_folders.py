@@ -37,7 +37,7 @@ def plugin_files_to_name(store: StoreReader, plugins: object, *, anywhere: bool 
     """Return the files that a command must name to repeat a run, from its column `plugins`.
 
     A path in that column may be relative to the folder of the launch. It is looked for in the current folder, the one
-    of the last launch, and those around the results; a file with the recorded content is preferred. If there is none,
+    of the last launch, and those around the results; a file with the recorded content is preferred. Without one,
     the path is returned as it is recorded.
 
     Args:

@@ -8,7 +8,7 @@ from clops_sweep.analysis.drawing.pictures import Picture, Sketch
 
 
 def unpainted(item: Sketch, **_options: object) -> Picture:
-    """Return an empty figure with the texts of the drawn one, in the place of `Sketch.drawn`."""
+    """Return an empty figure with the texts of the drawn one, instead of `Sketch.drawn`."""
     alt = f"{item.title}."
     svg = f'<svg aria-label="{escape(alt)}" />'
     return Picture(item.name, item.title, item.caption, alt, b"\x89PNG\r\n\x1a\n", b"%PDF", svg, 1, 1)
