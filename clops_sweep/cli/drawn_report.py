@@ -55,7 +55,7 @@ def _inputs(state: State) -> Iterator[str]:
     for file in selection.files:
         yield file.read_text()
     for space in selection.spaces:
-        yield repr([space.name, space.axes, list(space.seeds), space.base.explicit])
+        yield repr([space.name, space.axes, list(space.seeds), sorted(space.base.explicit.items())])
     if selection.claims:
         yield json.dumps(claims_as_json(selection.claims), sort_keys=True)
         yield seal_in_words(request)
