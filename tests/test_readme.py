@@ -11,10 +11,11 @@ from typing import Any
 
 import optuna
 import pytest
+from matplotlib.image import imread
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from clops_sweep import ContinualRun, RunConfig
+from clops_sweep import ContinualRun, RunConfig, read
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
 from clops_sweep.store.run_store import RunStore
@@ -35,7 +36,7 @@ def _blocks(language: str) -> list[str]:
 
 
 _, INSTALL_AND_RUN, INSTALL_AND_TEST, USAGE, _ = _blocks("sh")
-PYTHON = _blocks("python")
+FIRST_LINES, *PYTHON = _blocks("python")
 
 
 def _run(command: str, folder: Path, environment: dict[str, str], commands: Preloaded) -> str:
@@ -78,6 +79,18 @@ def test_the_usage_works(folder: Path, environment: dict[str, str], commands: Pr
     assert "9 runs finished, 0 failed" in _run(status, folder, environment, commands)
     assert "1 seed where 3 are needed" in " ".join(_run(claims, folder, environment, commands).split())
     assert "index.html" in _run(report, folder, environment, commands)
+
+
+def test_the_first_lines_draw_the_picture_that_the_readme_shows(tmp_path: Path, forked: Preloaded) -> None:
+    program = FIRST_LINES.replace("sweep(space)", "print(sweep(space, no_ray=True))")
+    done = forked.run(tmp_path, forked.environment, program=program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "6 runs asked for, 6 finished, 0 pending, 0 failed"
+    drawn, shown = tmp_path / "wearable.png", ROOT / "docs" / "wearable.png"
+    assert imread(drawn).shape == imread(shown).shape
+    forgotten = read(tmp_path / "results", "runs").groupby("strategy")["balanced_accuracy_forgetting"].mean()
+    assert forgotten["finetune"] > 0.8
+    assert forgotten["er"] < 0.2
 
 
 def test_the_python_works(folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
