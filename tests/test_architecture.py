@@ -143,6 +143,41 @@ def _imported(node: ast.Import | ast.ImportFrom) -> set[str | None]:
     return {node.module} if isinstance(node, ast.ImportFrom) else {alias.name for alias in node.names}
 
 
+MOST_PRIVATE = 14
+"""Today's number of private names of other modules and libraries in tests. It falls."""
+
+NAMED_PRIVATELY = re.compile(r"_[a-z]\w*")
+PUBLIC_WITH_UNDERSCORE = {"_asdict", "_exit", "_replace", "_repr_html_"}
+"""Names that begin with an underscore and that Python or IPython document."""
+
+
+def test_tests_use_public_names() -> None:
+    """Tests observe what a user observes. The rest of them stands in for a machine, or patches a library."""
+    private = []
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = _names_of_others(node)
+            private += [(path.name, name) for name in names if NAMED_PRIVATELY.fullmatch(name)]
+    used = [(file, name) for file, name in private if name not in PUBLIC_WITH_UNDERSCORE]
+    assert len(used) <= MOST_PRIVATE, used
+
+
+def _names_of_others(node: ast.AST) -> list[str]:
+    """Return the last parts of the names that an expression takes from another object or module, or replaces there."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="self" | "cls")):
+            return []
+        case ast.Attribute(attr=name):
+            return [name]
+        case ast.ImportFrom(module=str(module)):
+            return [*module.split("."), *(alias.name for alias in node.names)]
+        case ast.Call(func=ast.Attribute(attr="setattr"), args=[_, ast.Constant(value=str(name)), *_]):
+            return [name]
+        case ast.Call(func=ast.Attribute(attr="setattr"), args=[ast.Constant(value=str(path)), *_]):
+            return [path.rpartition(".")[2]]
+    return []
+
+
 def test_only_public_names_of_ray_are_used() -> None:
     """No private module or attribute of Ray, and no argument that begins with an underscore."""
     private, found = re.compile(r"ray\.(.+\.)?_[^_]"), []

@@ -273,6 +273,11 @@ class Catalog(Mapping[str, DatasetInfo]):
             )
         self.added[name], self._declared[name] = info, declared
 
+    def forget(self, name: str) -> None:
+        """Remove a data set that is not built in, if it is known."""
+        self.added.pop(name, None)
+        self._declared.pop(name, None)
+
 
 _SYNTHETIC: Final = DatasetInfo(
     name="synthetic",

@@ -19,8 +19,7 @@ from clops_sweep.experiment.spaces.search_space import names_in
 def forget(*names: str) -> None:
     """Unregister declared data sets."""
     for name in names or tuple(DATASETS.added):
-        DATASETS.added.pop(name, None)
-        DATASETS._declared.pop(name, None)
+        DATASETS.forget(name)
 
 
 def declare(path: Path, body: str) -> Path:

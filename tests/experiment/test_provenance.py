@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from clops_sweep import RunConfig
-from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.experiment.provenance import changed_code, plugin_origins, plugins_of
 from clops_sweep.experiment.spaces.search_space import load_spaces
+from tests.helpers.registries import only_built_in, only_built_in_data_sets
 
 SPACE = """
 import methods
@@ -54,13 +54,10 @@ def by_device(frames):
 
 @pytest.fixture(autouse=True)
 def as_if_new(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    for registry in REGISTRIES.values():
-        monkeypatch.setattr(registry, "_plugins", dict(registry.built_in))
-    monkeypatch.setattr(DATASETS, "added", {})
-    monkeypatch.setattr(DATASETS, "_declared", {})
     before = dict(ORIGINS)
     monkeypatch.chdir(tmp_path)
-    yield
+    with only_built_in(*REGISTRIES.values()), only_built_in_data_sets():
+        yield
     ORIGINS.clear()
     ORIGINS.update(before)
 

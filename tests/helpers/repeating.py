@@ -10,13 +10,16 @@ class Repeating:
 
     Attributes:
         replays: number of replays.
+        records: number of recorded passes.
     """
 
     replays = 0
+    records = 0
 
     def record(self, work: Pass) -> Pass:
         """As `Recorder.record`: computes the pass, as a capture does, and returns what computes it again."""
         work()
+        type(self).records += 1
 
         def replay() -> object:
             type(self).replays += 1

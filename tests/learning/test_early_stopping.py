@@ -61,7 +61,7 @@ def by_hand(config: RunConfig, frames: FrameSet, patience: int) -> tuple[RunResu
     trained = 0
     while True:
         run = ContinualRun(plain, frames)
-        most = run._epochs
+        most = run.progress.epochs
         for count in kept:
             run._epochs = count
             for _ in range(count):
@@ -71,8 +71,8 @@ def by_hand(config: RunConfig, frames: FrameSet, patience: int) -> tuple[RunResu
         run._epochs, losses = most + 1, list[float]()  # hooks after the last epoch come later
         while len(losses) < most and len(losses) - int(np.argmin([*losses, np.inf])) <= patience:
             run.advance()
-            of_tasks = run._curves[-1].loss
-            losses.append(float(of_tasks.mean() if run.strategy.joint else of_tasks[len(kept)]))
+            metrics = run.epoch_metrics()
+            losses.append(metrics["loss" if run.strategy.joint else f"loss/{run.task_names[len(kept)]}"])
         trained += 0 if config.strategy == "acil" and kept else len(losses)  # later tasks have no gradients
         kept.append(int(np.argmin(losses)) + 1)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
@@ -11,6 +9,7 @@ from clops_sweep import ContinualRun
 from clops_sweep.data.frames import TRAINING
 from clops_sweep.experiment.plugins.registry import ACQUISITION_FUNCTIONS
 from clops_sweep.learning.frame_bank import FrameBank
+from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.helpers.at_night import mostly_at_night
 from tests.learning.methods import CASES
@@ -26,6 +25,16 @@ class Watcher:
         self.rows: set[int] = set()
         for name in ("gather", "frames"):
             self._record(name, monkeypatch)
+        evaluate = Evaluator.evaluate
+
+        def evaluated(evaluator: Evaluator, seen: int | None = None) -> Evaluation:
+            self.evaluating = True
+            try:
+                return evaluate(evaluator, seen)
+            finally:
+                self.evaluating = False
+
+        monkeypatch.setattr(Evaluator, "evaluate", evaluated)
 
     def _record(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         real = getattr(FrameBank, name)
@@ -36,19 +45,6 @@ class Watcher:
             return real(bank, rows)
 
         monkeypatch.setattr(FrameBank, name, returned)
-
-    def watch(self, run: ContinualRun) -> None:
-        for evaluator in run._evaluators.values():
-            real = evaluator.evaluate
-
-            def evaluate(*given: Any, real: Any = real) -> Any:
-                self.evaluating = True
-                try:
-                    return real(*given)
-                finally:
-                    self.evaluating = False
-
-            evaluator.evaluate = evaluate  # type: ignore[method-assign]
 
 
 ALL = [*CASES, *((f"clops {name}", kind) for name in ACQUISITION_FUNCTIONS for kind in KINDS)]
@@ -68,15 +64,14 @@ def test_frames_outside_evaluation_are_training_frames_of_tasks_so_far(
     frames = tiny_frames(kind, tasks=2)
     watcher = Watcher(monkeypatch)
     run = ContinualRun(config, frames)
-    watcher.watch(run)
     seen: set[int] = set()
     while not run.finished:
         watcher.rows.clear()
-        task = run.advance().task
-        allowed = run.scenario.tasks if name == "multitask" else run.scenario.tasks[:task]
-        assert watcher.rows <= {row for each in allowed for row in each.train.rows.tolist()}
+        trained_on = run.advance().task
+        allowed = run.scenario.tasks if name == "multitask" else run.scenario.tasks[:trained_on]
+        assert watcher.rows <= {row for task in allowed for row in task.train.rows.tolist()}
         assert all(frames.split[row] == TRAINING for row in watcher.rows)
         seen |= watcher.rows
-    everything = {row for each in run.scenario.tasks for row in each.train.rows.tolist()}
+    everything = {row for task in run.scenario.tasks for row in task.train.rows.tolist()}
     assert seen <= everything if name == "gdumb" else seen == everything  # it trains only on its memory
     assert set(run.result().instances["instance"]) == everything

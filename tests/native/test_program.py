@@ -75,8 +75,9 @@ class Network:
         }
 
     def program(self, variant: str, parameters: np.ndarray) -> Any:
-        assert native._kernels is not None
-        return native._kernels.Program(variant, self.layers, self.shape, parameters, self.buffers)
+        return native.program(
+            variant=variant, layers=self.layers, shape=self.shape, parameters=parameters, buffers=self.buffers
+        )
 
     def frames(self, count: int) -> np.ndarray:
         channels, height, width = self.shape

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -46,10 +48,14 @@ def test_without_the_extension_it_says_so_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.delenv(native.ENVIRONMENT, raising=False)
-    monkeypatch.setattr(native, "_kernels", None)
-    native._say_once.cache_clear()
+    monkeypatch.setitem(sys.modules, "clops_sweep.native._kernels", None)  # an import fails
+    spec = importlib.util.spec_from_file_location("clops_sweep.native", native.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    without = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(without)
     with caplog.at_level(logging.WARNING):
-        assert native.available() == ()
-        assert native.chosen() is None
-        assert native.chosen() is None
-    assert [record.getMessage() for record in caplog.records].count(native.why_missing()) == 1
+        assert without.available() == ()
+        assert without.chosen() is None
+        assert without.chosen() is None
+    assert [record.getMessage() for record in caplog.records].count(without.why_missing()) == 1

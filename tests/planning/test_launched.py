@@ -7,17 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace
 from clops_sweep.analysis.dashboard.app import Dashboard
+from clops_sweep.analysis.dashboard.server import Server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
-from clops_sweep.cli.dashboard import _left_out
+from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.experiment.spaces.selection import Selection
-from clops_sweep.planning.launched import _space, launched_spaces, remember
+from clops_sweep.planning.launched import launched_spaces, remember
 from clops_sweep.planning.request import Request
 from clops_sweep.store.run_store import RunStore
 
@@ -102,7 +104,13 @@ def test_other_files_are_ignored(changes: dict[str, object], tmp_path: Path) -> 
     assert [it.name for it in _remembered(store)] == ["mine"]
 
 
-def test_a_space_with_an_own_method_is_named_with_the_reason(tmp_path: Path) -> None:
+def _interrupted(server: Server) -> None:
+    server.close()
+    raise KeyboardInterrupt
+
+
+def test_a_space_with_an_own_method_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not served")
     file = tmp_path / "own.py"
     file.write_text(OWN)
     store = RunStore(tmp_path / "results")
@@ -111,13 +119,18 @@ def test_a_space_with_an_own_method_is_named_with_the_reason(tmp_path: Path) -> 
     assert [it.name for it in _remembered(store)] == ["a study"]
     asked = Request(Selection(()), PreparedData(tmp_path), store)
     assert asked.unknown_spaces() == {}
+    remember(Selection((replace(space, seeds=(1, 2)),)), store)
     STRATEGIES.forget("mine")
-    _space.cache_clear()
     assert _remembered(store) == []
     ((name, why),) = asked.unknown_spaces().items()
     assert name == "a study"
     assert "strategy = 'mine': not known" in why
-    assert "strategy = 'mine': not known" in _left_out(name, why)
-    dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None), 0), [_left_out(name, why)])
+    monkeypatch.setattr(Server, "serve", _interrupted)
+    shown = CliRunner().invoke(command, ["dashboard", "--results", str(tmp_path / "results"), "--port", "0"])
+    (notice,) = (line for line in shown.stderr.splitlines() if "'a study'" in line)
+    assert notice.startswith("clops-sweep: Search space 'a study' is not shown")
+    assert "strategy = 'mine': not known" in notice
+    assert "; known:" not in notice
+    dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None), 0), [notice])
     assert "Search space &#39;a study&#39; is not shown, only its runs" in (dashboard.page("", {}) or "")
     dashboard.close()

@@ -19,7 +19,7 @@ from clops_sweep import (
     dataset,
     sweep,
 )
-from clops_sweep.execution import launch
+from clops_sweep.execution import start_check
 from tests.data.declared_files import forget, waves
 
 
@@ -47,7 +47,7 @@ def _data_sets() -> Iterator[None]:
 @pytest.fixture
 def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Launches a space; raises `Starting` where workers would start."""
-    monkeypatch.setattr(launch, "_check_start", _start)
+    monkeypatch.setattr(start_check, "check_ray_can_start", _start)
 
     def run(dataset: str, search: OptunaSearch | None = None, **settings: Any) -> None:
         space = SearchSpace("it", RunConfig(dataset=dataset, **settings), search=search)

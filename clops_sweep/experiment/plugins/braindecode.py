@@ -59,7 +59,7 @@ def names() -> list[str]:
     """Return the names of all networks in configs; empty without a braindecode of the known version."""
     if why_unavailable():
         return []
-    return [PREFIX + model for model in sorted(_modules()) if _constructor(model) is not None]
+    return [PREFIX + model for model in sorted(_modules(_folder())) if _constructor(model) is not None]
 
 
 def why_unavailable() -> str | None:
@@ -100,7 +100,8 @@ def network_with_option(name: str) -> str | None:
         return next(iter(names()), None)
     if not name[:1].isupper() or "_" not in name or why_unavailable():
         return None
-    owners = [model for model in _modules() if name.startswith(f"{model}_") and _constructor(model) is not None]
+    models = _modules(_folder())
+    owners = [model for model in models if name.startswith(f"{model}_") and _constructor(model) is not None]
     return PREFIX + max(owners, key=len) if owners else None
 
 
@@ -149,7 +150,6 @@ def _version_option() -> Option:
     return option_of_kind(kind, installed_version(), "version of braindecode", equal_cost=True)
 
 
-@cache
 def _folder() -> Path | None:
     """Return the folder of braindecode's models; the package is found without importing it."""
     spec = importlib.util.find_spec("braindecode")
@@ -159,21 +159,21 @@ def _folder() -> Path | None:
 
 
 @cache
-def _modules() -> Mapping[str, str]:
+def _modules(folder: Path | None) -> Mapping[str, str]:
     """Return the module of each name that `braindecode.models` imports from its own modules."""
-    folder = _folder()
-    assert folder is not None
-    found = dict[str, str]()
+    modules: dict[str, str] = {}
+    if folder is None:
+        return modules
     for node in _parsed(folder / "__init__.py").body:
         if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module is not None:
-            found |= {name.name: node.module for name in node.names}
-    return found
+            modules |= {name.name: node.module for name in node.names}
+    return modules
 
 
-@cache
 def _constructor(model: str) -> ast.FunctionDef | None:
     """Return the constructor of a model; None if it is no public model with a class of its own."""
-    folder, module = _folder(), _modules().get(model)
+    folder = _folder()
+    module = _modules(folder).get(model)
     if folder is None or module is None:
         return None
     return _constructors(folder / f"{module}.py").get(model)
@@ -209,12 +209,16 @@ def _own_constructor(node: ast.ClassDef) -> ast.FunctionDef | None:
     return None
 
 
-@cache
 def _options(model: str) -> Mapping[str, Option]:
     """Return the options of a model: its arguments with a default that is a number, text, truth value or layer."""
     constructor = _constructor(model)
     assert constructor is not None
-    found = dict[str, Option]()
+    return _options_of(model, constructor)
+
+
+@cache
+def _options_of(model: str, constructor: ast.FunctionDef) -> Mapping[str, Option]:
+    options: dict[str, Option] = {}
     for argument, default in _arguments(constructor):
         name = argument.arg
         if name in _FILLED or name.startswith("_") or default is None:
@@ -223,8 +227,8 @@ def _options(model: str) -> Mapping[str, Option]:
         kind += " float" * name.endswith("max_norm")  # some are annotated as int, and take any number
         option = _option(default, kind, f"argument `{name}` of {model}")
         if option is not None:
-            found[f"{model}_{name}"] = option
-    return found
+            options[f"{model}_{name}"] = option
+    return options
 
 
 def _arguments(constructor: ast.FunctionDef) -> Iterator[tuple[ast.arg, ast.expr | None]]:

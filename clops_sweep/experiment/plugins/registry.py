@@ -162,8 +162,9 @@ class Registry(Mapping[str, Any]):
             self.forget(name)
 
     def forget(self, name: str) -> None:
-        """Remove the registration of a name."""
-        del self._plugins[name]
+        """Remove a custom member, or a member of a library until its next use."""
+        plugins = self._from_libraries if name in self._from_libraries else self._plugins
+        del plugins[name]
         OPTIONS.declare(self._owner(name), {})
 
     def options(self, name: str) -> Options:

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from clops_sweep.data.scenarios import LossKind
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.learning import streams
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.replay.entropy import mutual_information, predictive_entropy
-from clops_sweep.learning.replay.gaussian import gaussian_kl, gaussian_of
+from clops_sweep.learning.replay.gaussian import divergence_of_probabilities
 
 _PERTURBED_CHUNK = 512  # number of frames whose noise is in memory at a time
 
@@ -104,17 +103,8 @@ def balc_kld(
         noise = _noise(context, generator, chunk, perturbation_std)
         clean = context.learner.dropout_probabilities(chunk, mc_samples, keys)
         perturbed = context.learner.dropout_probabilities(chunk, mc_samples, keys, noise=noise)
-        scores.append(_gaussian_divergence(context.learner.kind, clean, perturbed))
+        scores.append(divergence_of_probabilities(context.learner.kind, clean, perturbed))
     return torch.cat(scores)
-
-
-def _gaussian_divergence(kind: LossKind, clean: torch.Tensor, perturbed: torch.Tensor) -> torch.Tensor:
-    """Return the divergence of `balc_kld` from samples [..., T, C] of x and of z: float64 [...]."""
-    if kind == "softmax":
-        return gaussian_kl(*gaussian_of(clean[..., :-1]), *gaussian_of(perturbed[..., :-1]))
-    labels = zip(clean.split(1, dim=-1), perturbed.split(1, dim=-1), strict=True)
-    divergences = [gaussian_kl(*gaussian_of(one), *gaussian_of(other)) for one, other in labels]
-    return torch.stack(divergences).sum(0)
 
 
 def _dropout_samples(context: AcquisitionContext, rows: torch.Tensor, mc_samples: int) -> torch.Tensor:

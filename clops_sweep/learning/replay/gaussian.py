@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from clops_sweep.data.scenarios import LossKind
+
 RIDGE = 1e-6
 
 
@@ -45,6 +47,23 @@ def gaussian_kl(
     quadratic = ratio.square().sum((-1, -2)) + offset.square().sum((-1, -2)) - mean.shape[-1]
     divergence: torch.Tensor = quadratic / 2 + log_ratio
     return divergence
+
+
+def divergence_of_probabilities(kind: LossKind, clean: torch.Tensor, perturbed: torch.Tensor) -> torch.Tensor:
+    """Return `gaussian_kl` of Gaussians fitted to probabilities, float64 [...].
+
+    The last coordinate of a softmax is left out, since its coordinates sum to one. Sigmoids are summed over labels.
+
+    Args:
+        kind: kind of output.
+        clean: [..., T, C], T samples.
+        perturbed: [..., T, C], T samples.
+    """
+    if kind == "softmax":
+        return gaussian_kl(*gaussian_of(clean[..., :-1]), *gaussian_of(perturbed[..., :-1]))
+    labels = zip(clean.split(1, dim=-1), perturbed.split(1, dim=-1), strict=True)
+    divergences = [gaussian_kl(*gaussian_of(one), *gaussian_of(other)) for one, other in labels]
+    return torch.stack(divergences).sum(0)
 
 
 def _log_diagonal(lower: torch.Tensor) -> torch.Tensor:

@@ -25,14 +25,16 @@ from clops_sweep.store.run_logs import EpochScores
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import ContractViolation, check_observer, tiny_config, tiny_frames
 from tests.helpers.documentation import examples
+from tests.helpers.registries import only_built_in
 
 EXAMPLE, CONTRACT = examples("observers")
 RUN, OTHER = "ab12", "cd34"
 
 
 @pytest.fixture(autouse=True)
-def as_if_new(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OBSERVERS, "_plugins", dict(OBSERVERS.built_in))
+def as_if_new() -> Iterator[None]:
+    with only_built_in(OBSERVERS):
+        yield
 
 
 def progress(task: int, epoch: int) -> Progress:

@@ -11,7 +11,6 @@ import pytest
 from clops_sweep import RunConfig
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins import braindecode
-from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import NETWORKS
 
 _MODEL = '''
@@ -50,19 +49,16 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     facts.mkdir()
     (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: braindecode\nVersion: 1.8.7\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(NETWORKS, "_from_libraries", {})
-    _forget()
+    _forget_networks()
     yield
-    for name in ("TinyNet", "TinyNet_Wide"):
-        OPTIONS.declare(f"network 'braindecode:{name}'", {})
-    monkeypatch.undo()
-    _forget()
+    _forget_networks()
 
 
-def _forget() -> None:
-    for cached in (braindecode._folder, braindecode._modules, braindecode._constructor, braindecode._constructors):
-        cached.cache_clear()
-    braindecode._options.cache_clear()
+def _forget_networks() -> None:
+    """Forget the networks of braindecode, as if none had been looked up."""
+    for name in NETWORKS.in_use:
+        if name.startswith(braindecode.PREFIX):
+            NETWORKS.forget(name)
 
 
 @pytest.mark.usefixtures("package")
@@ -135,7 +131,7 @@ def test_a_missing_package_or_another_version_is_one_sentence(
     version: str | None, expected: str, package: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(braindecode, "installed_version", lambda: version)
-    monkeypatch.setattr(NETWORKS, "_from_libraries", {})
+    _forget_networks()
     with pytest.raises(UsageError) as raised:
         RunConfig(network="braindecode:TinyNet")
     assert expected in str(raised.value)

@@ -18,16 +18,13 @@ from clops_sweep.experiment.plugins.registry import (
 from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.strategies.finetune import FineTuning
+from tests.helpers.registries import only_built_in
 
 
 @pytest.fixture(autouse=True)
-def _registered_for_a_test(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for registry in REGISTRIES.values():
-        monkeypatch.setattr(registry, "_plugins", dict(registry.built_in))
-    yield
-    for registry in REGISTRIES.values():
-        for name in registry.added:
-            registry.forget(name)
+def _registered_for_a_test() -> Iterator[None]:
+    with only_built_in(*REGISTRIES.values()):
+        yield
 
 
 class Halfway:

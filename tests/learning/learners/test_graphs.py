@@ -31,6 +31,7 @@ from tests.learning.methods import one_kind
 def _nothing_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "_NOT_RECORDED", {})
     monkeypatch.setattr(Repeating, "replays", 0)
+    monkeypatch.setattr(Repeating, "records", 0)
     monkeypatch.setenv(native.ENVIRONMENT, "off")
 
 
@@ -230,8 +231,7 @@ def test_a_network_has_a_limited_number_of_recordings(monkeypatch: pytest.Monkey
     network = learner(own)
     for size in (3, 4, 5) * 4:
         network.logits(torch.arange(size))
-    assert network._recordings is not None
-    assert len(network._recordings._recordings) == 2
+    assert Repeating.records == 2
 
 
 def test_frames_that_need_a_gradient_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:

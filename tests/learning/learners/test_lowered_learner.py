@@ -24,6 +24,7 @@ from clops_sweep.learning.learners.program_learner import ProgramLearner
 from clops_sweep.learning.lowering.lower import lowered
 from clops_sweep.learning.lowering.masks import CountedMasks
 from clops_sweep.learning.lowering.program import Program
+from clops_sweep.learning.networks.module_probe import probed
 from clops_sweep.learning.networks.run_module import RunModule
 from clops_sweep.testing import of_shape, tiny_frames
 from tests.learning.lowering.networks import OUTPUTS, EEGNet, parametrized, plain, residual
@@ -68,6 +69,8 @@ class Pair:
         assert isinstance(found, LoweredLearner)
         self.lowered: LoweredLearner = found
         self.module = ModuleLearner(*common)
+        shape = found.bank.shape
+        self.statistics = probed(network, NETWORKS[network], (shape[0], shape[1]), OUTPUTS, {}).statistics
         count = 11
         stream = torch.Generator().manual_seed(1)
         targets = torch.eye(OUTPUTS)[torch.randint(OUTPUTS, (count,), generator=stream)]
@@ -79,7 +82,7 @@ class Pair:
             learner.restore(self.lowered.state())
 
     def masked(self, draws: torch.Tensor) -> CountedMasks:
-        run = RunModule(self.module.copy().module(), OUTPUTS, self.module._probed.statistics)
+        run = RunModule(self.module.copy().module(), OUTPUTS, self.statistics)
         program = lowered(run, 3, 40)
         assert isinstance(program, Program)
         return CountedMasks(program, KEYS, draws)
@@ -171,8 +174,8 @@ def test_a_loss_under_autograd_has_the_gradient_of_the_learner(pair: Pair) -> No
         buffer.copy_(state[name])
     passes = learner.passes()
     with passes.epoch(lambda number: KEYS, 0):
-        passes._drawn.append(40)
-        passes._keys.append(KEYS)
+        passes.begin_step()
+        passes.train(learner.bank.gather(torch.arange(40) % 11))  # the batch's masks begin at instance 40
         passes.begin_step()
         logits = passes.train(learner.bank.gather(batch.rows))
         learner.logits(batch.rows)  # between the halves of a pass

@@ -17,6 +17,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import Diverged
 from clops_sweep.learning.losses import log_odds
 from clops_sweep.learning.metrics import r_matrix as metrics
+from clops_sweep.learning.metrics.evaluation import Evaluator
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -144,4 +145,4 @@ def test_outputs_that_are_not_finite_are_an_error_that_says_so(broken: float) ->
     run = ContinualRun(tiny_config("class_il"), tiny_frames("class_il"))
     run.learner.parameters.views["linear2.bias"].fill_(broken)
     with pytest.raises(Diverged, match="class_il, task 0-1, test: the network's outputs are not finite"):
-        run._evaluators["test"].evaluate()
+        Evaluator(run.scenario, "test", run.learner, joint=False).evaluate()

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cosine_similarity
 
 from clops_sweep import ContinualRun
+from clops_sweep.learning.metrics.evaluation import Evaluator
 from clops_sweep.learning.networks.head import CosineHead
 from clops_sweep.testing import tiny_config, tiny_frames
 
@@ -43,8 +44,9 @@ def test_per_class_is_one_sigmoid_for_each_class_and_predicts_the_largest() -> N
     rows = torch.from_numpy(np.concatenate([part.rows for part in tests]))
     targets = np.concatenate([part.targets for part in tests])
     logits = run.learner.logits(rows).double()
-    np.testing.assert_allclose(np.split(run._predictions[-1], 2, axis=1)[0], logits.sigmoid().numpy(), atol=1e-6)
-    last = run._r["test"][-1]
+    at_end = result.predictions[result.predictions["trained_on"] == len(tests)]
+    np.testing.assert_allclose(at_end.filter(regex="^probability_"), logits.sigmoid().numpy(), atol=1e-6)
+    last = Evaluator(run.scenario, "test", run.learner, joint=False).evaluate()
     sizes = np.cumsum([len(part.rows) for part in tests])[:-1]
     for task, (z, y) in enumerate(zip(np.split(logits.numpy(), sizes), np.split(targets, sizes), strict=True)):
         assert last.accuracy[task] == pytest.approx((z.argmax(1) == y.argmax(1)).mean())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +20,6 @@ from clops_sweep.cli.commands import command
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins import braindecode
-from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.batches import Batch
 from clops_sweep.learning.encoders.headless import without_head
@@ -25,7 +27,6 @@ from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.learners.backend import make_learner
 from clops_sweep.learning.models.onnx_export import onnx_bytes
 from clops_sweep.learning.networks.module_probe import check_networks
-from clops_sweep.learning.networks.of_braindecode import _expected_warnings
 from clops_sweep.learning.networks.run_module import made
 from clops_sweep.learning.networks.signal import Signal
 from clops_sweep.testing import of_shape, tiny_config, tiny_frames
@@ -45,8 +46,16 @@ def _installed() -> None:
     why = braindecode.why_unavailable()
     if why is not None:
         pytest.skip(why)
-    with _expected_warnings():
+    with warnings_ignored():
         pytest.importorskip("braindecode.models", exc_type=ImportError)
+
+
+@contextmanager
+def warnings_ignored() -> Iterator[None]:
+    """Ignore the warnings of braindecode in the block."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 def frames_of(scenario: str = "class_il", shape: tuple[int, int] = SHAPE) -> FrameSet:
@@ -81,7 +90,9 @@ def test_options_have_the_defaults_of_the_constructors() -> None:
 
     for model, found in models_dict.items():
         arguments = signature(found.__init__).parameters
-        for option, declared in braindecode._options(model).items():
+        options = NETWORKS.options(f"braindecode:{model}")
+        for option in options.keys() - {braindecode.VERSION}:
+            declared = options[option]
             default = arguments[option.removeprefix(f"{model}_")].default
             shown = default.__name__ if isinstance(default, type) else default
             assert declared.default == shown, option
@@ -126,7 +137,7 @@ def test_the_linear_head_gives_the_logits_of_the_convolution(model: str) -> None
     module = module_of(model).eval()
     import braindecode.models
 
-    with _expected_warnings():
+    with warnings_ignored():
         own = getattr(braindecode.models, model)(n_chans=SHAPE[0], n_times=SHAPE[1], n_outputs=4, sfreq=RATE).eval()
     assert isinstance(list(module.modules())[-1], nn.Linear)
     weights = module.state_dict()
@@ -153,7 +164,7 @@ def test_max_norms_act_as_in_a_bare_loop(kernels: str, monkeypatch: pytest.Monke
     options = {**config.network_options, "signal": Signal.of(frames)}
     bank = FrameBank(frames, CPU)
     learner = make_learner(0, "softmax", 4, 0.5, bank, config.network, options, optimizer="sgd")
-    with _expected_warnings():
+    with warnings_ignored():
         bare = braindecode.models.EEGNet(
             n_chans=SHAPE[0], n_times=SHAPE[1], n_outputs=4, drop_prob=0.0, conv_spatial_max_norm=0.5
         ).train()
@@ -239,10 +250,9 @@ def test_a_stored_model_predicts_and_is_exported_and_becomes_an_encoder(
     Path("space.py").write_text(f"from clops_sweep import RunConfig, SearchSpace\n{written}\n")
     with monkeypatch.context() as other:  # a later version of the package
         other.setattr(braindecode, "installed_version", lambda: "1.8.99")
-        other.setattr(NETWORKS, "_from_libraries", {})
+        NETWORKS.forget("braindecode:EEGNet")
         told = CliRunner().invoke(command, ["plan", "space.py"]).output
-    for name, plugin in NETWORKS._from_libraries.items():
-        OPTIONS.declare(f"network {name!r}", plugin.declaration.options)
+    NETWORKS.forget("braindecode:EEGNet")
     of_now = stored["braindecode_version"]
     expected = f"network 'braindecode:EEGNet': 1 stored run of braindecode {of_now}, and 1.8.99 is installed"
     assert expected in " ".join(told.split())

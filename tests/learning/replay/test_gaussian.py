@@ -8,8 +8,7 @@ import pytest
 import torch
 from torch.distributions import MultivariateNormal, kl_divergence
 
-from clops_sweep.learning.replay.acquisition import _gaussian_divergence
-from clops_sweep.learning.replay.gaussian import RIDGE, gaussian_kl, gaussian_of
+from clops_sweep.learning.replay.gaussian import RIDGE, divergence_of_probabilities, gaussian_kl, gaussian_of
 
 
 def samples_of(seed: int, shape: tuple[int, ...]) -> torch.Tensor:
@@ -55,7 +54,7 @@ def test_divergence_in_one_dimension_has_its_closed_form() -> None:
 def test_it_does_not_matter_which_coordinate_of_a_softmax_is_left_out(dropped: int) -> None:
     clean, perturbed = samples_of(1, (30, 4)), samples_of(2, (30, 4))
     kept = [c for c in range(4) if c != dropped]
-    reference = _gaussian_divergence("softmax", clean, perturbed)
+    reference = divergence_of_probabilities("softmax", clean, perturbed)
     other = gaussian_kl(*gaussian_of(clean[:, kept]), *gaussian_of(perturbed[:, kept]))
     # exact up to the ridge, which is small against these covariances
     assert other.item() == pytest.approx(reference.item(), rel=1e-3)
@@ -73,11 +72,13 @@ def test_sigmoids_are_summed_over_labels() -> None:
                 moments.append((mean, sum((value - mean) ** 2 for value in values) / 19 + 1e-6))
             (m0, v0), (m1, v1) = moments
             expected[instance] += 0.5 * (v0 / v1 - 1 + (m1 - m0) ** 2 / v1 + math.log(v1 / v0))
-    torch.testing.assert_close(_gaussian_divergence("multilabel", clean, perturbed), expected, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(
+        divergence_of_probabilities("multilabel", clean, perturbed), expected, rtol=1e-10, atol=1e-12
+    )
 
 
 def test_samples_that_do_not_vary_have_a_finite_divergence() -> None:
     clean = torch.tensor([[1.0, 0.0]]).expand(20, -1)
-    found = _gaussian_divergence("softmax", clean, clean.flip(-1))
+    found = divergence_of_probabilities("softmax", clean, clean.flip(-1))
     assert found.item() == pytest.approx(0.5 / RIDGE, rel=1e-9)
-    assert torch.isfinite(_gaussian_divergence("softmax", clean[:1], clean[:1]))
+    assert torch.isfinite(divergence_of_probabilities("softmax", clean[:1], clean[:1]))
