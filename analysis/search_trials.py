@@ -60,7 +60,7 @@ def collect_with_searches(
         if space.search is None:
             found.append((next(grids), None))
             continue
-        from clops_sweep.search.study import read_study  # importing Optuna is slow
+        from clops_sweep.search.trials import read_study  # importing Optuna is slow
 
         study = read_study(space, store)
         record = study or StudyRecord(space.name, space.search.objectives, (), is_phase=space.is_phase)
@@ -80,10 +80,10 @@ def tuning_experiments(store: RunStore, runs: pd.DataFrame) -> list[Experiment]:
     """
     if studies_of(store) is None:
         return []
-    from clops_sweep.search.study import recorded_studies  # importing Optuna is slow
+    from clops_sweep.search.trials import read_studies  # importing Optuna is slow
 
     rows = runs.set_index("run_id", drop=False)
-    found = [search_experiment(record, rows) for record in recorded_studies(store) if record.is_phase]
+    found = [search_experiment(record, rows) for record in read_studies(store) if record.is_phase]
     return [experiment for experiment in found if experiment.cells]
 
 

@@ -84,6 +84,6 @@ from .learning.method.training import (
 )
 from .learning.strategies.fixed_memory import FixedMemory as FixedMemory
 from .execution.outcome import Outcome as Outcome
-from .search.study import read_study as read_study
+from .search.trials import read_study as read_study
 
 __version__: str

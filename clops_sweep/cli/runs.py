@@ -128,11 +128,10 @@ def _tuning_runs(store: RunStore) -> set[str]:
 
     if studies_of(store) is None:
         return set()
-    from clops_sweep.search.study import recorded_studies
+    from clops_sweep.search.trials import read_studies
 
-    phases = [study for study in recorded_studies(store) if study.is_phase]
-    trials = [trial for study in phases for trial in study.trials]
-    return {run_id for trial in trials for run_id in trial.run_ids}
+    phases = [study for study in read_studies(store) if study.is_phase]
+    return {run_id for study in phases for trial in study.trials for run_id in trial.run_ids}
 
 
 def _scores(rows: Sequence[Row]) -> tuple[str, ...]:

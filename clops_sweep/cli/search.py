@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +88,7 @@ def search_as_data(search: Search) -> dict[str, Any]:
     }
 
 
-def study_counts(store: RunStore) -> dict[str, dict[str, int]]:
+def study_counts(store: RunStore) -> dict[str, Counter[str]]:
     """Count the trials of the studies in a store by state.
 
     Raises:
@@ -95,9 +96,9 @@ def study_counts(store: RunStore) -> dict[str, dict[str, int]]:
     """
     if studies_of(store) is None:  # without it, Optuna need not be loaded
         return {}
-    from clops_sweep.search.study import search_counts
+    from clops_sweep.search.trials import read_studies
 
-    return {name: {str(state): count for state, count in found.items()} for name, found in search_counts(store).items()}
+    return {study.name: Counter(str(trial.state) for trial in study.trials) for study in read_studies(store)}
 
 
 def studies_in_words(counts: Mapping[str, Mapping[str, int]]) -> list[str]:

@@ -114,7 +114,7 @@ def _computed(
     choice = choose(state.request, resources, state.finished)
     with ExitStack() as locks:
         if state.searches:
-            from clops_sweep.search.storage import only_driver
+            from clops_sweep.execution.feeding.only_driver import only_driver
 
             for search in state.searches:
                 locks.enter_context(only_driver(search.space, request.store.log_folder))

@@ -227,11 +227,10 @@ def check_samplers(request: Request) -> None:
         UsageError: invalid options.
     """
     for space in request.selection.searches:
-        from clops_sweep.search.samplers import make_sampler
+        from clops_sweep.search.study import check_sampler
 
-        assert isinstance(space.search, OptunaSearch)
         with prefixed(f"search space {space.name!r}"):
-            make_sampler(space.search)
+            check_sampler(space)
 
 
 def data_hashes(request: Request, space: SearchSpace) -> dict[str, str]:
@@ -310,7 +309,7 @@ def _with_encoders(request: Request, stored: Mapping[RunConfig, str]) -> Request
 
 def _search(request: Request, space: SearchSpace) -> Search:
     """Return a search with its study."""
-    from clops_sweep.search.study import read_study
+    from clops_sweep.search.trials import read_study
 
     assert isinstance(space.search, OptunaSearch)
     return Search(space, space.search, read_study(space, request.store, data_hashes(request, space)))

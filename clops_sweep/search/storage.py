@@ -16,9 +16,7 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
-from clops_sweep.data.files.folder import held
 from clops_sweep.errors import UsageError, one_line
-from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.records import STUDIES, studies_of
 from clops_sweep.store.run_store import RunStore
 
@@ -147,22 +145,3 @@ def _of_driver(store: RunStore) -> Path:
     """Return the file that a driver writes to."""
     own = hashlib.sha256(store.files.shown.encode()).hexdigest()
     return (store.files.folder or store.log_folder / "studies" / own) / STUDIES
-
-
-@contextlib.contextmanager
-def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
-    """Lock a search, so that one driver at a time runs it on this machine or on a shared folder of results.
-
-    A driver continues the trials that a dead driver left running. The lock is released when its process ends, however
-    it ends.
-
-    Raises:
-        UsageError: another driver is running the search.
-    """
-    with held(work_folder / "locks" / space.name) as alone:
-        if alone is False:
-            raise UsageError(
-                f"search space {space.name!r} is being run by another driver on the same results; "
-                "a single one uses its whole cluster"
-            )
-        yield

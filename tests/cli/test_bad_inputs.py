@@ -15,7 +15,7 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import data_hashes
-from clops_sweep.search.study import SearchStudy
+from clops_sweep.search.study import open_study
 from clops_sweep.store.run_store import RunStore
 from tests.conftest import Command, Tables
 from tests.helpers.stores import write_finished
@@ -589,8 +589,8 @@ def study_folder(tmp_path_factory: pytest.TempPathFactory, prepared_root: Path) 
     )
     asked.store.open_for_writing()
     (space,) = asked.selection.searches
-    study = SearchStudy(space, asked.store, data_hashes(asked, space))
-    study.ask().complete([0.5])
+    study = open_study(space, asked.store, data_hashes(asked, space))
+    study.tell(study.ask(), "complete", [0.5])
     return folder / "results"
 
 

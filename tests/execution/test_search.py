@@ -16,7 +16,7 @@ from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.learning.result import RunResult
 from clops_sweep.search.records import StudyRecord
-from clops_sweep.search.study import read_study
+from clops_sweep.search.trials import read_study
 from clops_sweep.store.run_store import RunStore
 from tests.conftest import Command
 from tests.helpers.launching import ATTACHED, ONE_WORKER, Sweep, kill, kill_all

@@ -19,7 +19,7 @@ from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Finished, Paused, Report
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.search.study import SearchStudy
+from clops_sweep.search.study import open_study
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 from tests.helpers.stores import write_finished
@@ -92,9 +92,7 @@ class World:
     def driver(self, space: SearchSpace, retry: bool = False) -> tuple[SearchFeed, Said]:
         """A driver that starts now."""
 
-        study, said = SearchStudy(space, self.store, self.data), Said()
-        if retry:
-            study.retry_failed()
+        study, said = open_study(space, self.store, self.data, retry_failed=retry), Said()
         feed = SearchFeed(
             space, study, self.store, lambda config: "generated0001",
             retry_failed=retry, display=said,

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace, SuccessiveHalving
 from clops_sweep.errors import UsageError
+from clops_sweep.execution.feeding.only_driver import only_driver
 from clops_sweep.execution.reports import AttemptFailed
 from clops_sweep.search.records import StudyRecord, TrialRecord
-from clops_sweep.search.storage import only_driver, open_journal
-from clops_sweep.search.study import read_study
+from clops_sweep.search.storage import open_journal
+from clops_sweep.search.trials import read_study
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.relays import relay_of
 

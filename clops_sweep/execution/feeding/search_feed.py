@@ -15,7 +15,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.run_names import Label, RunName
 from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words, value_in_words
-from clops_sweep.search.study import OpenTrial, SearchStudy
+from clops_sweep.search.study import Study, Trial
 from clops_sweep.store.run_store import RunStore
 
 _STORING = (UsageError, StoreError, OSError)
@@ -27,6 +27,7 @@ class _Trial:
     """A running trial: its runs and their progress.
 
     Attributes:
+        asked: the trial, as its study has asked for it.
         until: number of tasks after which its runs pause; None if they do not.
         so_far: average objective over these tasks, for each run that has paused.
         waiting: jobs that no worker has started.
@@ -36,7 +37,7 @@ class _Trial:
         over: whether the trial has ended in the study, or was left for another launch.
     """
 
-    open: OpenTrial
+    asked: Trial
     runs: dict[str, RunConfig]
     rungs: Iterator[int]
     until: int | None = None
@@ -51,8 +52,8 @@ class _Trial:
     @property
     def name(self) -> RunName:
         """Name of its runs: "trial 3: learning_rate 0.00012"."""
-        labels = [Label(value_in_words(value), name) for name, value in self.open.labels.items()]
-        return RunName(tuple(labels), f"trial {self.open.number}")
+        labels = [Label(value_in_words(value), name) for name, value in self.asked.labels.items()]
+        return RunName(tuple(labels), f"trial {self.asked.number}")
 
 
 class SearchFeed:
@@ -75,7 +76,7 @@ class SearchFeed:
     def __init__(
         self,
         space: SearchSpace,
-        study: SearchStudy,
+        study: Study,
         store: RunStore,
         data_hash: Callable[[RunConfig], str | None],
         *,
@@ -91,7 +92,7 @@ class SearchFeed:
         self._retry_failed = retry_failed
         self._display = display
         self._trials: list[_Trial] = []
-        self._blocked: list[tuple[OpenTrial, dict[str, RunConfig]]] = []
+        self._blocked: list[tuple[Trial, dict[str, RunConfig]]] = []
         """Trials with runs that other trials are computing, and their runs by id."""
         self._jobs: dict[Job, _Trial] = {}
         self.error: str | None = None
@@ -99,7 +100,7 @@ class SearchFeed:
 
     def begin(self) -> None:
         """Take over the trials that an earlier driver left running."""
-        for trial in self._study.left_under_way():
+        for trial in self._study.under_way():
             self._begin(trial)
 
     @property
@@ -180,12 +181,12 @@ class SearchFeed:
         of_trials = {run_id for trial in self._trials for run_id in trial.runs}
         return of_trials | {job.run_id for job in self._jobs}
 
-    def _begin(self, trial: OpenTrial) -> None:
+    def _begin(self, trial: Trial) -> None:
         try:
             base = self._space.base.replace(**self._search.settings(trial.labels))
             configs = [base.replace(**replicate) for replicate in self._space.replicates()]
         except UsageError as error:  # values that are valid, but not together
-            trial.fail(str(error))
+            self._study.tell(trial, "failed", error=str(error))
             ended = [f"{in_words(replicate)} of trial {trial.number}" for replicate in self._space.replicates()]
             self._display.trial_ended(f"trial {trial.number} failed: {error}", ended)
             return
@@ -196,12 +197,12 @@ class SearchFeed:
         else:
             self._start(trial, runs)
 
-    def _start(self, open_trial: OpenTrial, runs: dict[str, RunConfig]) -> None:
+    def _start(self, asked: Trial, runs: dict[str, RunConfig]) -> None:
         statuses = self._store.statuses()
         pruner = self._search.pruner
-        reported = open_trial.tasks_reported
+        reported = asked.tasks_reported
         rungs = (tasks for tasks in pruner.rungs() if tasks > reported) if pruner else iter(())
-        trial = _Trial(open_trial, runs, rungs)
+        trial = _Trial(asked, runs, rungs)
         trial.finished = {run_id for run_id in runs if statuses.get(run_id) == "finished"}
         trial.counted = set(trial.finished)
         for job in self._jobs_of(trial, trial.finished):
@@ -263,8 +264,8 @@ class SearchFeed:
             self._go_on(trial)
             return
         so_far = trial.so_far | self._after(trial.until, trial.finished)
-        if trial.open.falls_behind(trial.until, fmean(so_far.values())):
-            trial.open.prune()
+        if trial.asked.report(fmean(so_far.values()), trial.until):
+            self._study.tell(trial.asked, "pruned")
             self._end(trial, f"pruned after {trial.until} task{'s' * (trial.until > 1)}")
         else:
             self._go_on(trial)
@@ -280,8 +281,7 @@ class SearchFeed:
             values.append(fmean(numbers))
         if self._search.pruner:
             self._report_rungs(trial)
-        best = self._study.is_best(values)
-        trial.open.complete(values)
+        best = self._study.tell(trial.asked, "complete", values)
         said = ", ".join(f"{name} {value:.3f}" for name, value in zip(self._space.objectives, values, strict=True))
         runs = f", mean of {len(trial.runs)} runs" if len(trial.runs) > 1 else ""
         self._end(trial, f"complete: {said}{runs}", best=best)
@@ -289,12 +289,12 @@ class SearchFeed:
     def _report_rungs(self, trial: _Trial) -> None:
         """Report a finished trial's values at the tasks of pruning decisions that it passed without a pause."""
         matrix = self._store.read("r_matrix", list(trial.runs))
-        reported, tasks = trial.open.tasks_reported, int(matrix["trained_on"].max())
+        reported, tasks = trial.asked.tasks_reported, int(matrix["trained_on"].max())
         for rung in self._search.pruner.rungs() if self._search.pruner else ():
             if rung >= tasks:
                 return
             if rung > reported and (matrix["trained_on"] == rung).any():
-                trial.open.falls_behind(rung, fmean(self._after(rung, set(trial.runs)).values()))
+                trial.asked.report(fmean(self._after(rung, set(trial.runs)).values()), rung)
 
     @property
     def _measure(self) -> str:
@@ -310,13 +310,13 @@ class SearchFeed:
         return {str(run_id): fmean(group[self._measure]) for run_id, group in rows.groupby("run_id")}
 
     def _fail(self, trial: _Trial, error: str) -> None:
-        trial.open.fail(error)
+        self._study.tell(trial.asked, "failed", error=error)
         self._end(trial, f"failed: {error}")
 
     def _end(self, trial: _Trial, how: str, *, best: bool = False) -> None:
         under_way = {job.run_id for job, owner in self._jobs.items() if owner is trial}
         left_out = trial.runs.keys() - trial.counted - under_way
-        text = f"trial {trial.open.number} {how} ({in_words(trial.open.labels)})"
+        text = f"trial {trial.asked.number} {how} ({in_words(trial.asked.labels)})"
         self._display.trial_ended(text, left_out, best=best)
         self._drop(trial)
 

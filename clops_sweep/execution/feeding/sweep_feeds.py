@@ -76,12 +76,10 @@ class SweepFeeds:
             UsageError: its journal cannot be used.
         """
         from clops_sweep.execution.feeding.search_feed import SearchFeed
-        from clops_sweep.search.study import SearchStudy
+        from clops_sweep.search.study import open_study
 
         request = self._request
-        study = SearchStudy(space, request.store, data_hashes(request, space))
-        if self._retry_failed:
-            study.retry_failed()
+        study = open_study(space, request.store, data_hashes(request, space), retry_failed=self._retry_failed)
         if study.left:
             of_a_trial = [space.base.replace(**settings) for settings in space.replicates()]
             count = several(study.left, "trial")

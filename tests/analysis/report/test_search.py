@@ -24,7 +24,7 @@ from clops_sweep.analysis.figures.slices import draw_slices, slices
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord, TrialRecord
-from clops_sweep.search.study import SearchStudy
+from clops_sweep.search.study import open_study
 from clops_sweep.store.run_store import RunStore
 
 
@@ -78,16 +78,16 @@ def filled(folder: Path, generated: ModuleType, space: SearchSpace) -> RunStore:
     """A store with a study in which the last trial is pruned and the one before it has failed."""
     store = RunStore(folder)
     store.open_for_writing()
-    study = SearchStudy(space, store, {})
+    study = open_study(space, store, {})
     for number in range(space.search.n_trials):
         trial = study.ask()
         configs = [space.base.replace(**space.search.settings(trial.labels), seed=seed) for seed in space.seeds]
         trial.record_runs([config.run_id("generated0001") for config in configs])
         if number == space.search.n_trials - 1 and space.search.pruning:
-            trial.falls_behind(1, 0.51)
-            trial.prune()
+            trial.report(0.51, tasks=1)
+            study.tell(trial, "pruned")
         elif number == space.search.n_trials - 2:
-            trial.fail("run 0123 has failed")
+            study.tell(trial, "failed", error="run 0123 has failed")
         else:
             rows = [
                 (config, {"auc": auc(config), "bwt": -config.storage_fraction, "seconds": 3.0}) for config in configs
@@ -95,7 +95,7 @@ def filled(folder: Path, generated: ModuleType, space: SearchSpace) -> RunStore:
             generated.write_given_runs(store, rows)
             means = {name: float(np.mean([given[name] for _, given in rows])) for name in rows[0][1]}
             means["storage_fraction"] = configs[0].storage_fraction
-            trial.complete([means[name] for name in space.objectives])
+            study.tell(trial, "complete", [means[name] for name in space.objectives])
     return store
 
 

@@ -1,0 +1,96 @@
+"""The definition of a study: what the values of its trials depend on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from clops_sweep.errors import UsageError
+from clops_sweep.experiment.config import SEMANTICS_VERSION
+from clops_sweep.experiment.fields import BEFORE
+from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import configs_at_bounds
+
+DEFINITION = "definition"
+"""Attribute of a study."""
+
+
+def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, Any]:
+    """Return everything that the values of trials depend on, as JSON: equal definitions have comparable trials.
+
+    The number of trials and the sampler are not part of it.
+    """
+    search = search_of(space)
+    base = space.base.model_dump(mode="json", exclude={"seed", *search.parameters})
+    described: dict[str, Any] = {
+        **{f"base.{name}": value for name, value in base.items()},
+        "seeds": list(space.seeds),
+        **{f"axes.{axis}": values for axis, values in space.axes.items()},
+        **{f"parameters.{name}": _described(search, name) for name in search.parameters},
+        "objectives": [list(item) for item in space.objectives.items()],
+        "pruning": vars(search.pruner) if search.pruner else None,
+        "semantics_version": SEMANTICS_VERSION,
+        **{f"revision.{it.strategy}": it.revision for it in configs_at_bounds(space) if it.revision},
+        **{f"revision.{it.network}": it.network_revision for it in configs_at_bounds(space) if it.network_revision},
+        **{f"data.{name}": content for name, content in data_hashes.items()},
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(described))
+    return plain
+
+
+def check_definition(
+    space: SearchSpace, attributes: Mapping[str, Any], has_trials: bool, data_hashes: Mapping[str, str], where: str
+) -> None:
+    """Check that a study is continued with the definition that it was created from.
+
+    Args:
+        space: the search space.
+        attributes: the user attributes of the study.
+        has_trials: whether the study has trials.
+        data_hashes: content hashes of the prepared data, by their names in the definition.
+        where: the name of the journal.
+
+    Raises:
+        UsageError: another definition, or a study that another program created.
+    """
+    if DEFINITION not in attributes:
+        if has_trials:
+            raise UsageError(
+                f"study {space.name!r} in {where} was created by another program; give the search space another name"
+            )
+        return
+    then, now = attributes[DEFINITION], definition(space, data_hashes)
+    for name in dict.fromkeys((*then, *now)):
+        if name.startswith("data.") and name not in now:
+            continue  # not prepared on this machine
+        default = BEFORE.get(name.removeprefix("base."))  # of a field that was added since
+        before, after = (json.dumps(it.get(name, default)) for it in (then, now))
+        if before != after:
+            raise UsageError(
+                f"search space {space.name!r}: its study in {where} was made with {name} {before} and not {after}; "
+                "a study keeps its definition (n_trials and sampler apart): give the space another name, or other "
+                "--results"
+            )
+
+
+def search_of(space: SearchSpace) -> OptunaSearch:
+    """Return the search of a space.
+
+    Raises:
+        UsageError: it has none.
+    """
+    if not isinstance(space.search, OptunaSearch):
+        raise UsageError(f"search space {space.name!r} has no search")
+    return space.search
+
+
+def _described(search: OptunaSearch, name: str) -> Any:
+    parameter = search.parameters[name]
+    if isinstance(parameter, Mapping):
+        return {label: dict(settings) for label, settings in parameter.items()}
+    it = search.distributions[name]
+    if isinstance(it, tuple):
+        return {"CategoricalDistribution": {"choices": it}}
+    return {type(it).__name__: {"low": it.low, "high": it.high, "log": it.log, "step": it.step}}
