@@ -98,6 +98,12 @@ def sweep(
     An interrupt (Ctrl-C, or a notebook's stop button) checkpoints running trials and stops; the same call continues. In
     a script, call it under ``if __name__ == "__main__":`` or at the end.
 
+    Example:
+        >>> space = SearchSpace("first", RunConfig(epochs_per_task=1), {"strategy": ["finetune", "er"]}, seeds=[0])
+        >>> outcome = sweep(space, "results", keep=["predictions", "models"])
+        >>> outcome.counts
+        {'finished': 2, 'pending': 0, 'failed': 0}
+
     Args:
         space: a search space, several, or the path of a search-space file.
         results: the store, a folder or a URI such as ``s3://bucket/results``.
@@ -166,6 +172,10 @@ def read(
 ) -> pd.DataFrame:
     """Return a table of a store with each finished run once, also while a sweep writes to it.
 
+    Example:
+        >>> runs = read("results", "runs", columns=["strategy", "seed", "auc"])
+        >>> means = runs.groupby("strategy")["auc"].mean()
+
     Args:
         results: the store, a folder or a URI.
         table: name of the table; docs/store.md describes their rows. "intervals" and "people" are computed from
@@ -204,10 +214,10 @@ def _computed(
 def load_model(results: str | PathLike[str], run_id: str, task: int | None = None) -> TrainedModel:
     """Load the network of a run, stored by ``--keep models`` or ``sweep(..., keep=["models"])``.
 
-    Example::
-
-        model = load_model("results", "3f2a")
-        model(frames)  # probabilities, float32 [B, outputs], of frames [B, channels, samples]
+    Example:
+        >>> model = load_model("results", "3f2a")
+        >>> frames = np.zeros((8, 1, 2500), np.float32)  # [B, channels, samples]
+        >>> probabilities = model(model.normalized(frames))  # float32 [B, outputs]
 
     The file is verified against its SHA-256, and nothing in it is executed.
 
@@ -241,11 +251,10 @@ def update_report(
 ) -> UpdateReport:
     """Report what changes for which patients when the last model of a run replaces another model.
 
-    Example::
-
-        report = update_report("results", "3f2a", groups=["sex"], criteria=Criteria(max_flips=0.02))
-        report.holds
-        Path("update.html").write_text(report.html())
+    Example:
+        >>> report = update_report("results", "3f2a", criteria=Criteria(max_flips=0.02))
+        >>> may_be_deployed = report.holds
+        >>> page = report.html()
 
     Args:
         results: the store, a folder or a URI. Its runs need predictions (``--keep predictions``).
@@ -289,9 +298,12 @@ def write_report(
 ) -> ReportPaths:
     """Write the report of a search space, as `clops-sweep report` does: a page, and its figures and tables as files.
 
-    Example::
+    In a notebook, a call as the last line of a cell shows the page.
 
-        write_report(space, "results", "report")  # as the last line of a notebook's cell, it shows the page
+    Example:
+        >>> report = write_report(space, "results", "report")
+        >>> report.index.name
+        'index.html'
 
     Args:
         space: a search space, several, or the path of a search-space file.
@@ -331,10 +343,12 @@ def encode(
 ) -> FrameSet:
     """Compute the features of a config's encoder on its data set, unless they are cached, and open them.
 
-    A launch does the same. `ContinualRun` runs a config on them::
+    A launch does the same. `ContinualRun` runs a config on them.
 
-        config = RunConfig(dataset="synthetic", encoder="my_encoder", network="linear")
-        result = ContinualRun(config, encode(config)).run()
+    Example:
+        >>> config = RunConfig(dataset="synthetic", encoder="my_encoder", network="linear")
+        >>> frames = encode(config, "results")
+        >>> result = ContinualRun(config, frames).run()
 
     Args:
         config: config with the data set, its settings, and the encoder.
@@ -363,6 +377,10 @@ def delete(results: str | PathLike[str], where: str) -> int:
     Each run is deleted from all tables or stays whole: after a kill, repeat the call. A sweep that requests deleted
     runs computes them again.
 
+    Example:
+        >>> delete("results", "strategy == 'finetune'")
+        1
+
     Args:
         results: the store, a folder or a URI.
         where: a condition on the columns of `runs`, such as ``"strategy == 'clops' and status == 'failed'"``.
@@ -384,6 +402,10 @@ def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
     """Copy the runs that another store has and this one lacks, with all their tables.
 
     After a kill, repeat the call. The other store is not changed; either may be a folder or a URI.
+
+    Example:
+        >>> merge("all_results", "results")
+        1
 
     Args:
         results: the store to add to; created if missing.
