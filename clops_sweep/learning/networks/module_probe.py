@@ -183,8 +183,9 @@ class _Probe:
         self._name = name
         self._module = made(name, make, 0, shape, outputs, options)
         self._again = made(name, make, 0, shape, outputs, options)
+        self._outputs = outputs
         self._run = RunModule(self._module, outputs, ())
-        stream = torch.Generator().manual_seed(0)
+        self._noise = stream = torch.Generator().manual_seed(0)
         self._frames, self._others = (torch.randn(_FRAMES, *shape, generator=stream) for _ in range(2))
         self._generators = GlobalStreams(torch.device("cpu"))
 
@@ -194,7 +195,9 @@ class _Probe:
         self._check_evaluation()
         statistics = self._check_training()
         self._check_gradients()
-        return Probed(statistics, self._smallest_batch())
+        smallest = self._smallest_batch()
+        self._check_resumption()
+        return Probed(statistics, smallest)
 
     def _refuse(self, what: str) -> NoReturn:
         raise UsageError(f"network {self._name!r}: {what}")
@@ -330,6 +333,40 @@ class _Probe:
                     raise
                 return 2
         return 1
+
+    def _check_resumption(self) -> None:
+        """Check that parameters and buffers are all that a checkpoint needs.
+
+        A new module takes those of the module that was tried, after steps that moved the parameters. Both then compute
+        the same passes.
+        """
+        self._move_parameters()
+        self._pass("training", self._others, seed=1)
+        self._move_parameters()
+        parameters, resumed = trained(self._module), trained(self._again)
+        buffers = {name: buffer.clone() for name, buffer in self._run.buffers.items()}
+        expected = self._passes()
+        for name, parameter in resumed.items():
+            parameter.data = parameters[name].data.clone()
+        self._module, self._run = self._again, RunModule(self._again, self._outputs, ())
+        self._run.take_buffers(buffers)
+        if not all(same_bits(*pair) for pair in zip(expected, self._passes(), strict=True)):
+            self._refuse(
+                "gives other logits when a new module takes its parameters and buffers, so a resumed run would differ; "
+                "compute what follows from parameters in each pass, and make all else that a pass uses a buffer by "
+                "register_buffer"
+            )
+
+    def _move_parameters(self) -> None:
+        """Add noise to the parameters, as steps of an optimizer would."""
+        for parameter in trained(self._module).values():
+            noise = torch.randn(parameter.shape, generator=self._noise)
+            parameter.data = parameter.data + 0.01 * noise
+
+    def _passes(self) -> list[torch.Tensor]:
+        """Return the logits of an evaluation pass and a training pass, and the buffers after both."""
+        logits = [self._pass("evaluation", self._frames, seed=1), self._pass("training", self._frames, seed=2)]
+        return [*logits, *(buffer.clone() for buffer in self._run.buffers.values())]
 
     def _pass(self, mode: Mode, frames: torch.Tensor, seed: int, *, gradients: bool = False) -> torch.Tensor:
         """Return the logits of some frames."""

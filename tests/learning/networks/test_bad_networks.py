@@ -139,6 +139,30 @@ class OwnStatistics(nn.Module):
         return hidden - self.mean
 
 
+class KeepsItsFirstWeights(Base):
+    """Scales by the norm of its weights at its first pass, as an implementation of spectral norm may."""
+
+    norm_at_first: torch.Tensor | None = None
+
+    def forward(self, frames: torch.Tensor) -> Any:
+        if self.norm_at_first is None:
+            self.norm_at_first = self.body.weight.detach().norm()
+        return super().forward(frames) / self.norm_at_first
+
+
+class FiltersOfTheLastStep(Base):
+    """Computes a filter from its weights in training, and uses the last one in evaluation."""
+
+    def __init__(self, *arguments: int) -> None:
+        super().__init__(*arguments)
+        self.filter = self.body.weight.detach().mean()
+
+    def forward(self, frames: torch.Tensor) -> Any:
+        if self.training:
+            self.filter = self.body.weight.detach().mean()
+        return super().forward(frames) + self.filter
+
+
 class AlwaysDrops(nn.Module):
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         return F.dropout(hidden, 0.5)
@@ -266,6 +290,11 @@ BAD: dict[str, tuple[Any, str]] = {
     ),
     "a tensor": (behind(lambda: WarmsUp(lambda it: it.seen.add_(1).item())), r"changes '2\.seen' from"),
     "extra state": (behind(lambda: WarmsUp(lambda it: counted(it.box))), r"changes '2\._extra_state' from"),
+    "keeps its first weights": (
+        KeepsItsFirstWeights,
+        "other logits when a new module takes its parameters and buf",
+    ),
+    "filters of the last step": (FiltersOfTheLastStep, "other logits when a new module takes its parameters and buf"),
     "draws its own": (behind(DrawsItsOwn), "other logits in training when it is called again"),
     "over the batch": (OverTheBatch, "gives an instance other logits in evaluation mode when others are in its batch"),
     "batch statistics alone": (
