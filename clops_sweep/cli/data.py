@@ -384,11 +384,11 @@ def _megabytes(size: int) -> str:
 
 def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str | bool] | None:
     """Parse NAME=VALUE pairs to the types of the defaults; None without pairs."""
-    from clops_sweep.data.declared.data_set import DataSet
+    from clops_sweep.data.sets.named import data_set
 
     if not options:
         return None
-    defaults = DataSet(name).rules.options
+    defaults = data_set(name).rules.options
     values: dict[str, int | float | str | bool] = {}
     for option in options:
         key, _, text = option.partition("=")
@@ -399,7 +399,7 @@ def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str 
             raise UsageError(
                 f"--option {option}: expected {key}={kind.__name__}, as in {key}={defaults[key]}"
             ) from None
-    DataSet(name, values)  # report invalid options before reading anything
+    data_set(name, values)  # report invalid options before reading anything
     return values
 
 
@@ -487,10 +487,10 @@ def _print_counts(
 
 def _options_line(manifest: Manifest, prepared_root: Path, data_root: Path | None) -> str:
     """Return the options of a prepared set and how to get the defaults if they differ; empty without options."""
-    from clops_sweep.data.declared.data_set import DataSet
     from clops_sweep.data.prepared.commands import data_command
+    from clops_sweep.data.sets.named import data_set
 
-    defaults = DataSet(manifest.name).rules.options
+    defaults = data_set(manifest.name).rules.options
     if not defaults:
         return ""
     line = "options: " + ", ".join(f"{key}={manifest.options[key]}" for key in defaults)

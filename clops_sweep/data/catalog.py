@@ -81,8 +81,8 @@ PERTURBATION_STD: Final = 0.1
 class DatasetInfo:
     """Facts and default settings of a data set.
 
-    `reader` names the module that declares a built-in one. `classes` is the number of classes, None if unknown before
-    preparation; `simultaneous_leads` is the number of leads that are instances, 0 if unknown. `epochs_per_task`
+    `reader` names the module that declares one of this package. `classes` is the number of classes, None if unknown
+    before preparation; `simultaneous_leads` is the number of leads that are instances, 0 if unknown. `epochs_per_task`
     overrides the scenario's default. `perturbation_std` is the default of that config field in the unit of the frames,
     for `normalize` = "none": 100 for cardiology as released, in raw units. `folders` are the possible names of its
     folder under a data root. `reference_lead` represents a recording of many leads in scenarios with one instance per
@@ -140,7 +140,7 @@ OptionValue = int | float | str | bool
 
 @dataclass(frozen=True)
 class Rules:
-    """Special rules for preparing a built-in data set.
+    """How recordings become frames, where data sets differ.
 
     Attributes:
         options: options of `data prepare --option` with defaults; the data set's function receives them by name.
@@ -152,6 +152,8 @@ class Rules:
         integers: whether samples are stored as int16 instead of float32.
         multi_label: whether labels are [n, C] instead of [n].
         reads_files: whether there are any files to read.
+        whole_moments: whether all channels of a moment are kept or dropped together. A flat line is then unusable only
+            if all channels are flat, and missing samples are an error, unless the data set drops these windows.
         tolerates_dead_leads: whether a lead without usable frames is dropped and counted, since such leads are common
             in this data set.
         tolerates_repeats: whether a record with the samples of an earlier one is kept and noted, since the publisher
@@ -166,13 +168,33 @@ class Rules:
     integers: bool = False
     multi_label: bool = False
     reads_files: bool = True
+    whole_moments: bool = False
     tolerates_dead_leads: bool = False
     tolerates_repeats: bool = False
 
 
 @dataclass(frozen=True)
+class Packaged:
+    """The declaration of a data set of this package.
+
+    Attributes:
+        member: the function from the data root and the options to a list of sources.
+        classes: names of the classes.
+        channels: names of the channels.
+        units: unit of the samples.
+        rules: how its recordings become frames.
+    """
+
+    member: Callable[..., Any]
+    classes: tuple[str, ...]
+    channels: tuple[str, ...]
+    units: str
+    rules: Rules
+
+
+@dataclass(frozen=True)
 class Declared:
-    """The declaration of a data set.
+    """The declaration of a data set in a user's file.
 
     Attributes:
         member: the function from the data root to recordings.
@@ -180,7 +202,6 @@ class Declared:
         files: its source files under the data root: paths, folders, or patterns such as `*.csv`.
         fingerprint: SHA-256 of its source code and options; frames with another fingerprint are prepared again.
         recording: values common to its recordings, by argument of `Recordings`.
-        rules: special rules of a built-in data set.
         filters: filters of its recordings.
         markers: what to do about channels that follow the labels: "refuse" or "keep".
     """
@@ -190,7 +211,6 @@ class Declared:
     files: tuple[str, ...] = ()
     fingerprint: str = ""
     recording: Mapping[str, Any] = field(default_factory=dict)
-    rules: Rules | None = None
     filters: Filters | None = None
     markers: str = "refuse"
 
@@ -201,36 +221,46 @@ class Declared:
 
 
 class Catalog(Mapping[str, DatasetInfo]):
-    """All data sets by name.
+    """All data sets by name: those of this package, and those of users.
 
     Attributes:
-        built_in: those of this package.
         added: data sets declared in this process, or known from stored runs or prepared frames.
     """
 
-    def __init__(self, *built_in: DatasetInfo) -> None:
-        self.built_in: Final = {info.name: info for info in built_in}
+    def __init__(self, *infos: DatasetInfo) -> None:
+        self._packaged_infos = {info.name: info for info in infos}
+        self._packaged: dict[str, Packaged] = {}
         self.added: dict[str, DatasetInfo] = {}
         self._declared: dict[str, Declared] = {}
 
     def __getitem__(self, name: str) -> DatasetInfo:
-        return self.added[name] if name in self.added else self.built_in[name]
+        return self.added[name] if name in self.added else self._packaged_infos[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self.built_in, *self.added))
+        return iter((*self._packaged_infos, *self.added))
 
     def __len__(self) -> int:
-        return len(self.built_in) + len(self.added)
+        return len(self._packaged_infos) + len(self.added)
+
+    def needs_file(self, name: str) -> bool:
+        """Return whether a command on a data set needs the file that declares it."""
+        return name not in self._packaged_infos
+
+    def packaged(self, name: str) -> Packaged | None:
+        """Return the declaration of a data set of this package; None for any other."""
+        info = self._packaged_infos.get(name)
+        if info is None:
+            return None
+        importlib.import_module(info.reader)
+        return self._packaged[name]
 
     def declared(self, name: str) -> Declared | None:
-        """Return the declaration of a data set; None if only its name is known, as in a worker."""
-        if name in self.built_in:
-            importlib.import_module(self.built_in[name].reader)
+        """Return a user's declaration of a data set; None if no file of this process declares it, as in a worker."""
         return self._declared.get(name)
 
     def know(self, name: str, scenario: str) -> None:
         """Make a data set known, so that configs of stored runs can name it without its declaration."""
-        if name in self.built_in or name in self._declared:
+        if name in self._packaged_infos or name in self._declared:
             return
         info = self.added.get(name) or DatasetInfo(
             name=name,
@@ -248,8 +278,12 @@ class Catalog(Mapping[str, DatasetInfo]):
             scenarios = (*info.scenarios, scenario)
             self.added[name] = replace(info, scenarios=scenarios)
 
+    def add_packaged(self, name: str, declaration: Packaged) -> None:
+        """Add the declaration of a data set of this package."""
+        self._packaged[name] = declaration
+
     def register(self, info: DatasetInfo, declared: Declared | None = None) -> None:
-        """Add a data set, or replace one that the same file declared before.
+        """Add a user's data set, or replace one that the same file declared before.
 
         Without `declared`, configs can name it and use its prepared frames, but it cannot be prepared.
 
@@ -257,10 +291,7 @@ class Catalog(Mapping[str, DatasetInfo]):
             UsageError: a built-in data set has the name, or another file declares it with other code.
         """
         name = info.name
-        if name in self.built_in:
-            if declared is not None and declared.member.__module__ == self.built_in[name].reader:
-                self._declared[name] = declared
-                return
+        if name in self._packaged_infos:
             raise UsageError(f"dataset {name!r} is built in; declare yours under another name")
         before = self._declared.get(name)
         if declared is None:

@@ -243,6 +243,11 @@ SPACES: list[tuple[str, str]] = [
     (run("scenario='subject_il', people_per_task=99999"), "subject_il: people_per_task = 99999, and 'synthetic' has "),
     (run("scenario='subject_il', split_within='time'"), "subject_il: class 'TRIGEMINY' of 'synthetic' is in vali"),
     (run("leads='all'"), "search space 's': network 'clops_cnn' takes one lead, and instances of synthetic have 12"),
+    (
+        "from clops_sweep import dataset\n@dataset('pairs', channels=('x', 'y'))\ndef pairs(root):\n    yield\n"
+        + run("dataset='pairs'"),
+        "search space 's': network 'clops_cnn' takes one lead, and instances of pairs have 2",
+    ),
     (run("strategy='er_ace'"), "strategy 'er_ace' needs one output a class, as class_il_union has"),
     (
         own("@network('own')\ndef own(channels, samples, outputs):\n    exit(0)", "network='own'"),

@@ -19,7 +19,6 @@ from clops_sweep.data.catalog import (
     Declared,
     Leads,
     Normalization,
-    Rules,
 )
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.markers import Markers
@@ -68,7 +67,6 @@ def dataset(
     notch: float | None = None,
     scale: str | None = None,
     clip: float | tuple[float, float] | None = None,
-    rules: Rules | None = None,
 ) -> Callable[[Member], Member]:
     """Declare a data set: a function from the data root to `Recordings`, or a generator of `Recording` objects.
 
@@ -117,7 +115,6 @@ def dataset(
         notch: frequency in Hz of a notch filter of zero phase, such as 50.
         scale: unit that the signals are converted to, such as "mV".
         clip: least and largest sample, after the filters, or one number for both signs.
-        rules: only for built-in data sets.
 
     Raises:
         UsageError: an argument is invalid, or the name is in use.
@@ -156,13 +153,8 @@ def dataset(
         filters = Filters.given(bandpass, notch, scale, clip)
         patterns = _files("files", files)
     recording = {key: given[key] for key in OF_RECORDINGS if given[key] is not None}
-    if rules is not None and name not in DATASETS.built_in:
-        raise UsageError(f"dataset {name!r}: rules: only built-in data sets have them; expected none")
 
     def declare(member: Member) -> Member:
-        if rules is not None:
-            DATASETS.register(found, Declared(member, member.__module__, recording=recording, rules=rules))
-            return member
         _check_member(name, member)
         options = {"files": patterns, "terms": found.terms, "reference": found.reference_lead, "recording": recording}
         options |= {} if filters is None else {"filters": repr(filters)}

@@ -56,13 +56,13 @@ def data_command(
 
 def _reads_published_files(name: str) -> bool:
     """Return whether a preparation needs --data-root; own data are read beside the file that declares them."""
-    published = name in DATASETS.built_in and bool(DATASETS[name].folders)
-    return published and not os.environ.get("CLOPS_DATA_ROOT")
+    folders = DATASETS[name].folders if name in DATASETS else ()
+    return bool(folders) and not os.environ.get("CLOPS_DATA_ROOT")
 
 
 def _files(name: str, encoder: str | None) -> list[str]:
     """Return the files that declare a user's data set and encoder."""
-    wanted = [] if name in DATASETS.built_in else [("dataset", name)]
+    wanted = [("dataset", name)] if DATASETS.needs_file(name) else []
     if encoder is not None and ("encoder", encoder) in ORIGINS:
         wanted.append(("encoder", encoder))
     files = []

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.arrays import load_npy
 from clops_sweep.data.files.checksums import unlike
 from clops_sweep.data.files.folder import is_file, one_sentence
@@ -29,6 +28,8 @@ from clops_sweep.data.prepared.manifest import (
     remedy,
 )
 from clops_sweep.data.records import OnError, Source
+from clops_sweep.data.sets.data_set import DataSet
+from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import AbsentData, DamagedStore, UsageError
 
 State = Literal["absent", "raw", "prepared", "damaged"]
@@ -60,15 +61,11 @@ def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     manifest = read_manifest(folder)
     if manifest is None:
         return None
-    if manifest.fingerprint is None:
-        data = DataSet(manifest.name)
-        if (manifest.reader_version, manifest.classes) != (data.rules.version, data.common.classes):
-            return None
-    declared = manifest.fingerprint is not None and DATASETS.declared(manifest.name) is not None
-    if declared and manifest.reader_version != DataSet(manifest.name).rules.version:
+    is_known = manifest.name in DATASETS
+    if is_known and not data_set(manifest.name).accepts(manifest.reader_version, manifest.classes):
         return None
     check_sizes(folder, manifest)
-    if manifest.fingerprint is not None and not is_fresh(folder, manifest, data_root):
+    if not is_fresh(folder, manifest, data_root):
         return None
     return PreparedSet(folder, manifest)
 
@@ -92,7 +89,7 @@ def required_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     """
     prepared = prepared_set(name, prepared_root, data_root)
     if prepared is None:
-        name = DataSet(name).name  # refuses unknown names
+        name = data_set(name).name  # refuses unknown names
         command = data_command("prepare", name, prepared_root=prepared_root, data_root=data_root)
         raise UsageError(f"dataset {name!r} is not prepared; run '{command}' first")
     return prepared
@@ -130,7 +127,7 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
         return "damaged"
     try:
         with one_sentence(data_root or name):
-            DataSet(name).look(data_root)
+            data_set(name).look(data_root)
     except AbsentData:
         return "absent"
     except UsageError:
@@ -179,10 +176,10 @@ def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | Non
 
     Also true if records were skipped, or windows of a declared set left out, and `on_error` is now "stop".
     """
-    data = DataSet(name)
+    data = data_set(name)
     files: list[Path] = []
     with contextlib.suppress(UsageError):  # without sources, the prepared frames alone are checked
-        if data.built_in:  # `prepared_set` checks the files of declared sets
+        if not data.checks_files_on_opening:  # `prepared_set` checks the files otherwise
             files = source_files(data, data.find(data_root), data_root)
     if prepared_problems(data, prepared_root=prepared_root, files=files):
         return True
@@ -190,5 +187,6 @@ def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | Non
     if prepared is None or on_error == "skip":
         return False
     manifest = prepared.manifest
-    lenient = manifest.on_error == "skip" and not data.built_in and "missing samples" in manifest.dropped
-    return lenient or bool(manifest.skipped)
+    has_refused_windows = data.rules.whole_moments and "missing samples" in manifest.dropped
+    is_lenient = manifest.on_error == "skip" and has_refused_windows
+    return is_lenient or bool(manifest.skipped)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.arrays import load_npy, npy_bytes
 from clops_sweep.data.files.folder import write_file
 from clops_sweep.data.files.hashes import array_sha256
@@ -19,6 +18,8 @@ from clops_sweep.data.frames import TRAINING, VALIDATION
 from clops_sweep.data.prepared.manifest import INDEX, check_content, remedy
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.records import Index
+from clops_sweep.data.sets.data_set import DataSet
+from clops_sweep.data.sets.named import data_set
 from clops_sweep.data.splits.by_time import split_by_time
 from clops_sweep.data.splits.dealing import fold_split, validation_share
 from clops_sweep.data.splits.fold_names import fold_of
@@ -61,7 +62,7 @@ def split_at_hand(
     if solved is not None:
         return solved
     index = frame_index(prepared)
-    per_patient = DataSet(prepared.manifest.name, prepared.manifest.options).quick_split(index, seed)
+    per_patient = _data_set(prepared).quick_split(index, seed)
     return None if per_patient is None else _of_frames(per_patient, index)
 
 
@@ -169,7 +170,7 @@ def _with_validation(prepared: PreparedSet, seed: int, share: float) -> NDArray[
 
 
 def _data_set(prepared: PreparedSet) -> DataSet:
-    return DataSet(prepared.manifest.name, prepared.manifest.options)
+    return data_set(prepared.manifest.name, prepared.manifest.options)
 
 
 def _of_frames(per_patient: NDArray[np.int8], index: Index) -> NDArray[np.int8]:

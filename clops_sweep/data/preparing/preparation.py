@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.declared.data_set import DataSet, Run
 from clops_sweep.data.files.arrays import bytes_of, npy_header
 from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentence, shorten, write_file
 from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of, npy_sha256
@@ -34,6 +32,7 @@ from clops_sweep.data.preparing.record_problems import Problems, named_once
 from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Index, OnError, Source
 from clops_sweep.data.same_samples import SeenSamples
+from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
 from clops_sweep.errors import UsageError, several
 
@@ -56,7 +55,7 @@ def make_prepared_folder(
         UsageError: no record, a record that cannot be read (under `stop`), or a folder that cannot be written.
     """
     with one_sentence(data_root or folder):
-        before = {} if data.built_in else states_of({data.file_key(file): file for file in data.tables(data_root)})
+        before = states_of({data.file_key(file): file for file in data.tables(data_root)})
         found = data.find(data_root)
         tables = data.tables(data_root)
     problems = Problems(on_error, tolerant=on_error == "stop")
@@ -79,7 +78,7 @@ def make_prepared_folder(
         sums |= {key: file_sha256(path) for key, path in keyed.items() if key not in sums and is_file(path)}
         columns.write(staging / INDEX, data.common.classes, data.common.channels)
         write_file(staging / MANIFEST, _manifest(data, staging, columns, sums, made, problems).to_json())
-        if not data.built_in:
+        if data.checks_files_on_opening:
             remember(staging, data.root, _unchanged(data, before, {key: keyed[key] for key in sums}))
 
 
@@ -149,9 +148,7 @@ def _write_frames(
     file.seek(0)
     file.write(npy_header(dtype, made.shape))
     index = Index.of(windows).of_rows(np.concatenate(kept))
-    problem = data.too_few(index, made.dropped) or data.marker_problem(facts)
-    if problem is not None:
-        raise UsageError(problem)
+    data.check(index, made.dropped, facts)
     gain = np.concatenate(gains).astype(np.float32)
     offset = np.concatenate(offsets).astype(np.float32)
     per_patient = data.split(index, 0)
@@ -197,11 +194,9 @@ def _manifest(
     hashes = {name: array_sha256(array) for name, array in _hashed_arrays(columns).items()}
     hashes["frames"] = str(npy_sha256(staging / FRAMES, dtype, made.shape))
     domains = {name: names for name, (_, names) in index.domains.items()}
-    declared = None if data.built_in else DATASETS.declared(data.name)
-    info = None
+    info = data.recorded_info()
     own = dict[str, Any]()
-    if not data.built_in:  # the tasks of a declared set depend on this too; of built-in sets it never changes
-        info = replace(DATASETS[data.name], classes=len(common.classes), simultaneous_leads=len(common.channels))
+    if info is not None:  # the tasks depend on this too
         own = {"terms": info.terms, "reference": info.reference_lead, "domains": domains}
     content_hash = hash_of(arrays=hashes, classes=common.classes, leads=common.channels, unit=common.units, **own)
     sizes = {name: (staging / name).stat().st_size for name in (FRAMES, INDEX)}
@@ -235,9 +230,9 @@ def _manifest(
         multi_label=index.labels.ndim == 2,
         dated=index.times is not None,
         given_split=data.given_split,
-        whole_moments=not data.built_in,
-        fingerprint=declared.fingerprint if declared else None,
-        info=info if declared else None,
+        whole_moments=data.rules.whole_moments,
+        fingerprint=data.fingerprint,
+        info=info,
     )
 
 

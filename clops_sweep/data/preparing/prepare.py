@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import OptionValue
-from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.hashes import array_sha256, hash_of
 from clops_sweep.data.files.termination import terminated_like_interrupted
 from clops_sweep.data.frames import FrameSet
@@ -31,6 +30,7 @@ from clops_sweep.data.prepared.prepared_folder import (
 from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand, split_of, within
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
 from clops_sweep.data.records import OnError
+from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import DamagedStore, UsageError, one_line
 
 
@@ -67,7 +67,7 @@ def prepare(
     Raises:
         UsageError: the data root or a file in it is missing or not as published; one sentence with the remedy.
     """
-    data = DataSet(name, options)
+    data = data_set(name, options)
     try:
         prepared = prepared_set(name, prepared_root, data_root)
     except DamagedStore:

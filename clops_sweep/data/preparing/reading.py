@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.declared.data_set import DataSet, Run
 from clops_sweep.data.declared.formats.read_files import ReadFile
 from clops_sweep.data.declared.portions import Portion
 from clops_sweep.data.files.folder import one_sentence, shorten
@@ -21,6 +20,7 @@ from clops_sweep.data.prepared.normalization import frame_statistics
 from clops_sweep.data.preparing.record_problems import Problems
 from clops_sweep.data.records import Common, EveryRecordFails, Frames, OnError, Source
 from clops_sweep.data.same_samples import SeenSamples
+from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.errors import UsageError
 
 _FLOAT32: Final = np.finfo(np.float32)
@@ -162,21 +162,21 @@ def _looked_at(
     """Return what is wrong with a record as a whole, and which of its frames are unusable.
 
     A record is bad if a lead has only unusable frames of one kind, unless such leads are common in the data set. It is
-    also bad if an earlier record has the same samples, unless that is tolerated. In declared data sets a flat line is
-    unusable only if all channels of that moment are flat, and a moment with missing samples is, in all channels; under
+    also bad if an earlier record has the same samples, unless that is tolerated. If the channels of a moment stay
+    together, a flat line is unusable only if all of them are flat, and missing samples in one make all unusable; under
     `stop` such a moment makes the record bad, unless the data set drops these windows.
     """
     low, high = read.statistics[:, 0], read.statistics[:, 1]
     missing, leads_of = read.missing, read.frames.windows.leads
     flat = ~missing & (low == high)
-    if not data.built_in:
+    if data.rules.whole_moments:
         leads = len(data.common.channels)
         flat = np.repeat(flat.reshape(-1, leads).all(1), leads)
         if missing.any() and on_error == "stop" and data.common.windowing.missing == "refuse":
             return [_missing_samples(data, source, int(missing.argmax()), read.frames.windows.sizes)], {}
         missing = np.repeat(missing.reshape(-1, leads).any(1), leads)
     unusable = {"missing samples": missing, "flat line": flat}
-    if data.built_in and not data.rules.tolerates_dead_leads:
+    if not data.rules.tolerates_dead_leads:
         where = shorten(source.signal_file or source.record)
         dead = [
             f"{where}: lead {data.common.channels[lead]} is nothing but {what}; repair the record"

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.checksums import published_sums, unlike
 from clops_sweep.data.files.folder import is_file
 from clops_sweep.data.prepared.prepared_folder import prepared_problems, prepared_set, source_files
@@ -15,6 +14,7 @@ from clops_sweep.data.preparing.record_problems import Problems
 from clops_sweep.data.published.mitbih import vfdb_records
 from clops_sweep.data.records import Source
 from clops_sweep.data.same_samples import SeenSamples
+from clops_sweep.data.sets.named import data_set
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def verify(name: str, *, prepared_root: Path, data_root: Path | None) -> Verific
     Raises:
         UsageError: neither the publisher's files nor a prepared set exist.
     """
-    data = DataSet("mitbih_vfdb" if name == "vfdb" else name)
+    data = data_set("mitbih_vfdb" if name == "vfdb" else name)
     sources: Iterable[Source] = []
     if data_root is not None or not data.rules.reads_files or prepared_set(name, prepared_root, data_root) is None:
         sources = vfdb_records(data_root, 5.0) if name == "vfdb" else data.find(data_root)

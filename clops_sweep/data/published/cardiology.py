@@ -16,11 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from clops_sweep.data.catalog import DATASETS, Rules
-from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.folder import is_file, shorten, visible
 from clops_sweep.data.published.locate import find_folder
 from clops_sweep.data.records import Common, Frames, Source
 from clops_sweep.data.same_samples import samples_digest
+from clops_sweep.data.sets.packaged_set import packaged
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.synthetic.rhythms import RHYTHMS
 from clops_sweep.errors import UsageError
@@ -38,7 +38,7 @@ _LEFT_OUT: Final = "SUDDEN_BRADY"
 CLASSES: Final = tuple(RHYTHMS)
 
 
-@dataset("cardiology", classes=CLASSES, channels=("ECG",), units="adu", rules=Rules(split=random_split.shuffled))
+@packaged("cardiology", classes=CLASSES, channels=("ECG",), units="adu", rules=Rules(split=random_split.shuffled))
 def cardiology(data_root: Path | None) -> list[Source]:
     """Find all `*.ecg` and `*_grp*.episodes.json`, also in subfolders; a file without its partner is a record too."""
     folder = find_folder(data_root, DATASETS["cardiology"].folders, "cardiology", ("**/*.ecg",), ("*.ecg",))

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS, Rules
-from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.folder import is_file, shorten, visible
 from clops_sweep.data.files.wfdb_records import (
     diagnoses,
@@ -31,6 +30,7 @@ from clops_sweep.data.published.twelve_leads import LEADS, RATE, whole_windows
 from clops_sweep.data.records import Common, Frames, Index, Source
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.data.scenarios import term_of
+from clops_sweep.data.sets.packaged_set import packaged
 from clops_sweep.data.splits import random_split
 from clops_sweep.errors import UsageError
 
@@ -114,7 +114,7 @@ def _split(index: Index, seed: int) -> NDArray[np.int8]:
     return split_by_term(times, seed)
 
 
-@dataset("chapman", classes=CLASSES, channels=LEADS, units="uV", rules=Rules(split=_split, tolerates_dead_leads=True))
+@packaged("chapman", classes=CLASSES, channels=LEADS, units="uV", rules=Rules(split=_split, tolerates_dead_leads=True))
 def chapman(data_root: Path | None) -> list[Source]:
     """Find the CSV files and Diagnostics.xlsx with their labels, or the WFDB records, whose headers hold the labels."""
     holds = tuple(f"{place}*.csv" for place in _CSV_PLACES)

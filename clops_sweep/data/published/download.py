@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.files.checksums import SUMS, published_sums
 from clops_sweep.data.files.folder import REMEDIES, one_sentence
 from clops_sweep.data.files.progress import with_progress
+from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import UsageError
 
 SERVER: Final = "https://physionet.org/files/"
@@ -65,7 +65,7 @@ def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
             reached, or a folder cannot be written.
     """
     if name not in DOWNLOADS:
-        info = DATASETS[DataSet(name).name]
+        info = DATASETS[data_set(name).name]
         if not info.folders:
             raise UsageError(f"{name} is generated, not downloaded; run 'clops-sweep data prepare {name}'")
         raise UsageError(

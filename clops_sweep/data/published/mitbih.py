@@ -22,8 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS, OptionValue, Rules
-from clops_sweep.data.declared.data_set import Run
-from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.declared.wfdb_folder import WfdbRecord
 from clops_sweep.data.files.folder import shorten
@@ -41,6 +39,8 @@ from clops_sweep.data.published.locate import find_folder, recording_names
 from clops_sweep.data.published.sex_and_age import sex_and_age
 from clops_sweep.data.records import Common, Frames, Index, Source, Windows
 from clops_sweep.data.same_samples import samples_digest
+from clops_sweep.data.sets.data_set import Run
+from clops_sweep.data.sets.packaged_set import packaged
 from clops_sweep.data.splits import random_split
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError
@@ -196,7 +196,7 @@ RULES: Final = Rules(
 )
 
 
-@dataset("mitbih", classes=CLASSES, channels=LEADS, units="mV", rules=RULES)
+@packaged("mitbih", classes=CLASSES, channels=LEADS, units="mV", rules=RULES)
 def mitbih(data_root: Path | None, window_seconds: float, **_: OptionValue) -> list[Source]:
     """Find all records of the folder; reading a record reports its missing files."""
     folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
@@ -302,7 +302,7 @@ class MitBihBeats(WfdbRecord):
         return super().read(replace(common, windowing=Windowing(window=1.0, rule="beat")))
 
 
-@dataset("mitbih_beats", classes=("N", "S", "V", "F"), channels=("MLII",), units="mV", rules=Rules(integers=True))
+@packaged("mitbih_beats", classes=("N", "S", "V", "F"), channels=("MLII",), units="mV", rules=Rules(integers=True))
 def mitbih_beats(data_root: Path | None, **_: OptionValue) -> list[Source]:
     """Find the records of `DS1` and `DS2`; the split is theirs. The few beats of unknown class are left out."""
     folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
@@ -338,7 +338,7 @@ _VFDB: Final = {
 """VFDB has no beat labels, so all of its normal rhythm is NSR."""
 
 
-@dataset("mitbih_vfdb", classes=(*CLASSES, "VFL", "VT"), channels=(*LEADS, "ECG"), units="mV", rules=RULES)
+@packaged("mitbih_vfdb", classes=(*CLASSES, "VFL", "VT"), channels=(*LEADS, "ECG"), units="mV", rules=RULES)
 def mitbih_vfdb(data_root: Path | None, window_seconds: float, **_: OptionValue) -> list[Source]:
     """Find all records of both folders; a fifth pair of classes is VFL (flutter and fibrillation) and VT.
 

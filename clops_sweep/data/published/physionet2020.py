@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final
 
 from clops_sweep.data.catalog import DATASETS, Rules
-from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.wfdb_records import Header, diagnoses
 from clops_sweep.data.published.locate import find_folder, wfdb_files
 from clops_sweep.data.published.sex_and_age import sex_and_age
 from clops_sweep.data.published.twelve_leads import LEADS, IntegerRecord
 from clops_sweep.data.records import Common, Source, Windows
+from clops_sweep.data.sets.packaged_set import packaged
 from clops_sweep.data.splits import random_split
 from clops_sweep.errors import UsageError
 
@@ -55,7 +55,7 @@ class ChallengeRecord(IntegerRecord):
         return self.whole(common, header, names, patient=self.record, groups=groups)
 
 
-@dataset(
+@packaged(
     "physionet2020",
     classes=CLASSES,
     channels=LEADS,

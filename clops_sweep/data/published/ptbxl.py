@@ -16,7 +16,6 @@ from typing import Final
 import numpy as np
 
 from clops_sweep.data.catalog import DATASETS, Rules
-from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.files.csv_table import read_table
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.wfdb_records import Header
@@ -24,6 +23,7 @@ from clops_sweep.data.published.locate import find_folder
 from clops_sweep.data.published.sex_and_age import sex_and_age
 from clops_sweep.data.published.twelve_leads import LEADS, IntegerRecord
 from clops_sweep.data.records import Common, Source, Windows
+from clops_sweep.data.sets.packaged_set import packaged
 from clops_sweep.data.splits import random_split
 from clops_sweep.errors import UsageError
 
@@ -60,7 +60,7 @@ class PtbXlRecord(IntegerRecord):
         return windows.take(np.zeros(0, np.int64), "no diagnostic superclass")
 
 
-@dataset(
+@packaged(
     "ptbxl",
     classes=CLASSES,
     channels=LEADS,

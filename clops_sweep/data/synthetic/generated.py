@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import Rules
-from clops_sweep.data.declared.dataset import dataset
 from clops_sweep.data.frames import FRAME_LENGTH, TEST, TRAINING, VALIDATION
 from clops_sweep.data.records import Common, Frames, Index, Source
+from clops_sweep.data.sets.packaged_set import packaged
 from clops_sweep.data.synthetic.ecg_model import DOWER, LEAD_NAMES
 from clops_sweep.data.synthetic.episodes import AMBULATORY, ARTEFACT_LEVEL, CLINIC, Difficulty, draw_dipole
 from clops_sweep.data.synthetic.rhythms import FRAME_SECONDS, RHYTHMS, Patient, draw_patient
@@ -156,13 +156,13 @@ def _generated(population: Sequence[Person], difficulty: Difficulty) -> list[Sou
     ]
 
 
-@dataset("synthetic", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(small_population()))
+@packaged("synthetic", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(small_population()))
 def synthetic(data_root: Path | None) -> list[Source]:
     """Generate 72 people."""
     return _generated(small_population(), CLINIC)
 
 
-@dataset("synthetic_paper", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(paper_population()))
+@packaged("synthetic_paper", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(paper_population()))
 def synthetic_paper(data_root: Path | None) -> list[Source]:
     """Generate 291 people, whose frames add up to the paper's table of task splits.
 

@@ -241,8 +241,7 @@ def _check_declared(space: str, config: RunConfig) -> None:
             f"search space {space!r}: task_classes: {config.dataset} has {info.classes} classes and no class "
             f"{shown(wrong[0])}; expected numbers from 0 to {(info.classes or 0) - 1}"
         )
-    built_in = config.dataset in DATASETS.built_in  # a custom data set is checked once it is prepared (`check_frames`)
-    if built_in and config.network == PAPER_NETWORK and config.leads == "all" and info.simultaneous_leads > 1:
+    if config.network == PAPER_NETWORK and config.leads == "all" and info.simultaneous_leads > 1:
         raise UsageError(
             f"search space {space!r}: network {PAPER_NETWORK!r} takes one lead, and instances of {config.dataset} have "
             f"{info.simultaneous_leads}; set leads = 'single', or network = 'small_cnn'"

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.data.declared import data_set
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
 from clops_sweep.data.preparing.verify import verify
 from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.data.sets import declared_set
 from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, forget, waves
 
@@ -150,12 +150,12 @@ def test_frames_of_an_earlier_version_of_the_readers_are_made_anew(
     declare(tmp_path / "space.py", WEARABLE)
     _prepare(root)
     first = _hash(root)
-    later = replace(data_set._OWN, version=data_set._OWN.version + 1)
-    monkeypatch.setattr(data_set, "_OWN", later)
+    later = replace(declared_set.RULES, version=declared_set.RULES.version + 1)
+    monkeypatch.setattr(declared_set, "RULES", later)
     assert _hash(root) is None
     _prepare(root)
     assert _hash(root) == first
-    monkeypatch.setattr(data_set, "_OWN", replace(later, version=later.version + 1))
+    monkeypatch.setattr(declared_set, "RULES", replace(later, version=later.version + 1))
     forget()
     assert _hash(root) == first  # no file declares them, as in a report
 

@@ -14,11 +14,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import prepared_problems, state
 from clops_sweep.data.prepared.verified_frames import VERIFIED
 from clops_sweep.data.preparing.prepare import data_hash, open_frames, prepare
+from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import DamagedStore, UsageError
 from tests.helpers.preloaded import Preloaded
 
@@ -140,7 +140,7 @@ def test_an_edited_manifest_is_refused(copied_root: Path, entry: str) -> None:
 
 
 def _problems(root: Path) -> list[str] | None:
-    return prepared_problems(DataSet("synthetic"), prepared_root=root, files=[])
+    return prepared_problems(data_set("synthetic"), prepared_root=root, files=[])
 
 
 def test_a_flipped_bit_in_a_label_is_noticed(copied_root: Path) -> None:

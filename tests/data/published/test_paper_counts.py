@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.published.chapman import GROUPS, acquired, split_by_term
 from clops_sweep.data.published.chapman_files import read_diagnostics
 from clops_sweep.data.scenarios import term_of
+from clops_sweep.data.sets.named import data_set
 from clops_sweep.data.synthetic.generated import PAPER_COUNTS, paper_population
 
 
@@ -40,7 +40,7 @@ def test_physionet2020_labels_are_those_of_the_reference_list(data_root: Path) -
             }
             for row in csv.DictReader(file)
         }
-    data = DataSet("physionet2020")
+    data = data_set("physionet2020")
     for source in data.find(data_root)[::10]:
         labels = source.read(data.common).windows.labels[0]
         assert {data.common.classes[code] for code in np.flatnonzero(labels)} == listed[source.record]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import UsageError
 from tests.data.published_formats import WRITERS
 
@@ -70,7 +70,7 @@ def test_every_scenario_it_is_listed_for_can_be_built(opened: FrameSet) -> None:
 def test_a_truncated_signal_is_one_sentence_or_skipped(published: tuple[str, Path], tmp_path: Path) -> None:
     name, root = published
     shutil.copytree(root, tmp_path / "data")
-    source = DataSet(name).find(tmp_path / "data")[2]
+    source = data_set(name).find(tmp_path / "data")[2]
     signal = source.signal_file
     signal.write_bytes(signal.read_bytes()[:-200])
     with pytest.raises(UsageError, match=signal.name) as caught:

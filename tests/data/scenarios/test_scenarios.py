@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.declared.data_set import DataSet
 from clops_sweep.data.frames import TEST, FrameSet
 from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import UsageError
 
 PAIRS = ["0-1", "2-3", "4-5", "6-7", "8-9", "10-11"]
@@ -55,7 +55,7 @@ def test_domain_il_has_one_task_per_lead_with_the_same_recordings(synthetic: Fra
 
 @pytest.mark.parametrize("name", DATASETS)
 def test_the_catalogue_has_the_classes_and_leads_of_the_declaration(name: str) -> None:
-    info, common = DATASETS[name], DataSet(name).common
+    info, common = DATASETS[name], data_set(name).common
     assert info.classes == len(common.classes)
     assert info.simultaneous_leads == (len(common.channels) if "domain_il" in info.scenarios else 1)
     assert info.terms == () or len(info.terms) == info.task_count("time_il")

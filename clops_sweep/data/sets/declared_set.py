@@ -1,0 +1,202 @@
+"""Data sets that a user's file declares: what is special about preparing them."""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from clops_sweep.data.catalog import DATASETS, DatasetInfo, Declared, OptionValue, Rules
+from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.declared_files import declared_files
+from clops_sweep.data.declared.markers import marker_names
+from clops_sweep.data.declared.one_by_one import one_by_one
+from clops_sweep.data.declared.portions import Columns, InMemory
+from clops_sweep.data.declared.recordings import Recordings
+from clops_sweep.data.files.filters import Filters
+from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.recording_facts import Facts
+from clops_sweep.data.records import Common, EveryRecordFails, Index, Source, Windows
+from clops_sweep.data.sets.data_set import DataSet
+from clops_sweep.data.shortcuts import marker_problem
+from clops_sweep.errors import AbsentData, UsageError, one_line, user_code
+
+RULES: Final = Rules(version=5, whole_moments=True, tolerates_dead_leads=True, tolerates_repeats=True)
+
+_SERIES: Final = re.compile(r"[-_. ][0-9A-Za-z]{1,4}$")
+"""The number of a recording after the name of its person."""
+
+
+class DeclaredSet(DataSet):
+    """A data set of a user's file, or one whose file this process does not know. Its files and code may change."""
+
+    checks_files_on_opening: ClassVar[bool] = True
+
+    def __init__(self, name: str, declaration: Declared | None, options: Mapping[str, OptionValue]) -> None:
+        super().__init__(name, RULES, options, Common((), (), "", name=name))
+        self._declaration = declaration
+        self.fingerprint = None if declaration is None else declaration.fingerprint
+        self._late: list[Columns] = []
+
+    @property
+    def _declared(self) -> Declared:
+        """The declaration; AbsentData if no file in this process declares the data set."""
+        if self._declaration is None:
+            raise AbsentData(
+                f"dataset {self.name!r} is not declared by any given file; pass the file that declares it: "
+                "--plugins FILE"
+            )
+        return self._declaration
+
+    def look(self, data_root: Path | None) -> None:
+        """Find the declared files."""
+        self.tables(data_root)
+
+    def tables(self, data_root: Path | None) -> tuple[Path, ...]:
+        """Return the declared files."""
+        self.root = data_root or self._declared.folder
+        return tuple(declared_files(self.name, self._declared.files, self.root).values())
+
+    def find(self, data_root: Path | None) -> Iterable[Source]:
+        """Return the recordings that the user's function gives."""
+        self.look(data_root)
+        self.common, sources = self._recordings()
+        if self._declared.filters is not None:
+            self._filter(self._declared.filters)
+        if self._declared.markers == "keep":
+            self.common = replace(self.common, markers="keep")
+        reference = DATASETS[self.name].reference_lead
+        if reference is not None and reference not in self.common.channels:
+            known = ", ".join(self.common.channels)
+            raise self.common.refused(f"reference_channel: {reference!r} is not a channel; expected one of {known}")
+        self.parallel = isinstance(sources, list)
+        return sources
+
+    def _filter(self, filters: Filters) -> None:
+        try:
+            filters = filters.of_unit(self.common.units)
+        except UsageError as problem:
+            raise self.common.refused(str(problem)) from None
+        units = filters.scale or self.common.units
+        self.common = replace(self.common, filters=filters, units=units, stored_as=np.float32)
+
+    def _recordings(self) -> tuple[Common, Iterable[Source]]:
+        """Return the values common to the recordings, and the recordings."""
+        declared = self._declared
+        try:
+            with user_code(partial(_raised, declared)):
+                returned = declared.member(self.root)
+            if isinstance(returned, Recordings):
+                if declared.recording:
+                    argument = next(iter(declared.recording))
+                    raise UsageError(
+                        f"{argument}: only for functions that yield Recording(...); pass it to Recordings(...)"
+                    )
+                return replace(returned.common, name=self.name), returned.sources()
+            if not isinstance(returned, Iterator):
+                what = "nothing" if returned is None else f"a {type(returned).__name__}"
+                raise UsageError(
+                    f"the function returns {what}; expected Recordings(...), or that it yields Recording(...)"
+                )
+            common, yielded = one_by_one(_guarded(returned, declared), declared.recording)
+        except UsageError as problem:
+            raise self._refused(str(problem)) from None
+        return replace(common, name=self.name), self._prefixed(yielded)
+
+    def _refused(self, what: str) -> UsageError:
+        """Return an error that begins with the data set."""
+        prefix = f"dataset {self.name!r}"
+        return EveryRecordFails(what if what.startswith(prefix) else f"{prefix}: {what}")
+
+    def _prefixed(self, yielded: Iterator[Source]) -> Iterator[Source]:
+        try:
+            yield from yielded
+        except UsageError as problem:
+            raise self._refused(str(problem)) from None
+
+    def met(self, source: Source, windows: Windows) -> None:
+        """Record facts of a source that were not known before its file was read, too."""
+        super().met(source, windows)
+        if isinstance(source, InMemory) and source.files:
+            columns = source.columns
+            self._late.append(replace(columns, parts=columns.parts or [None] * len(columns)))
+
+    def file_key(self, file: Path) -> str:
+        """Return the path of the file under the data root, or its whole path outside."""
+        path = os.path.abspath(file)  # links are not resolved: a name under the root counts as under it
+        root = None if self.root is None else os.path.join(os.path.abspath(self.root), "")
+        return path[len(root) :].replace(os.sep, "/") if root is not None and path.startswith(root) else path
+
+    def accepts(self, version: int, classes: Sequence[str]) -> bool:
+        """Return whether frames are of the present version; without the declaration they are taken as they are."""
+        return self._declaration is None or version == self.rules.version
+
+    def recorded_info(self) -> DatasetInfo | None:
+        """Return the declared facts, which the tasks depend on, with the numbers of classes and channels."""
+        classes, channels = len(self.common.classes), len(self.common.channels)
+        return replace(DATASETS[self.name], classes=classes, simultaneous_leads=channels)
+
+    def check(self, index: Index, dropped: Mapping[str, int], facts: Sequence[Facts]) -> None:
+        """Check that every class has a frame, and that no channel looks like a trigger, unless it is kept."""
+        classes, labels = self.common.classes, index.labels
+        is_multi_label = labels.ndim == 2
+        counts = labels.sum(0, dtype=np.int64) if is_multi_label else np.bincount(labels, minlength=len(classes))
+        try:
+            if self._late:
+                checks.together(classes, Columns.joined(self._late))
+            checks.require_every_class(classes, counts, "frame", dropped)
+        except UsageError as problem:
+            raise self.common.refused(str(problem)) from None
+        if self.common.markers == "keep":
+            return
+        problem_of_channel = marker_problem(facts, classes, self.common.channels)
+        if problem_of_channel is not None:
+            raise self.common.refused(problem_of_channel)
+
+    def doubts(self, index: Index) -> list[str]:
+        """Return sentences on channels, the order of recordings, and people."""
+        doubts = list(self.common.notes)
+        records, people = len(index.record_names), len(index.patient_names)
+        names = marker_names(self.common.channels, self.common.units)
+        if names:
+            doubts.append(f"channel {names[0]} is an input of the network and looks like triggers or markers")
+        if index.times is None and records > people:
+            doubts.append("recordings of a person are in natural order of their names; give their dates as time")
+        series = {_SERIES.sub("", name) for name in index.record_names}
+        if 1 < len(series) < records == people:
+            first = next(name for name in index.record_names if _SERIES.search(name))
+            doubts.append(
+                f"every recording counts as a person, but names such as {shorten(first)} suggest several recordings of "
+                f"one: people may be in two splits; give patient"
+            )
+        return doubts
+
+
+def _guarded(yielded: Iterator[Any], declared: Declared) -> Iterator[Any]:
+    """Yield from a generator; errors of its code become one sentence."""
+    end = object()
+    while True:
+        with user_code(partial(_raised, declared)):
+            recording = next(yielded, end)
+        if recording is end:
+            return
+        yield recording
+
+
+def _raised(declared: Declared, error: BaseException) -> UsageError:
+    """Return one sentence about an error of a declared function, with its line."""
+    code = getattr(declared.member, "__code__", None)
+    lines = []
+    if code is not None:
+        for frame in traceback.extract_tb(error.__traceback__):
+            if frame.filename == code.co_filename:
+                lines.append(frame.lineno)
+    line = f" in line {lines[-1]}" if lines else ""
+    return UsageError(f"the function raises {type(error).__name__}{line}: {one_line(error)[:300]}")
