@@ -39,8 +39,6 @@ class Predicted:
     def of(cls, predictions: pd.DataFrame) -> Predicted:
         """Return the predictions of rows of the table.
 
-        Rows of earlier versions have no logits: their probabilities give scores and decisions.
-
         Raises:
             UsageError: no rows.
         """
@@ -51,11 +49,9 @@ class Predicted:
         targets = predictions[names["target"]].to_numpy() > 0
         probabilities = predictions[names["probability"]].to_numpy(dtype=float)
         softmax = count > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))
-        if {"exclusive", *names["logit"]} <= {*predictions} and predictions["exclusive"].notna().all():
-            exclusive, logits = bool(predictions["exclusive"].all()), predictions[names["logit"]].to_numpy(dtype=float)
-            scores = log_odds(logits) if exclusive and softmax else logits
-        else:
-            exclusive, logits, scores = softmax, probabilities if softmax else probabilities - 0.5, probabilities
+        exclusive = bool(predictions["exclusive"].all())
+        logits = predictions[names["logit"]].to_numpy(dtype=float)
+        scores = log_odds(logits) if exclusive and softmax else logits
         said = np.arange(count) == logits.argmax(1)[:, None] if exclusive else logits > 0
         return cls(targets, probabilities, scores, said, exclusive)
 

@@ -10,7 +10,7 @@ from typing import Any
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import DamagedStore, UsageError, shown
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.fields import BEFORE, RENAMED_VALUES, is_missing
+from clops_sweep.experiment.fields import BEFORE, is_missing
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS, instead_of
 from clops_sweep.experiment.plugins.options import OPTIONS, scalar
@@ -114,7 +114,6 @@ def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
             values[name] = None
         elif values[name] != "sequential":
             values[name] = json.loads(values[name])
-    values |= {name: renamed.get(values[name], values[name]) for name, renamed in RENAMED_VALUES.items()}
     values |= {
         name: None for name in values if name in DEFAULTS and DEFAULTS[name] is None and is_missing(values[name])
     }

@@ -73,7 +73,7 @@ SEMANTICS_VERSION = 2
 """Increased whenever the numbers of every strategy change; see `RunConfig.semantics_version`."""
 
 RUN_ID_LENGTH = 24
-"""Hexadecimal digits of a run id. Version 0.1 used 20, which identifies its stores."""
+"""Hexadecimal digits of a run id."""
 
 PositiveInt = Annotated[int, Field(ge=1, le=LARGEST), NUMBER]
 PositiveFloat = Annotated[FiniteFloat, Field(gt=0), NUMBER]

@@ -47,9 +47,6 @@ NOT_SEARCHED = {name: facts.not_searched for name, facts in FACTS.items() if fac
 BEFORE = {name: facts.before for name, facts in FACTS.items() if facts.before is not FIRST}
 """Values of fields in runs that were stored before the fields existed."""
 
-RENAMED_VALUES: Mapping[str, Mapping[str, str]] = {"leads": {"one": "single"}}
-"""Renamed values, by column and earlier value."""
-
 _FIRST_REPLICATE = {name: RunConfig.model_fields[name].default for name in REPLICATES}
 
 
@@ -61,8 +58,7 @@ def data_key_of_row(row: Mapping[str, Any]) -> DataKey:
     """
     values: dict[str, Any] = {}
     for name in OF_DATA:
-        value: Any = BEFORE.get(name) if is_missing(row[name]) else row[name]
-        values[name] = RENAMED_VALUES.get(name, {}).get(value, value)
+        values[name] = BEFORE.get(name) if is_missing(row[name]) else row[name]
     scenario = row["scenario"]
     if scenario in SCENARIOS and "split_within" not in SCENARIOS.declaration(scenario).fields:
         values["split_within"] = "people"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.fields import OF_COST, RENAMED_VALUES, facts_of
+from clops_sweep.experiment.fields import OF_COST, facts_of
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.store.run_store import RunStore
@@ -48,10 +48,7 @@ def kind_of(config: RunConfig) -> Kind:
 
 def kind_of_row(row: Mapping[str, Any]) -> Kind:
     """Return the kind of a row of `runs`, which has the columns `columns_of_kind`."""
-    fields = dict(row)
-    for name, renamed in RENAMED_VALUES.items():
-        fields[name] = renamed.get(row[name], row[name])
-    return _kind(fields, {name: row[name] for name in OPTIONS if name in row})
+    return _kind(row, {name: row[name] for name in OPTIONS if name in row})
 
 
 def columns_of_kind(there: Iterable[str]) -> list[str]:

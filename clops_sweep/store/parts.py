@@ -31,7 +31,6 @@ FORMAT = 4
 
 _KEY = b"clops_sweep"
 _NAME = re.compile(r"\d{8}T\d{6}-[0-9a-f]{8}-\d{6}-([0-9a-f]{16})\.parquet")
-_OLD = re.compile(r"(finished|failed)-[0-9a-f]+\.parquet|compact-\d+-[0-9a-f]+\.parquet|all-columns\.parquet")
 _ROWS_PER_GROUP = 2**14
 
 _FILLED = {name: value for name, value in DEFAULTS.items() if value is not None and name in SCHEMAS["runs"].names}
@@ -78,11 +77,6 @@ class Part:
 def is_name(name: str) -> bool:
     """Return whether a file has the name of a part."""
     return _NAME.fullmatch(name) is not None
-
-
-def is_of_0_2(name: str) -> bool:
-    """Return whether a file has the name of a part of version 0.2."""
-    return _OLD.fullmatch(name) is not None
 
 
 def written_at(name: str) -> float:

@@ -17,8 +17,6 @@ import pyarrow.parquet as pq
 from clops_sweep.data.files.folder import held
 from clops_sweep.errors import (
     DamagedStore,
-    OtherFormat,
-    UnreadableFile,
     UsageError,
     listed,
     masked,
@@ -35,7 +33,6 @@ from clops_sweep.store.parts import (
     decoded,
     files_of,
     is_name,
-    is_of_0_2,
     owners_of,
     read_rows,
     read_verified,
@@ -98,7 +95,6 @@ class StoreReader:
 
         Raises:
             UsageError: the place cannot be used as a store, is a folder inside a store, or does not answer.
-            OtherFormat: version 0.2 wrote it.
         """
         store = cls(root, keep=keep)
         store.files.check_answers()
@@ -109,23 +105,7 @@ class StoreReader:
             raise UsageError(
                 f"results {root}: holds Parquet files, as a table of a store does; give the store's folder"
             )
-        store.check_format()
         return store
-
-    def check_format(self) -> None:
-        """Check that no older version, up to 0.2, has written the store.
-
-        Raises:
-            OtherFormat: it has.
-        """
-        names: list[str] = []
-        with contextlib.suppress(UnreadableFile):  # reported when it is read
-            names = self._files.names(self.folder("runs"))
-        if any(map(is_of_0_2, names)):
-            raise OtherFormat(
-                f"results {self.files.shown}: written by an older clops-sweep; `python tools/convert_0_2_store.py "
-                f"{shlex.quote(self.files.anywhere)} NEW_FOLDER` in the source of clops-sweep copies its runs"
-            )
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

@@ -101,13 +101,12 @@ class RunStore(StoreReader):
         From now on, failed requests to an object store are retried for longer.
 
         Raises:
-            UsageError: the place cannot be written to, or version 0.2 wrote it.
+            UsageError: the place cannot be written to.
         """
         with self._refusing():
             for table in self._needed:
                 self._files.make_folder(self.folder(table))
             self._probe()
-            self.check_format()
             self.files.retry_longer()
             with self.locked():
                 tidy(self)

@@ -189,12 +189,12 @@ def _kept(prepared: PreparedSet, seed: int) -> NDArray[np.int8] | None:
     path, table = _path(prepared, seed), prepared.table
     with contextlib.suppress(UsageError):
         if path.exists() and _parts_patients(split := load_npy(path), table.patients):
-            return split if _recorded_sum(path) in (None, array_sha256(split)) else None
+            return split if _recorded_sum(path) == array_sha256(split) else None
     return None
 
 
 def _recorded_sum(path: Path) -> str | None:
-    """Return the SHA-256 of a cached split; None if an earlier version wrote it."""
+    """Return the SHA-256 of a cached split; None if its file is missing."""
     with contextlib.suppress(FileNotFoundError), open_regular(path.with_suffix(".sha256"), limit=100) as file:
         return file.read().decode("ascii", "replace").strip()
     return None

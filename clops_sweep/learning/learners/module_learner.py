@@ -81,7 +81,7 @@ class ModuleLearner(Learner):
         self._module.live_in(self.parameters.views, self._gradient.views)
         self._dropout = PaperDropout if network == PAPER_NETWORK else None
         if self._dropout is not None and self.backend == "torch":
-            self.backend = "torch-module"  # up to version 0.2, "torch" was another implementation of this network
+            self.backend = "torch-module"
         self._generators = GlobalStreams(bank.device)
         make_recorder = graphs.recorder_of(bank.device)
         self._recordings: graphs.Recordings | None = None

@@ -17,6 +17,7 @@ from clops_sweep import RunConfig, UsageError, read
 from clops_sweep.analysis.people.patient_intervals import PATIENT_METRICS, patient_bootstrap, scores
 from clops_sweep.analysis.people.predicted import Predicted
 from clops_sweep.store.run_store import RunStore
+from tests.analysis.predictions import with_logits
 from tests.helpers.stores import write_finished
 
 PEOPLE, OF_EACH = 30, 4
@@ -45,7 +46,7 @@ def predicted(seed: int, skill: float = 1.0, tasks: int = 3, run_id: str = "a") 
                             "probability_0": 1 / (1 + np.exp(-logit)),
                         }
                     )
-    return pd.DataFrame(rows)
+    return with_logits(pd.DataFrame(rows), exclusive=False)
 
 
 def directly(predictions: pd.DataFrame, resamples: int, seed: int) -> np.ndarray[Any, Any]:
@@ -99,6 +100,7 @@ def test_patients_and_not_instances_are_resampled() -> None:
 def test_a_difference_is_paired_by_patient() -> None:
     one, other = predicted(3, skill=1.5, tasks=2), predicted(4, tasks=2, run_id="b")
     other["probability_0"] = one["probability_0"] * 0.9 + 0.1 * other["probability_0"]
+    other = with_logits(other, exclusive=False)
     paired, alone = patient_bootstrap(one, other)["test_auc"], patient_bootstrap(one)["test_auc"]
     assert paired.value == pytest.approx(alone.value - patient_bootstrap(other)["test_auc"].value)
     assert paired.high - paired.low < (alone.high - alone.low) / 2
@@ -116,10 +118,11 @@ def test_weighted_scores_are_those_of_scikit_learn(kind: str) -> None:
         p /= p.sum(1, keepdims=True)
         truth = np.eye(outputs, dtype=bool)[rng.integers(0, 3, n)]  # the last class does not occur
     weights = rng.integers(1, 4, size=(2, n)).astype(float)
-    columns = {f"target_{c}": truth[:, c] for c in range(outputs)} | {
-        f"probability_{c}": p[:, c] for c in range(outputs)
-    }
-    rows = pd.DataFrame(columns)  # as stored without logits by earlier versions
+    logits = np.log(p) if kind == "softmax" else p - 0.5
+    columns: dict[str, Any] = {"exclusive": kind == "softmax"}
+    for c in range(outputs):
+        columns |= {f"target_{c}": truth[:, c], f"probability_{c}": p[:, c], f"logit_{c}": logits[:, c]}
+    rows = pd.DataFrame(columns, index=range(n))
     varying = range(3) if kind == "softmax" else range(outputs)
     for row, found in zip(weights, scores(Predicted.of(rows), weights).T, strict=True):
         auc = np.mean([roc_auc_score(truth[:, c], p[:, c], sample_weight=row) for c in varying])

@@ -16,6 +16,7 @@ from clops_sweep import UsageError
 from clops_sweep.analysis.update.measures import FIXED, Measures, reliability
 from clops_sweep.analysis.update.page import shares_of
 from clops_sweep.analysis.update.paired import Paired, last_models, last_update
+from tests.analysis.predictions import with_logits
 
 PEOPLE, OF_EACH = 12, 5
 NAMES = ("AF", "N", "O")
@@ -37,7 +38,7 @@ def stage(seed: int, kind: str = "softmax", trained_on: int = 1, tasks: int = 1)
             row["label"] = "+".join(name for name, there in zip(NAMES, target, strict=True) if there)
             row |= {f"target_{k}": int(target[k]) for k in range(3)} | {f"probability_{k}": given[k] for k in range(3)}
         rows.append(row)
-    return pd.DataFrame(rows)
+    return with_logits(pd.DataFrame(rows), exclusive=kind == "softmax")
 
 
 def columns(table: pd.DataFrame, prefix: str) -> np.ndarray[Any, Any]:
