@@ -65,12 +65,13 @@ def _check_pretraining(request: Request) -> None:
     Raises:
         UsageError: the signals do not fit, or a person is evaluated and in the pretraining (see `check_leaks`).
     """
-    distinct = {}
+    distinct: dict[tuple[object, ...], tuple[RunConfig, RunConfig]] = {}
     for config in request.selection.configs:
-        distinct[config.data_key.signals, config.task_order, config.tasks_key, config.encoder] = config
-    for config in distinct.values():
-        if isinstance(config.encoder, RunConfig):
-            _check_pretrained(request, config, config.encoder)
+        encoder = config.encoder
+        if isinstance(encoder, RunConfig):
+            distinct[config.data_key.signals, config.task_order, config.tasks_key, encoder] = config, encoder
+    for config, encoder in distinct.values():
+        _check_pretrained(request, config, encoder)
 
 
 def _check_pretrained(request: Request, config: RunConfig, pretraining: RunConfig) -> None:

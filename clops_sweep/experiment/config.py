@@ -613,7 +613,7 @@ class RunConfig(BaseModel):
 
     def get(self, name: str) -> Any:
         """Return the value of a field or option; None for an option that it does not have."""
-        return getattr(self, name) if name in type(self).model_fields else self.options.get(name)
+        return getattr(self, name) if name in type(self).model_fields else (self.__pydantic_extra__ or {}).get(name)
 
     def replace(self, **changes: Any) -> Self:
         """Return a config with other values; defaults follow the new values.
@@ -653,7 +653,7 @@ class RunConfig(BaseModel):
         encoder = "" if isinstance(self.encoder, RunConfig) else self.encoder
         return DataKey(self.dataset, *view, encoder, within, is_adapted=self.lora_rank > 0)
 
-    @property
+    @cached_property
     def tasks_key(self) -> tuple[Any, ...]:
         """The settings, besides data and `task_order`, that determine the tasks."""
         fields = SCENARIOS.declaration(self.scenario).fields
@@ -698,7 +698,7 @@ class RunConfig(BaseModel):
 
         Configs are immutable, so both share all other values: a plan may have 100,000 of them.
         """
-        _ = self.data_key  # which the copies share
+        _ = self.data_key, self.tasks_key, self.semantics_version  # which the copies share
         copied = type(self).__new__(type(self))
         values = {**self.__dict__, "seed": seed}
         values.pop("identity", None)
@@ -732,7 +732,7 @@ class RunConfig(BaseModel):
         """How often the numbers of the strategy or the network alone have changed."""
         return self.revision + self.network_revision
 
-    @property
+    @cached_property
     def semantics_version(self) -> int:
         """Increased whenever the same configuration gives different numbers than before; part of every run id."""
         return SEMANTICS_VERSION + self.revisions
@@ -744,7 +744,7 @@ class RunConfig(BaseModel):
         return hashlib.sha256(whole.encode()).hexdigest()[:RUN_ID_LENGTH]
 
 
-_CACHED = ("data_key", "identity", "_effective")
+_CACHED = ("data_key", "tasks_key", "semantics_version", "identity", "_effective")
 """What a config computes once from its values."""
 
 

@@ -128,9 +128,12 @@ def _check_limits(config: RunConfig, scenario: Scenario) -> None:
     most |= {"early_stopping": epochs - 1} if config.strategy == "multitask" else {}
     most |= {} if config.get("memory_size") else {"agem_batch_size": memory, "aser_candidates": memory}
     for name, limit in most.items():
-        value, default = config.get(name), config.default_of(name)
+        value = config.get(name)
+        if value is None:
+            continue
+        default = config.default_of(name)
         least = default is not None and default >= limit
-        if value is not None and value != default and (value > limit or (value == limit and least)):
+        if value != default and (value > limit or (value == limit and least)):
             held = f"the memory holds {memory:,} and a batch {config.batch_size:,}"
             why = f"multitask trains {epochs} epochs" if name == "early_stopping" else held
             words = "less than" if least else "at most"

@@ -70,8 +70,8 @@ def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
     """Return one config for each distinct memory size."""
     found: dict[tuple[object, ...], RunConfig] = {}
     for config in configs:
-        size = config.get("memory_size"), config.get("memory_fraction")
         if "memory_fraction" in STRATEGIES.options(config.strategy):
+            size = config.get("memory_size"), config.get("memory_fraction")
             key = (config.data_key, config.strategy, *size, *config.tasks_key)
             found.setdefault(key, config)
     return [config.replace(task_order="sequential") for config in found.values()]

@@ -310,6 +310,16 @@ def files_of(part: Part, table: TableName) -> tuple[str, ...]:
     return (part.name,) if table == "runs" else part.files.get(table, ())
 
 
+def statuses_in(parts: Iterable[Part]) -> dict[str, Status]:
+    """Return the status of each run: finished if one of its parts says so."""
+    found: dict[str, Status] = {}
+    for part in parts:
+        before = {run_id: found[run_id] for run_id in found.keys() & part.statuses.keys()}
+        found |= part.statuses
+        found |= {run_id: status for run_id, status in before.items() if status == "finished"}
+    return found
+
+
 def owners_of(parts: Iterable[Part]) -> dict[str, Part]:
     """Return the part to read each run from: a finished one rather than a failed one, then one with predictions.
 

@@ -37,6 +37,7 @@ from clops_sweep.store.parts import (
     read_rows,
     read_verified,
     sorted_by_key,
+    statuses_in,
     union,
 )
 from clops_sweep.store.tables import OTHERS, SCHEMAS, TableName
@@ -287,15 +288,16 @@ class StoreReader:
 
     def _statuses(self, with_predictions: bool) -> dict[str, Status]:
         self.flush()
-        owners = owners_of(self.once("complete parts", lambda: self.complete(self.live())))
-        found = {run_id: part.statuses[run_id] for run_id, part in sorted(owners.items())}
-        if with_predictions:
-            found = {run_id: it for run_id, it in found.items() if it == "failed" or run_id in owners[run_id].predicted}
-        return found
+        parts = self.once("complete parts", lambda: self.complete(self.live()))
+        if not with_predictions:
+            return statuses_in(parts)
+        owners = owners_of(parts)
+        found = {run_id: part.statuses[run_id] for run_id, part in owners.items()}
+        return {run_id: it for run_id, it in found.items() if it == "failed" or run_id in owners[run_id].predicted}
 
     def recorded(self) -> dict[str, Status]:
         """Return `statuses` by the table `runs` alone, for frequent checks: one folder is listed."""
-        return {run_id: part.statuses[run_id] for run_id, part in sorted(owners_of(self.live()).items())}
+        return statuses_in(self.live())
 
     def predicted(self) -> set[str]:
         """Return the runs with predictions."""

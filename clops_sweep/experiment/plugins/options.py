@@ -302,9 +302,11 @@ class DeclaredOptions(Mapping[str, Option]):
         """Declares the options of the plug-in of a library whose option a name may be; called for unknown names."""
 
     def __getitem__(self, name: str) -> Option:
-        if name not in self._declared:
+        declared = self._declared.get(name)
+        if declared is None:
             self.look_up(name)
-        return next(iter(self._declared[name].values()))
+            declared = self._declared[name]
+        return next(iter(declared.values()))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._declared)
