@@ -635,8 +635,9 @@ class RunConfig(BaseModel):
             found["head"] = self.head
         size = self.options.get("projection_size")
         if size is not None:
-            own = {"ranpac": {}, "ts_acl": {"uniform": True, "scales": True}}
-            found |= {"projection": size, **own.get(self.strategy, {"uniform": True})}
+            found["projection"] = size
+            for name in STRATEGIES.declaration(self.strategy).projection:
+                found[name] = True
         return found
 
     @property

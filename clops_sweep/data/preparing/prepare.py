@@ -31,7 +31,7 @@ from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand,
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
 from clops_sweep.data.records import OnError
 from clops_sweep.data.sets.named import data_set
-from clops_sweep.errors import DamagedStore, UsageError, one_line
+from clops_sweep.errors import DamagedStore, UsageError, listed, one_line
 
 
 def prepare(
@@ -169,6 +169,9 @@ def _all_leads(frames: FrameSet, moments: NDArray[np.int64], data_hash: str) -> 
         frames: instances of one row each.
         moments: the moment of each row, int64 [r], nondecreasing.
         data_hash: data hash of the result.
+
+    Raises:
+        UsageError: no moment is left, as in MIT-BIH, where one lead of each recording is read.
     """
     count = len(frames.lead_names)
     rows = np.arange(len(moments))
@@ -176,6 +179,11 @@ def _all_leads(frames: FrameSet, moments: NDArray[np.int64], data_hash: str) -> 
     order = rows if regular else np.lexsort((frames.leads, moments))
     sizes = np.bincount(moments)
     complete = np.flatnonzero(sizes == count)
+    if not len(complete):
+        raise UsageError(
+            f"dataset {frames.name!r}: leads = 'all': no recording has frames of all its leads at one time "
+            f"({listed(frames.lead_names)}); expected leads = 'single'"
+        )
     firsts = np.concatenate([[0], np.cumsum(sizes)])[complete]
     members = order[firsts[:, None] + np.arange(count)].astype(np.int64)
     first = members[:, 0]

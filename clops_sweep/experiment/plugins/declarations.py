@@ -98,6 +98,8 @@ class Declaration:
         own_head: strategies: whether it computes the weights of the network's last linear layer without gradients.
         unused: strategies: config fields that have no effect on it.
         fixed_features: strategies: whether it computes its head from features that no longer change.
+        projection: strategies: how the projection of `projection_size` is made: "uniform" draws its weights uniformly
+            instead of normally; "scales" projects the inputs of inner convolutions, too.
         canonical: built-in strategies: maps options to those with an effect. Raises ValueError for values that are
             invalid together.
         encoder: encoders: the signals that it takes and its weights.
@@ -118,6 +120,7 @@ class Declaration:
     own_head: bool = False
     unused: Collection[str] = ()
     fixed_features: bool = False
+    projection: tuple[Literal["uniform", "scales"], ...] = ("uniform",)
     canonical: Canonical = dict
     encoder: DeclaredEncoder | None = None
     takes_signal: bool = False
@@ -485,12 +488,14 @@ STRATEGIES: Mapping[str, Plugin] = {
             )
         },
         online=True,
+        projection=(),
     ),
-    "acil": _with_own_head(
-        "strategies.acil:AnalyticLearning", _using("projection_size", "acil_ridge"), revision=1
-    ),  # the projection is uniform
+    "acil": _with_own_head("strategies.acil:AnalyticLearning", _using("projection_size", "acil_ridge"), revision=1),
     "ts_acl": _with_own_head(
-        "strategies.ts_acl:TimeSeriesAnalyticLearning", _using("projection_size", "acil_ridge"), revision=1
+        "strategies.ts_acl:TimeSeriesAnalyticLearning",
+        _using("projection_size", "acil_ridge"),
+        projection=("uniform", "scales"),
+        revision=1,
     ),
     "flip_penalty": _method(
         "strategies.flip_penalty:FlipPenalty",

@@ -35,6 +35,14 @@ def _prepare(root: Path, **options: Any) -> PreparedSet:
     return prepare("mitbih", prepared_root=root.parent / "prepared", data_root=root, workers=1, **options)
 
 
+def test_one_lead_of_a_recording_is_read(small_root: Path) -> None:
+    """MLII, or else the first lead; so there are no frames of all leads, and these are refused."""
+    prepared = _prepare(small_root)
+    sentence = r"dataset 'mitbih': leads = 'all': no recording .* \(MLII, V5\); expected leads = 'single'"
+    with pytest.raises(UsageError, match=sentence):
+        open_frames("mitbih", prepared_root=prepared.folder.parent, leads="all")
+
+
 def test_all_classes_of_small_records(small_root: Path) -> None:
     manifest = _prepare(small_root).manifest
     # 12 s hold two windows of 5 s; four records each
