@@ -68,8 +68,8 @@ def collect_with_searches(
     return found
 
 
-def tuning_experiments(store: RunStore, runs: pd.DataFrame) -> list[Experiment]:
-    """Return the trials of every search of a store that only chooses configurations, without its search space.
+def tuning_experiments(store: RunStore, runs: pd.DataFrame) -> list[tuple[Experiment, StudyRecord]]:
+    """Return the trials of every search of a store that only chooses configurations, each with its study.
 
     Args:
         store: the store.
@@ -83,8 +83,8 @@ def tuning_experiments(store: RunStore, runs: pd.DataFrame) -> list[Experiment]:
     from clops_sweep.search.trials import read_studies  # importing Optuna is slow
 
     rows = runs.set_index("run_id", drop=False)
-    found = [search_experiment(record, rows) for record in read_studies(store) if record.is_phase]
-    return [experiment for experiment in found if experiment.cells]
+    found = [(search_experiment(record, rows), record) for record in read_studies(store) if record.is_phase]
+    return [(experiment, record) for experiment, record in found if experiment.cells]
 
 
 def search_experiment(record: StudyRecord, rows: pd.DataFrame) -> Experiment:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import time
@@ -13,29 +12,23 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pandas as pd
+from markupsafe import Markup
 
 from clops_sweep.errors import UsageError, one_line, reason
-from clops_sweep.experiment.columns import config_columns
-from clops_sweep.store.launch_folders import plugin_files_to_name, prepared_root_to_name
-from clops_sweep.store.launches import UnderWay
-from clops_sweep.store.reading import rerun_command, store_command
-from clops_sweep.store.run_logs import EpochScores
 
 from ..as_stored import stored_value
 from ..axis_names import axis_title
-from ..collect import Experiment, computed_on, label_text
-from ..drawing.pictures import Picture, sketch
+from ..collect import computed_on, label_text
 from ..failures import failures
-from ..figures.curves import draw_learning_curves, learning_curves
-from ..formats import DASH, duration, plural
-from ..metrics import metric_named
+from ..formats import DASH, plural
+from ..metrics import Metric, metric_named
 from ..report.page import rendered
 from ..report.planned import PlannedSection
-from .charts import MOST_CURVES, MOST_POINTS, Choice, curves, history, scatter
-from .drawings import Drawings, on_screen
-from .overview import counts, newest, progress, statuses
-from .run_log import RunLog, run_log
-from .runs import RunsTable, run_names, runs_table
+from .compare import compare_page
+from .drawings import Drawings
+from .overview import counts, newest, progress, searches, statuses
+from .run_page import newest_run, on_its_way, run_page
+from .runs import RunsTable, filters, kept_labels, run_names, runs_table
 from .snapshot import FollowedStore, Snapshot
 
 NOT_INSTALLED = (
@@ -48,12 +41,6 @@ Context = dict[str, Any]
 """Variables of a template."""
 
 _STATUSES = ("finished", "running", "failed", "missing")
-_BEST = 5
-"""Runs whose curves are shown before a reader picks any."""
-
-_MOST_LABELS = 100
-"""Most labels of a column to choose from."""
-
 _DRAWING = 0.5
 """Seconds between requests of a browser that waits for figures."""
 
@@ -89,7 +76,10 @@ class Dashboard:
         """
         snapshot = self._followed.refresh() if known else self._followed.snapshot
         shown: Context = {"name": self._followed.store.files.shown, "seconds": self._followed.seconds, "path": path}
-        shown |= {"pages": PAGES, "problem": snapshot.problem, "experiment": "", "experiments": list(snapshot.sections)}
+        shown |= {"pages": PAGES, "problem": snapshot.problem, "experiment": ""}
+        is_tuning = {name: section.experiment.is_tuning for name, section in snapshot.sections.items()}
+        shown["experiments"] = [name for name in is_tuning if not is_tuning[name]]
+        shown["tunings"] = [name for name in is_tuning if is_tuning[name]]
         shown["version"] = f"{self._started}.{snapshot.version}.{snapshot.epochs}.{snapshot.problem}"
         template = PAGES[path].lower()
         try:
@@ -117,44 +107,45 @@ class Dashboard:
         return "" if section is None else _table(section, snapshot, given).csv()
 
     def _overview(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
-        found = {name: failures(it.experiment.runs) for name, it in snapshot.sections.items()}
+        found = counts(snapshot)
+        failed = []
+        for name, section in snapshot.sections.items():
+            failed += [(name, failure) for failure in failures(section.experiment.runs)]
         return {
             "rows": progress(snapshot),
+            "searches": searches(snapshot),
             "notices": self._notices,
-            "counts": [f"{count:,} {it}" for it in _STATUSES if (count := counts(snapshot).get(it, 0))],
-            "under_way": [_on_its_way(snapshot, it) for it in snapshot.under_way],
-            "failed": [(name, it) for name, reasons in found.items() for it in reasons],
+            "counts": [f"{found[status]:,} {status}" for status in _STATUSES if found.get(status)],
+            "under_way": [on_its_way(snapshot, it) for it in snapshot.under_way],
+            "failed": failed,
         }
 
     def _runs(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
-        section = _experiment(snapshot, given)
-        if section is None:
-            raise UsageError("This store holds no run yet.")
-        experiment, table = section.experiment, _table(section, snapshot, given)
+        section = _chosen(snapshot, given)
+        experiment = section.experiment
+        table = _table(section, snapshot, given)
+        every = runs_table(experiment, snapshot.running)
+        keep = kept_labels(given, every)
         usual = (*(f"test_{name}" if experiment.on_test else name for name in experiment.headline), "seconds")
         columns = [metric_named(name) for name in usual if name in table.measured]
         at = given.get("at", "")
         rows, at_page, pages = table.page(int(at) if at.isascii() and at.isdigit() and len(at) < 9 else 1)
+        names = run_names(experiment, experiment.runs.iloc[rows.index])
         of_status = statuses(experiment.runs, snapshot.running).value_counts()
         return {
             "experiment": experiment.name,
+            "is_tuning": experiment.is_tuning,
             "columns": columns,
             "whose": computed_on([experiment], [metric.column for metric in columns]),
             "labels": table.labels,
+            "filters": filters(every),
+            "keep": keep,
+            "kept": {f"only-{name}": label for name, label in keep.items()},
             "rows": [
-                {
-                    "name": name,
-                    "row": row,
-                    "values": [_number(metric.text, row[metric.column]) for metric in columns],
-                    "labels": [label_text(stored_value(row[label])) for label in table.labels],
-                    "ended": _time(row["ended"].timestamp()) if not pd.isna(row["ended"]) else DASH,
-                }
-                for name, row in zip(
-                    run_names(experiment, experiment.runs.iloc[rows.index]), rows.to_dict("records"), strict=True
-                )
+                _row(name, row, columns, table.labels) for name, row in zip(names, rows.to_dict("records"), strict=True)
             ],
             "total": len(table.frame),
-            "statuses": {it: int(of_status[it]) for it in _STATUSES if it in of_status},
+            "statuses": {status: int(of_status[status]) for status in _STATUSES if status in of_status},
             "sort": given.get("sort", ""),
             "status": given.get("status", ""),
             "at": at_page,
@@ -162,99 +153,18 @@ class Dashboard:
         }
 
     def _compare(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
-        section = _experiment(snapshot, given)
-        if section is None:
-            raise UsageError("This store holds no run yet.")
-        experiment = section.experiment
-        table = runs_table(experiment, snapshot.running)
-        choice = Choice.of(given, table, experiment)
-        shown = choice.of_table(table)
-        columns = [*table.labels, *table.measured]
-        names = run_names(experiment, experiment.runs.iloc[shown.index])
-        picked = [run for run in given.get("runs", "").split(",") if run in set(table.frame["run_id"]) - {""}]
-        curves_of = _curves_shown(experiment, shown, choice, picked)
-        rows = self._followed.store.read("curves", list(curves_of)) if curves_of else pd.DataFrame()
-        tasks = sorted(map(str, rows["task"].unique())) if len(rows) else []
-        task = given.get("task", "") if given.get("task") in tasks else ""
-        split = "test" if experiment.on_test else "validation"
-        has_curves = len(rows) > 0 and experiment.measure in rows
-        filters = [(name, axis_title(name), _values_of(table, name)) for name in table.labels]
-        return {
-            "experiment": experiment.name,
-            "choice": choice,
-            "columns": [
-                (name, metric_named(name).plain if name in table.measured else axis_title(name)) for name in columns
-            ],
-            "colours": [("none", "none"), *((name, axis_title(name)) for name in table.labels)],
-            "filters": [it for it in filters if 2 < len(it[2]) <= _MOST_LABELS],
-            "total": len(table.frame),
-            "shown": len(shown),
-            "most_points": MOST_POINTS,
-            "whose": computed_on([experiment], [it for it in (choice.x, choice.y) if it in table.measured]),
-            "scatter": json.dumps(scatter(shown, names, choice, picked)),
-            "scatter_alt": f"{plural(len(shown), 'run')}: {choice.y} against {choice.x}",
-            "picked": picked,
-            "cleared": {name: value for name, value in given.items() if name != "runs"},
-            "curves_of": curves_of,
-            "curves": json.dumps(curves(rows, curves_of, experiment.measure, split, task)) if has_curves else "",
-            "curves_alt": f"{experiment.measure} of {plural(len(curves_of), 'run')} after every epoch",
-            "tasks": [("", "mean over tasks"), *((it, it) for it in tasks)],
-            "task": task,
-            "histories": [json.dumps(it) for it in history(section.study)] if section.study is not None else [],
-        }
+        section = _chosen(snapshot, given)
+        table = runs_table(section.experiment, snapshot.running)
+        return compare_page(section, table, self._followed.store, given)
 
     def _run(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
-        run = given.get("id") or _newest_run(snapshot)
+        run = given.get("id") or newest_run(snapshot)
         if not run:
             raise UsageError("No run has finished yet.")
-        under_way = next((it for it in snapshot.under_way if run == it.run_id), None)
-        row = snapshot.runs.loc[run].to_dict() if run in snapshot.runs.index else {}
-        name, section = _home(snapshot, run, under_way.name if under_way else run)
-        settings = {it: stored_value(row[it]) for it in config_columns(map(str, row)) if it in row and it != "run_id"}
-        measured = section.experiment.measured if section is not None else ()
-        values = {metric_named(it): row[it] for it in measured if it in row}
-        store = self._followed.store
-        results = store.files.anywhere
-        error = row.get("error")
-        log = run_log(store, run)
-        rerun = ""
-        if row:
-            files = plugin_files_to_name(store, row.get("plugins"), anywhere=True)
-            rerun = rerun_command(run, results, plugins=files, prepared_root=prepared_root_to_name(store))
-        return {
-            "experiment": section.experiment.name if section is not None else "",
-            "run": run,
-            "run_name": name,
-            "status": row.get("status") or ("running" if under_way else "missing"),
-            "under_way": _on_its_way(snapshot, under_way) if under_way else None,
-            "settings": {it: label_text(value) for it, value in settings.items() if value is not None},
-            "measured": {m.plain: m.text(float(it)) for m, it in values.items() if it is not None and it == it},
-            "error": error if isinstance(error, str) else "",
-            "curves": self._curves(section, run, row.get("status") == "finished", log),
-            "log": log,
-            "logs": store_command(results, "logs", run),
-            "rerun": rerun,
-        }
-
-    def _curves(self, section: PlannedSection | None, run: str, is_stored: bool, log: RunLog) -> Picture | None:
-        """Return the learning curves of a run: those in the store, or until then those in its log."""
-        if is_stored and section is not None:
-            rows, experiment = self._followed.store.read("curves", [run]), section.experiment
-            measure, cell = experiment.measure, experiment.runs["cell"][experiment.runs["run_id"] == run].iloc[0]
-            rows = section.titles.named(rows, experiment, cell)
-        else:
-            measure = log.scores[-1].measure if log.scores else ""
-            rows = _logged_curves(run, log.scores)
-        if rows.empty:
-            return None
-        split = "test" if is_stored and section is not None and section.experiment.on_test else "validation"
-        record = [learning_curves(rows, "", measure, split)]
-        return on_screen(sketch(draw_learning_curves, record, "run-curves", "Learning curves", ""))
+        return run_page(run, snapshot, self._followed.store)
 
     def _report(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
-        section = _experiment(snapshot, given)
-        if section is None:
-            raise UsageError("This store holds no run yet.")
+        section = _chosen(snapshot, given)
         drawing = self._drawings.of(section.experiment.name, section)
         is_first = drawing.section is None and not drawing.problem
         return {
@@ -308,41 +218,6 @@ def make_app(dashboard: Dashboard) -> Any:
     return app
 
 
-def _logged_curves(run: str, scores: Sequence[EpochScores]) -> pd.DataFrame:
-    """Return the scores in the log of a run as rows of the table `curves`."""
-    rows = []
-    for after in scores:
-        for task, value in after.values.items():
-            rows.append(
-                {
-                    "run_id": run,
-                    "epoch": after.progress.step,
-                    "training_task": after.progress.task_name,
-                    "task": task,
-                    after.measure: value,
-                }
-            )
-    return pd.DataFrame(rows)
-
-
-def _curves_shown(experiment: Experiment, shown: pd.DataFrame, choice: Choice, picked: Sequence[str]) -> dict[str, str]:
-    """Return the runs whose curves are drawn, id to name: those picked, else the best five along the vertical axis."""
-    if picked:
-        rows = experiment.runs[experiment.runs["run_id"].isin(picked[:MOST_CURVES])]
-    else:
-        lower_is_better = choice.y not in experiment.measured or metric_named(choice.y).better == "lower"
-        best = shown.sort_values(choice.y, ascending=lower_is_better, kind="stable")
-        rows = experiment.runs.loc[best.index[:_BEST]]
-    rows = rows.drop_duplicates("run_id")
-    return dict(zip(rows["run_id"].tolist(), run_names(experiment, rows), strict=True))
-
-
-def _values_of(table: RunsTable, name: str) -> list[tuple[str, str]]:
-    """Return the labels of a column to choose from, "all" first."""
-    labels = dict.fromkeys(map(label_text, table.frame[name].dropna().tolist()))
-    return [("", "all"), *((label, label) for label in labels)]
-
-
 def _experiment(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection | None:
     """Return the chosen experiment, else the one whose run ended last; None in an empty store."""
     chosen = given.get("experiment", "")
@@ -351,52 +226,30 @@ def _experiment(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection 
     return snapshot.sections.get(chosen)
 
 
+def _chosen(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection:
+    """Return the chosen experiment, or refuse an empty store."""
+    section = _experiment(snapshot, given)
+    if section is None:
+        raise UsageError("This store holds no run yet.")
+    return section
+
+
 def _table(section: PlannedSection, snapshot: Snapshot, given: Mapping[str, str]) -> RunsTable:
     sort, status = given.get("sort", ""), given.get("status", "")
-    return runs_table(section.experiment, snapshot.running, sort=sort, status=status)
+    table = runs_table(section.experiment, snapshot.running, sort=sort, status=status)
+    return table.only(kept_labels(given, table))
 
 
-def _home(snapshot: Snapshot, run: str, otherwise: str) -> tuple[str, PlannedSection | None]:
-    """Return the name of a run, and the section of its experiment."""
-    for section in snapshot.sections.values():
-        runs = section.experiment.runs
-        if (found := runs[runs["run_id"] == run]).size:
-            return run_names(section.experiment, found)[0], section
-    return otherwise, None
-
-
-def _newest_run(snapshot: Snapshot) -> str:
-    """Return the run to show first: a running one, else the last that failed, else the last that ended."""
-    if snapshot.under_way:
-        return snapshot.under_way[0].run_id
-    failed = snapshot.runs[snapshot.runs["status"] == "failed"]
-    among = failed if len(failed) else snapshot.runs
-    return str(among.sort_values("started_at", na_position="first")["run_id"].iloc[-1]) if len(among) else ""
-
-
-def _on_its_way(snapshot: Snapshot, running: UnderWay) -> Context:
-    """Describe a running run, by its name in the experiment."""
-    name, section = _home(snapshot, running.run_id, running.name)
-    described: Context = {
+def _row(name: str, row: Mapping[Any, Any], columns: Sequence[Metric], labels: Sequence[str]) -> Context:
+    """Return a row of the table of runs as texts."""
+    ended = row["ended"]
+    return {
         "name": name,
-        "experiment": DASH if section is None else section.experiment.name,
-        "run": running.run_id,
-        "task": "starting",
-        "epoch": DASH,
-        "share": 0.0,
-        "left": _left(running.ends_at - time.time()) if running.ends_at else DASH,
+        "row": row,
+        "values": [_number(metric.text, row[metric.column]) for metric in columns],
+        "labels": [label_text(stored_value(row[label])) for label in labels],
+        "ended": DASH if pd.isna(ended) else _time(ended.timestamp()),
     }
-    progress = running.progress
-    if progress is not None:
-        described["task"] = f"{progress.task} of {progress.tasks}"
-        described["epoch"] = f"{progress.epoch} of {progress.epochs}"
-        described["share"] = progress.share
-    return described
-
-
-def _left(seconds: float) -> str:
-    """Format a time until an expected end, which may have passed."""
-    return duration(seconds) if seconds > 0 else "longer than expected"
 
 
 def _number(text: Callable[[float], str], value: float) -> str:
@@ -408,11 +261,22 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M") if math.isfinite(seconds) else DASH
 
 
+def _query(**given: str) -> str:
+    """Return the query of an address, without empty parameters."""
+    return f"?{urlencode({name: value for name, value in given.items() if value})}"
+
+
+def _breakable(name: str) -> Markup:
+    """Return a name that a narrow screen breaks after an underscore."""
+    return Markup("_<wbr>").join(name.split("_"))
+
+
 _HELPERS: Context = {
     "DASH": DASH,
     "axis_title": axis_title,
+    "breakable": _breakable,
     "one_line": one_line,
     "plural": plural,
-    "query": lambda **given: f"?{urlencode({name: it for name, it in given.items() if it})}",
+    "query": _query,
     "time_text": _time,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -73,6 +74,29 @@ class Best:
         return "" if found is None or found.units is None else f"{found.n} {found.units.kind}"
 
 
+@dataclass(frozen=True)
+class Search:
+    """Progress of a search: the number of its trials by state, and the best value of its first objective so far."""
+
+    trials: dict[str, int]
+    objective: str
+    best: str
+
+
+def searches(snapshot: Snapshot) -> dict[str, Search]:
+    """Return the progress of every search that has begun, by name of the experiment."""
+    found = {}
+    for name, section in snapshot.sections.items():
+        study = section.study
+        if study is None:
+            continue
+        metric = metric_named(next(iter(study.objectives)))
+        best_value = metric.text(study.best[0].values[0]) if study.best and study.best[0].values else ""
+        trials: dict[str, int] = dict(Counter(str(trial.state) for trial in study.trials))
+        found[name] = Search(trials, metric.plain, best_value)
+    return found
+
+
 def progress(snapshot: Snapshot) -> list[Progress]:
     """Return the progress of every experiment."""
     return [_progress(it.experiment, snapshot.running) for it in snapshot.sections.values()]
@@ -124,8 +148,9 @@ def ended_at(runs: pd.DataFrame) -> npt.NDArray[np.float64]:
 
 
 def newest(snapshot: Snapshot) -> str:
-    """Return the experiment whose run ended last."""
-    ended = {name: ended_at(it.experiment.runs) for name, it in snapshot.sections.items()}
+    """Return the experiment whose run ended last; one that reports results, if there is any."""
+    reporting = {name: it for name, it in snapshot.sections.items() if not it.experiment.is_tuning}
+    ended = {name: ended_at(it.experiment.runs) for name, it in (reporting or snapshot.sections).items()}
     return max(ended, key=lambda name: np.nan_to_num(ended[name]).max(initial=0.0))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from clops_sweep.experiment.fields import REPLICATES
 
+from ..axis_names import axis_title
 from ..collect import Experiment, label_text
 from ..formats import as_csv
 from ..selection import cell_name
@@ -17,6 +19,9 @@ from .overview import ended_at, statuses
 
 PAGE = 50
 """Rows per page."""
+
+_MOST_LABELS = 100
+"""Most labels of a column to choose from."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +44,42 @@ class RunsTable:
         """Return all rows as CSV, in full precision; missing values are empty."""
         return as_csv(self.frame.assign(ended=[it.isoformat() if it else "" for it in self.frame["ended"]]))
 
+    @property
+    def varied(self) -> list[str]:
+        """The label columns with at least two values."""
+        return [name for name in self.labels if len(self.frame[name].unique()) > 1]
+
+    def only(self, keep: Mapping[str, str]) -> RunsTable:
+        """Return the rows that have the given labels in some columns."""
+        frame = self.frame
+        for name, label in keep.items():
+            frame = frame[frame[name].map(label_text) == label]
+        return replace(self, frame=frame)
+
     def page(self, at: int) -> tuple[pd.DataFrame, int, int]:
         """Return a page of rows, its number from 1, and the number of pages; the last page if `at` is too high."""
         pages = max(1, -(-len(self.frame) // PAGE))
         at = min(max(at, 1), pages)
         return self.frame.iloc[(at - 1) * PAGE : at * PAGE], at, pages
+
+
+Filter = tuple[str, str, list[tuple[str, str]]]
+"""A column to filter by: its name, its title, and its labels with their texts."""
+
+
+def filters(table: RunsTable) -> list[Filter]:
+    """Return the columns that a reader can filter by; the first label of each, "all", filters nothing."""
+    found: list[Filter] = []
+    for name in table.varied:
+        labels = dict.fromkeys(map(label_text, table.frame[name].dropna().tolist()))
+        if len(labels) <= _MOST_LABELS:
+            found.append((name, axis_title(name), [("", "all"), *((label, label) for label in labels)]))
+    return found
+
+
+def kept_labels(given: Mapping[str, str], table: RunsTable) -> dict[str, str]:
+    """Return the labels to keep that an address names as `only-COLUMN=LABEL`."""
+    return {name: given[f"only-{name}"] for name in table.labels if given.get(f"only-{name}")}
 
 
 def runs_table(experiment: Experiment, running: frozenset[str], *, sort: str = "", status: str = "") -> RunsTable:
@@ -80,8 +116,8 @@ def run_names(experiment: Experiment, rows: pd.DataFrame) -> list[str]:
     """Return the names of rows of `runs`: configuration, patient split or fold if there are several, and seed."""
     several = len({split for split, _ in experiment.replicates}) > 1
     cells = [experiment.cells[cell] for cell in rows["cell"].tolist()]
-    parts = (
-        (cell_name(cell), split_name(split) * several, f"seed {seed}")
-        for cell, (split, seed) in zip(cells, experiment.replicates_of(rows), strict=True)
-    )
-    return [", ".join(part for part in it if part) for it in parts]
+    names = []
+    for cell, (split, seed) in zip(cells, experiment.replicates_of(rows), strict=True):
+        parts = [cell_name(cell), split_name(split) if several else "", f"seed {seed}"]
+        names.append(", ".join(part for part in parts if part))
+    return names

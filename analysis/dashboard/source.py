@@ -50,10 +50,10 @@ class StoreSource:
         found: list[Found] = [(it, space, study) for space, (it, study) in zip(spaces, collected, strict=True)]
         if self._whole:
             tuning = tuning_experiments(store, runs)
-            of_tuning = {run_id for it in tuning for run_id in it.runs["run_id"]}
+            of_tuning = {run_id for experiment, _ in tuning for run_id in experiment.runs["run_id"]}
             rest = runs[~runs["run_id"].isin(of_tuning | requested_ids(spaces, runs))]
-            others = [*recorded_experiments(rest, beside=bool(spaces)), *tuning]
-            found += [(it, None, None) for it in others]
+            found += [(it, None, None) for it in recorded_experiments(rest, beside=bool(spaces))]
+            found += [(experiment, None, record) for experiment, record in tuning]
         return found
 
     def frames(self, experiments: Sequence[Experiment]) -> Sequence[Frames]:

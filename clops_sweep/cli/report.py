@@ -248,10 +248,10 @@ def everything(
     for name in map(str, runs["dataset"].unique()):
         know(name, request.data.root)
     tuning = tuning_experiments(request.store, runs)
-    of_tuning = {run_id for it in tuning for run_id in it.runs["run_id"]}
+    of_tuning = {run_id for experiment, _ in tuning for run_id in experiment.runs["run_id"]}
     runs = runs[~runs["run_id"].isin(of_tuning | requested_ids(spaces, runs))]
     experiments, as_stored = stored_experiments(runs, data_hashes, beside=bool(spaces))
-    experiments += tuning
+    experiments += [experiment for experiment, _ in tuning]
     for it in as_stored:
         missing = dict.fromkeys(what for cell in it.cells for what in unregistered(dict(cell.config)))
         said = " and ".join(missing) or f"scenario {it.cells[0].config.scenario!r} of {it.cells[0].config.dataset!r}"

@@ -1,13 +1,19 @@
 "use strict";
 // Charts of Plotly.js. A chart keeps its zoom when the page is read again, and its element.
-const options = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d"] };
+const touched = matchMedia("(pointer: coarse), (max-width: 40rem)").matches; // a finger that drags scrolls the page
+const options = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d"] };
+if (touched) options.displayModeBar = false;
+const mostPicked = 12;
 const kept = new Map();
-const pick = (run) => {
+const openRun = ({ points }) => {
+  const run = points[0].customdata;
+  if (run) location.assign(`/run?${new URLSearchParams({ id: run })}`);
+};
+const pick = (chosen) => {
+  const runs = new Set(chosen?.points.map((it) => it.customdata));
+  if (!runs.size) return;
   const address = new URL(location.href);
-  const picked = new Set((address.searchParams.get("runs") ?? "").split(",").filter(Boolean));
-  if (!picked.delete(run)) picked.add(run);
-  if (picked.size) address.searchParams.set("runs", [...picked].join(","));
-  else address.searchParams.delete("runs");
+  address.searchParams.set("runs", [...runs].slice(0, mostPicked).join(","));
   visit(address);
 };
 const draw = () => {
@@ -21,16 +27,17 @@ const draw = () => {
       chart = before;
     }
     delete chart.dataset.figure;
-    Plotly.react(chart, data, layout, options);
     if (!kept.has(chart.id)) {
       kept.set(chart.id, chart);
-      if (chart.dataset.picks) chart.on("plotly_click", ({ points }) => pick(points[0].customdata));
+      layout.dragmode = touched ? false : "zoom";
+      Plotly.newPlot(chart, data, layout, options);
+      chart.on("plotly_click", openRun);
+      if (chart.dataset.picks) chart.on("plotly_selected", pick);
+    } else {
+      layout.dragmode = chart.layout.dragmode;
+      Plotly.react(chart, data, layout, options);
     }
   }
 };
 addEventListener("replaced", draw);
-addEventListener("change", ({ target }) => {
-  const form = target.closest?.("form.choices");
-  if (form) visit(new URL(`${form.action}?${new URLSearchParams(new FormData(form))}`));
-});
 draw();

@@ -5,12 +5,14 @@ const show = (page) => {
   const focused = document.activeElement.id;
   const unfolded = [...document.querySelectorAll("details[open][id]")].map((it) => it.id);
   const folded = [...document.querySelectorAll("details:not([open])[id]")].map((it) => it.id);
+  const ticked = new Set([...document.querySelectorAll("input:checked")].map((it) => it.value));
   const scrolled = [...document.querySelectorAll(".scroll")].map((it) => it.scrollLeft);
   Object.assign(document.body.dataset, { ...page.body.dataset });
   part("content").replaceChildren(...part("content", page).childNodes);
   for (const id of unfolded) if (part(id)) part(id).open = true;
   for (const id of folded) if (part(id)) part(id).open = false;
   document.querySelectorAll(".scroll").forEach((it, at) => { it.scrollLeft = scrolled[at] ?? 0; });
+  for (const box of document.querySelectorAll("input[type=checkbox]")) box.checked = ticked.has(box.value);
   watch();
   dispatchEvent(new Event("replaced"));
   if (focused && document.activeElement === document.body) part(focused)?.focus({ preventScroll: true });
@@ -33,3 +35,11 @@ const visit = (address) => {
   ask("");
 };
 addEventListener("popstate", () => ask(""));
+// A choice in a form is the address of the page.
+addEventListener("change", ({ target }) => {
+  const form = target.closest?.("form.choices");
+  if (!form) return;
+  const chosen = new URLSearchParams(new FormData(form));
+  for (const [name, value] of [...chosen]) if (!value) chosen.delete(name);
+  visit(new URL(`${form.action}?${chosen}`));
+});

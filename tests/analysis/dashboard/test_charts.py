@@ -10,7 +10,7 @@ import pytest
 from clops_sweep import SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.dashboard.app import Dashboard
-from clops_sweep.analysis.dashboard.charts import Choice, curves, history, scatter
+from clops_sweep.analysis.dashboard.charts import Choice, curves, history, means, parallel, scatter
 from clops_sweep.analysis.dashboard.runs import RunsTable, run_names, runs_table
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
@@ -56,6 +56,43 @@ def test_only_the_labels_that_are_chosen_are_drawn(experiment: Experiment, table
     assert set(rows["storage_order"]) == {"random"}
     assert set(rows["seed"]) == {1}
     assert len(points) < len(points_of(experiment, table))
+
+
+def test_means_are_those_of_the_runs_of_each_colour(experiment: Experiment, table: RunsTable) -> None:
+    choice = Choice.of({"x": "storage_fraction", "y": "auc", "colour": "variant", "view": "means"}, table, experiment)
+    shown = choice.of_table(table)
+    groups = shown.groupby(["variant", "storage_fraction"], observed=True)["auc"]
+    for trace in means(shown, choice)["data"]:
+        for x, y, sd in zip(trace["x"], trace["y"], trace["error_y"]["array"], strict=True):
+            values = groups.get_group((trace["name"], x))
+            assert y == pytest.approx(values.mean())
+            assert sd == pytest.approx(values.std())
+
+
+def test_parallel_coordinates_have_a_line_for_each_run(experiment: Experiment, table: RunsTable) -> None:
+    choice = Choice.of({"y": "auc", "colour": "none", "view": "parallel"}, table, experiment)
+    shown = choice.of_table(table)
+    names = run_names(experiment, experiment.runs.iloc[shown.index])
+    chart = parallel(shown, names, choice, ["storage_fraction", "variant"])
+    auc = shown.set_index("run_id")["auc"]
+    last = {}
+    for trace in chart["data"]:
+        for x, y, run in zip(trace["x"], trace["y"], trace["customdata"], strict=True):
+            if x == 2:
+                last[run] = y
+    assert set(last) == set(auc.index)
+    for run, height in last.items():
+        assert height == pytest.approx((auc[run] - auc.min()) / (auc.max() - auc.min()))
+    assert chart["layout"]["xaxis"]["ticktext"] == ["storage fraction, b", "variant", "Average AUC"]
+    ticks = [(it["x"], it["text"]) for it in chart["layout"]["annotations"]]
+    assert {text for x, text in ticks if x == 1} == set(shown["variant"])
+
+
+def test_the_page_says_what_it_does_not_show(store: RunStore) -> None:
+    dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None), 0))
+    page = dashboard.page("compare", {"experiment": "synthetic class_il clops"})
+    assert "Runs that have not finished (3 failed)." in page
+    dashboard.close()
 
 
 def test_columns_that_do_not_exist_are_replaced(experiment: Experiment, table: RunsTable) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 from urllib.parse import parse_qsl
 
+import pandas as pd
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
@@ -19,7 +22,9 @@ from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.formats import DASH
+from clops_sweep.analysis.report.planned import Found
 from clops_sweep.experiment.events import Progress
+from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_logs import EpochScores, ScoresFile
 from clops_sweep.store.run_store import RunStore
@@ -28,6 +33,7 @@ from tests.helpers.stores import record_failure, write_finished
 HOSTILE = '<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}<a href="javascript:alert(3)">x</a>%{x}$x$'
 ERROR = f"Traceback (most recent call last):\nValueError: \x1b[2J{HOSTILE}\n"
 TASKS = ("<b>0-1</b>", "2-3\x1b[2J", "%{y}", "6-7")
+RESULTS = "Experiments and their best configurations"
 CLOPS = {"experiment": "synthetic class_il clops"}
 
 
@@ -79,7 +85,7 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         made = Element(tag, {name: value or "" for name, value in attrs})
         self.open[-1].children.append(made)
-        if tag not in ("meta", "link", "input", "img"):
+        if tag not in ("meta", "link", "input", "img", "wbr"):
             self.open.append(made)
 
     def handle_endtag(self, tag: str) -> None:
@@ -111,6 +117,12 @@ def notices(page: Element) -> list[Element]:
     return page.find("main")[0].find("p", class_="notice")
 
 
+def charts_of(page: Element) -> list[dict[str, Any]]:
+    """The charts of a page, as Plotly takes them."""
+    figures = [it.attributes["data-figure"] for it in page if "data-figure" in it.attributes]
+    return [json.loads(figure) for figure in figures]
+
+
 def words_of(element: Element) -> str:
     """Its text, with a space between elements."""
     return " ".join(" ".join(it if isinstance(it, str) else words_of(it) for it in element.children).split())
@@ -123,9 +135,82 @@ def cells_of(page: Element, table: str) -> list[list[str]]:
 
 
 def test_a_finished_run_has_its_stored_curves(dashboard: Dashboard, store: RunStore) -> None:
-    run = store.read("curves")["run_id"].iloc[0]
-    (figure,) = read_page(dashboard, "run", {"id": run}).find("figure", id="run-curves")
-    assert figure.find("svg")
+    rows = store.read("curves")
+    run = rows["run_id"].iloc[0]
+    (chart,) = charts_of(read_page(dashboard, "run", {"id": run}))
+    lines = chart["data"]
+    of_run = rows[rows["run_id"] == run]
+    for line in lines:
+        assert line["y"] == of_run.loc[of_run["task"] == line["name"], "auc"].tolist()
+    assert len(lines) == of_run["task"].nunique()
+
+
+def test_a_run_has_its_measures_by_split(dashboard: Dashboard, store: RunStore) -> None:
+    row = store.read("runs").set_index("run_id", drop=False).query("status == 'finished'").iloc[0]
+    page = read_page(dashboard, "run", {"id": row["run_id"]})
+    assert cells_of(page, "Headline measures") == [
+        ["measure", "validation", "test"],
+        ["Average AUC", f"{row['auc']:.3f}", f"{row['test_auc']:.3f}"],
+        ["BWT", f"{row['bwt']:.3f}", f"{row['test_bwt']:.3f}"],
+        ["BWT_t", f"{row['bwt_t']:.3f}", f"{row['test_bwt_t']:.3f}"],
+        ["BWT_lambda", f"{row['bwt_lambda']:.3f}", f"{row['test_bwt_lambda']:.3f}"],
+    ]
+
+
+def test_the_table_of_runs_is_filtered_by_labels(dashboard: Dashboard, store: RunStore) -> None:
+    given = CLOPS | {"only-storage_fraction": "0.5", "only-seed": "1"}
+    page = read_page(dashboard, "runs", given)
+    links = [followed_link(link) for link in page.find("main")[0].find("a")]
+    shown = {given["id"] for path, given in links if path == "run"}
+    rows = store.read("runs").set_index("run_id")
+    there = rows[(rows["strategy"] == "clops") & (rows["storage_fraction"] == 0.5) & (rows["seed"] == 1)]
+    assert shown == set(there.index)
+    csv = dashboard.csv(given).splitlines()
+    assert len(csv) == 1 + len(there)
+    (by_auc,) = page.find("a", id="sort-auc")
+    assert followed_link(by_auc)[1]["only-storage_fraction"] == "0.5", "the order of rows keeps the filters"
+
+
+class TuningSource:
+    """The experiments of a store; those of one strategy only chose configurations."""
+
+    def __init__(self, store: RunStore, strategy: str) -> None:
+        self._source = source_of(store)
+        self._strategy = strategy
+
+    def experiments(self, runs: pd.DataFrame, store: RunStore) -> list[Found]:
+        found: list[Found] = []
+        for experiment, _, _ in self._source.experiments(runs, store):
+            of_strategy = experiment.cells[0].config.strategy == self._strategy
+            run = experiment.runs["run_id"].iloc[0]
+            trial = TrialRecord(0, "complete", {"storage_fraction": 0.1}, (0.75,), run_ids=(run,))
+            study = StudyRecord(experiment.name, {"auc": "maximize"}, (trial,), (0,), is_phase=True)
+            found.append((replace(experiment, is_tuning=of_strategy), None, study if of_strategy else None))
+        return found
+
+    def frames(self, experiments: object) -> list[Any]:
+        return []
+
+    def mark(self) -> None:
+        return None
+
+
+def test_tuning_stands_apart_from_results(store: RunStore) -> None:
+    dashboard = Dashboard(FollowedStore(store, TuningSource(store, "clops"), 0))
+    page = read_page(dashboard)
+    results, tuning = (page.find("table", aria_label=name)[0].text for name in (RESULTS, "Tuning"))
+    assert "synthetic class_il finetune" in results
+    assert CLOPS["experiment"] not in results
+    assert CLOPS["experiment"] in tuning
+    _, trials = cells_of(page, "Tuning")
+    assert trials[1:3] == ["1 complete", "0.750 Average AUC"]
+    for name in ("runs", "compare"):
+        assert "tuning" not in words_of(read_page(dashboard, name)).lower().split("tuning, no results:")[0]
+        assert "Tuning trials: they choose a configuration" in words_of(read_page(dashboard, name, CLOPS))
+    points = charts_of(read_page(dashboard, "compare", CLOPS))[-1]["data"][0]
+    assert points["y"] == [0.75]
+    assert points["customdata"][0] in set(store.read("runs")["run_id"])
+    dashboard.close()
 
 
 def test_overview_and_runs_say_whose_scores_they_show(dashboard: Dashboard) -> None:
@@ -178,17 +263,17 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     (link, *_) = (it for it in page.find("a") if it.text == one[0])
     run = read_page(dashboard, *followed_link(link))
     assert "running, task 2 of 4, epoch 3 of 5, time left: 60 min" in words_of(run)
-    assert not run.find("figure")
+    assert not charts_of(run)
     (store.log_folder / "logs").mkdir(parents=True)
     log = store.log_folder / "logs" / "1.log"
     log.write_text(f"[run {ids[0][:12]}] printed by the run\n")
     run = read_page(dashboard, *followed_link(link))
     assert "printed by the run" in words_of(run)
-    assert not run.find("figure"), "a log of an earlier version, without scores"
+    assert not charts_of(run), "a log of an earlier version, without scores"
     task = "0-1, left (a)"
     ScoresFile(log).add([(ids[0], EpochScores(Progress(1, task, 4, 1, 5), "auc", {task: 0.5}))])
-    (figure,) = read_page(dashboard, *followed_link(link)).find("figure", id="run-curves")
-    assert "validation AUC 0.500 in the end" in figure.text
+    (chart,) = charts_of(read_page(dashboard, *followed_link(link)))
+    assert [(line["name"], line["x"], line["y"]) for line in chart["data"]] == [(task, [1], [0.5])]
     assert [cell for row in cells_of(read_page(dashboard, "runs"), "Runs") for cell in row].count("running") == 2
     file.write([])
     assert not read(dashboard.page("", {}, "earlier")).find("table", aria_label="Running now")

@@ -104,7 +104,7 @@ def test_a_report_ranks_reported_runs_alone(study: Path, tmp_path: Path, known: 
 
 def test_a_report_of_tuning_alone_names_no_best(study: Path, tmp_path: Path) -> None:
     store = RunStore(study / "results")
-    spaces = tuning_experiments(store, store.read("runs"))
+    spaces = [experiment for experiment, _ in tuning_experiments(store, store.read("runs"))]
     page = write_report([], store, tmp_path, experiments=spaces).index.read_text()
     assert "No result yet: the reported runs wait for the choices of the tuning." in page
     assert not list((tmp_path / "tables").glob("best*"))

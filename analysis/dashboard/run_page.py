@@ -1,0 +1,183 @@
+"""The page of one run: curves, measures by split, cost, settings and log."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from clops_sweep.experiment.columns import config_columns
+from clops_sweep.experiment.metrics import Metric
+from clops_sweep.store.launch_folders import plugin_files_to_name, prepared_root_to_name
+from clops_sweep.store.launches import UnderWay
+from clops_sweep.store.reading import rerun_command, store_command
+from clops_sweep.store.run_logs import EpochScores
+from clops_sweep.store.run_store import RunStore
+
+from ..as_stored import stored_value
+from ..collect import label_text
+from ..formats import DASH, duration
+from ..metrics import metric_named
+from ..report.planned import PlannedSection
+from .charts import Chart, task_curves
+from .run_log import RunLog, run_log
+from .runs import run_names
+from .snapshot import Snapshot
+
+_SPLITS = {"validation": "", "test": "test_", "unseen": "unseen_", "stream": "prequential_"}
+"""Splits of measures, and the prefix of their columns."""
+
+_SPLIT_TITLES = {"validation": "validation", "test": "test", "unseen": "unseen people", "stream": "stream"}
+
+
+def newest_run(snapshot: Snapshot) -> str:
+    """Return the run to show first: a running one, else the last that failed, else the last that ended."""
+    if snapshot.under_way:
+        return snapshot.under_way[0].run_id
+    failed = snapshot.runs[snapshot.runs["status"] == "failed"]
+    among = failed if len(failed) else snapshot.runs
+    return str(among.sort_values("started_at", na_position="first")["run_id"].iloc[-1]) if len(among) else ""
+
+
+def run_page(run: str, snapshot: Snapshot, store: RunStore) -> dict[str, Any]:
+    """Return the variables of the page of a run, by its id."""
+    under_way = next((it for it in snapshot.under_way if run == it.run_id), None)
+    row = snapshot.runs.loc[run].to_dict() if run in snapshot.runs.index else {}
+    name, section = _home(snapshot, run, under_way.name if under_way else run)
+    settings = {it: stored_value(row[it]) for it in config_columns(map(str, row)) if it in row and it != "run_id"}
+    headline, other_measures, costs = _measured(section, row)
+    error = row.get("error")
+    log = run_log(store, run)
+    chart = _curves(store, section, run, row.get("status") == "finished", log)
+    rerun = ""
+    if row:
+        files = plugin_files_to_name(store, row.get("plugins"), anywhere=True)
+        rerun = rerun_command(run, store.files.anywhere, plugins=files, prepared_root=prepared_root_to_name(store))
+    return {
+        "experiment": section.experiment.name if section is not None else "",
+        "is_tuning": section is not None and section.experiment.is_tuning,
+        "run": run,
+        "run_name": name,
+        "status": row.get("status") or ("running" if under_way else "missing"),
+        "under_way": on_its_way(snapshot, under_way) if under_way else None,
+        "settings": {it: label_text(value) for it, value in settings.items() if value is not None},
+        "headline": headline,
+        "other_measures": other_measures,
+        "costs": costs,
+        "error": error if isinstance(error, str) else "",
+        "curves": json.dumps(chart) if chart is not None else "",
+        "log": log,
+        "logs": store_command(store.files.anywhere, "logs", run),
+        "rerun": rerun,
+    }
+
+
+def on_its_way(snapshot: Snapshot, running: UnderWay) -> dict[str, Any]:
+    """Describe a running run, by its name in the experiment."""
+    name, section = _home(snapshot, running.run_id, running.name)
+    described: dict[str, Any] = {
+        "name": name,
+        "experiment": DASH if section is None else section.experiment.name,
+        "run": running.run_id,
+        "task": "starting",
+        "epoch": DASH,
+        "share": 0.0,
+        "left": _left(running.ends_at - time.time()) if running.ends_at else DASH,
+    }
+    progress = running.progress
+    if progress is not None:
+        described["task"] = f"{progress.task} of {progress.tasks}"
+        described["epoch"] = f"{progress.epoch} of {progress.epochs}"
+        described["share"] = progress.share
+    return described
+
+
+def _home(snapshot: Snapshot, run: str, otherwise: str) -> tuple[str, PlannedSection | None]:
+    """Return the name of a run, and the section of its experiment."""
+    for section in snapshot.sections.values():
+        runs = section.experiment.runs
+        found = runs[runs["run_id"] == run]
+        if len(found):
+            return run_names(section.experiment, found)[0], section
+    return otherwise, None
+
+
+MeasureTable = tuple[list[str], list[tuple[str, list[str]]]]
+"""Titles of the splits; then for each measure its name and its value on each split."""
+
+
+def _measured(
+    section: PlannedSection | None, row: Mapping[Any, Any]
+) -> tuple[MeasureTable, MeasureTable, dict[str, str]]:
+    """Return what a run has measured: headline metrics by split, the other metrics by split, and the rest by name."""
+    headline: dict[str, dict[str, str]] = {}
+    others: dict[str, dict[str, str]] = {}
+    costs: dict[str, str] = {}
+    if section is None:
+        return _by_split(headline), _by_split(others), costs
+    experiment = section.experiment
+    for column in experiment.measured:
+        metric, value = metric_named(column), row.get(column)
+        if value is None or pd.isna(value):
+            continue
+        if metric.split is None:
+            costs[metric.plain] = metric.text(float(value))
+            continue
+        base = column.removeprefix(_SPLITS[metric.split])
+        values = headline if base in experiment.headline else others
+        values.setdefault(base, {})[metric.split] = metric.text(float(value))
+    return _by_split(headline), _by_split(others), costs
+
+
+def _by_split(values: dict[str, dict[str, str]]) -> MeasureTable:
+    splits = [split for split in _SPLITS if any(split in of_split for of_split in values.values())]
+    rows = []
+    for base, of_split in values.items():
+        rows.append((_plain(metric_named(base)), [of_split.get(split, DASH) for split in splits]))
+    return [_SPLIT_TITLES[split] for split in splits], rows
+
+
+def _plain(metric: Metric) -> str:
+    """Return the name of a metric with a capital."""
+    return metric.plain[0].upper() + metric.plain[1:]
+
+
+def _curves(store: RunStore, section: PlannedSection | None, run: str, is_stored: bool, log: RunLog) -> Chart | None:
+    """Return the learning curves of a run: those in the store, or until then those in its log."""
+    split = "validation"
+    if is_stored and section is not None:
+        experiment = section.experiment
+        cell = experiment.runs["cell"][experiment.runs["run_id"] == run].iloc[0]
+        rows = section.titles.named(store.read("curves", [run]), experiment, cell)
+        measure = experiment.measure
+        split = "test" if experiment.on_test else "validation"
+    else:
+        measure = log.scores[-1].measure if log.scores else ""
+        rows = _logged_curves(log.scores)
+    if rows.empty or measure not in rows:
+        return None
+    return task_curves(rows, measure, split)
+
+
+def _logged_curves(scores: Sequence[EpochScores]) -> pd.DataFrame:
+    """Return the scores in the log of a run as rows of the table `curves`."""
+    rows = []
+    for after in scores:
+        for task, value in after.values.items():
+            rows.append(
+                {
+                    "epoch": after.progress.step,
+                    "training_task": after.progress.task_name,
+                    "task": task,
+                    after.measure: value,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _left(seconds: float) -> str:
+    """Format a time until an expected end, which may have passed."""
+    return duration(seconds) if seconds > 0 else "longer than expected"

@@ -1,0 +1,106 @@
+"""The dashboard in a browser: charts fit a phone, and a click on a point or a line opens its run."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from clops_sweep.analysis.dashboard.server import make_server
+from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.store.run_store import RunStore
+
+EXPERIMENT = "experiment=synthetic+class_il+clops"
+
+CENTRE = "(box => [box.x + box.width / 2, box.y + box.height / 2])"
+POINTS = f"""[...document.querySelectorAll("#chart-runs-points .point")]
+    .map(point => {CENTRE}(point.getBoundingClientRect()))"""
+END_OF_LINE = """(line => {
+    const end = line.getPointAtLength(line.getTotalLength()).matrixTransform(line.getScreenCTM());
+    return [end.x, end.y];
+})(document.querySelector("#chart-curves .js-line"))"""
+
+
+@pytest.fixture(scope="module")
+def address(store: RunStore) -> Iterator[str]:
+    server = make_server(store, StoreSource(store, lambda key: None), host=None, port=0, token=None)
+    thread = threading.Thread(target=server.serve)
+    thread.start()
+    yield server.address
+    server.stop()
+    thread.join(timeout=20)
+
+
+@pytest.fixture(params=[1280, 390])
+def screen(request: pytest.FixtureRequest, chromium: Any) -> Iterator[Any]:
+    """The browser with a screen of a laptop or of a phone."""
+    width = request.param
+    chromium.call(
+        "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+    )
+    chromium.events.clear()
+    chromium.width = width
+    yield chromium
+    chromium.call("Emulation.clearDeviceMetricsOverride")
+
+
+def opened(screen: Any, address: str, query: str, chart: str) -> None:
+    screen.open(f"{address}{query}")
+    until(lambda: screen.run(f"!!document.querySelector('#{chart} .main-svg')"))
+    screen.run(f"document.getElementById('{chart}').scrollIntoView({{block: 'center'}})")
+    screen.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def until(holds: Any) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def click(screen: Any, place: list[float]) -> None:
+    x, y = place
+    screen.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    time.sleep(0.2)  # Plotly answers the mouse after a pause
+    for kind in ("mousePressed", "mouseReleased"):
+        screen.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+
+def run_of_the_page(screen: Any) -> str:
+    until(lambda: screen.run("location.pathname") == "/run")
+    return parse_qs(urlsplit(screen.run("location.href")).query)["id"][0]
+
+
+def test_charts_fit_the_screen_without_an_error(screen: Any, address: str) -> None:
+    for view in ("points", "means"):
+        opened(screen, address, f"compare?{EXPERIMENT}&view={view}", f"chart-runs-{view}")
+        assert screen.run("document.documentElement.scrollWidth") <= screen.width
+        wide = "[...document.querySelectorAll('.chart')].map(it => it.querySelector('.main-svg').clientWidth)"
+        assert max(screen.run(wide)) <= screen.width
+    opened(screen, address, f"compare?{EXPERIMENT}&view=parallel", "chart-runs-parallel")
+    assert screen.run("document.documentElement.scrollWidth") <= screen.width
+    errors = [it for it in screen.events if it["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
+    assert errors == []
+
+
+def test_a_click_on_a_point_opens_its_run(screen: Any, address: str, store: RunStore) -> None:
+    opened(screen, address, f"compare?{EXPERIMENT}&x=auc&y=bwt&colour=none", "chart-runs-points")
+    trace = screen.run(
+        "(it => ({x: it.x, y: it.y, run: it.customdata}))(document.getElementById('chart-runs-points').data[0])"
+    )
+    at = max(range(len(trace["x"])), key=lambda place: trace["x"][place])  # no other point is near it
+    click(screen, screen.run(POINTS)[at])
+    run = run_of_the_page(screen)
+    row = store.read("runs", [run]).iloc[0]
+    assert (row["auc"], row["bwt"]) == (trace["x"][at], trace["y"][at])
+
+
+def test_a_click_on_a_line_opens_its_run(screen: Any, address: str) -> None:
+    opened(screen, address, f"compare?{EXPERIMENT}", "chart-curves")
+    run = screen.run("document.getElementById('chart-curves').data[0].customdata[0]")
+    click(screen, screen.run(END_OF_LINE))
+    assert run_of_the_page(screen) == run
