@@ -84,9 +84,11 @@ class FrameBank:
         if self.gain is None or self.offset is None:
             return self.stored.index_select(0, rows)
         if self.device.type == "cpu" and self.stored.dtype == torch.int16:
-            stored, gain, offset, at = (it.numpy() for it in (self.stored, self.gain, self.offset, rows.contiguous()))
-            if (found := native.gather(stored, gain, offset, at)) is not None:
-                return torch.from_numpy(found)
+            signals = native.gather(
+                self.stored.numpy(), self.gain.numpy(), self.offset.numpy(), rows.contiguous().numpy()
+            )
+            if signals is not None:
+                return torch.from_numpy(signals)
         frames = self.stored.index_select(0, rows).to(torch.float32)
         return frames.mul_(self.gain[rows, None]).add_(self.offset[rows, None])
 
@@ -104,7 +106,8 @@ class LastBank:
         same = last is not None and last[0] is frames and last[1] == device and np.array_equal(last[2], used)
         if self._bank is None or not same:
             self._bank = None  # release first, because two banks may exceed the memory
-            self._bank, self._made_of = FrameBank(frames, device, used), (frames, device, used)
+            self._bank = FrameBank(frames, device, used)
+            self._made_of = frames, device, used
         return self._bank
 
 
@@ -117,9 +120,10 @@ def rows_in_use(
     and [n, channels], -1 for unused instances.
     """
     wanted = np.unique(used)
-    needed = wanted if members is None else np.unique(members[wanted])
+    rows_of_wanted = wanted[:, None] if members is None else members[wanted]
+    needed = np.unique(rows_of_wanted)
     if len(needed) == rows:
         return slice(None), members
-    places = np.full((instances, 1 if members is None else members.shape[1]), -1, np.int64)
-    places[wanted] = np.searchsorted(needed, wanted[:, None] if members is None else members[wanted])
-    return needed, places
+    indices = np.full((instances, rows_of_wanted.shape[1]), -1, np.int64)
+    indices[wanted] = np.searchsorted(needed, rows_of_wanted)
+    return needed, indices

@@ -32,14 +32,18 @@ def loss_gradient(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -
     if kind == "softmax":
         return torch.softmax(logits, dim=-1) * targets.sum(-1, keepdim=True) - targets
     gradient = torch.sigmoid(logits) - targets
-    return gradient / logits.shape[-1] if kind == "multilabel" else gradient
+    if kind == "multilabel":
+        return gradient / logits.shape[-1]
+    return gradient
 
 
 def weighted(
     kind: LossKind, logits: torch.Tensor, targets: torch.Tensor, weights: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the losses l_i, [B], and the gradient of sum_i weights_i l_i with respect to the logits, [B, C]."""
-    return instance_losses(kind, logits, targets), loss_gradient(kind, logits, targets).mul_(weights[:, None])
+    of_instances = instance_losses(kind, logits, targets)
+    by_logits = loss_gradient(kind, logits, targets)
+    return of_instances, by_logits.mul_(weights[:, None])
 
 
 def predicted_right(kind: LossKind, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -61,10 +65,15 @@ def log_odds(logits: torch.Tensor) -> torch.Tensor:
         float64 [..., C].
     """
     z = logits.double()
-    others = [torch.cat([z[..., :c], z[..., c + 1 :]], dim=-1).logsumexp(-1) for c in range(z.shape[-1])]
-    return z - torch.stack(others, dim=-1)
+    of_others = []
+    for c in range(z.shape[-1]):
+        others = torch.cat([z[..., :c], z[..., c + 1 :]], dim=-1)
+        of_others.append(others.logsumexp(-1))
+    return z - torch.stack(of_others, dim=-1)
 
 
 def probabilities(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:
     """Return class probabilities (`softmax`) or the probability of each label (`binary`, `multilabel`): [..., C]."""
-    return torch.softmax(logits, dim=-1) if kind == "softmax" else torch.sigmoid(logits)
+    if kind == "softmax":
+        return torch.softmax(logits, dim=-1)
+    return torch.sigmoid(logits)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from itertools import chain
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -65,8 +66,8 @@ class RunResult:
 
     def __repr__(self) -> str:
         """One line: the strategy's metrics."""
-        row = {name: values[0] for name, values in self.columns["runs"].items()}
-        shown = [f"{name} {row[name]:.3f}" for name in ("auc", "bwt", "test_auc", "test_bwt") if np.isfinite(row[name])]
+        metrics = {name: self.columns["runs"][name][0] for name in ("auc", "bwt", "test_auc", "test_bwt")}
+        shown = [f"{name} {value:.3f}" for name, value in metrics.items() if np.isfinite(value)]
         return f"<RunResult: {', '.join(shown)}>"
 
     @property
@@ -154,32 +155,35 @@ def assemble(config: RunConfig, frames: FrameSet, scenario: Scenario, history: H
     if frames.encoded is not None and frames.encoded.module is None and row["stores"] == "raw":
         row["stores"] = "features"
     row |= _people(frames, scenario) | _encoded(frames)
+    if history.stream is None:
+        curves = _curves(scenario, history)
+    else:
+        curves = _stream(history.stream, scenario, config.prequential_window)
     tables: dict[str, Columns] = {
         "runs": {name: [value] for name, value in row.items()},
         "r_matrix": _r_matrix(scenario, history.r),
-        "curves": _curves(scenario, history)
-        if history.stream is None
-        else _stream(history.stream, scenario, config.prequential_window),
+        "curves": curves,
         "instances": _instances(frames, scenario, history.records),
         "predictions": _predictions(frames, scenario, history.predictions),
     }
     run_id = config.run_id(frames.data_hash)
-    return RunResult(
-        {
-            name: {"run_id": np.full(max(map(len, columns.values())), run_id), **columns}
-            for name, columns in tables.items()
-        }
-    )
+    with_id: dict[str, Columns] = {}
+    for name, columns in tables.items():
+        rows = max(map(len, columns.values()))
+        with_id[name] = {"run_id": np.full(rows, run_id), **columns}
+    return RunResult(with_id)
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
     """Concatenate the columns of several parts of a table."""
-    return {
-        name: np.concatenate([part[name] for part in parts])
-        if isinstance(column, np.ndarray)
-        else [value for part in parts for value in part[name]]
-        for name, column in parts[0].items()
-    }
+    joined: Columns = {}
+    for name, column in parts[0].items():
+        of_parts = [part[name] for part in parts]
+        if isinstance(column, np.ndarray):
+            joined[name] = np.concatenate(of_parts)
+        else:
+            joined[name] = list(chain.from_iterable(of_parts))
+    return joined
 
 
 def _people(frames: FrameSet, scenario: Scenario) -> dict[str, Any]:
@@ -187,28 +191,32 @@ def _people(frames: FrameSet, scenario: Scenario) -> dict[str, Any]:
 
     Runs with the same hash have the same people in training, validation and test, whatever their tasks.
     """
-    digest, found, everybody = hashlib.sha256(), dict[str, Any](), set[str]()
-    rows = {
-        split: np.concatenate([getattr(task, split).rows for task in scenario.tasks])
-        for split in ("train", "validation", "test")
-    }
+    rows: dict[str, NDArray[np.int64]] = {}
+    for split in ("train", "validation", "test"):
+        rows[split] = np.concatenate([getattr(task, split).rows for task in scenario.tasks])
     rows["unseen"] = np.empty(0, np.int64) if scenario.unseen is None else scenario.unseen.rows
+    digest = hashlib.sha256()
+    people: dict[str, set[str]] = {}
     for split, of_split in rows.items():
-        there = np.zeros(len(frames.patient_names), bool)
-        there[frames.patients[of_split]] = True
-        names = sorted(frames.patient_names[place] for place in np.flatnonzero(there))
-        found[f"patients_{split}"] = len(names) if frames.people_known else None
-        everybody.update(names)
+        patients = np.unique(frames.patients[of_split])
+        names = sorted(frames.patient_names[patient] for patient in patients)
+        people[split] = set(names)
         if split != "unseen":
             digest.update(json.dumps([split, names]).encode())
-    everyone = len(everybody) if frames.people_known else None
-    return found | {"patients_all": everyone, "split_hash": digest.hexdigest()}
+    people["all"] = set().union(*people.values())
+    columns: dict[str, Any] = {}
+    for split, names_of_split in people.items():
+        columns[f"patients_{split}"] = len(names_of_split) if frames.people_known else None
+    columns["split_hash"] = digest.hexdigest()
+    return columns
 
 
 def _encoded(frames: FrameSet) -> dict[str, Any]:
     """Return the hashes of encoder and features as columns of `runs`; empty for signals."""
     encoded = frames.encoded
-    return {} if encoded is None else {"encoder_hash": encoded.encoder_hash, "features_hash": encoded.features_hash}
+    if encoded is None:
+        return {}
+    return {"encoder_hash": encoded.encoder_hash, "features_hash": encoded.features_hash}
 
 
 def _runs_row(config: RunConfig, scenario: Scenario, history: History) -> dict[str, Any]:
@@ -218,18 +226,22 @@ def _runs_row(config: RunConfig, scenario: Scenario, history: History) -> dict[s
     tasks = len(scenario.tasks)
     if scenario.unseen is not None:
         last = history.r["test"][-1]
-        row |= {name: float(getattr(last, name.removeprefix("unseen_"))[tasks]) for name in UNSEEN}
+        for name in UNSEEN:
+            of_tasks = getattr(last, name.removeprefix("unseen_"))
+            row[name] = float(of_tasks[tasks])  # the people in no task follow the tasks
     if history.stream is not None:
         of_stream = history.stream.scores()
-        row |= {name: of_stream[name.removeprefix("prequential_")] for name in PREQUENTIAL}
+        for name in PREQUENTIAL:
+            row[name] = of_stream[name.removeprefix("prequential_")]
     for name, count in history.counts.items():
         if not str(name).isidentifier() or name in _TAKEN:
             raise UsageError(f"counts() of the strategy: {name!r} cannot be the name of a new column in the table runs")
         if not isinstance(count, Real):
             raise UsageError(f"counts() of the strategy: {name!r}: expected a number")
     memory = history.memory
+    at_end = [rows[-1] for rows in history.r.values()]
     return row | {
-        "left_out": sum(int(rows[-1].left_out[:tasks].sum()) for rows in history.r.values()),
+        "left_out": sum(int(evaluation.left_out[:tasks].sum()) for evaluation in at_end),
         "replayed": sum(int(record.times_replayed.sum()) for record in history.records),
         **history.counts,
         "epochs_trained": history.epochs_trained,
@@ -246,7 +258,11 @@ def _runs_row(config: RunConfig, scenario: Scenario, history: History) -> dict[s
 def _of_splits(scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> dict[str, float]:
     """Return the metrics of R by column of `runs`, for the splits that it has rows of."""
     prefixes = dict(zip(EVALUATED_SPLITS, ("", "test_"), strict=True))
-    return {f"{prefixes[split]}{name}": v for split in r for name, v in _metrics(scenario, r[split]).items()}
+    columns: dict[str, float] = {}
+    for split, rows in r.items():
+        of_split = _metrics(scenario, rows)
+        columns |= {f"{prefixes[split]}{name}": value for name, value in of_split.items()}
+    return columns
 
 
 def _metrics(scenario: Scenario, r: Sequence[Evaluation]) -> dict[str, float]:
@@ -254,26 +270,28 @@ def _metrics(scenario: Scenario, r: Sequence[Evaluation]) -> dict[str, float]:
 
     A joint run has a single row, and its metric is the score on the union of all tasks.
     """
-    found: dict[str, float] = {}
-    for place, measure in enumerate(MEASURES):
-        union = float(r[-1].union[place])
+    columns: dict[str, float] = {}
+    for measure, of_union in zip(MEASURES, r[-1].union, strict=True):
+        union = float(of_union)
         if np.isnan(union):
             matrix = np.stack([getattr(evaluation, measure)[: len(r)] for evaluation in r])
             chance = metrics.chance_of(measure, scenario.kind, scenario.outputs)
-            found |= metrics.all_metrics(matrix, measure, chance)
+            columns |= metrics.all_metrics(matrix, measure, chance)
         else:
-            found |= dict.fromkeys(metrics_of(measure), float("nan")) | {measure: union}
-    return found
+            columns |= dict.fromkeys(metrics_of(measure), float("nan"))
+            columns[measure] = union
+    return columns
 
 
 def metrics_of_epoch(scenario: Scenario, tasks: int, evaluation: Evaluation) -> dict[str, float]:
     """Return loss and `MEASURES` after an epoch: means over the first tasks, and each task's, as in `auc/NAME`."""
-    found: dict[str, float] = {}
+    columns: dict[str, float] = {}
     for measure in ("loss", *MEASURES):
         values = getattr(evaluation, measure)[:tasks]
-        found[measure] = float(values.mean())
-        found |= {f"{measure}/{task.name}": float(v) for task, v in zip(scenario.tasks, values, strict=False)}
-    return _defined(found)
+        columns[measure] = float(values.mean())
+        for task, value in zip(scenario.tasks, values, strict=False):
+            columns[f"{measure}/{task.name}"] = float(value)
+    return _defined(columns)
 
 
 def metrics_of_task(scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -> dict[str, float]:
@@ -291,31 +309,30 @@ def _r_matrix(scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -
     For people in no task, each stage has a row with the split "unseen".
     """
     names = [task.name for task in scenario.tasks]
-    stages = [(split, i, evaluation) for split in r for i, evaluation in _stages(r[split], names)]
-    of_tasks: Columns = {
-        "split": [split for split, _, _ in stages for _ in names],
-        "trained_on": np.repeat([i for _, i, _ in stages], len(names)),
-        "evaluated_on": np.tile(np.arange(1, len(names) + 1), len(stages)),
-        "task": names * len(stages),
-        **{
-            measure: np.concatenate([getattr(evaluation, measure)[: len(names)] for _, _, evaluation in stages])
-            for measure in MEASURES
-        },
-    }
-    if scenario.unseen is None:
-        return of_tasks
-    last = list(_stages(r["test"], names))
-    of_unseen: Columns = {
-        "split": ["unseen"] * len(last),
-        "trained_on": np.array([i for i, _ in last]),
-        "evaluated_on": np.zeros(len(last), np.int64),
-        "task": [IN_NO_TASK] * len(last),
-        **{
-            measure: np.array([getattr(evaluation, measure)[len(names)] for _, evaluation in last])
-            for measure in MEASURES
-        },
-    }
-    return _joined([of_tasks, of_unseen])
+    parts: list[Columns] = []
+    for split, evaluations in r.items():
+        for stage, evaluation in _stages(evaluations, names):
+            of_stage: Columns = {
+                "split": [split] * len(names),
+                "trained_on": np.full(len(names), stage),
+                "evaluated_on": np.arange(1, len(names) + 1),
+                "task": names,
+            }
+            for measure in MEASURES:
+                of_stage[measure] = getattr(evaluation, measure)[: len(names)]
+            parts.append(of_stage)
+    if scenario.unseen is not None:
+        for stage, evaluation in _stages(r["test"], names):
+            of_unseen: Columns = {
+                "split": ["unseen"],
+                "trained_on": np.array([stage]),
+                "evaluated_on": np.zeros(1, np.int64),
+                "task": [IN_NO_TASK],
+            }
+            for measure in MEASURES:
+                of_unseen[measure] = getattr(evaluation, measure)[len(names) :]
+            parts.append(of_unseen)
+    return _joined(parts)
 
 
 def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]]:
@@ -327,23 +344,28 @@ def _predictions(frames: FrameSet, scenario: Scenario, predictions: Sequence[NDA
     """Return one row per stage of training and test instance of every task, and of people in no task."""
     if not predictions:
         return {name: np.empty(0, object) for name in _PREDICTED}
-    names = [task.name for task in scenario.tasks]
-    tests, called, numbers = [task.test for task in scenario.tasks], list(names), list(range(1, len(names) + 1))
+    tasks = [task.name for task in scenario.tasks]
+    tests = [task.test for task in scenario.tasks]
+    names = list(tasks)
+    numbers = list(range(1, len(tasks) + 1))
     if scenario.unseen is not None:
-        tests, called, numbers = [*tests, scenario.unseen], [*called, IN_NO_TASK], [*numbers, 0]
+        tests.append(scenario.unseen)
+        names.append(IN_NO_TASK)
+        numbers.append(0)
     sizes = [len(test.rows) for test in tests]
+    targets = np.concatenate([test.targets for test in tests]).astype(np.int8)
     rows = np.concatenate([test.rows for test in tests])
     fixed: Columns = {
         "evaluated_on": np.repeat(numbers, sizes),
-        "task": np.repeat(called, sizes),
+        "task": np.repeat(names, sizes),
         "instance": rows,
         "patient": np.array(frames.patient_names)[frames.patients[rows]],
         "label": _label_names(frames, rows),
         "exclusive": np.full(len(rows), scenario.kind == "softmax"),
-        **_by_output("target", np.concatenate([test.targets for test in tests]).astype(np.int8)),
+        **_by_output("target", targets),
     }
     parts: list[Columns] = []
-    for stage, outputs in _stages(predictions, names):
+    for stage, outputs in _stages(predictions, tasks):
         probabilities, logits = np.split(outputs, 2, axis=1)
         of_outputs = _by_output("probability", probabilities) | _by_output("logit", logits)
         parts.append({"trained_on": np.full(len(rows), stage), **fixed, **of_outputs})
@@ -360,15 +382,18 @@ def _curves(scenario: Scenario, history: History) -> Columns:
     names = [task.name for task in scenario.tasks]
     stages = history.epochs if history.curves else []
     training = names if len(history.epochs) == len(names) else [ALL_TASKS]
-    epochs = [stage * history.epochs_per_stage + np.arange(1, 1 + count) for stage, count in enumerate(stages)]
+    epochs = [np.empty(0, np.int64)]
+    for stage, count in enumerate(stages):
+        epochs.append(stage * history.epochs_per_stage + np.arange(1, 1 + count))
+    measures: Columns = {}
+    for name in ("auc", "loss", *MEASURES[1:]):
+        of_epochs = [getattr(evaluation, name) for evaluation in history.curves]
+        measures[name] = np.concatenate([np.empty(0), *of_epochs])
     return {
-        "epoch": np.concatenate([np.empty(0, np.int64), *epochs]).repeat(len(names)),
+        "epoch": np.concatenate(epochs).repeat(len(names)),
         "training_task": np.repeat(training[: len(stages)], np.array(stages, np.int64) * len(names)),
         "task": np.tile(names, len(history.curves)),
-        **{
-            name: np.concatenate([np.empty(0), *(getattr(evaluation, name) for evaluation in history.curves)])
-            for name in ("auc", "loss", *MEASURES[1:])
-        },
+        **measures,
     }
 
 
@@ -411,14 +436,15 @@ def _trajectories(record: InstanceRecord) -> list[list[float] | None]:
     """
     trajectories = record.trajectories.cpu().numpy()
     instances, epochs = trajectories.shape
-    chosen: set[int] = set()
+    kept: list[list[float] | None] = [None] * instances
     s = record.s.cpu().numpy()
-    if epochs and not np.isnan(s).all():
-        order = np.argsort(s, kind="stable")
-        chosen = {
-            int(order[place]) for place in (0, 1, 2, instances // 2, -3, -2, -1) if -instances <= place < instances
-        }
-    return [trajectories[place].tolist() if place in chosen else None for place in range(instances)]
+    if not epochs or np.isnan(s).all():
+        return kept
+    order = np.argsort(s, kind="stable")
+    middle = instances // 2
+    for instance in (*order[:3], *order[middle : middle + 1], *order[-3:]):
+        kept[instance] = trajectories[instance].tolist()
+    return kept
 
 
 def _label_names(frames: FrameSet, rows: NDArray[np.int64]) -> NDArray[np.str_]:
@@ -427,4 +453,5 @@ def _label_names(frames: FrameSet, rows: NDArray[np.int64]) -> NDArray[np.str_]:
     if not frames.multi_label:
         names: NDArray[np.str_] = classes[frames.labels[rows]]
         return names
-    return np.array(["+".join(classes[labels.astype(bool)]) for labels in frames.labels[rows]])
+    joined_names = ["+".join(classes[labels.astype(bool)]) for labels in frames.labels[rows]]
+    return np.array(joined_names)

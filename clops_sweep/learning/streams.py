@@ -21,18 +21,21 @@ def sequence(seed: int, name: str, *counters: int) -> np.random.SeedSequence:
         name: purpose of the draws, e.g. ``"batch order"``.
         counters: progress of the run, e.g. task and epoch; trailing zeros make no difference.
     """
-    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
+    digest = hashlib.sha256(name.encode()).digest()
+    number = int.from_bytes(digest[:8], "little")
     return np.random.SeedSequence([seed, number, *counters])
 
 
 def generator(seed: int, name: str, *counters: int) -> np.random.Generator:
     """Return a NumPy generator at the start of a named stream."""
-    return np.random.Generator(np.random.Philox(sequence(seed, name, *counters)))
+    bits = np.random.Philox(sequence(seed, name, *counters))
+    return np.random.Generator(bits)
 
 
 def key(seed: int, name: str, *counters: int) -> NDArray[np.int32]:
     """Return the `keys` as an array: int32 [2]."""
-    return sequence(seed, name, *counters).generate_state(2, np.uint32).view(np.int32)
+    words = sequence(seed, name, *counters).generate_state(2, np.uint32)
+    return words.view(np.int32)
 
 
 def keys(seed: int, name: str, *counters: int) -> torch.Tensor:
@@ -42,9 +45,11 @@ def keys(seed: int, name: str, *counters: int) -> torch.Tensor:
 
 def permutation(seed: int, size: int, name: str, *counters: int) -> torch.Tensor:
     """Return a permutation of 0 .. size - 1: int64 [size]."""
-    return torch.from_numpy(generator(seed, name, *counters).permutation(size))
+    order = generator(seed, name, *counters).permutation(size)
+    return torch.from_numpy(order)
 
 
 def choice(seed: int, size: int, count: int, name: str, *counters: int) -> torch.Tensor:
     """Return `count` distinct indices below `size`, ascending: int64 [count]."""
-    return torch.from_numpy(np.sort(generator(seed, name, *counters).choice(size, count, replace=False)))
+    chosen = generator(seed, name, *counters).choice(size, count, replace=False)
+    return torch.from_numpy(np.sort(chosen))

@@ -15,12 +15,15 @@ from clops_sweep.errors import UsageError
 def jitter(frames: torch.Tensor, rng: np.random.Generator, *, jitter_std: float) -> torch.Tensor:
     """Return x + sigma s e: noise e of N(0, 1) per sample, s the standard deviation of the frame's channel."""
     scale = jitter_std * frames.std(dim=2, correction=0, keepdim=True)
-    return frames + scale * _normal(rng, frames.shape, frames)
+    noise = _normal(rng, frames.shape, frames)
+    return frames + scale * noise
 
 
 def scaling(frames: torch.Tensor, rng: np.random.Generator, *, scaling_std: float) -> torch.Tensor:
     """Return (1 + sigma e) x, with one e of N(0, 1) per channel of a frame."""
-    return frames * (1 + scaling_std * _normal(rng, (*frames.shape[:2], 1), frames))
+    count, channels, _ = frames.shape
+    noise = _normal(rng, (count, channels, 1), frames)
+    return frames * (1 + scaling_std * noise)
 
 
 def time_warp(
@@ -31,16 +34,22 @@ def time_warp(
     Its slope follows a cubic spline through values of N(1, sigma^2) at both ends and at `time_warp_knots` times evenly
     between them (Um et al., 2017); slopes below 0.1 become 0.1, so that time does not run backwards.
     """
-    count, _, samples = frames.shape
-    times, knots = np.arange(samples), np.linspace(0, samples - 1, time_warp_knots + 2)
-    slopes = CubicSpline(knots, rng.normal(1, time_warp_std, (len(knots), count)))(times).clip(0.1)
-    path = np.cumsum((slopes[1:] + slopes[:-1]) / 2, axis=0)
-    path = np.concatenate([np.zeros((1, count)), path]) * ((samples - 1) / path[-1])
-    tau = torch.from_numpy(path.T.clip(0, samples - 1)).to(frames.device)
+    count, channels, samples = frames.shape
+    last = samples - 1
+    knots = np.linspace(0, last, time_warp_knots + 2)
+    slopes_at_knots = rng.normal(1, time_warp_std, (len(knots), count))
+    spline = CubicSpline(knots, slopes_at_knots)
+    slopes = spline(np.arange(samples)).clip(0.1)
+    travelled = np.cumsum((slopes[1:] + slopes[:-1]) / 2, axis=0)
+    start = np.zeros((1, count))
+    path = np.concatenate([start, travelled]) * (last / travelled[-1])
+    tau = torch.from_numpy(path.T.clip(0, last)).to(frames.device)
     left = tau.floor().clamp_max(samples - 2).long()
     share = (tau - left).to(frames.dtype)[:, None]
-    at = left[:, None].expand(-1, frames.shape[1], -1)
-    return frames.gather(2, at) * (1 - share) + frames.gather(2, at + 1) * share
+    index = left[:, None].expand(-1, channels, -1)
+    before = frames.gather(2, index)
+    after = frames.gather(2, index + 1)
+    return before * (1 - share) + after * share
 
 
 def lead_dropout(frames: torch.Tensor, rng: np.random.Generator, *, lead_dropout_probability: float) -> torch.Tensor:
@@ -53,9 +62,12 @@ def lead_dropout(frames: torch.Tensor, rng: np.random.Generator, *, lead_dropout
     if channels == 1:
         raise UsageError("augment = 'lead_dropout': frames have one channel; expected several, as with leads = 'all'")
     kept = rng.random((count, channels)) >= lead_dropout_probability
-    kept[np.arange(count), rng.integers(0, channels, count)] = True
-    return frames * torch.from_numpy(kept).to(frames.device)[:, :, None]
+    always_kept = rng.integers(0, channels, count)
+    kept[np.arange(count), always_kept] = True
+    mask = torch.from_numpy(kept).to(frames.device)
+    return frames * mask[:, :, None]
 
 
 def _normal(rng: np.random.Generator, shape: tuple[int, ...] | torch.Size, like: torch.Tensor) -> torch.Tensor:
-    return torch.from_numpy(rng.standard_normal(tuple(shape), np.float32)).to(like.device)
+    drawn = rng.standard_normal(tuple(shape), np.float32)
+    return torch.from_numpy(drawn).to(like.device)

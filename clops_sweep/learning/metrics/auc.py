@@ -41,8 +41,10 @@ class TaskAucs:
         *,
         undefined: bool = False,
     ) -> None:
-        first, end = 0, sum(map(np.size, targets))  # `end` is the index of the infinity at the end of the scores
-        places: tuple[list[NDArray[np.int64]], list[NDArray[np.int64]]] = ([], [])
+        first = 0
+        end = sum(map(np.size, targets))  # the index of the infinity at the end of the scores
+        negative: list[NDArray[np.int64]] = []
+        positive: list[NDArray[np.int64]] = []
         self._kept: list[int] = []
         self.classes: list[NDArray[np.int64]] = []
         self.left_out: list[int] = []
@@ -51,31 +53,38 @@ class TaskAucs:
             kept = np.flatnonzero(truth.any(0) & ~truth.all(0))
             if not len(kept) and not undefined:
                 raise UsageError(f"{name}: no class has both positive and negative instances, so there is no AUC")
+            rows = first + np.arange(len(task))
+            outputs = task.shape[1]
             for column in kept:
-                for of_class, chosen in zip(places, (~truth[:, column], truth[:, column]), strict=True):
-                    of_class.append((first + np.flatnonzero(chosen)) * task.shape[1] + column)
+                is_positive = truth[:, column]
+                negative.append(rows[~is_positive] * outputs + column)
+                positive.append(rows[is_positive] * outputs + column)
             self._kept.append(len(kept))
             self.classes.append(kept)
-            self.left_out.append((count or task.shape[1]) - len(kept))
+            self.left_out.append((count or outputs) - len(kept))
             first += len(task)
-        self._negative, self._positive = (torch.from_numpy(_padded(each, end)).to(device) for each in places)
+        self._negative = torch.from_numpy(_padded(negative, end)).to(device)
+        self._positive = torch.from_numpy(_padded(positive, end)).to(device)
         self._counts = (self._positive < end).to(torch.int64)
-        sizes = [np.array(list(map(len, each)), np.float64) for each in places]
-        self._pairs = torch.from_numpy(2 * sizes[0] * sizes[1]).to(device)
+        pairs = 2 * _lengths(negative) * _lengths(positive)
+        self._pairs = torch.from_numpy(pairs).to(device)
 
     def __call__(self, scores: torch.Tensor) -> torch.Tensor:
         """Return the AUC on each task: scores [n of all tasks, C] to float64 [N]."""
-        found = self.by_class(scores)
+        by_class = self.by_class(scores)
         if set(self._kept) == {1}:
-            return found
-        return torch.stack([part.mean() for part in found.split(self._kept)])
+            return by_class
+        return torch.stack([of_task.mean() for of_task in by_class.split(self._kept)])
 
     def by_class(self, scores: torch.Tensor) -> torch.Tensor:
         """Return the AUC of each class or label of `classes`, concatenated over tasks: float64 [classes]."""
         flat = torch.cat([scores.flatten(), scores.new_full((1,), torch.inf)])
-        negative, positive = flat[self._negative].sort(-1).values, flat[self._positive]
-        twice = torch.searchsorted(negative, positive) + torch.searchsorted(negative, positive, right=True)
-        return (twice * self._counts).sum(-1).double() / self._pairs
+        negative = flat[self._negative].sort(-1).values
+        positive = flat[self._positive]
+        below = torch.searchsorted(negative, positive)
+        not_above = torch.searchsorted(negative, positive, right=True)
+        twice = (below + not_above) * self._counts
+        return twice.sum(-1).double() / self._pairs
 
 
 class SeenAucs:
@@ -95,7 +104,10 @@ class SeenAucs:
     def __init__(
         self, targets: Sequence[NDArray[np.floating]], own: Sequence[Sequence[int]], where: str, device: torch.device
     ) -> None:
-        self._targets, self._own, self._where, self._device = targets, own, where, device
+        self._targets = targets
+        self._own = own
+        self._where = where
+        self._device = device
         self._made: tuple[int, TaskAucs] | None = None
 
     def __call__(self, scores: torch.Tensor, seen: int) -> torch.Tensor:
@@ -110,15 +122,21 @@ class SeenAucs:
             self._made = seen, TaskAucs([targets], [self._where], self._device)
         aucs = self._made[1]
         by_class = aucs.by_class(scores[: len(targets)])
-        found = by_class.new_full((len(self._own),), torch.nan)
+        of_tasks = by_class.new_full((len(self._own),), torch.nan)
         for task, own in enumerate(self._own[:seen]):
-            found[task] = by_class[np.flatnonzero(np.isin(aucs.classes[0], own))].mean()
-        return found
+            is_own = np.isin(aucs.classes[0], own)
+            of_tasks[task] = by_class[np.flatnonzero(is_own)].mean()
+        return of_tasks
 
 
 def _padded(rows: Sequence[NDArray[np.int64]], value: int) -> NDArray[np.int64]:
     """Combine rows of different lengths into one array."""
-    found = np.full((len(rows), max(map(len, rows), default=0)), value)
-    for row, values in zip(found, rows, strict=True):
+    longest = max(map(len, rows), default=0)
+    padded = np.full((len(rows), longest), value)
+    for row, values in zip(padded, rows, strict=True):
         row[: len(values)] = values
-    return found
+    return padded
+
+
+def _lengths(rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
+    return np.array([len(row) for row in rows], np.float64)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
 from typing import Literal
 
 import numpy as np
@@ -60,45 +59,47 @@ class Evaluator:
     """
 
     def __init__(self, scenario: Scenario, split: SplitName, learner: Learner, *, joint: bool) -> None:
-        subsets: list[Subset] = [getattr(task, split) for task in scenario.tasks]
-        own = [task.outputs for task in scenario.tasks]
-        self._names = [f"{scenario.name}, task {task.name}, {split}" for task in scenario.tasks]
-        self._copies = len(subsets) if _all_equal(subsets) and not (scenario.by_position or own[0]) else 1
-        if self._copies > 1:  # evaluated once
-            subsets, own, self._names = subsets[:1], own[:1], self._names[:1]
-        of_tasks = sum(len(subset.rows) for subset in subsets)
+        self._learner = learner
+        self._kind = learner.kind  # "multilabel" with head="per_class" in a softmax scenario
+        tasks = list(scenario.tasks)
+        self._copies = 1
+        if not (scenario.by_position or tasks[0].outputs) and _all_equal([getattr(task, split) for task in tasks]):
+            self._copies = len(tasks)
+            tasks = tasks[:1]  # evaluated once
+        subsets: list[Subset] = [getattr(task, split) for task in tasks]
+        own = [task.outputs for task in tasks]
+        self._names = [f"{scenario.name}, task {task.name}, {split}" for task in tasks]
+        self._of_tasks = sum(len(subset.rows) for subset in subsets)
         if scenario.unseen is not None and split == "test":
-            subsets, own = [*subsets, scenario.unseen], [*own, ()]
+            subsets.append(scenario.unseen)
+            own.append(())
             self._names.append(f"{scenario.name}, people in no task")
-        self._kind, self._learner = learner.kind, learner  # "multilabel" with head="per_class" in a softmax scenario
         self._sizes = [len(subset.rows) for subset in subsets]
         device = learner.bank.device
         targets = [subset.targets for subset in subsets]
         self._group = scenario.outputs // len(scenario.tasks) if joint and scenario.by_position else 0
-        judged, judged_kind, self._scored_kind = targets, scenario.kind, learner.kind
+        judged = targets
+        judged_kind = scenario.kind
+        self._scored_kind = learner.kind
         if self._group == 2:  # ranked by one score, the difference of the two logits
-            judged, judged_kind = [task[:, [2 * k + 1]] for k, task in enumerate(targets)], "binary"
-            self._scored_kind = judged_kind
+            judged = [of_task[:, [2 * k + 1]] for k, of_task in enumerate(targets)]
+            judged_kind = "binary"
+            self._scored_kind = "binary"
         elif self._group:
-            judged = [task[:, self._own(k)] for k, task in enumerate(targets)]
-        self._aucs = TaskAucs(judged, self._names, device, list(map(len, own)), undefined=scenario.one_class_tasks)
+            judged = [of_task[:, self._own(k)] for k, of_task in enumerate(targets)]
+        own_counts = [len(outputs) for outputs in own]
+        self._aucs = TaskAucs(judged, self._names, device, own_counts, undefined=scenario.one_class_tasks)
         self._hits = TaskHits(judged_kind, judged, device)
         self._left_out = np.array(self._aucs.left_out, dtype=np.int64)
-        self._seen = (
-            SeenAucs(targets, own, f"{scenario.name}, classes seen, {split}", device)
-            if scenario.has_own_classes
-            else None
-        )
+        self._seen: SeenAucs | None = None
+        if scenario.has_own_classes:
+            self._seen = SeenAucs(targets, own, f"{scenario.name}, classes seen, {split}", device)
         together = np.concatenate(targets)
-        union, self._of_tasks = together[:of_tasks], of_tasks
-        self._union = (
-            (
-                TaskAucs([union], [f"{scenario.name}, all tasks, {split}"], device),
-                TaskHits(scenario.kind, [union], device),
-            )
-            if joint
-            else None
-        )
+        self._union: tuple[TaskAucs, TaskHits] | None = None
+        if joint:
+            union = [together[: self._of_tasks]]
+            aucs = TaskAucs(union, [f"{scenario.name}, all tasks, {split}"], device)
+            self._union = aucs, TaskHits(scenario.kind, union, device)
         rows = np.concatenate([subset.rows for subset in subsets])
         self._rows = torch.from_numpy(rows).to(device)
         self._targets = torch.from_numpy(together).to(device)
@@ -124,9 +125,11 @@ class Evaluator:
             Diverged: outputs of the network are not finite.
         """
         logits = self._learner.logits(self._rows)
-        outputs = torch.cat([losses.probabilities(self._kind, logits), logits], dim=1).cpu().numpy()
+        probabilities = losses.probabilities(self._kind, logits)
+        outputs = torch.cat([probabilities, logits], dim=1).cpu().numpy()
         of_tasks = np.tile(outputs[: self._of_tasks], (self._copies, 1))
-        return self._evaluation(logits, seen), np.concatenate([of_tasks, outputs[self._of_tasks :]])
+        of_unseen = outputs[self._of_tasks :]
+        return self._evaluation(logits, seen), np.concatenate([of_tasks, of_unseen])
 
     def _evaluation(self, logits: torch.Tensor, seen: int | None) -> Evaluation:
         judged = self._of_own_classes(logits) if self._group else logits
@@ -135,43 +138,45 @@ class Evaluator:
         tasks = len(auc)
         auc_seen = self._seen(scores, seen or tasks) if self._seen else torch.full_like(auc, torch.nan)
         loss = losses.instance_losses(self._kind, logits, self._targets).double().split(self._sizes)
-        found = [
-            auc,
-            torch.stack([part.mean() for part in loss]),
-            logits.abs().amax().isfinite()[None],
-            self._hits.counts(judged).flatten(),
-            auc_seen,
-        ]
+        on_device = {
+            "auc": auc,
+            "loss": torch.stack([of_task.mean() for of_task in loss]),
+            "is finite": logits.abs().amax().isfinite()[None],
+            "hits": self._hits.counts(judged).flatten(),
+            "auc_seen": auc_seen,
+        }
         if self._union:
             aucs, hits = self._union
             of_tasks = logits[: self._of_tasks]
-            found += [aucs(scores_of(self._kind, of_tasks)), hits.counts(of_tasks).flatten()]
-        # A single transfer: on a GPU, the host waits here for the epoch.
-        arrived = torch.cat([part.double() for part in found]).cpu().numpy()
-        ends = list(accumulate(map(len, found)))
-        parts = [arrived[first:last] for first, last in pairwise([0, *ends])]
-        if not parts[2][0]:
+            on_device["auc of union"] = aucs(scores_of(self._kind, of_tasks))
+            on_device["hits of union"] = hits.counts(of_tasks).flatten()
+        arrived = _on_host(on_device)
+        if not arrived["is finite"][0]:
             raise self._diverged(logits)
         union = np.full(len(MEASURES), np.nan)
         if self._union:
-            hit = self._union[1].scores(parts[6][None])
-            union = np.concatenate([parts[5], *hit, parts[5] if self._seen else np.full_like(parts[5], np.nan)])
+            _, hits = self._union
+            of_hits = hits.scores(arrived["hits of union"][None])
+            union_auc = arrived["auc of union"]
+            union_auc_seen = union_auc if self._seen else np.full_like(union_auc, np.nan)
+            union = np.concatenate([union_auc, *of_hits, union_auc_seen])
         columns = [0] * self._copies + list(range(1, tasks))
-        accuracy, balanced_accuracy, f1 = (score[columns] for score in self._hits.scores(parts[3].reshape(tasks, -1)))
+        of_hits = self._hits.scores(arrived["hits"].reshape(tasks, -1))
         return Evaluation(
-            parts[0][columns],
-            accuracy,
-            balanced_accuracy,
-            f1,
-            parts[4][columns],
-            parts[1][columns],
-            self._left_out[columns],
-            union,
+            auc=arrived["auc"][columns],
+            accuracy=of_hits.accuracy[columns],
+            balanced_accuracy=of_hits.balanced_accuracy[columns],
+            f1=of_hits.f1[columns],
+            auc_seen=arrived["auc_seen"][columns],
+            loss=arrived["loss"][columns],
+            left_out=self._left_out[columns],
+            union=union,
         )
 
     def _diverged(self, logits: torch.Tensor) -> Diverged:
         """Return the error that names the first task with outputs that are not finite."""
-        first = int(np.argmin(logits.isfinite().all(1).cpu().numpy()))
+        is_finite = logits.isfinite().all(1).cpu().numpy()
+        first = int(np.argmin(is_finite))
         task = int(np.searchsorted(np.cumsum(self._sizes), first, side="right"))
         return Diverged(
             f"{self._names[task]}: the network's outputs are not finite, training has diverged; a smaller "
@@ -183,13 +188,29 @@ class Evaluator:
 
     def _of_own_classes(self, logits: torch.Tensor) -> torch.Tensor:
         """Return the logits of the classes of each instance's task, [n, g]; for a pair, their difference."""
-        parts = [part[:, self._own(task)] for task, part in enumerate(logits.split(self._sizes))]
-        return torch.cat([part.diff() for part in parts] if self._group == 2 else parts)
+        parts = [of_task[:, self._own(task)] for task, of_task in enumerate(logits.split(self._sizes))]
+        if self._group == 2:
+            parts = [pair.diff() for pair in parts]
+        return torch.cat(parts)
+
+
+def _on_host(values: Mapping[str, torch.Tensor]) -> dict[str, NDArray[np.float64]]:
+    """Return vectors as arrays, by a single transfer: on a GPU, the host waits here for the epoch."""
+    arrived = torch.cat([vector.double() for vector in values.values()]).cpu().numpy()
+    arrays: dict[str, NDArray[np.float64]] = {}
+    end = 0
+    for name, vector in values.items():
+        start, end = end, end + len(vector)
+        arrays[name] = arrived[start:end]
+    return arrays
 
 
 def _all_equal(subsets: Sequence[Subset]) -> bool:
     first = subsets[0]
-    return all(np.array_equal(it.rows, first.rows) and np.array_equal(it.targets, first.targets) for it in subsets[1:])
+    for subset in subsets[1:]:
+        if not np.array_equal(subset.rows, first.rows) or not np.array_equal(subset.targets, first.targets):
+            return False
+    return True
 
 
 def scores_of(kind: LossKind, logits: torch.Tensor) -> torch.Tensor:

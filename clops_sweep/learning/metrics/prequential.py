@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 
 import numpy as np
 import torch
@@ -36,23 +36,32 @@ class Prequential:
         kind: LossKind,
         head: LossKind,
     ) -> None:
-        self.sizes, self._kind = sizes, kind
-        self._logits, self._targets = logits, targets.numpy()
+        self.sizes = sizes
+        self._kind = kind
+        self._logits = logits
+        self._targets = targets.numpy()
         self._ranked = scores_of(head, logits)
         self._losses = losses.instance_losses(head, logits, targets).double()
 
     def curve(self, window: int) -> dict[str, NDArray[np.float64]]:
         """Return loss and `MEASURES` of the last `window` instances, or all so far, after each batch, [batches]."""
-        ends = accumulate(size for of_task in self.sizes for size in of_task)
-        found = [self.scores(max(0, end - window), end) for end in ends]
-        return {name: np.array([each[name] for each in found]) for name in found[0]}
+        ends = accumulate(chain.from_iterable(self.sizes))
+        of_batches = [self.scores(max(0, end - window), end) for end in ends]
+        curve: dict[str, NDArray[np.float64]] = {}
+        for name in of_batches[0]:
+            curve[name] = np.array([scores[name] for scores in of_batches])
+        return curve
 
     def scores(self, start: int = 0, stop: int | None = None) -> dict[str, float]:
         """Return loss and `MEASURES` of the instances from `start` to `stop`; an undefined AUC is NaN."""
-        part, device = slice(start, stop), self._logits.device
-        truth = [self._targets[part]]
-        auc = TaskAucs(truth, ["stream"], device, undefined=True)(self._ranked[part])
-        hits = TaskHits(self._kind, truth, device)
-        of_hits = hits.scores(hits.counts(self._logits[part]).double().numpy())._asdict()
-        found = {"auc": auc.item(), "loss": self._losses[part].mean().item()}
-        return found | {name: of_hits[name].item() if name in of_hits else np.nan for name in MEASURES[1:]}
+        part = slice(start, stop)
+        device = self._logits.device
+        targets = [self._targets[part]]
+        aucs = TaskAucs(targets, ["stream"], device, undefined=True)
+        hits = TaskHits(self._kind, targets, device)
+        counts = hits.counts(self._logits[part]).double().numpy()
+        of_hits = hits.scores(counts)._asdict()
+        scores = {"auc": aucs(self._ranked[part]).item(), "loss": self._losses[part].mean().item()}
+        for name in MEASURES[1:]:
+            scores[name] = of_hits[name].item() if name in of_hits else np.nan
+        return scores

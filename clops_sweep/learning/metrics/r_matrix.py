@@ -17,7 +17,8 @@ def average(r: ArrayLike) -> float:
 def backward_transfer(r: ArrayLike) -> float:
     """Return BWT = mean_{j<N} (R[N][j] - R[j][j]); nan for a single task (Lopez-Paz and Ranzato, 2017)."""
     matrix = np.asarray(r, dtype=np.float64)
-    return _mean(matrix[-1, :-1] - np.diag(matrix)[:-1])
+    at_first = np.diag(matrix)
+    return _mean(matrix[-1, :-1] - at_first[:-1])
 
 
 def backward_transfer_after(r: ArrayLike, t: int = 1) -> float:
@@ -28,13 +29,19 @@ def backward_transfer_after(r: ArrayLike, t: int = 1) -> float:
         t: number of tasks later; the result is nan from N on.
     """
     matrix = np.asarray(r, dtype=np.float64)
-    return _mean(np.diag(matrix, -t) - np.diag(matrix)[: max(0, len(matrix) - t)])
+    at_first = np.diag(matrix)
+    later = np.diag(matrix, -t)
+    return _mean(later - at_first[: max(0, len(matrix) - t)])
 
 
 def backward_transfer_overall(r: ArrayLike) -> float:
     """Return BWT_lambda = 1 / (N - 1) sum_{j<N} 1 / (N - j) sum_{t=1}^{N-j} (R[j+t][j] - R[j][j]) (CLOPS)."""
     matrix = np.asarray(r, dtype=np.float64)
-    return _mean(np.array([(matrix[j + 1 :, j] - matrix[j, j]).mean() for j in range(len(matrix) - 1)]))
+    of_tasks = []
+    for j in range(len(matrix) - 1):
+        change = matrix[j + 1 :, j] - matrix[j, j]
+        of_tasks.append(change.mean())
+    return _mean(np.array(of_tasks))
 
 
 def forward_transfer(r: ArrayLike, chance: float = 0.5) -> float:
@@ -52,7 +59,8 @@ def forgetting(r: ArrayLike) -> float:
     The maximum is over all earlier rows without nan, so a task that got worse has positive forgetting.
     """
     matrix = np.asarray(r, dtype=np.float64)
-    return _mean(np.fmax.reduce(matrix[:-1, :-1], axis=0, initial=-np.inf) - matrix[-1, :-1])
+    best = np.fmax.reduce(matrix[:-1, :-1], axis=0, initial=-np.inf)
+    return _mean(best - matrix[-1, :-1])
 
 
 def average_incremental(r: ArrayLike) -> float:
@@ -61,7 +69,8 @@ def average_incremental(r: ArrayLike) -> float:
     It is the mean over stages of the mean over the tasks so far.
     """
     matrix = np.asarray(r, dtype=np.float64)
-    return _mean(np.array([row[: i + 1].mean() for i, row in enumerate(matrix)]))
+    of_stages = [row[: i + 1].mean() for i, row in enumerate(matrix)]
+    return _mean(np.array(of_stages))
 
 
 def chance_of(measure: str, kind: LossKind, outputs: int) -> float:

@@ -48,7 +48,8 @@ def masks(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     Returns:
         float32 [B, 3072], zeros and 1 / 0.9, ordered by layer, then by unit.
     """
-    return (halves(keys, draws, sum(UNITS)) >= _THRESHOLD) * _SCALE
+    kept = halves(keys, draws, sum(UNITS)) >= _THRESHOLD
+    return kept * _SCALE
 
 
 def halves(keys: torch.Tensor, draws: torch.Tensor, units: int) -> torch.Tensor:
@@ -60,7 +61,8 @@ def halves(keys: torch.Tensor, draws: torch.Tensor, units: int) -> torch.Tensor:
     base = (draws * count).to(torch.int32)  # wraps around, as in the definition
     numbers = torch.arange(count, dtype=torch.int32, device=draws.device)
     words = mixed(base[:, None] + numbers, keys[0], keys[1])
-    return torch.stack([words << 16 >> 16, words >> 16], dim=-1).flatten(-2)[:, :units]
+    low, high = words << 16 >> 16, words >> 16
+    return torch.stack([low, high], dim=-1).flatten(-2)[:, :units]
 
 
 class PaperDropout(TorchFunctionMode):
@@ -77,7 +79,8 @@ class PaperDropout(TorchFunctionMode):
 
     def __init__(self, keys: torch.Tensor, draws: torch.Tensor) -> None:
         super().__init__()
-        self._draws, self._units = len(draws), 0
+        self._draws = len(draws)
+        self._units = 0
         self._masks = masks(keys, draws)
 
     def __torch_function__(
@@ -92,7 +95,9 @@ class PaperDropout(TorchFunctionMode):
         if not training or p == 0:
             return hidden
         if hidden.shape[0] < self._draws:
-            hidden = hidden[:, None].expand(-1, self._draws // hidden.shape[0], *hidden.shape[1:]).flatten(0, 1)
+            instances, *shape = hidden.shape
+            repeated = hidden[:, None].expand(-1, self._draws // instances, *shape)
+            hidden = repeated.flatten(0, 1)
         units = hidden[0].numel()
         mask = self._masks[:, self._units : self._units + units].view(hidden.shape)
         self._units += units

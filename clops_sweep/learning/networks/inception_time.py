@@ -7,7 +7,12 @@ from torch import nn
 
 from clops_sweep.learning.networks.convolution import convolution
 
-_FILTERS, _BOTTLENECK, _KERNELS, _MODULES, _RESIDUAL = 32, 32, (40, 20, 10), 6, 3
+_FILTERS = 32
+_BOTTLENECK = 32
+_KERNELS = (40, 20, 10)
+_MODULES = 6
+_RESIDUAL = 3
+"""Number of modules that a shortcut goes around."""
 
 
 class InceptionTime(nn.Module):
@@ -33,11 +38,11 @@ class InceptionTime(nn.Module):
         del samples
         width = _FILTERS * (len(_KERNELS) + 1)
         inputs = [channels] + [width] * (_MODULES - 1)
-        self.modules_in_order = nn.ModuleList(_Inception(each) for each in inputs)
-        self.shortcuts = nn.ModuleList(
-            nn.Sequential(nn.Conv1d(inputs[first], width, 1, bias=False), nn.BatchNorm1d(width))
-            for first in range(0, _MODULES, _RESIDUAL)
-        )
+        self.modules_in_order = nn.ModuleList(_Inception(channels_in) for channels_in in inputs)
+        self.shortcuts = nn.ModuleList()
+        for channels_in in inputs[::_RESIDUAL]:
+            pointwise = nn.Conv1d(channels_in, width, 1, bias=False)
+            self.shortcuts.append(nn.Sequential(pointwise, nn.BatchNorm1d(width)))
         self.head = nn.Linear(width, outputs)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
@@ -46,7 +51,9 @@ class InceptionTime(nn.Module):
         for number, module in enumerate(self.modules_in_order, start=1):
             hidden = module(hidden)
             if number % _RESIDUAL == 0:
-                hidden = before = torch.relu(hidden + self.shortcuts[number // _RESIDUAL - 1](before))
+                shortcut = self.shortcuts[number // _RESIDUAL - 1]
+                hidden = torch.relu(hidden + shortcut(before))
+                before = hidden
         logits: torch.Tensor = self.head(hidden.mean(2))
         return logits
 
@@ -57,10 +64,12 @@ class _Inception(nn.Module):
         self.bottleneck = nn.Conv1d(inputs, _BOTTLENECK, 1, bias=False) if inputs > 1 else nn.Identity()
         narrow = _BOTTLENECK if inputs > 1 else 1
         self.convolutions = nn.ModuleList(convolution(narrow, _FILTERS, kernel) for kernel in _KERNELS)
-        self.pooled = nn.Sequential(nn.MaxPool1d(3, 1, padding=1), nn.Conv1d(inputs, _FILTERS, 1, bias=False))
+        pool = nn.MaxPool1d(3, 1, padding=1)
+        self.pooled = nn.Sequential(pool, nn.Conv1d(inputs, _FILTERS, 1, bias=False))
         self.norm = nn.BatchNorm1d(_FILTERS * (len(_KERNELS) + 1))
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         narrow = self.bottleneck(hidden)
-        parts = [convolution(narrow) for convolution in self.convolutions]
-        return torch.relu(self.norm(torch.cat([*parts, self.pooled(hidden)], dim=1)))
+        branches = [convolution(narrow) for convolution in self.convolutions]
+        branches.append(self.pooled(hidden))
+        return torch.relu(self.norm(torch.cat(branches, dim=1)))

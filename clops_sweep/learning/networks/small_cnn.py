@@ -9,7 +9,10 @@ from torch import nn
 from clops_sweep.learning.networks.convolution import convolution
 from clops_sweep.learning.networks.dropout import DROPOUT
 
-_MOST_CHANNELS, _FILTERS, _KERNELS, _LEFT = 12, (16, 32, 64), (7, 5, 3), 8
+_MOST_CHANNELS = 12
+_FILTERS = (16, 32, 64)
+_KERNELS = (7, 5, 3)
+_SAMPLES_LEFT = 8
 
 
 class SmallCNN(nn.Sequential):
@@ -27,10 +30,15 @@ class SmallCNN(nn.Sequential):
 
     def __init__(self, channels: int, samples: int, outputs: int) -> None:
         first = min(channels, _MOST_CHANNELS)
-        layers: list[nn.Module] = [nn.Conv1d(channels, first, 1, bias=False)] if channels > first else []
-        pool = max(1, round((samples / _LEFT) ** (1 / len(_KERNELS))))
-        for kernel, (before, filters) in zip(_KERNELS, pairwise((first, *_FILTERS)), strict=True):
+        layers: list[nn.Module] = []
+        if channels > first:
+            layers.append(nn.Conv1d(channels, first, 1, bias=False))
+        pool = max(1, round((samples / _SAMPLES_LEFT) ** (1 / len(_KERNELS))))
+        widths = pairwise((first, *_FILTERS))
+        for kernel, (before, filters) in zip(_KERNELS, widths, strict=True):
             layers += [convolution(before, filters, kernel), nn.BatchNorm1d(filters), nn.ReLU()]
-            layers += [nn.MaxPool1d(pool, ceil_mode=True)] if pool > 1 else []
-        layers += [nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Dropout(DROPOUT), nn.Linear(_FILTERS[-1], outputs)]
+            if pool > 1:
+                layers.append(nn.MaxPool1d(pool, ceil_mode=True))
+        layers += [nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Dropout(DROPOUT)]
+        layers.append(nn.Linear(_FILTERS[-1], outputs))
         super().__init__(*layers)

@@ -35,8 +35,9 @@ def with_replay(order: torch.Tensor, batch_size: int, replayed: int) -> torch.Te
     """
     size = len(order)
     steps = steps_of(size, batch_size)
+    in_whole_batches = (steps - 1) * batch_size
     others = torch.arange(size, size + steps * replayed, device=order.device).view(-1, replayed)
-    whole, rest = order.split([(steps - 1) * batch_size, size - (steps - 1) * batch_size])
+    whole, rest = order[:in_whole_batches], order[in_whole_batches:]
     batches = torch.cat([whole.view(-1, batch_size), others[:-1]], dim=1)
     return torch.cat([batches.flatten(), rest, others[-1]])
 
@@ -57,12 +58,13 @@ def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int
     last = (sizes - count)[:, None] + np.arange(count)
     chosen = (generator.random(last.shape) * (last + 1)).astype(np.int64)
     ascending = np.sort(chosen, axis=1)
-    for row in np.flatnonzero((ascending[:, 1:] == ascending[:, :-1]).any(axis=1)):  # the other sets have no duplicate
-        there: set[int] = set()
-        for place, new in enumerate(chosen[row].tolist()):
-            if new in there:
-                chosen[row, place] = new = int(last[row, place])
-            there.add(new)
+    has_duplicates = (ascending[:, 1:] == ascending[:, :-1]).any(axis=1)
+    for row in np.flatnonzero(has_duplicates):
+        subset: set[int] = set()
+        for column, drawn in enumerate(chosen[row].tolist()):
+            added = int(last[row, column]) if drawn in subset else drawn
+            chosen[row, column] = added
+            subset.add(added)
     return chosen
 
 

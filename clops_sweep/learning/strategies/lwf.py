@@ -36,17 +36,21 @@ class LearningWithoutForgetting(Strategy):
 
     def begin_task(self, task: int) -> None:
         """Compute the network's predictions on the task's frames before training."""
-        if task:
-            learner = self.learner
-            z_before = learner.logits(self.training.tasks[task].rows)[:, self._distilled(task)]
-            self._p_before = losses.probabilities(learner.kind, z_before / self._temperature)
+        if not task:
+            return
+        learner = self.learner
+        logits = learner.logits(self.training.tasks[task].rows)
+        z_before = logits[:, self._distilled(task)]
+        self._p_before = losses.probabilities(learner.kind, z_before / self._temperature)
 
     def _distilled(self, task: int) -> torch.Tensor | slice:
         """Return the indices of the distilled outputs, int64 [c], or all."""
-        known = torch.cat([past.targets for past in self.training.tasks[:task]]).amax(0) > 0
+        past_targets = torch.cat([past.targets for past in self.training.tasks[:task]])
+        is_known = past_targets.amax(0) > 0
         of_labels = self.learner.kind != "softmax" and self.config.head != "per_class"
-        everything = of_labels or bool(known.all())
-        return slice(None) if everything else known.nonzero()[:, 0]
+        if of_labels or bool(is_known.all()):
+            return slice(None)
+        return is_known.nonzero()[:, 0]
 
     def train_epoch(
         self, task: int, epoch: int, replay: Replay | None, order: torch.Tensor, dropout_keys: torch.Tensor
