@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -24,8 +25,12 @@ SIGNAL_HERTZ = 1.0, 40.0
 
 _AT_A_TIME = 512
 
-_GROUPS, _HALVINGS, _LEAST = 50, 10, 50
-"""Groups of people of the jackknife; random halves of the people; fewest instances for a distance from a Gaussian."""
+_GROUPS = 50
+"""Groups of people of the jackknife."""
+_HALVINGS = 10
+"""Random halves of the people."""
+_LEAST = 50
+"""Fewest instances for a distance from a Gaussian."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +44,14 @@ class RunTables:
     @property
     def tasks(self) -> list[str]:
         """Tasks in training order, as in the rows."""
-        return list(map(str, dict.fromkeys(self.rows["training_task" if "training_task" in self.rows else "task"])))
+        column = "training_task" if "training_task" in self.rows else "task"
+        return [str(task) for task in self.rows[column].unique()]
 
     @property
     def r(self) -> tuple[list[str], Floats]:
         """Tasks in training order, and R[i][j] on the validation split; NaN if missing."""
-        rows = self.rows[self.rows["split"] == "validation"].sort_values(["trained_on", "evaluated_on"])
+        of_validation = self.rows[self.rows["split"] == "validation"]
+        rows = of_validation.sort_values(["trained_on", "evaluated_on"])
         names = rows.drop_duplicates("evaluated_on")["task"].astype(str).tolist()
         r = np.full((len(names), len(names)), np.nan)
         r[rows["trained_on"] - 1, rows["evaluated_on"] - 1] = rows["auc"]
@@ -54,33 +61,42 @@ class RunTables:
     def curves(self) -> tuple[list[str], Floats, npt.NDArray[np.int64]]:
         """Tasks in training order; AUC [epochs, tasks]; the index of the task trained in each epoch."""
         tasks = self.tasks
-        place = {task: number for number, task in enumerate(tasks)}
+        number_of = {task: number for number, task in enumerate(tasks)}
         epochs, first, row = np.unique(self.rows["epoch"].to_numpy(), return_index=True, return_inverse=True)
-        trained = [place[str(task)] for task in self.rows["training_task"].to_numpy()]
+        trained = [number_of[str(task)] for task in self.rows["training_task"].to_numpy()]
+        evaluated = [number_of[str(task)] for task in self.rows["task"].to_numpy()]
         auc = np.full((len(epochs), len(tasks)), np.nan)
-        auc[row, [place[str(task)] for task in self.rows["task"].to_numpy()]] = self.rows["auc"]
+        auc[row, evaluated] = self.rows["auc"]
         return tasks, auc, np.array(trained, dtype=np.int64)[first]
 
     @property
     def s_of_people(self) -> list[list[Floats]]:
         """s of the instances of each task, in training order, by person; each instance alone if people are unknown."""
-        rows, found = self.rows[np.isfinite(self.rows["s"].to_numpy(dtype=float))], []
-        known = "patient" in rows and rows["patient"].notna().all()
+        has_s = np.isfinite(self.rows["s"].to_numpy(dtype=float))
+        rows = self.rows[has_s]
+        people_known = "patient" in rows and rows["patient"].notna().all()
+        tasks = []
         for _, of_task in rows.groupby("task", sort=False):
-            codes = pd.factorize(of_task["patient"])[0] if known else np.arange(len(of_task))
-            order = np.argsort(codes, kind="stable")
-            ends = np.flatnonzero(np.diff(codes[order])) + 1
-            found.append(np.split(of_task["s"].to_numpy(dtype=float)[order], ends))
-        return found
+            people = pd.factorize(of_task["patient"])[0] if people_known else np.arange(len(of_task))
+            order = np.argsort(people, kind="stable")
+            starts = np.flatnonzero(np.diff(people[order])) + 1
+            s = of_task["s"].to_numpy(dtype=float)
+            tasks.append(np.split(s[order], starts))
+        return tasks
+
+
+def _number(run: RunTables, column: str) -> float:
+    """Return a number of the run's row; NaN if it has no such column."""
+    return float(str(run.row.get(column, "nan")))
 
 
 def _log_seconds(run: RunTables) -> float:
-    return float(np.log(float(str(run.row["seconds"]))))
+    return float(np.log(_number(run, "seconds")))
 
 
 def _unsolved(run: RunTables) -> float:
-    tried, failed = (float(str(run.row.get(name, "nan"))) for name in ("projections", "projection_failures"))
-    return failed / tried if tried else 0.0
+    tried = _number(run, "projections")
+    return _number(run, "projection_failures") / tried if tried else 0.0
 
 
 def _loss_of_first_task(run: RunTables) -> float:
@@ -95,7 +111,8 @@ def _loss_in_the_end(run: RunTables) -> float:
 
 
 def _worst_task(run: RunTables) -> float:
-    return float(run.r[1][-1].min())
+    _, r = run.r
+    return float(r[-1].min())
 
 
 def _loss_of_lead_i(run: RunTables) -> float:
@@ -109,26 +126,37 @@ def _loss_of_lead_i(run: RunTables) -> float:
 def _largest_drop(run: RunTables) -> float:
     """Largest drop over tasks from the end of a task's own training to its minimum afterwards, at least 0."""
     tasks, auc, trained = run.curves
-    ends = [int(np.flatnonzero(trained == task)[-1]) for task in range(len(tasks))]
-    return max((float(auc[end, task] - auc[end:, task].min()) for task, end in enumerate(ends)), default=np.nan)
+    drops = []
+    for task in range(len(tasks)):
+        end = int(np.flatnonzero(trained == task)[-1])
+        drops.append(float(auc[end, task] - auc[end:, task].min()))
+    return max(drops, default=np.nan)
 
 
 def _first_of_last(run: RunTables) -> float:
-    tasks, auc, trained = run.curves
-    return float(auc[np.flatnonzero(trained == len(tasks) - 1)[0], -1])
+    _, auc, trained = run.curves
+    return float(auc[_start_of_last(trained), -1])
+
+
+def _start_of_last(trained: npt.NDArray[np.int64]) -> int:
+    """Return the first epoch of the last task."""
+    return int(np.flatnonzero(trained == trained.max())[0])
 
 
 def _last_of_last(run: RunTables) -> float:
-    return float(run.curves[1][-1, -1])
+    _, auc, _ = run.curves
+    return float(auc[-1, -1])
 
 
 def _kept_during_last(run: RunTables) -> float:
     """Lowest AUC on each earlier task during the last one minus the AUC before it, mean over tasks; at most 0."""
-    tasks, auc, trained = run.curves
-    start = int(np.flatnonzero(trained == len(tasks) - 1)[0])
+    _, auc, trained = run.curves
+    start = _start_of_last(trained)
     if start == 0:
         return np.nan
-    return float((auc[start - 1 :, :-1].min(axis=0) - auc[start - 1, :-1]).mean())
+    before = auc[start - 1, :-1]
+    lowest = auc[start - 1 :, :-1].min(axis=0)
+    return float((lowest - before).mean())
 
 
 def _rank_by_beta(run: RunTables) -> float:
@@ -136,7 +164,8 @@ def _rank_by_beta(run: RunTables) -> float:
 
     The correlation of any two measures is below 1, so 1 would prove nothing.
     """
-    return 0.95 - _mean(_correlation(rows["s"], rows["beta"]) for _, rows in run.rows.groupby("task"))
+    correlations = [_correlation(rows["s"], rows["beta"]) for _, rows in run.rows.groupby("task")]
+    return 0.95 - _mean(correlations)
 
 
 def _final_beta(run: RunTables) -> float:
@@ -158,19 +187,24 @@ def _share_between_tasks(run: RunTables) -> Sampled:
     instances.
     """
     tasks = run.s_of_people
-    everything = np.concatenate([s for task in tasks for s in task])
+    everything = np.concatenate(list(chain.from_iterable(tasks)))
+    mean_of_all = everything.mean()
     between = spread = 0.0
     for people in tasks:
-        s, n = np.concatenate(people), len(people)
+        s = np.concatenate(people)
+        mean = s.mean()
+        n = len(people)
         if n < 2:
             return Sampled(np.nan)
-        sums = np.array([(of - s.mean()).sum() for of in people])
+        sums = np.array([(of_person - mean).sum() for of_person in people])
         variance = n / (n - 1) * (sums**2).sum() / len(s) ** 2
-        excess = (s.mean() - everything.mean()) ** 2 - variance * (1 - len(s) / len(everything))
+        excess = (mean - mean_of_all) ** 2 - variance * (1 - len(s) / len(everything))
         between += len(s) * excess
         spread += len(s) ** 2 * _of_square(variance, excess)
-    total = ((everything - everything.mean()) ** 2).sum()
-    return Sampled(float(between / total), float(spread / total**2)) if total else Sampled(np.nan)
+    total = ((everything - mean_of_all) ** 2).sum()
+    if not total:
+        return Sampled(np.nan)
+    return Sampled(float(between / total), float(spread / total**2))
 
 
 def _of_square(variance: Any, square: Any) -> Any:
@@ -180,17 +214,21 @@ def _of_square(variance: Any, square: Any) -> Any:
 
 def l_moment_ratios(s: Floats) -> Floats:
     """Return the L-skewness and the L-kurtosis of each row of values [..., n]; NaN without spread (Hosking, 1990)."""
-    x, n = np.sort(s, axis=-1), s.shape[-1]
+    x = np.sort(s, axis=-1)
+    n = s.shape[-1]
     rank = np.arange(n)
     weights = np.ones(n)
     b = [x.mean(axis=-1)]
     for order in range(1, 4):  # probability-weighted moments
         weights = weights * (rank - order + 1) / (n - order)
         b.append((weights * x).mean(axis=-1))
-    scale = 2 * b[1] - b[0]
-    thirds = np.stack([6 * b[2] - 6 * b[1] + b[0], 20 * b[3] - 30 * b[2] + 12 * b[1] - b[0]], axis=-1)
+    second = 2 * b[1] - b[0]
+    third = 6 * b[2] - 6 * b[1] + b[0]
+    fourth = 20 * b[3] - 30 * b[2] + 12 * b[1] - b[0]
+    has_spread = np.ptp(x, axis=-1, keepdims=True) > 0
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.ptp(x, axis=-1, keepdims=True) > 0, thirds / scale[..., None], np.nan)
+        ratios = np.stack([third, fourth], axis=-1) / second[..., None]
+    return np.where(has_spread, ratios, np.nan)
 
 
 GAUSSIAN_RATIOS: Final = 0.0, 30 / np.pi * np.arctan(np.sqrt(2)) - 9
@@ -203,22 +241,26 @@ def _distance_from_gaussian(run: RunTables) -> Sampled:
     Their sampling variance, which the squared distance of a sample includes, is subtracted; it is the jackknife's, over
     at most 50 groups of people. Tasks of fewer than 50 instances, whose variance is too uncertain, are left out.
     """
-    found = []
+    of_tasks = []
     for people in run.s_of_people:
-        groups = [np.concatenate(people[start::_GROUPS]) for start in range(min(_GROUPS, len(people)))]
+        n = min(_GROUPS, len(people))
+        groups = [np.concatenate(people[start::_GROUPS]) for start in range(n)]
         s = np.concatenate(groups)
-        if len(groups) < 3 or len(s) < _LEAST or not np.ptp(s):
+        if n < 3 or len(s) < _LEAST or not np.ptp(s):
             continue
-        without = np.array(
-            [l_moment_ratios(np.concatenate([*groups[:left], *groups[left + 1 :]])) for left in range(len(groups))]
-        )
-        n = len(groups)
-        ratios = n * l_moment_ratios(s) - (n - 1) * without.mean(axis=0)
-        variance = (n - 1) ** 2 / n * without.var(axis=0, ddof=1)
+        without_a_group = []
+        for left_out in range(n):
+            kept = [*groups[:left_out], *groups[left_out + 1 :]]
+            without_a_group.append(l_moment_ratios(np.concatenate(kept)))
+        resampled = np.array(without_a_group)
+        ratios = n * l_moment_ratios(s) - (n - 1) * resampled.mean(axis=0)
+        variance = (n - 1) ** 2 / n * resampled.var(axis=0, ddof=1)
         squares = (ratios - GAUSSIAN_RATIOS) ** 2 - variance
-        found.append((squares.sum(), _of_square(variance, squares).sum()))
-    values, variances = np.mean(found, axis=0) if found else (np.nan, np.nan)
-    return Sampled(float(values), float(variances) / max(len(found), 1))
+        of_tasks.append((squares.sum(), _of_square(variance, squares).sum()))
+    if not of_tasks:
+        return Sampled(np.nan, np.nan)
+    distance, variance_of_distance = np.mean(of_tasks, axis=0)
+    return Sampled(float(distance), float(variance_of_distance) / len(of_tasks))
 
 
 def _similarity_by_curriculum(run: RunTables) -> Sampled:
@@ -229,26 +271,38 @@ def _similarity_by_curriculum(run: RunTables) -> Sampled:
     Halves have as many people in every task, because similarities of few people are smaller. As a half evaluates half
     of the people, the variance of the mean is s^2 (1 / n + 1) (`clops_sweep.analysis.statistics`).
     """
-    tasks, gains = run.s_of_people, []
+    tasks = run.s_of_people
     # Undefined with two tasks, which have one pair, and without spread of s, as after one epoch.
     if len(tasks) < 3 or min(map(len, tasks)) < 2 or not any(np.ptp(np.concatenate(people)) for people in tasks):
         return Sampled(np.nan)
-    rng, half = np.random.default_rng(0), min(map(len, tasks)) // 2
+    half = min(map(len, tasks)) // 2
+    rng = np.random.default_rng(0)
+    gains = []
     for _ in range(_HALVINGS):
-        drawn = [rng.permutation(len(people)) for people in tasks]
-        halves = [
-            [
-                TaskDistribution.of(np.concatenate([people[place] for place in order[start : start + half]]))
-                for people, order in zip(tasks, drawn, strict=True)
-            ]
-            for start in (0, half)
-        ]
-        for one, other in (halves, halves[::-1]):
-            matrix = similarity_matrix(other)
-            paths = (curriculum(one), range(len(tasks)))
-            neighbours = [matrix[list(path[:-1]), list(path[1:])].mean() for path in paths]
-            gains.append(neighbours[0] - neighbours[1])
-    return Sampled(float(np.mean(gains)), float(np.var(gains, ddof=1) * (1 / len(gains) + 1)))
+        one: list[TaskDistribution] = []
+        other: list[TaskDistribution] = []
+        for people in tasks:
+            order = rng.permutation(len(people))
+            one.append(_of_people(people, order[:half]))
+            other.append(_of_people(people, order[half : 2 * half]))
+        gains.append(_gain(one, other))
+        gains.append(_gain(other, one))
+    variance = np.var(gains, ddof=1) * (1 / len(gains) + 1)
+    return Sampled(float(np.mean(gains)), float(variance))
+
+
+def _of_people(people: Sequence[Floats], chosen: npt.NDArray[np.int64]) -> TaskDistribution:
+    """Return the distribution of s of some people of a task."""
+    return TaskDistribution.of(np.concatenate([people[person] for person in chosen]))
+
+
+def _gain(ordered: Sequence[TaskDistribution], evaluated: Sequence[TaskDistribution]) -> Any:
+    """Return how much more similar neighbours are by the curriculum of some people than in training order."""
+    matrix = similarity_matrix(evaluated)
+    path = np.array(curriculum(ordered))
+    in_training = np.arange(len(evaluated))
+    by_curriculum = matrix[path[:-1], path[1:]].mean()
+    return by_curriculum - matrix[in_training[:-1], in_training[1:]].mean()
 
 
 def _s_of_89_above_67(run: RunTables) -> float:
@@ -260,8 +314,11 @@ def _similarity_of_89(run: RunTables) -> float:
     fits = fit_gaussians(run.rows)
     if not {"8-9", "10-11"} <= set(fits.tasks):
         return np.nan
-    to_89 = dict(zip(fits.tasks, similarity_matrix(fits.fits)[fits.tasks.index("8-9")], strict=True))
-    return float(to_89.pop("10-11") - max(value for name, value in to_89.items() if name != "8-9"))
+    similarities = similarity_matrix(fits.fits)[fits.tasks.index("8-9")]
+    to_89 = dict(zip(fits.tasks, similarities, strict=True))
+    del to_89["8-9"]
+    to_1011 = to_89.pop("10-11")
+    return float(to_1011 - max(to_89.values()))
 
 
 def signal_to_noise(frames: Frames, instances: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -281,14 +338,16 @@ def signal_to_noise(frames: Frames, instances: npt.NDArray[np.int64]) -> npt.NDA
         signal = np.asarray(frames.signal(instances[part]), dtype=np.float64)
         signal = signal.reshape(len(signal), -1, signal.shape[-1])
         window = np.hanning(signal.shape[-1])
-        centred = signal - (signal * window).sum(axis=-1, keepdims=True) / window.sum()
+        mean = (signal * window).sum(axis=-1, keepdims=True) / window.sum()
+        centred = signal - mean
         power = np.abs(np.fft.rfft(centred * window)) ** 2
         hertz = np.arange(power.shape[-1]) / frames.frame_seconds
         inside = (hertz >= SIGNAL_HERTZ[0]) & (hertz <= SIGNAL_HERTZ[1])
-        within, outside = power[..., inside].sum(axis=-1), power[..., ~inside].sum(axis=-1)
-        known = (within > 0) & (outside > 0)
-        decibel = 10 * np.log10(np.where(known, within, np.nan) / np.where(known, outside, 1.0))
-        ratios[part] = decibel.mean(axis=-1)
+        within = power[..., inside].sum(axis=-1)
+        outside = power[..., ~inside].sum(axis=-1)
+        is_known = (within > 0) & (outside > 0)
+        ratio = np.where(is_known, within, np.nan) / np.where(is_known, outside, 1.0)
+        ratios[part] = (10 * np.log10(ratio)).mean(axis=-1)
     return ratios
 
 
@@ -296,14 +355,16 @@ def _signal_to_noise_by_s(run: RunTables) -> float:
     """Spearman's correlation of s with the signal-to-noise ratio, mean over tasks."""
     if run.frames is None:
         return np.nan
-    rows = run.rows.assign(ratio=signal_to_noise(run.frames, run.rows["instance"].to_numpy(dtype=np.int64)))
-    return _mean(_correlation(of_task["s"], of_task["ratio"]) for _, of_task in rows.groupby("task"))
+    instances = run.rows["instance"].to_numpy(dtype=np.int64)
+    rows = run.rows.assign(ratio=signal_to_noise(run.frames, instances))
+    return _mean([_correlation(of_task["s"], of_task["ratio"]) for _, of_task in rows.groupby("task")])
 
 
 def _agreement_of_tasks(one: RunTables, other: RunTables) -> float:
     """Spearman's correlation of the tasks' mean s in two runs."""
-    means = [run.rows.groupby("task")["s"].mean() for run in (one, other)]
-    return _correlation(means[0], means[1].reindex(means[0].index))
+    means = one.rows.groupby("task")["s"].mean()
+    means_of_other = other.rows.groupby("task")["s"].mean()
+    return _correlation(means, means_of_other.reindex(means.index))
 
 
 Measure = Callable[[RunTables], float | Sampled]
@@ -349,7 +410,8 @@ def _correlation(one: pd.Series, other: pd.Series) -> float:
     return float(stats.spearmanr(one, other).statistic)
 
 
-def _mean(values: Iterable[float]) -> float:
-    found = np.array(list(values))
-    found = found[np.isfinite(found)]
-    return float(found.mean()) if found.size else np.nan
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean of the finite values; NaN without any."""
+    array = np.array(values)
+    finite = array[np.isfinite(array)]
+    return float(finite.mean()) if finite.size else np.nan

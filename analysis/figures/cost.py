@@ -49,8 +49,8 @@ class CostFrontier:
     def named_values(self) -> NamedValues:
         """The value of each configuration on the frontier, with its cost."""
         values = []
-        for place in np.flatnonzero(self.on_frontier).tolist():
-            values.append((f"{self.names[place]} at {self.cost[place]:.3g}", float(self.value[place])))
+        for i in np.flatnonzero(self.on_frontier).tolist():
+            values.append((f"{self.names[i]} at {self.cost[i]:.3g}", float(self.value[i])))
         return NamedValues(f"{self.metric.plain} on the frontier", values, self.metric.better)
 
 
@@ -68,42 +68,54 @@ def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier
         raise UsageError(f"cost {cost!r}: expected one of {', '.join(COSTS)}")
     metric = metric_named(experiment.measure)
     quality = experiment.by_split(metric.column)
-    costs_of = experiment.by_split(cost)
-    points = []
+    costs_by_split = experiment.by_split(cost)
+    cells: list[int] = []
+    mean_costs: list[float] = []
+    mean_values: list[float] = []
     for cell in range(len(experiment.cells)):
-        known = np.isfinite(quality[cell])
-        values = costs_of[cell][known & np.isfinite(costs_of[cell])]
-        if known.any() and values.size:
-            points.append((cell, float(values.mean()), float(quality[cell][known].mean())))
-    if not points:
+        has_value = np.isfinite(quality[cell])
+        has_cost = np.isfinite(costs_by_split[cell])
+        known_costs = costs_by_split[cell][has_value & has_cost]
+        if has_value.any() and known_costs.size:
+            cells.append(cell)
+            mean_costs.append(float(known_costs.mean()))
+            mean_values.append(float(quality[cell][has_value].mean()))
+    if not cells:
         raise UsageError(f"search space {experiment.name!r} has no finished run with its {COSTS[cost]}")
     scales = experiment.number_axes
     groups = variants(experiment, scales)
-    group_of = {cell: position for position, cells in enumerate(groups.values()) for cell in cells}
-    costs, values = np.array([p[1] for p in points]), np.array([p[2] for p in points])
+    group_of: dict[int, int] = {}
+    for position, members in enumerate(groups.values()):
+        group_of |= dict.fromkeys(members, position)
+    names = [cell_name(experiment.cells[cell]) for cell in cells]
+    choices = [chosen_how(experiment, cell, scales) for cell in cells]
+    costs, values = np.array(mean_costs), np.array(mean_values)
     return CostFrontier(
-        cost,
-        metric,
-        tuple(cell_name(experiment.cells[cell]) or experiment.name for cell, _, _ in points),
-        tuple(chosen_how(experiment, cell, scales) or cell_name(experiment.cells[cell]) for cell, _, _ in points),
-        costs,
-        values,
-        np.array([group_of[cell] for cell, _, _ in points], dtype=np.int64),
-        tuple(name or experiment.name for name in groups),
-        frontier(costs, values),
+        cost_name=cost,
+        metric=metric,
+        names=tuple(name or experiment.name for name in names),
+        short_names=tuple(choice or name for choice, name in zip(choices, names, strict=True)),
+        cost=costs,
+        value=values,
+        group=np.array([group_of[cell] for cell in cells], dtype=np.int64),
+        groups=tuple(name or experiment.name for name in groups),
+        on_frontier=frontier(costs, values),
     )
 
 
 def frontier(cost: Floats, value: Floats) -> npt.NDArray[np.bool_]:
     """Return which points no other point dominates: lower cost and higher value are better."""
     order = np.lexsort((-value, cost))
-    best, kept = -np.inf, np.zeros(cost.size, dtype=bool)
+    on_frontier = np.zeros(cost.size, dtype=bool)
+    best = -np.inf
     last_cost = np.nan
     for i in order:
-        equal = value[i] == best and cost[i] == last_cost
-        if value[i] > best or equal:
-            kept[i], best, last_cost = True, value[i], cost[i]
-    return kept
+        is_equal = value[i] == best and cost[i] == last_cost
+        if value[i] > best or is_equal:
+            on_frontier[i] = True
+            best = value[i]
+            last_cost = cost[i]
+    return on_frontier
 
 
 @styled
@@ -111,7 +123,8 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
     """Draw a dot per configuration, and the frontier as a step line with numbered configurations, named below."""
     order = _along_frontier(record)
     named = [f"{number}  {record.names[i]}" for number, i in enumerate(order, 1)]
-    columns = 2 if len(named) > 4 and max(inches(name, 7.5) for name in named) < 3.0 else 1
+    longest = max((inches(name, 7.5) for name in named), default=0.0)
+    columns = 2 if len(named) > 4 and longest < 3.0 else 1
     named = [shortened(name, 6.4 / columns, 7.5) for name in named]
     lines = -(-len(named) // columns)
     figure = new_figure(6.8, 3.8 + 0.165 * (lines + 1))
@@ -124,17 +137,17 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
             record.cost[mine], record.value[mine], markers[position % len(markers)], ms=5, mew=0, alpha=0.75,
             color=colour(position), label=shortened(name, 6.0, 8.5), clip_on=False,
         )  # fmt: skip
-    said = [
-        f"{name}: {_quantity(record)} {value:.3f} at {cost_text(cost)} {COSTS[record.cost_name]}"
-        for name, value, cost in zip(record.names, record.value.tolist(), record.cost.tolist(), strict=True)
-    ]
-    tell_points(axes, record.cost, record.value, said)
+    in_words = []
+    for name, value, cost in zip(record.names, record.value.tolist(), record.cost.tolist(), strict=True):
+        in_words.append(f"{name}: {_quantity(record)} {value:.3f} at {cost_text(cost)} {COSTS[record.cost_name]}")
+    tell_points(axes, record.cost, record.value, in_words)
     axes.step(record.cost[order], record.value[order], where="post", color="black", lw=1.0, zorder=1)
     height = float(np.ptp(record.value)) or 0.01
     width = float(np.ptp(record.cost)) or float(record.cost.max()) or 1.0
-    axes.set_ylim(float(record.value.min()) - 0.06 * height, float(record.value.max()) + 0.12 * height)
-    # Costs are not negative.
-    axes.set_xlim(max(float(record.cost.min()) - 0.08 * width, 0.0), float(record.cost.max()) + 0.05 * width)
+    lowest, highest = float(record.value.min()), float(record.value.max())
+    axes.set_ylim(lowest - 0.06 * height, highest + 0.12 * height)
+    cheapest, dearest = float(record.cost.min()), float(record.cost.max())
+    axes.set_xlim(max(cheapest - 0.08 * width, 0.0), dearest + 0.05 * width)  # costs are not negative
     # The space above and left of the frontier is empty: its numbers go there.
     for numbers, i in _numbers_apart(record, order, 0.035 * width, 0.05 * height):
         at_edge = record.cost[i] - axes.get_xlim()[0] < 0.04 * width  # the number would overlap the axis
@@ -170,12 +183,16 @@ def _along_frontier(record: CostFrontier) -> list[int]:
 
 def _numbers_apart(record: CostFrontier, order: list[int], x: float, y: float) -> list[tuple[str, int]]:
     """Return labels and their configurations: "4", or "4-6" for neighbours closer than x and y to the first."""
-    groups: list[list[int]] = []
-    for number, i in enumerate(order):
-        first = order[groups[-1][0]] if groups else i
-        near = record.cost[i] - record.cost[first] < x and record.value[i] - record.value[first] < y
-        if groups and near:
+    groups: list[list[int]] = []  # of numbers, from 1
+    for number, i in enumerate(order, 1):
+        first = order[groups[-1][0] - 1] if groups else i
+        is_near = record.cost[i] - record.cost[first] < x and record.value[i] - record.value[first] < y
+        if groups and is_near:
             groups[-1].append(number)
         else:
             groups.append([number])
-    return [(f"{g[0] + 1}" + (f"-{g[-1] + 1}" if len(g) > 1 else ""), order[g[0]]) for g in groups]
+    labels = []
+    for group in groups:
+        label = f"{group[0]}" if len(group) == 1 else f"{group[0]}-{group[-1]}"
+        labels.append((label, order[group[0] - 1]))
+    return labels

@@ -11,7 +11,7 @@ import pandas as pd
 
 from .. import statistics
 from ..axis_names import axis_symbol
-from ..claims.verdicts import Outcome, Verdict
+from ..claims.verdicts import Verdict
 from ..collect import label_text
 from ..formats import DASH, TextCell, TextTable, count_cell, label_cell, number, p_cell, plural, with_interval
 from ..metrics import metric_named
@@ -23,7 +23,6 @@ NAME = "claims"
 _OF_WHICH_SET = (
     "Measures are of the validation set unless their name says test; those of s and beta are of the training set."
 )
-_OUTCOMES: tuple[Outcome, ...] = ("holds", "does not hold", "undecided")
 
 
 def data_in_words(verdict: Verdict) -> str:
@@ -47,10 +46,11 @@ def measure_in_words(verdict: Verdict) -> str:
 
 def counts_in_words(verdicts: Sequence[Verdict]) -> str:
     """Count the outcomes: "3 hold, 1 does not hold, 20 undecided"."""
-    found = Counter(verdict.outcome for verdict in verdicts)
-    one, words = found["does not hold"] == 1, (found[outcome] for outcome in _OUTCOMES)
-    holds, fails, undecided = words
-    return f"{holds} hold{'s' if holds == 1 else ''}, {fails} do{'es' if one else ''} not hold, {undecided} undecided"
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    holds, fails = counts["holds"], counts["does not hold"]
+    hold = "holds" if holds == 1 else "hold"
+    do = "does" if fails == 1 else "do"
+    return f"{holds} {hold}, {fails} {do} not hold, {counts['undecided']} undecided"
 
 
 def difference_in_words(verdict: Verdict) -> str:
@@ -58,15 +58,16 @@ def difference_in_words(verdict: Verdict) -> str:
 
     A bound alone reads "+0.239, at least 0.020".
     """
-    found = verdict.weakest
-    if not found.n:
+    evidence = verdict.weakest
+    if not evidence.n:
         return DASH
-    interval, mean = found.interval, with_interval(found.mean, np.nan, np.nan)
+    interval = evidence.interval
+    mean = with_interval(evidence.mean, np.nan, np.nan)
     if np.isposinf(interval.high):
         return f"{mean}, at least {number(interval.low)}"
     if np.isneginf(interval.low):
         return f"{mean}, at most {number(interval.high)}"
-    return with_interval(found.mean, interval.low, interval.high)
+    return with_interval(evidence.mean, interval.low, interval.high)
 
 
 def level_in_words(verdict: Verdict) -> str:
@@ -77,9 +78,12 @@ def level_in_words(verdict: Verdict) -> str:
 
 def n_of_units(verdict: Verdict) -> str:
     """Describe the number and kind of the units."""
-    found = verdict.weakest
-    unit = {"patient": "split", "folds": "fold", "seeds": "seed", "": ""}[verdict.unit.partition(" ")[0]]
-    return plural(found.n, unit) if found.n else DASH
+    n = verdict.weakest.n
+    if not n:
+        return DASH
+    kind, _, _ = verdict.unit.partition(" ")
+    unit = {"patient": "split", "folds": "fold", "seeds": "seed", "": ""}[kind]
+    return plural(n, unit)
 
 
 def notes_on_units(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
@@ -160,32 +164,37 @@ def _cells(verdict: Verdict) -> tuple[TextCell, ...]:
 
 def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
     """Return every contrast of every claim in full precision, with the condition that selects its runs."""
-    return [
-        {
-            "claim": verdict.claim.key,
-            "sentence": verdict.claim.sentence,
-            "paper": verdict.claim.where,
-            "scenario": verdict.claim.scenario,
-            "dataset": verdict.dataset,
-            "verdict": verdict.outcome,
-            "says": verdict.claim.says,
-            "matters": verdict.claim.matters,
-            "measure": found.contrast.measure,
-            "minus": " minus ".join(it.name if it is not None else "0" for it in found.contrast.sides),
-            "difference": found.mean,
-            "low": found.interval.low if np.isfinite(found.interval.low) else np.nan,
-            "high": found.interval.high if np.isfinite(found.interval.high) else np.nan,
-            "level": found.interval.level,
-            "n": found.n,
-            "unit": verdict.unit,
-            "p_for_holm": verdict.p_for,
-            "p_against_holm": verdict.p_against,
-            "missing": found.missing,
-            "where": verdict.runs.condition,
-        }
-        for verdict in verdicts
-        for found in verdict.evidence
-    ]
+    rows: list[dict[str, object]] = []
+    for verdict in verdicts:
+        claim = verdict.claim
+        for evidence in verdict.evidence:
+            sides = ["0" if side is None else side.name for side in evidence.contrast.sides]
+            interval = evidence.interval
+            rows.append(
+                {
+                    "claim": claim.key,
+                    "sentence": claim.sentence,
+                    "paper": claim.where,
+                    "scenario": claim.scenario,
+                    "dataset": verdict.dataset,
+                    "verdict": verdict.outcome,
+                    "says": claim.says,
+                    "matters": claim.matters,
+                    "measure": evidence.contrast.measure,
+                    "minus": " minus ".join(sides),
+                    "difference": evidence.mean,
+                    "low": interval.low if np.isfinite(interval.low) else np.nan,
+                    "high": interval.high if np.isfinite(interval.high) else np.nan,
+                    "level": interval.level,
+                    "n": evidence.n,
+                    "unit": verdict.unit,
+                    "p_for_holm": verdict.p_for,
+                    "p_against_holm": verdict.p_against,
+                    "missing": evidence.missing,
+                    "where": verdict.runs.condition,
+                }
+            )
+    return rows
 
 
 def claims_section(
@@ -206,11 +215,12 @@ def claims_section(
     text = claims_text(verdicts, seal)
     runs = tuple(_run_lists(shown, sections, anchor))
     written = files.add_table(text)
-    decided = [place for place, it in enumerate(shown) if it.outcome != "undecided"]
-    undecided = [place for place, it in enumerate(shown) if it.outcome == "undecided"]
+    decided = [position for position, verdict in enumerate(shown) if verdict.outcome != "undecided"]
+    undecided = [position for position, verdict in enumerate(shown) if verdict.outcome == "undecided"]
 
-    def part(places: Sequence[int], name: str, title: str, folded: bool) -> LinkedTable:
-        rows, links = zip(*((text.rows[place], runs[place].anchor) for place in places), strict=True)
+    def part(positions: Sequence[int], name: str, title: str, folded: bool) -> LinkedTable:
+        rows = tuple(text.rows[position] for position in positions)
+        links = tuple(runs[position].anchor for position in positions)
         notes = (_OF_WHICH_SET,) if name != text.name else text.notes
         return LinkedTable(replace(text, name=name, title=title, rows=rows, notes=notes), links, written, folded)
 

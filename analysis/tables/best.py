@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -31,8 +32,9 @@ from ..statistics import ALPHA, PairedDifference, units_in_words
 from .comparisons import OF_P, Comparison, Comparisons, Kind, corrected_together, levels_in_words, paired
 from .strategies import editions_of
 
-MOST_ROWS, MOST_METRICS = 6, 2
-"""Most configurations per search space, and most metrics."""
+MOST_ROWS = 6
+"""Most configurations per search space."""
+MOST_METRICS = 2
 
 _UNITS = {"patient splits": "split", "folds": "fold", "seeds": "seed", "runs": "split"}
 
@@ -76,41 +78,55 @@ def best_configurations(
     metrics = [name for name in experiment.headline if metric_named(name).better][:MOST_METRICS]
     if not metrics:
         return []
-    values = experiment.by_split(metrics[0]) * (-1 if metric_named(metrics[0]).better == "lower" else 1)
-    known = np.isfinite(values).any(axis=1)
-    whole = known & (experiment.counts() == experiment.counts("finished"))
-    there = np.flatnonzero(whole if whole.any() else known).tolist()
-    competing = sorted({experiment.run_ids(cell): cell for cell in reversed(there)}.values())  # equal ones compete once
-    score = {cell: float(np.nanmean(values[cell])) for cell in competing}
-    groups = variants(experiment, tuple(searched) or experiment.number_axes).values()
-    best = [max(of, key=score.__getitem__) for cells in groups if (of := [it for it in cells if it in score])]
+    score = _scores(experiment, metrics[0])
+    competing = sorted(score)
+    best: list[int] = []
+    for cells in variants(experiment, tuple(searched) or experiment.number_axes).values():
+        of_variant = [cell for cell in cells if cell in score]
+        if of_variant:
+            best.append(max(of_variant, key=score.__getitem__))
     best = sorted(best, key=score.__getitem__, reverse=True)[:most]
     above = {}
     for rivals in _above_fine_tuning(experiment, competing, best, others, searched):
         above.update({row.cell: (row, rivals) for row in rivals.rows})
-    found = []
+    configurations = []
     for cell in best:
         means = {metric: mean_of(experiment, cell, metric) for metric in metrics}
-        found.append(Best(experiment, cell, len(competing), means, *above.get(cell, (None, None))))
-    return found
+        row, rivals_of_cell = above.get(cell, (None, None))
+        configurations.append(Best(experiment, cell, len(competing), means, row, rivals_of_cell))
+    return configurations
 
 
-def corrected_with(found: Sequence[Best], tables: Sequence[Comparisons]) -> tuple[list[Best], list[Comparisons]]:
+def _scores(experiment: Experiment, metric: str) -> dict[int, float]:
+    """Return the mean score of each cell that competes; higher is better, whatever the metric."""
+    values = experiment.by_split(metric)
+    if metric_named(metric).better == "lower":
+        values = -values
+    has_runs = np.isfinite(values).any(axis=1)
+    is_whole = has_runs & (experiment.counts() == experiment.counts("finished"))
+    cells = np.flatnonzero(is_whole if is_whole.any() else has_runs).tolist()
+    first_with_runs: dict[tuple[str, ...], int] = {}  # equal configurations compete once
+    for cell in cells:
+        first_with_runs.setdefault(experiment.run_ids(cell), cell)
+    return {cell: float(np.nanmean(values[cell])) for cell in first_with_runs.values()}
+
+
+def corrected_with(shown: Sequence[Best], tables: Sequence[Comparisons]) -> tuple[list[Best], list[Comparisons]]:
     """Return the best configurations and other tables of a page, with p-values corrected together.
 
     The comparisons of all configurations that competed count, since the best were chosen among them.
     """
-    rivals = list({id(it.rivals): it.rivals for it in found if it.rivals is not None}.values())
+    rivals = list({id(best.rivals): best.rivals for best in shown if best.rivals is not None}.values())
     together = corrected_together([*tables, *rivals])
-    of_page = {id(old): new for old, new in zip(rivals, together[len(tables) :], strict=True)}
-    best = []
-    for it in found:
-        if it.above is not None:
-            rows = of_page[id(it.rivals)].rows
-            above = next(row for row in rows if row.cell == it.above.cell)
-            it = replace(it, above=above, rivals=of_page[id(it.rivals)])
-        best.append(it)
-    return best, together[: len(tables)]
+    corrected = {id(before): after for before, after in zip(rivals, together[len(tables) :], strict=True)}
+    of_page = []
+    for best in shown:
+        if best.above is not None:
+            of_best = corrected[id(best.rivals)]
+            above = next(row for row in of_best.rows if row.cell == best.above.cell)
+            best = replace(best, above=above, rivals=of_best)
+        of_page.append(best)
+    return of_page, together[: len(tables)]
 
 
 def _above_fine_tuning(
@@ -123,14 +139,16 @@ def _above_fine_tuning(
     """Subtract fine-tuning from the cells that compete with the best, in a table for each way of training."""
     tuned: dict[tuple[object, ...], tuple[Experiment, int]] = {}
     for source in (experiment, *others):
-        for index, it in enumerate(source.cells):
-            if it.config.strategy == "finetune" and source.run_ids(index):
-                tuned.setdefault(training_of(it.config, searched), (source, index))
+        for index, source_cell in enumerate(source.cells):
+            config = source_cell.config
+            if config.strategy == "finetune" and source.run_ids(index):
+                tuned.setdefault(training_of(config, searched), (source, index))
     groups: dict[tuple[object, ...], list[int]] = {}
     for cell in competing:
         groups.setdefault(training_of(experiment.cells[cell].config, searched), []).append(cell)
     for alike, cells in groups.items():
-        shown, baseline = [cell for cell in best if cell in cells], tuned.get(alike)
+        shown = [cell for cell in best if cell in cells]
+        baseline = tuned.get(alike)
         if baseline is None or not shown:
             continue
         ours, theirs = editions_of(experiment, shown[0]), editions_of(*baseline)
@@ -138,26 +156,28 @@ def _above_fine_tuning(
             continue
         rivals = [cell for cell in cells if experiment is not baseline[0] or cell != baseline[1]]
         sources = [*((experiment, cell) for cell in rivals), baseline]
-        pairs: list[tuple[int, int, Kind]] = [(place, len(rivals), "reference") for place in range(len(rivals))]
-        found = paired(experiment.name, sources, [""] * len(sources), pairs)
-        yield replace(found, rows=tuple(replace(row, cell=rivals[row.cell]) for row in found.rows))
+        pairs: list[tuple[int, int, Kind]] = [(rival, len(rivals), "reference") for rival in range(len(rivals))]
+        compared = paired(experiment.name, sources, [""] * len(sources), pairs)
+        rows = [replace(row, cell=rivals[row.cell]) for row in compared.rows]
+        yield replace(compared, rows=tuple(rows))
 
 
-def best_sentence(found: Sequence[Best], more_seeds: str = "") -> str:
+def best_sentence(shown: Sequence[Best], more_seeds: str = "") -> str:
     """Return the best configuration of the first search space in a sentence: its metric, and how sure it is.
 
     Args:
-        found: the best configurations.
+        shown: the best configurations.
         more_seeds: the command that asks for more seeds, if there is one.
     """
-    best, several = found[0], len({it.experiment.name for it in found}) > 1
+    best = shown[0]
     metric, mean = next(iter(best.means.items()))
-    where = f" in {best.experiment.name}" if several else ""
+    where = f" in {best.experiment.name}" if _of_several(shown) else ""
     of_whom = ""  # the names of other metrics say whose they are
     if metric_named(metric).split == "validation":
         of_whom = " on test people" if best.experiment.on_test else " on validation people"
     said = [f"Best{where}: {best.name}, {metric_named(metric).plain} {number(mean.mean)}{of_whom}"]
-    if best.above is not None and (above := best.above.differences[metric]).n:
+    above = _difference(best, metric)
+    if best.above is not None and above is not None:
         said.append(f"{number(abs(above.mean))} {'above' if above.mean >= 0 else 'below'} fine-tuning")
         p = p_text(best.above.corrected[metric])
         why = above.units.obstacle if above.units is not None else ""
@@ -172,73 +192,103 @@ def best_sentence(found: Sequence[Best], more_seeds: str = "") -> str:
     return f"{'; '.join(said)}."
 
 
-def best_text(found: Sequence[Best], name: str) -> TextTable:
+def best_text(shown: Sequence[Best], name: str) -> TextTable:
     """Return the best configurations as a table."""
-    metrics = list(dict.fromkeys(metric for it in found for metric in it.means))
+    metrics = list(dict.fromkeys(chain.from_iterable(best.means for best in shown)))
     if len(metrics) > MOST_METRICS:
-        metrics = list(dict.fromkeys(next(iter(it.means)) for it in found))
-    several = len({it.experiment.name for it in found}) > 1
-    header = [*(["search space"] if several else []), "configuration", "n"]
-    columns = 1 + any(it.above for it in found) + _tested(found)
+        metrics = list(dict.fromkeys(next(iter(best.means)) for best in shown))
+    several = _of_several(shown)
+    header = ["configuration", "n"]
+    if several:
+        header.insert(0, "search space")
+    columns = 1 + any(best.above for best in shown) + _tested(shown)
     for metric in metrics:
         header += [metric_named(metric).plain, "minus fine-tuning", "p"][:columns]
     rows = []
-    for it in found:
-        first = next(iter(it.means.values()))
+    for best in shown:
+        first = next(iter(best.means.values()))
         n = plural(first.n, _UNITS[first.units.kind]) if first.units else DASH
-        names = [*([it.experiment.name] if several else []), it.name]
-        cells = [*map(label_cell, names), count_cell(first.n, n)]
-        rows.append((*cells, *(cell for metric in metrics for cell in _cells(it, metric)[:columns])))
-    notes = tuple(_notes(found))
-    return TextTable(name, "Best configurations", tuple(header), tuple(rows), 1 + several, (), notes, _data(found))
+        cells = [label_cell(best.name), count_cell(first.n, n)]
+        if several:
+            cells.insert(0, label_cell(best.experiment.name))
+        for metric in metrics:
+            cells += _cells(best, metric)[:columns]
+        rows.append(tuple(cells))
+    notes = tuple(_notes(shown))
+    return TextTable(name, "Best configurations", tuple(header), tuple(rows), 1 + several, (), notes, _data(shown))
 
 
-def _tested(found: Sequence[Best]) -> bool:
-    return any(np.isfinite(p) for it in found if it.above for p in it.above.corrected.values())
+def _of_several(shown: Sequence[Best]) -> bool:
+    """Return whether configurations are of several search spaces."""
+    return len({best.experiment.name for best in shown}) > 1
 
 
-def _cells(it: Best, metric: str) -> list[TextCell]:
+def _compared(shown: Sequence[Best]) -> list[Comparison]:
+    """Return the differences from fine-tuning, of the configurations that have one."""
+    return [best.above for best in shown if best.above is not None]
+
+
+def _difference(best: Best, metric: str) -> PairedDifference | None:
+    """Return the difference from fine-tuning in a metric; None without one."""
+    if best.above is None or metric not in best.means:
+        return None  # search spaces in one table may have other headline metrics
+    difference = best.above.differences[metric]
+    return difference if difference.n else None
+
+
+def _tested(shown: Sequence[Best]) -> bool:
+    p_values = chain.from_iterable(row.corrected.values() for row in _compared(shown))
+    return any(np.isfinite(p) for p in p_values)
+
+
+def _cells(best: Best, metric: str) -> list[TextCell]:
     """Return cells with the mean, its difference from fine-tuning, and p."""
-    cells, mean = [TextCell(DASH)] * 3, it.means.get(metric)
+    cells = [TextCell(DASH)] * 3
+    mean = best.means.get(metric)
     if mean is not None and mean.n:
         cells[0] = TextCell(number(mean.mean) + interval_text(mean.low, mean.high), mean.mean)
-    # Search spaces in one table may have other headline metrics.
-    if it.above is not None and metric in it.means and (above := it.above.differences[metric]).n:
-        p = it.above.corrected[metric]
+    above = _difference(best, metric)
+    if best.above is not None and above is not None:
+        p = best.above.corrected[metric]
         cells[1] = TextCell(with_interval(above.mean, above.low, above.high), above.mean, p < ALPHA)
         cells[2] = p_cell(p)
     return cells
 
 
-def _notes(found: Sequence[Best]) -> Iterator[str]:
-    metrics = [metric for it in found for metric in it.means]
-    whose = computed_on([it.experiment for it in found], metrics)
+def _notes(shown: Sequence[Best]) -> Iterator[str]:
+    metrics = list(chain.from_iterable(best.means for best in shown))
+    whose = computed_on([best.experiment for best in shown], metrics)
     yield f"Mean [interval from three units on: 95 %, unadjusted]. Metrics of {whose}."
-    if _tested(found):
-        rows = [it.above for it in found if it.above]
-        yield f"Minus fine-tuning: mean of paired differences [interval of the t-test{levels_in_words(rows)}]."
+    compared = _compared(shown)
+    if _tested(shown):
+        yield f"Minus fine-tuning: mean of paired differences [interval of the t-test{levels_in_words(compared)}]."
         yield OF_P
-    if (of := max(it.of for it in found)) > 1:
-        yield f"The best of {of:,} configurations has also been lucky: expect lower scores on other people."
-    of_means = [d.units for it in found for d in it.means.values()]
-    yield from units_in_words(
-        [*of_means, *(d.units for it in found if it.above for d in it.above.differences.values())]
-    )
-    strategies = (it.experiment.cells[it.cell].config.strategy for it in found if it.above is None)
-    if any(strategy != "finetune" for strategy in strategies):
-        yield "Not compared where no fine-tuning run was trained alike on the same splits and seeds."
+    most = max(best.of for best in shown)
+    if most > 1:
+        yield f"The best of {most:,} configurations has also been lucky: expect lower scores on other people."
+    of_means = [best.means for best in shown]
+    of_differences = [row.differences for row in compared]
+    estimates = chain.from_iterable(of_metrics.values() for of_metrics in (*of_means, *of_differences))
+    yield from units_in_words([estimate.units for estimate in estimates])
+    for best in shown:
+        if best.above is None and best.experiment.cells[best.cell].config.strategy != "finetune":
+            yield "Not compared where no fine-tuning run was trained alike on the same splits and seeds."
+            return
 
 
-def _data(found: Sequence[Best]) -> pd.DataFrame:
+def _data(shown: Sequence[Best]) -> pd.DataFrame:
     """Return the best configurations as data: a row per configuration and metric."""
     names = ("search_space", "configuration", "metric", "mean", "low", "high", "n")
     of_differences = ("minus_fine_tuning", "difference_low", "difference_high", "difference_level", "pairs", "p_holm")
     rows: list[tuple[object, ...]] = []
-    for it in found:
-        for metric, mean in it.means.items():
-            above: tuple[object, ...] = (None,) * len(of_differences)
-            if it.above is not None:
-                of_metric, level = it.above.differences[metric], it.above.levels[metric]
-                above = of_metric.mean, of_metric.low, of_metric.high, level, of_metric.n, it.above.corrected[metric]
-            rows.append((it.experiment.name, it.name, metric, mean.mean, mean.low, mean.high, mean.n, *above))
+    for best in shown:
+        for metric, mean in best.means.items():
+            row: list[object] = [best.experiment.name, best.name, metric, mean.mean, mean.low, mean.high, mean.n]
+            if best.above is None:
+                row += [None] * len(of_differences)
+            else:
+                above = best.above.differences[metric]
+                row += [above.mean, above.low, above.high, best.above.levels[metric]]
+                row += [above.n, best.above.corrected[metric]]
+            rows.append(tuple(row))
     return pd.DataFrame(rows, columns=[*names, *of_differences], dtype=object)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -37,6 +38,7 @@ from ..statistics import (
     Estimate,
     PairedDifference,
     Replicate,
+    Split,
     Units,
     clipped,
     estimate,
@@ -105,25 +107,27 @@ def tuned_methods(state: State) -> list[TunedMethod]:
     return [row for tuned in state.tuned for row in _rows(tuned, state.request)]
 
 
-def _rows(it: TunedSpace, asked: Request) -> Iterator[TunedMethod]:
-    ((measure, direction),) = it.space.objectives.items()
+def _rows(tuned: TunedSpace, asked: Request) -> Iterator[TunedMethod]:
+    space = tuned.space
+    ((measure, direction),) = space.objectives.items()
     test = f"test_{measure}" if f"test_{measure}" in RESULTS else measure
-    seen = _seen(it.space, asked)
-    ids = _reported_ids(it, asked)
-    runs = asked.store.read(
-        "runs", {run_id for choice in it.choices for run_id in (*ids[choice.method], *choice.run_ids)}
-    )
-    runs = runs[runs["status"] == "finished"]
-    for choice in it.choices:
-        reported, tuning, cost = (
-            runs[runs["run_id"].isin(of)] for of in (ids[choice.method], choice.best, choice.run_ids)
-        )
-        tune_on = getattr(it.space.search, "tune_on", "same")
-        first_tasks = tune_on.tasks if isinstance(tune_on, TuneOn) else None
+    seen = _seen(space, asked)
+    tune_on = getattr(space.search, "tune_on", "same")
+    first_tasks = tune_on.tasks if isinstance(tune_on, TuneOn) else None
+    reported_ids = _reported_ids(tuned, asked)
+    wanted: set[str] = set()
+    for choice in tuned.choices:
+        wanted.update(reported_ids[choice.method], choice.run_ids)
+    runs = asked.store.read("runs", wanted)
+    finished = runs[runs["status"] == "finished"]
+    for choice in tuned.choices:
+        reported = _with_ids(finished, reported_ids[choice.method])
+        tuning = _with_ids(finished, choice.best)
+        cost = _with_ids(finished, choice.run_ids)
         r_matrix = asked.store.read("r_matrix", list(reported["run_id"])) if first_tasks else pd.DataFrame()
         compared = on_tasks_of_tuning(tuning, reported, r_matrix, measure)
         yield TunedMethod(
-            space=it.space.name,
+            space=space.name,
             tune_on=str(tune_on),
             method=choice.method,
             chosen=None if choice.chosen is None else choice.words,
@@ -141,20 +145,24 @@ def _rows(it: TunedSpace, asked: Request) -> Iterator[TunedMethod]:
         )
 
 
-def _reported_ids(it: TunedSpace, asked: Request) -> dict[str, list[str]]:
+def _with_ids(runs: pd.DataFrame, run_ids: Collection[str]) -> pd.DataFrame:
+    return runs[runs["run_id"].isin(run_ids)]
+
+
+def _reported_ids(tuned: TunedSpace, asked: Request) -> dict[str, list[str]]:
     """Return the ids of the reported runs by method; without prepared data, those in the store."""
-    ids: dict[str, list[str]] = {choice.method: [] for choice in it.choices}
-    if it.reported is None:
+    ids: dict[str, list[str]] = {choice.method: [] for choice in tuned.choices}
+    if tuned.reported is None:
         return ids
-    hashes = {request.config: asked.data_hash(request.config) for request in it.reported.requests()}
+    hashes = {request.config: asked.data_hash(request.config) for request in tuned.reported.requests()}
     if all(hashes.values()):
-        for request in it.reported.requests():
+        for request in tuned.reported.requests():
             method = request.labels.get(METHOD, "")
             content = hashes[request.config]
             if method in ids and content is not None:
                 ids[method].append(request.config.run_id(content))
         return ids
-    (experiment,) = collect([it.reported], asked.store.read("runs"))
+    (experiment,) = collect([tuned.reported], asked.store.read("runs"))
     for position, cell in enumerate(experiment.cells):
         method = cell.labels.get(METHOD, "")
         if method in ids:
@@ -179,10 +187,11 @@ def on_tasks_of_tuning(
     none = reported.iloc[:0]
     if not len(tuning) or not len(reported):
         return none
-    other = [name for name in OF_TASKS if name in tuning and str(tuning[name].iloc[0]) != str(reported[name].iloc[0])]
-    if not other:
+    in_both = [name for name in OF_TASKS if name in tuning]
+    different = [name for name in in_both if str(tuning[name].iloc[0]) != str(reported[name].iloc[0])]
+    if not different:
         return reported
-    if other != ["first_tasks"] or measure not in MEASURES:
+    if different != ["first_tasks"] or measure not in MEASURES:
         return none
     tasks = tuning["first_tasks"].iloc[0]
     stage = r_matrix[(r_matrix["trained_on"] == tasks) & r_matrix["evaluated_on"].between(1, tasks)]
@@ -208,30 +217,48 @@ def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test
     """
     if not len(tuning) or not len(reported):
         return PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)
-    then, now, scores = (_by_replicate(*it) for it in ((tuning, measure), (reported, test), (reported, measure)))
-    replicates = ordered(now)
+    while_tuning = _by_replicate(tuning, measure)
+    on_test = _by_replicate(reported, test)
+    on_validation = _by_replicate(reported, measure)
+    replicates = ordered(on_test)
     units = replace(units_of(replicates, partitions(reported), test), overlap=0.0)
-    of_splits = {split: float(np.mean([it for (of, _), it in then.items() if of == split])) for split, _ in then}
+    of_splits = _by_split(while_tuning)
     paired = all(split in of_splits for split, _ in replicates)
-    constant = float(np.mean(list(of_splits.values())))
-    ours = np.array([then.get(it, of_splits[it[0]]) if paired else constant for it in replicates])
-    each = _of_units(sign * (ours - np.array([now[it] for it in replicates])), units)
-    n, obstacle = len(each), units.obstacle
-    variances = [float(standard_error(each, units.overlap)) ** 2]
+    if paired:
+        before = [while_tuning.get((split, seed), of_splits[split]) for split, seed in replicates]
+    else:
+        before = [float(np.mean(list(of_splits.values())))] * len(replicates)
+    after = [on_test[replicate] for replicate in replicates]
+    of_units = _of_units(sign * (np.array(before) - np.array(after)), units)
+    obstacle = units.obstacle
+    variances = [float(standard_error(of_units, units.overlap)) ** 2]
     if not paired and not obstacle:
         if units.kind != "seeds":  # as variable as the scores of the reported runs on validation people
-            of_scores = _of_units(np.array([scores[it] for it in replicates]), units)
-            variances.append(float(np.var(of_scores, ddof=1)) / len(of_splits))
+            scores = _of_units(np.array([on_validation[replicate] for replicate in replicates]), units)
+            variances.append(float(np.var(scores, ddof=1)) / len(of_splits))
         else:
             obstacle = "the variance of the score while tuning is unknown"
-    mean, low, high, p = float(each.mean()), np.nan, np.nan, np.nan
-    if not obstacle and (variance := sum(variances)) > 0:
-        freedom = (n - 1) * variance**2 / sum(it**2 for it in variances)  # Welch and Satterthwaite
-        half = float(stdtrit(freedom, (1 + LEVEL) / 2)) * variance**0.5
-        low, high, p = mean - half, mean + half, float(2 * stdtr(freedom, -abs(mean) / variance**0.5))
-    found = PairedDifference(mean, low, high, p, n, replace(units, obstacle=obstacle), tuple(each.tolist()))
+    n = len(of_units)
+    mean = float(of_units.mean())
+    low, high, p = np.nan, np.nan, np.nan
+    variance = sum(variances)
+    if not obstacle and variance > 0:
+        freedom = (n - 1) * variance**2 / sum(part**2 for part in variances)  # Welch and Satterthwaite
+        deviation = variance**0.5
+        half = float(stdtrit(freedom, (1 + LEVEL) / 2)) * deviation
+        low, high = mean - half, mean + half
+        p = float(2 * stdtr(freedom, -abs(mean) / deviation))
+    difference = PairedDifference(mean, low, high, p, n, replace(units, obstacle=obstacle), tuple(of_units.tolist()))
     larger, smaller = (measure, test) if sign > 0 else (test, measure)
-    return clipped(found, limits_of_difference(larger, smaller))
+    return clipped(difference, limits_of_difference(larger, smaller))
+
+
+def _by_split(values: Mapping[Replicate, float]) -> dict[Split, float]:
+    """Return the mean over the seeds of each split."""
+    of_splits: dict[Split, list[float]] = {}
+    for (split, _), value in values.items():
+        of_splits.setdefault(split, []).append(value)
+    return {split: float(np.mean(of_seeds)) for split, of_seeds in of_splits.items()}
 
 
 def _of_units(values: NDArray[np.float64], units: Units) -> NDArray[np.float64]:
@@ -242,18 +269,22 @@ def _by_replicate(runs: pd.DataFrame, column: str) -> dict[Replicate, float]:
     values: dict[Replicate, list[float]] = {}
     for replicate, value in zip(Experiment.replicates_of(runs), runs[column], strict=True):
         values.setdefault(replicate, []).append(float(value))
-    return {replicate: float(np.mean(of)) for replicate, of in values.items()}
+    return {replicate: float(np.mean(of_runs)) for replicate, of_runs in values.items()}
 
 
 def _seen(space: SearchSpace, asked: Request) -> float:
     from clops_sweep.data.scenarios.leaks import share_seen
 
+    configs = list(chain.from_iterable(map(configs_of, space.phases)))
     try:
-        tuned_on = tasks_of(asked, [config for phase in space.phases for config in configs_of(phase)])
+        tuned_on = tasks_of(asked, configs)
         reported = tasks_of(asked, space.reported_at_bounds)
     except UsageError:  # `check_fit` reports tasks that cannot be built
         return np.nan
-    return float(np.mean([share_seen(*it, tuned_on) for it in reported])) if tuned_on and reported else np.nan
+    if not tuned_on or not reported:
+        return np.nan
+    shares = [share_seen(scenario, frames, tuned_on) for scenario, frames in reported]
+    return float(np.mean(shares))
 
 
 @dataclass(frozen=True)
@@ -310,35 +341,21 @@ def _chosen_in_words(row: TunedMethod) -> str:
 
 def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
     """Return the methods of one tuned space as a table."""
-    measure, test = (metric_named(column).plain for column in (rows[0].measure, rows[0].test))
-    tasks = rows[0].first_tasks
-    other_tasks = [f"{test}, tasks of tuning"] if tasks else []
-    notes_on_tasks = [
-        f"{name}: of the reported runs after their first {plural(tasks, 'task')}, on which tuning took place. The "
-        "reported score is about all tasks and includes their difficulty and forgetting."
-        for name in other_tasks
-        if tasks
-    ]
-    header = (
-        *("method", "chosen", "trials", "runs", "compute"),
-        *(f"{measure} while tuning", f"{test} reported", "reported runs", *other_tasks, OPTIMISM, "test people seen"),
-    )
-    cells = tuple(
-        (
-            label_cell(row.method or row.space),
-            TextCell(row.chosen or DASH, row.chosen or ""),
-            *map(count_cell, (row.trials, row.runs)),
-            TextCell(duration(row.seconds) if row.runs else DASH, row.seconds),
-            *(TextCell(plus_minus(it.mean, it.sd), it.mean) for it in (row.while_tuning, row.reported)),
-            count_cell(row.reported.n),
-            *(TextCell(plus_minus(it.mean, it.sd), it.mean) for it in [row.same_tasks] * len(other_tasks)),
-            TextCell(with_interval(row.optimism.mean, row.optimism.low, row.optimism.high), row.optimism.mean),
-            TextCell(f"{row.seen:.0%}" if np.isfinite(row.seen) else DASH, row.seen),
+    first = rows[0]
+    measure, test = metric_named(first.measure).plain, metric_named(first.test).plain
+    header = ["method", "chosen", "trials", "runs", "compute"]
+    header += [f"{measure} while tuning", f"{test} reported", "reported runs"]
+    notes_on_tasks = []
+    if first.first_tasks:
+        header.append(f"{test}, tasks of tuning")
+        notes_on_tasks.append(
+            f"{header[-1]}: of the reported runs after their first {plural(first.first_tasks, 'task')}, on which "
+            "tuning took place. The reported score is about all tasks and includes their difficulty and forgetting."
         )
-        for row in rows
-    )
+    header += [OPTIMISM, "test people seen"]
+    cells = tuple(_cells(row, with_same_tasks=bool(first.first_tasks)) for row in rows)
     notes = (
-        f"Tuned on {rows[0].tune_on}: chosen is the configuration with the best mean {measure} on validation people. "
+        f"Tuned on {first.tune_on}: chosen is the configuration with the best mean {measure} on validation people. "
         "Optimism: how much better the score while tuning is than the test score of the reported runs on the tasks of "
         f"tuning [interval: {_LEVEL_IN_WORDS}, within the limits of the measure], paired if every reported patient "
         "split was also tuned on; else the interval includes the variance of the score while tuning. "
@@ -351,7 +368,31 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
         *units_in_words([row.optimism.units for row in rows]),
     )
     data = pd.DataFrame(map(tuning_as_data, rows), dtype=object)
-    return TextTable(name, f"Tuning of {rows[0].space}", header, cells, 2, (), notes, data)
+    return TextTable(name, f"Tuning of {first.space}", tuple(header), cells, 2, (), notes, data)
+
+
+def _cells(row: TunedMethod, with_same_tasks: bool) -> tuple[TextCell, ...]:
+    """Return the row of a method in the table."""
+    optimism = row.optimism
+    cells = [
+        label_cell(row.method or row.space),
+        TextCell(row.chosen or DASH, row.chosen or ""),
+        count_cell(row.trials),
+        count_cell(row.runs),
+        TextCell(duration(row.seconds) if row.runs else DASH, row.seconds),
+        _estimate_cell(row.while_tuning),
+        _estimate_cell(row.reported),
+        count_cell(row.reported.n),
+    ]
+    if with_same_tasks:
+        cells.append(_estimate_cell(row.same_tasks))
+    cells.append(TextCell(with_interval(optimism.mean, optimism.low, optimism.high), optimism.mean))
+    cells.append(TextCell(f"{row.seen:.0%}" if np.isfinite(row.seen) else DASH, row.seen))
+    return tuple(cells)
+
+
+def _estimate_cell(score: Estimate) -> TextCell:
+    return TextCell(plus_minus(score.mean, score.sd), score.mean)
 
 
 def tuning_as_data(row: TunedMethod) -> dict[str, object]:

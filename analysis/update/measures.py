@@ -20,7 +20,8 @@ DRIFT_BINS: Final = 10
 FIXED: Final = 0.9
 """The specificity at which sensitivity is reported, and the sensitivity at which specificity is reported."""
 
-_RATES: Final = ("sensitivity", "specificity")
+SENSITIVITY: Final = "sensitivity"
+SPECIFICITY: Final = "specificity"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class Quantity:
 
     def as_share(self) -> Quantity:
         """Return the quantity with value and interval cut off at 0 and 1."""
-        return Quantity(*(float(np.clip(it, 0.0, 1.0)) for it in (self.value, self.low, self.high)))
+        value, low, high = np.clip((self.value, self.low, self.high), 0.0, 1.0).tolist()
+        return Quantity(value, low, high)
 
 
 @dataclass(frozen=True)
@@ -115,7 +117,8 @@ class Measures:
     """
 
     def __init__(self, paired: Paired) -> None:
-        self.paired, self._units = paired, paired.units
+        self.paired = paired
+        self._units = paired.units
         self._count = int(self._units.max(initial=-1)) + 1
         self.resamples = most_resamples(self._count)
         self._weights = drawn_people(self._count, self.resamples)
@@ -126,23 +129,27 @@ class Measures:
         yield self._slice("all", "all", np.ones(len(paired), bool))
         for name, has in paired.classes.items():
             yield self._slice("class", name, has)
-        columns = {"task": paired.tasks} if len(set(paired.tasks)) > 1 else {}
-        for column, values in {**columns, **paired.groups}.items():
+        columns = dict(paired.groups)
+        if len(set(paired.tasks)) > 1:
+            columns = {"task": paired.tasks, **columns}
+        for column, values in columns.items():
             for name in sorted(set(values)):
                 yield self._slice(column, str(name), values == name)
 
     def _slice(self, column: str, name: str, rows: Bools) -> Slice:
         before, after = self.paired.before.right, self.paired.after.right
-        ours = self._mean(np.column_stack([before, after, before & ~after, after & ~before]), rows)
-        units = len(np.unique(self._units[rows]))
+        right_to_wrong = before & ~after
+        wrong_to_right = after & ~before
+        means = self._mean(np.column_stack([before, after, right_to_wrong, wrong_to_right]), rows)
+        units = self._people(rows)
         return Slice(
-            column,
-            name,
-            int(rows.sum()),
-            units,
-            _change("accuracy", ours[:, 0], ours[:, 1], units),
-            _quantity(ours[:, 2], units),
-            _quantity(ours[:, 3], units),
+            column=column,
+            name=name,
+            instances=int(rows.sum()),
+            units=units,
+            accuracy=_change("accuracy", means[:, 0], means[:, 1], units),
+            right_to_wrong=_quantity(means[:, 2], units),
+            wrong_to_right=_quantity(means[:, 3], units),
         )
 
     def changed_decisions(self) -> Quantity:
@@ -157,11 +164,18 @@ class Measures:
         two histograms is the square root of their Jensen-Shannon divergence to base 2. The result is the mean over
         outputs.
         """
-        found = []
-        for before, after in zip(self.paired.before.probabilities.T, self.paired.after.probabilities.T, strict=True):
-            one, other = (self._sums(np.eye(DRIFT_BINS)[_bins(it, DRIFT_BINS)]) for it in (before, after))
-            found.append(jensenshannon(one, other, base=2, axis=1))
-        return _quantity(np.nan_to_num(np.mean(found, axis=0)), self._count)
+        distances = []
+        outputs_before = self.paired.before.probabilities.T
+        outputs_after = self.paired.after.probabilities.T
+        for before, after in zip(outputs_before, outputs_after, strict=True):
+            distance = jensenshannon(self._histogram(before), self._histogram(after), base=2, axis=1)
+            distances.append(distance)
+        return _quantity(np.nan_to_num(np.mean(distances, axis=0)), self._count)
+
+    def _histogram(self, probabilities: Floats) -> Floats:
+        """Return counts in bins of probability over the data and over each resample, as `_sums`."""
+        one_hot = np.eye(DRIFT_BINS)[_bins(probabilities, DRIFT_BINS)]
+        return self._sums(one_hot)
 
     def calibration_error(self) -> Change:
         """Expected calibration error over 15 bins of equal width (Guo et al., 2017), without its bias.
@@ -184,9 +198,10 @@ class Measures:
             np.add.at(excess, (self._units, _bins(column, BINS)), good - column)
         error = np.zeros(len(self._weights))
         for of_bin in excess.T:
-            there = of_bin != 0
-            of_people = self._weights[:, there] * of_bin[there]
-            error += (np.sign(of_people.sum(1, keepdims=True) - of_people) * of_people).sum(1)
+            has_decisions = of_bin != 0
+            of_people = self._weights[:, has_decisions] * of_bin[has_decisions]
+            of_others = of_people.sum(1, keepdims=True) - of_people
+            error += (np.sign(of_others) * of_people).sum(1)
         decisions = self._sums(np.full((len(self.paired), 1), confidence.shape[1]))
         with np.errstate(invalid="ignore"):
             return np.asarray(error / decisions[:, 0])
@@ -195,23 +210,41 @@ class Measures:
         """Brier score: mean squared error, summed over classes for a softmax, averaged over outputs for sigmoids."""
 
         def score(model: Predicted) -> Floats:
-            error = (model.probabilities - self.paired.targets) ** 2
-            return self._mean((error.sum(1) if model.exclusive else error.mean(1))[:, None])[:, 0]
+            errors = (model.probabilities - self.paired.targets) ** 2
+            of_instances = errors.sum(1) if model.exclusive else errors.mean(1)
+            return self._mean(of_instances[:, None])[:, 0]
 
         return self._of_both("Brier score", score)
 
     def classes(self) -> Iterator[ClassMeasures]:
         """Yield sensitivity and specificity of each class: for the decisions, and each with the other at least 0.9."""
-        for it in self.paired.one_by_one():
-            sides = it.rows & it.has, it.rows & ~it.has
-            units = [len(np.unique(self._units[side])) for side in sides]
-            before, after = (self._at(it, score) for score in it.scores)
-            decided, fixed = [], []
-            for k, name in enumerate(_RATES):
-                right = self._mean(np.transpose(it.said == (k == 0)), sides[k])
-                decided.append(_change(name, right[:, 0], right[:, 1], units[k]))
-                fixed.append(_change(f"{name} at {_RATES[1 - k]} {FIXED:g}", before[k], after[k], min(units)))
-            yield ClassMeasures(it.name, int(sides[0].sum()), int(it.rows.sum()), units[0], *decided, *fixed)
+        for one in self.paired.one_by_one():
+            positives = one.rows & one.has
+            negatives = one.rows & ~one.has
+            people = self._people(positives)
+            people_without = self._people(negatives)
+            fewest = min(people, people_without)
+            detected = self._mean(np.transpose(one.said), positives)
+            excluded = self._mean(np.transpose(~one.said), negatives)
+            before, after = (self._at(one, score) for score in one.scores)
+            yield ClassMeasures(
+                name=one.name,
+                positives=int(positives.sum()),
+                instances=int(one.rows.sum()),
+                units=people,
+                sensitivity=_change(SENSITIVITY, detected[:, 0], detected[:, 1], people),
+                specificity=_change(SPECIFICITY, excluded[:, 0], excluded[:, 1], people_without),
+                sensitivity_at_specificity=_change(
+                    f"{SENSITIVITY} at {SPECIFICITY} {FIXED:g}", before[0], after[0], fewest
+                ),
+                specificity_at_sensitivity=_change(
+                    f"{SPECIFICITY} at {SENSITIVITY} {FIXED:g}", before[1], after[1], fewest
+                ),
+            )
+
+    def _people(self, rows: Bools) -> int:
+        """Return the number of units of some instances."""
+        return len(np.unique(self._units[rows]))
 
     def became(self) -> dict[str, dict[str, int]]:
         """Return numbers of instances by decision before and decision after.
@@ -219,21 +252,30 @@ class Measures:
         Empty unless each instance has one of the outputs and every output means one class in all tasks.
         """
         paired = self.paired
-        names = [set(paired.labels[has].tolist()) for has in paired.targets.T]
-        if not (paired.before.exclusive and paired.after.exclusive) or any(len(it) > 1 for it in names):
+        if not (paired.before.exclusive and paired.after.exclusive):
             return {}
-        outputs = np.array([next(iter(it), "another class") for it in names], dtype=object)
-        pairs = Counter(
-            zip(*(outputs[it.said.argmax(1)].tolist() for it in (paired.before, paired.after)), strict=True)
-        )
-        ordered = list(dict.fromkeys(outputs.tolist()))
-        return {one: {other: pairs[one, other] for other in ordered} for one in ordered}
+        classes = [set(paired.labels[has].tolist()) for has in paired.targets.T]
+        if any(len(of_output) > 1 for of_output in classes):
+            return {}
+        outputs = np.array([next(iter(of_output), "another class") for of_output in classes], dtype=object)
+        decided_before = outputs[paired.before.said.argmax(1)].tolist()
+        decided_after = outputs[paired.after.said.argmax(1)].tolist()
+        pairs = Counter(zip(decided_before, decided_after, strict=True))
+        names = list(dict.fromkeys(outputs.tolist()))
+        table: dict[str, dict[str, int]] = {}
+        for before in names:
+            table[before] = {after: pairs[before, after] for after in names}
+        return table
 
     def _at(self, one: OneClass, score: Floats) -> Floats:
         units = self._units[one.rows]
+        positive, scores = one.has[one.rows], score[one.rows]
         step = max(1, AT_ONCE // len(units))
-        weights = (self._weights[first : first + step][:, units] for first in range(0, len(self._weights), step))
-        return np.hstack([at_fixed(one.has[one.rows], score[one.rows], each) for each in weights])
+        rates = []
+        for first in range(0, len(self._weights), step):
+            weights = self._weights[first : first + step][:, units]
+            rates.append(at_fixed(positive, scores, weights))
+        return np.hstack(rates)
 
     def _of_both(self, name: str, measured: Callable[[Predicted], Floats]) -> Change:
         return _change(name, measured(self.paired.before), measured(self.paired.after), self._count)
@@ -247,9 +289,10 @@ class Measures:
     def _mean(self, values: Floats | Bools, rows: Bools | None = None) -> Floats:
         """Return means of columns [n, k] over `rows`, as `_sums`; NaN for a resample without such instances."""
         chosen = np.ones(len(self.paired), bool) if rows is None else rows
-        found = self._sums(np.column_stack([values * chosen[:, None], chosen]).astype(np.float64))
+        with_count = np.column_stack([values * chosen[:, None], chosen])
+        sums = self._sums(with_count.astype(np.float64))
         with np.errstate(invalid="ignore"):
-            return np.asarray(found[:, :-1] / found[:, -1:])
+            return np.asarray(sums[:, :-1] / sums[:, -1:])
 
 
 def confidences(model: Predicted) -> tuple[Floats, Bools]:
@@ -261,14 +304,14 @@ def confidences(model: Predicted) -> tuple[Floats, Bools]:
 
 def reliability(model: Predicted) -> list[Bin]:
     """Return the reliability curve over 15 confidence bins of equal width, without empty bins."""
-    both = confidences(model)
-    confidence, right = both[0].ravel(), both[1].ravel()
-    place = _bins(confidence, BINS)
-    return [
-        Bin(int(here.sum()), float(confidence[here].mean()), float(right[here].mean()))
-        for here in (place == number for number in range(BINS))
-        if here.any()
-    ]
+    by_instance = confidences(model)
+    confidence, right = by_instance[0].ravel(), by_instance[1].ravel()
+    numbers = _bins(confidence, BINS)
+    curve = []
+    for number in np.unique(numbers):
+        in_bin = numbers == number
+        curve.append(Bin(int(in_bin.sum()), float(confidence[in_bin].mean()), float(right[in_bin].mean())))
+    return curve
 
 
 def at_fixed(positive: Bools, score: Floats, weights: Floats) -> Floats:
@@ -282,12 +325,19 @@ def at_fixed(positive: Bools, score: Floats, weights: Floats) -> Floats:
     Returns:
         [2, b]: sensitivity, then specificity; NaN for resamples without positives or without negatives.
     """
-    counts = [np.cumsum(it[:, ::-1], axis=1) for it in by_score(positive, score, weights)]
+    true_rate, false_rate = (_rates(counts) for counts in by_score(positive, score, weights))
+    sensitivity = np.where(1 - false_rate >= FIXED - 1e-12, true_rate, 0).max(1)
+    specificity = np.where(true_rate >= FIXED - 1e-12, 1 - false_rate, 0).max(1)
+    is_undefined = np.isnan(true_rate[:, -1] + false_rate[:, -1])
+    return np.where(is_undefined, np.nan, [sensitivity, specificity])
+
+
+def _rates(counts: Floats) -> Floats:
+    """Return the share of instances at or above each threshold, from the highest; counts by ascending score [b, t]."""
+    above = np.cumsum(counts[:, ::-1], axis=1)
     with np.errstate(invalid="ignore"):
-        found, false = (np.pad(it / it[:, -1:], ((0, 0), (1, 0))) for it in counts)
-    sensitivity = np.where(1 - false >= FIXED - 1e-12, found, 0).max(1)
-    specificity = np.where(found >= FIXED - 1e-12, 1 - false, 0).max(1)
-    return np.where(np.isnan(found[:, -1] + false[:, -1]), np.nan, [sensitivity, specificity])
+        shares = above / above[:, -1:]
+    return np.pad(shares, ((0, 0), (1, 0)))
 
 
 def _bins(values: Floats, count: int) -> Ints:
@@ -295,9 +345,10 @@ def _bins(values: Floats, count: int) -> Ints:
 
 
 def _change(name: str, before: Floats, after: Floats, units: int) -> Change:
-    return Change(name, *(_quantity(draws, units) for draws in (before, after, after - before)))
+    return Change(name, _quantity(before, units), _quantity(after, units), _quantity(after - before, units))
 
 
 def _quantity(draws: Floats, units: int) -> Quantity:
     """Return the value `draws[0]` with the interval of `ends_of`."""
-    return Quantity(float(draws[0]), *ends_of(draws, units))
+    low, high = ends_of(draws, units)
+    return Quantity(float(draws[0]), low, high)
