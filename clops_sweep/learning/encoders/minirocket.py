@@ -68,7 +68,7 @@ class MiniRocket(nn.Module):
         for dilation, kernel in np.ndindex(*pairs):
             signal = signals[drawn[dilation, kernel], None]
             convolved = self._convolved(signal, dilation)[0, kernel]
-            start, end = end, end + self.features[dilation]
+            start, end = end, end + int(self.features[dilation])
             biases.append(np.quantile(convolved.double().numpy(), shares[start:end]))
         self.register_buffer("biases", torch.from_numpy(np.concatenate(biases).astype(np.float32)))
 
