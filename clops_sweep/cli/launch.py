@@ -37,7 +37,7 @@ from clops_sweep.errors import UsageError, masked, several
 from clops_sweep.execution.launch import launch as launched
 from clops_sweep.execution.outcome import Outcome
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, seconds_in
-from clops_sweep.planning.plan import Plan, PlannedRun
+from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 
@@ -145,17 +145,17 @@ def launch(
         print_plan(request, resources, as_json)
         return
 
-    def starting(plan: Plan, runs: Sequence[PlannedRun], resources: Resources) -> None:
+    def starting(state: State, runs: Sequence[PlannedRun], resources: Resources) -> None:
         from clops_sweep import native
 
         chosen = native.available() or os.environ.get(native.ENVIRONMENT) == "off"
         if not (address or resources.gpus_per_trial or chosen):
             click.echo(f"clops-sweep: {native.why_missing()}", err=True)
-        say_first(plan)
-        say_kinds(plan)
+        say_first(state.plan)
+        say_kinds(state.plan)
         if not resources.gpus_per_trial:
-            say_networks(request, plan)
-        say_cost(request, plan, runs, resources)
+            say_networks(state)
+        say_cost(state, runs, resources)
 
     stop_at = None if stop_after is None else time.monotonic() + stop_after
     report = None

@@ -85,11 +85,11 @@ class Facts:
         if resources is not None and pending:
             from clops_sweep.execution.devices import choose
 
-            choice = choose(state.request, resources, state.finished)
+            choice = choose(state, resources)
             taken, device = choice.resources, choice.words
 
         def estimated() -> CostEstimate | None:
-            return _estimated(state.request, state.plan, pending, taken) if pending else None
+            return _estimated(state, pending, taken) if pending else None
 
         changed = changes(state)
         return cls(state.searches, tuned_rows(state), changed, state.unprepared, pending, taken, device, estimated)
@@ -108,7 +108,7 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     state = State.of(request)
     plan = state.plan
     facts = Facts.of(state, resources)
-    check_fit(state.request, plan, state.searches)
+    check_fit(state)
     held = memories(state.request)
     before = _pretraining(state, resources)
     if as_json:
@@ -122,7 +122,7 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     for of_runs in held:
         click.echo(of_runs.words)
     say_kinds(plan)
-    say_networks(state.request, plan)
+    say_networks(state)
 
 
 def _pretraining(state: State, resources: Resources) -> list[tuple[Plan, Facts]]:
@@ -141,9 +141,10 @@ def say_kinds(plan: Plan) -> None:
         click.echo(f"{several(count, 'run')} {trains} adapters of encoder {name!r} and use frames, not cached features")
 
 
-def say_networks(request: Request, plan: Plan) -> None:
+def say_networks(state: State) -> None:
     """Print which custom networks of pending runs the native kernels compute, if this machine has them."""
-    pending = [run.config for run in plan.of("pending", "waiting", "failed")]
+    request = state.request
+    pending = [run.config for run in state.plan.of("pending", "waiting", "failed")]
     known = [it for it in pending if NETWORKS.is_foreign(it.network) and request.data_hash(it) is not None]
     if not known:
         return
@@ -226,10 +227,10 @@ def say_first(plan: Plan) -> None:
         )
 
 
-def say_cost(request: Request, plan: Plan, to_do: Sequence[PlannedRun], resources: Resources) -> None:
+def say_cost(state: State, to_do: Sequence[PlannedRun], resources: Resources) -> None:
     """Print the cost of the runs that are about to start, if it is known for all of them."""
     try:
-        cost = _estimated(request, plan, to_do, resources)
+        cost = _estimated(state, to_do, resources)
     except DamagedStore as error:  # a damaged part hides finished runs from the estimate, nothing else
         click.echo(f"no estimate: {error}", err=True)
         return
@@ -237,11 +238,12 @@ def say_cost(request: Request, plan: Plan, to_do: Sequence[PlannedRun], resource
         click.echo(_in_words(cost, resources))
 
 
-def _estimated(request: Request, plan: Plan, pending: Sequence[PlannedRun], resources: Resources) -> CostEstimate:
+def _estimated(state: State, pending: Sequence[PlannedRun], resources: Resources) -> CostEstimate:
     """Estimate the cost of runs from finished ones."""
     from clops_sweep.planning.costs import estimate
 
-    return estimate(pending, plan.of("finished"), request.store, "cuda" if resources.gpus_per_trial else None)
+    device = "cuda" if resources.gpus_per_trial else None
+    return estimate(pending, state.plan.of("finished"), state.request.store, device)
 
 
 def _hours(cost: CostEstimate, resources: Resources) -> dict[str, float]:

@@ -15,6 +15,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
 from clops_sweep.machine import Gpu, available_cores, gpus_of_driver, installed_version, usable_gpus
 from clops_sweep.planning.request import Request
+from clops_sweep.planning.state import State
 
 if TYPE_CHECKING:
     from clops_sweep.store.run_store import RunStore
@@ -44,7 +45,7 @@ class DeviceChoice:
     words: str
 
 
-def choose(request: Request, resources: Resources, finished: Collection[str]) -> DeviceChoice:
+def choose(state: State, resources: Resources) -> DeviceChoice:
     """Choose between CPUs and GPUs.
 
     The requested device comes first, then the device of finished runs. Otherwise a GPU that PyTorch can use is used,
@@ -55,13 +56,13 @@ def choose(request: Request, resources: Resources, finished: Collection[str]) ->
     those of this machine; without one here, each trial gets a whole GPU.
 
     Args:
-        request: the requested runs.
+        state: the state of the requested runs.
         resources: the requested resources.
-        finished: ids of the finished runs of the same search spaces.
 
     Raises:
         UsageError: the finished runs were computed on the other kind of device, or on GPUs and this machine has none.
     """
+    request, finished = state.request, state.finished
     gpus, count = usable_gpus(), gpus_of_driver()
     wanted = "gpu" if resources.gpus_per_trial else None if resources.device == "auto" else resources.device
     before = _computed_on(request.store, finished)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,29 +18,29 @@ from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.encoders.adapting import Signals, adapter
 from clops_sweep.learning.encoders.encoders import taken_by_run
-from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.state import Search, configs_of, in_sequential_order, tasks_of
+from clops_sweep.planning.state import State, configs_of, in_sequential_order, tasks_of
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
     from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 
-def check_fit(request: Request, plan: Plan, searches: Iterable[Search]) -> Mapping[DataKey, FrameSet]:
+def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
     """Check all pending runs and trials on the data that are prepared on this machine, and return these data.
 
     Raises:
         UsageError: data, scenario, strategy and network of a run do not fit, a network cannot be trained, or a search
             would select on test data.
     """
+    request = state.request
     for space in request.selection.tuned:
         _check_tuning(request, space)
     _check_pretraining(request)
-    to_compute = [run.config for run in plan.of("pending", "waiting", "failed")]
+    to_compute = [run.config for run in state.plan.of("pending", "waiting", "failed")]
     for space in request.selection.tuned:
         to_compute += space.reported_at_bounds
-    incomplete = [search.space for search in searches if not search.complete]
+    incomplete = [search.space for search in state.searches if not search.complete]
     for space in incomplete:
         to_compute += configs_at_bounds(space)
     for key in dict.fromkeys(config.data_key for config in to_compute):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import DamagedStore, StoreError, UsageError, shown
@@ -14,7 +12,7 @@ from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.outcome import Outcome
 from clops_sweep.planning.changes import changes
 from clops_sweep.planning.launched import remember
-from clops_sweep.planning.plan import Plan, PlannedRun
+from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State, check_samplers
 from clops_sweep.store.launch_folders import remember_folders
@@ -28,8 +26,8 @@ if TYPE_CHECKING:
 MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
 """Creates a display, a context manager that shows progress."""
 
-Starting = Callable[[Plan, Sequence[PlannedRun], "Resources"], None]
-"""Called before Ray starts, with the plan, the runs that are about to start, and their resources."""
+Starting = Callable[[State, Sequence[PlannedRun], "Resources"], None]
+"""Called before Ray starts, with the state, the runs that are about to start, and their resources."""
 
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -42,7 +40,7 @@ def launch(
     make_display: MakeDisplay,
     *,
     retry_failed: bool = False,
-    starting: Starting = lambda plan, runs, resources: None,
+    starting: Starting = lambda state, runs, resources: None,
     warn: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
     """Compute the unfinished runs of a request, on this machine or a cluster; the tuning before the reported runs.
@@ -62,35 +60,57 @@ def launch(
         UsageError: the request, the data, a study's journal or the cluster is invalid, or another sweep runs in this
             process.
     """
+    with _only_sweep():
+        state = State.of(request)
+        while True:  # runs that become encoders come first
+            part = _first_part(state)
+            outcome = _computed(part, resources, make_display, retry_failed, starting, warn)
+            if part is state or not outcome.complete:
+                return outcome
+            state = state.again()
+
+
+@contextmanager
+def _only_sweep() -> Iterator[None]:
+    """Run the only sweep of this process in the block.
+
+    Raises:
+        UsageError: another sweep runs in this process.
+    """
     if not _ONE_AT_A_TIME.acquire(blocking=False):
         raise UsageError(
             "another sweep runs in this process; expected one at a time: wait for its end, or start this one in a "
             "process of its own"
         )
     try:
-        while True:  # runs that become encoders come first
-            part, state = _first_part(request)
-            outcome = _computed(part, state, resources, make_display, retry_failed, starting, warn)
-            if part is request or not outcome.complete:
-                return outcome
+        yield
     finally:
         _ONE_AT_A_TIME.release()
 
 
-def _first_part(request: Request) -> tuple[Request, State]:
-    """Return the part of a request to compute next, and its state.
+def _first_part(state: State) -> State:
+    """Return the state of the part of a request to compute next, once the data of the rest are prepared and fit.
 
     It consists of runs that become encoders, which themselves need no run. Without such runs it is the request.
+
+    Raises:
+        UsageError: only a shard of the runs is requested, or the data do not fit.
     """
-    state = State.of(request)
     while state.pretraining is not None:
-        request = _pretraining(request, state)
-        state = State.of(request)
-    return request, state
+        asked, selection = state.asked, state.request.selection
+        first = selection.pretraining
+        if asked.shard:
+            raise UsageError(
+                f"--shard {asked.shard}: the run of encoder = {shown(first[0])} is not finished; expected a launch "
+                "with --limit 1 before the shards, which trains it"
+            )
+        asked.data.prepare(config.data_key.signals for config in (*selection.configs, *first))
+        check_fit(state)
+        state = state.pretraining.again()
+    return state
 
 
 def _computed(
-    request: Request,
     state: State,
     resources: Resources,
     make_display: MakeDisplay,
@@ -99,96 +119,78 @@ def _computed(
     warn: Callable[[str], None],
 ) -> Outcome:
     """Compute the runs of a request whose encoders are there, then those that its searches choose."""
-    state = _checked(request, state, resources, warn)
-    pending = state.to_do(retry_failed)
-    frames = check_fit(state.request, state.plan, state.searches)
+    state = _checked(state, resources, warn)
+    frames = check_fit(state)
     changed = changes(state)
     for sentence in changed:
         warn(sentence)
-    remember(state.request.selection, request.store)
-    remember_folders(request.store, request.data.root)
+    store = state.asked.store
+    remember(state.request.selection, store)
+    remember_folders(store, state.asked.data.root)
+    pending = state.to_do(retry_failed)
     if not pending and all(search.complete or not (search.left or retry_failed) for search in state.searches):
-        return Outcome.of(request, state, ran=False, changed=changed)
+        return Outcome.of(state, ran=False, changed=changed)
     from clops_sweep.execution.devices import choose
 
-    choice = choose(state.request, resources, state.finished)
+    choice = choose(state, resources)
     with ExitStack() as locks:
         if state.searches:
             from clops_sweep.execution.feeding.only_driver import only_driver
 
             for search in state.searches:
-                locks.enter_context(only_driver(search.space, request.store.log_folder))
+                locks.enter_context(only_driver(search.space, store.log_folder))
         rest = _rest(state, pending, choice.resources)
         _check_start(resources, imports=rest is None)
-        request.store.open_for_writing()
+        store.open_for_writing()
         if pending:
-            starting(state.plan, pending, choice.resources)
+            starting(state, pending, choice.resources)
         from clops_sweep.execution.driver import run_feeds
-        from clops_sweep.execution.feeding.sweep_feeds import SweepFeeds, planned
+        from clops_sweep.execution.feeding.sweep_feeds import SweepFeeds, planned_again
 
-        sweep = SweepFeeds(request, state, choice.resources, retry_failed)
         ids = [run.run_id for run in (*pending, *state.plan.of("waiting")) if run.run_id is not None]
         at_once = False
         with make_display() as display:
             display.warn(f"device: {choice.words}")
+            sweep = SweepFeeds(state, choice.resources, retry_failed, display)
             try:
-                run_feeds(partial(sweep.feeds, display), ids, frames, request.store, choice.resources, display, rest)
-                state = planned(request)
+                run_feeds(sweep.feeds, ids, frames, store, choice.resources, display, rest)
+                state = planned_again(state)
             except KeyboardInterrupt:
                 at_once = True
             except (StoreError, OSError) as error:
-                return Outcome.of(request, state, ran=True, stopped=str(error), changed=changed)
+                return Outcome.of(state, ran=True, stopped=str(error), changed=changed)
     if at_once:
         with suppress(StoreError):  # else the earlier state stays
-            state = planned(request)
+            state = planned_again(state)
     left = display.unfinished() if at_once or (display.interrupted and state.is_unfinished) else None
-    return Outcome.of(request, state, ran=True, left=left, changed=changed)
+    return Outcome.of(state, ran=True, left=left, changed=changed)
 
 
-def _pretraining(request: Request, state: State) -> Request:
-    """Return the request of the runs that become encoders, once their data and those of the others are prepared.
-
-    Raises:
-        UsageError: only a shard of the runs is requested, or the data do not fit.
-    """
-    assert state.pretraining is not None
-    selection = state.request.selection
-    first = selection.pretraining
-    if request.shard:
-        raise UsageError(
-            f"--shard {request.shard}: the run of encoder = {shown(first[0])} is not finished; expected a launch "
-            "with --limit 1 before the shards, which trains it"
-        )
-    request.data.prepare(config.data_key.signals for config in (*selection.configs, *first))
-    check_fit(state.request, state.plan, ())
-    return replace(state.pretraining.request, store=request.store.keeping("models"))
-
-
-def _checked(request: Request, state: State, resources: Resources, warn: Callable[[str], None]) -> State:
+def _checked(state: State, resources: Resources, warn: Callable[[str], None]) -> State:
     """Check the request before anything starts, and return its state. Data are prepared, and damaged parts set aside.
 
     Args:
-        request: what was asked for.
-        state: its state.
+        state: the state of the request.
         resources: the resources of a job.
         warn: called with a sentence about each damaged part.
     """
-    selection = state.request.selection
+    asked = state.asked
+    configs = state.request.selection.configs
     check_samplers(state.request)
     resources.check()
-    request.store.check_writable()
-    is_prepared = None not in {request.data_hash(config) for config in selection.configs}
-    request.data.prepare(config.data_key for config in selection.configs)
+    asked.store.check_writable()
+    is_prepared = None not in {asked.data_hash(config) for config in configs}
+    asked.data.prepare(config.data_key for config in configs)
     if not is_prepared:
-        state = State.of(request)
+        state = state.again()
     try:
         pending = state.plan.of("pending")  # a run whose part lacks a file of another table is pending, too
     except DamagedStore:  # a part of unknown content, or one that a task order depends on
-        without_damage(request.store, None, warn)
-        state = State.of(request)
+        without_damage(asked.store, None, warn)
+        state = state.again()
         pending = state.plan.of("pending")
     stored = state.finished | {str(run.run_id) for run in pending}
-    return State.of(request) if without_damage(request.store, stored, warn) else state
+    return state.again() if without_damage(asked.store, stored, warn) else state
 
 
 def _rest(state: State, pending: Sequence[PlannedRun], resources: Resources) -> Rest | None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from clops_sweep.errors import several
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.planning.plan import Plan
-from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import Search, State, TunedSpace
 from clops_sweep.store.rows import failure_reason
 from clops_sweep.store.run_store import RunStore
@@ -26,7 +25,6 @@ class Outcome:
 
     Attributes:
         state: the state of all requested runs and searches when it ended.
-        store: the store; `store.read("runs")` reads the results.
         ran: whether any run was pending.
         interrupted: whether the user stopped it; the same launch continues.
         stopped: what ended it early, such as a full disk; the same launch continues once this is fixed.
@@ -36,7 +34,6 @@ class Outcome:
     """
 
     state: State
-    store: RunStore
     ran: bool
     interrupted: bool = False
     stopped: str | None = None
@@ -47,7 +44,6 @@ class Outcome:
     @classmethod
     def of(
         cls,
-        request: Request,
         state: State,
         *,
         ran: bool,
@@ -58,8 +54,7 @@ class Outcome:
         """Return the outcome of a launch that ends now.
 
         Args:
-            request: what was asked for.
-            state: its state.
+            state: the state at its end.
             ran: whether any run was pending.
             left: the jobs that an interrupt ended; None without one.
             stopped: what ended it early.
@@ -68,14 +63,18 @@ class Outcome:
         jobs = list(left or ())
         return cls(
             state,
-            request.store,
             ran,
             interrupted=left is not None,
             stopped=stopped,
             under_way=len(jobs),
-            checkpointed=sum(request.store.has_checkpoint(job.run_id) for job in jobs),
+            checkpointed=sum(state.asked.store.has_checkpoint(job.run_id) for job in jobs),
             changed_code=tuple(changed),
         )
+
+    @property
+    def store(self) -> RunStore:
+        """The store; `store.read("runs")` reads the results."""
+        return self.state.asked.store
 
     @property
     def plan(self) -> Plan:

@@ -19,6 +19,7 @@ from clops_sweep.planning.launched import launched_spaces
 from clops_sweep.planning.plan import Plan, PlannedRun, make_plan
 from clops_sweep.planning.request import Request
 from clops_sweep.search.records import StudyRecord, TrialState
+from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
@@ -102,12 +103,14 @@ class State:
     studies is read once. Fields that need more than that are computed at their first use.
 
     Attributes:
-        request: what was asked for, with the encoders that are trained and the configurations that are chosen. Its
-            store is that of this moment, for reading.
+        asked: what was asked for.
+        request: the same, with the encoders that are trained and the configurations that are chosen. Its store is that
+            of this moment, for reading.
         searches: the requested searches, with their trials.
         tuned: the tuned spaces, with their choices.
     """
 
+    asked: Request
     request: Request
     searches: tuple[Search, ...]
     tuned: tuple[TunedSpace, ...]
@@ -124,23 +127,27 @@ class State:
             UsageError: a study's journal cannot be read, the study was created from another definition, or a config is
                 an encoder elsewhere than in base or axes.
         """
-        request = replace(request, store=request.store.at_one_moment())
+        store = request.store.at_one_moment()
         if launched and not request.selection.files:
-            spaces = launched_spaces(request.store, partial(know, prepared_root=request.data.root))
+            spaces = launched_spaces(store, partial(know, prepared_root=request.data.root))
             request = replace(request, selection=Selection(spaces))
-        return cls._of(request)
+        return cls._of(request, store)
+
+    def again(self) -> State:
+        """Read the state of the same request now."""
+        return State.of(self.asked)
 
     @classmethod
-    def _of(cls, request: Request) -> State:
-        """Return the state of a request whose store is at one moment."""
-        request = _with_trained_encoders(request)
+    def _of(cls, asked: Request, store: RunStore) -> State:
+        """Return the state of a request in a store at one moment."""
+        request = _with_trained_encoders(replace(asked, store=store))
         searches = tuple(_search(request, space) for space in request.selection.searches)
         by_name = {search.space.name: search for search in searches}
         tuned = tuple(TunedSpace(space, tuple(_choices(space, by_name))) for space in request.selection.tuned)
         if tuned:
             reported = tuple(space for it in tuned if (space := it.reported) is not None)
             request = replace(request, selection=replace(request.selection, reported=reported))
-        return cls(request, searches, tuned)
+        return cls(asked, request, searches, tuned)
 
     @cached_property
     def plan(self) -> Plan:
@@ -151,7 +158,9 @@ class State:
     def pretraining(self) -> State | None:
         """The state of the runs that become encoders, which come first; None if all of them are finished."""
         first = self.request.selection.pretraining
-        return State._of(_pretraining(self.request, first)) if first else None
+        if not first:
+            return None
+        return State._of(_pretraining(self.asked, first), self.request.store.keeping("models"))
 
     @cached_property
     def spaces(self) -> list[SearchSpace]:

@@ -17,7 +17,6 @@ from clops_sweep.experiment.spaces.run_names import RunName
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.planning.launched import remember
 from clops_sweep.planning.plan import Plan
-from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State, data_hashes
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
@@ -27,32 +26,33 @@ class SweepFeeds:
     """The feeds of a launch: grids, searches, and the runs that these have chosen.
 
     Args:
-        request: what was asked for.
-        state: its state.
+        state: the state of what was asked for, at the start.
         resources: the resources of a job.
         retry_failed: whether to retry failed runs and trials.
+        display: shows how runs and trials end.
     """
 
-    def __init__(self, request: Request, state: State, resources: Resources, retry_failed: bool) -> None:
-        self._request = request
+    def __init__(self, state: State, resources: Resources, retry_failed: bool, display: Display) -> None:
         self._state = state
+        self._store = state.asked.store
         self._resources = resources
         self._retry_failed = retry_failed
+        self._display = display
         self._tried: set[str | None] = set()
 
-    def feeds(self, display: Display, log: Path) -> Generator[Feed, None, None]:
+    def feeds(self, log: Path) -> Generator[Feed, None, None]:
         """Yield the feeds one after another; each may depend on the results of the ones before."""
         reported: tuple[SearchSpace, ...] | None = None
         while reported != self._state.request.selection.reported:
             reported = self._state.request.selection.reported
-            yield from self._grids(display, log)
+            yield from self._grids(log)
             for search in self._state.searches:
-                yield from self._trials(search.space, display, log)
+                yield from self._trials(search.space, log)
             self._retry_failed = False
-            self._state = planned(self._request)
-            remember(self._state.request.selection, self._request.store)
+            self._state = planned_again(self._state)
+            remember(self._state.request.selection, self._store)
 
-    def _grids(self, display: Display, log: Path) -> Iterator[Feed]:
+    def _grids(self, log: Path) -> Iterator[Feed]:
         """Yield the runs to compute in rounds: later rounds depend on earlier ones. No run is tried twice."""
         is_first = True
         while True:
@@ -61,15 +61,15 @@ class SweepFeeds:
             if not pending:
                 return
             if is_first:
-                display.begin([run.config for run in (*pending, *plan.of("waiting"))], log)
-                display.finished_before(partial(earlier_results, self._request.store, plan))
+                self._display.begin([run.config for run in (*pending, *plan.of("waiting"))], log)
+                self._display.finished_before(partial(earlier_results, self._store, plan))
             self._tried |= {run.run_id for run in pending}
             jobs = [Job.of(run) for run in pending]
             yield GridFeed(jobs, may_grow=self._resources.address is not None)
-            self._state = planned(self._request)
+            self._state = planned_again(self._state)
             is_first = False
 
-    def _trials(self, space: SearchSpace, display: Display, log: Path) -> Iterator[Feed]:
+    def _trials(self, space: SearchSpace, log: Path) -> Iterator[Feed]:
         """Yield the remaining trials of a search.
 
         Raises:
@@ -78,29 +78,29 @@ class SweepFeeds:
         from clops_sweep.execution.feeding.search_feed import SearchFeed
         from clops_sweep.search.study import open_study
 
-        request = self._request
-        study = open_study(space, request.store, data_hashes(request, space), retry_failed=self._retry_failed)
+        asked = self._state.asked
+        study = open_study(space, self._store, data_hashes(asked, space), retry_failed=self._retry_failed)
         if study.left:
             of_a_trial = [space.base.replace(**settings) for settings in space.replicates()]
             count = several(study.left, "trial")
-            display.begin(of_a_trial * study.left, log, f"search {space.name!r}: {count}, up to ")
+            self._display.begin(of_a_trial * study.left, log, f"search {space.name!r}: {count}, up to ")
             feed = SearchFeed(
-                space, study, request.store, request.data_hash, retry_failed=self._retry_failed, display=display
+                space, study, self._store, asked.data_hash, retry_failed=self._retry_failed, display=self._display
             )
             feed.begin()
             yield feed
 
 
-def planned(request: Request) -> State:
-    """Return the state of a request, with its plan.
+def planned_again(state: State) -> State:
+    """Return the state of the same request now, with its plan.
 
     Raises:
         StoreError: the store cannot be read.
     """
-    state = State.of(request)
-    with storing(request.store):
-        _ = state.plan
-    return state
+    now = state.again()
+    with storing(state.asked.store):
+        _ = now.plan
+    return now
 
 
 def earlier_results(store: RunStore, plan: Plan) -> Iterator[tuple[RunName, RunConfig, dict[str, float]]]:
