@@ -148,11 +148,11 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
     if request.selection.files:
         plan = state.plan
         facts = Facts.of(state)
-        pending = bool(facts.pending)
+        pending = bool(state.pending)
         if as_json:
-            data = plan_as_data(plan, facts)
+            data = plan_as_data(facts)
         else:
-            say_plan(plan, facts)
+            say_plan(facts)
         names = {str(run.run_id): f"{run.name}, seed {run.config.seed}" for run in plan.of("failed")}
         failed = sorted(state.failed)
     else:

@@ -22,14 +22,13 @@ from clops_sweep.planning.state import State, check_samplers, in_sequential_orde
 _FEW_HOURS = 0.01  # shorter times are printed in seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from clops_sweep.analysis.tables.tuning import TunedMethod
     from clops_sweep.execution.jobs import Resources
     from clops_sweep.planning.costs import CostEstimate
     from clops_sweep.planning.plan import Plan, PlannedRun
     from clops_sweep.planning.request import Request
-    from clops_sweep.planning.state import Search
 
 
 def counts(plan: Plan) -> str:
@@ -44,31 +43,17 @@ def counts(plan: Plan) -> str:
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts that `plan` and `status` print about a plan.
+    """A state, and what `plan` and `status` print beside it.
 
     Attributes:
-        searches: the state of each search.
-        tuned: the state of the tuning of each method of a tuned space.
-        changed: a sentence for each plug-in whose code changed since finished runs.
-        unprepared: data sets that are not prepared on this machine.
-        pending: the pending runs, including those that searches may still request.
+        state: the state of what was asked for.
         resources: resources of a trial.
         device: the device that the pending runs will be computed on, and the reason; None if not determined.
     """
 
-    searches: tuple[Search, ...]
-    tuned: list[TunedMethod]
-    changed: list[str]
-    unprepared: list[str]
-    pending: list[PlannedRun]
+    state: State
     resources: Resources
-    device: str | None
-    _estimated: Callable[[], CostEstimate | None]
-
-    @cached_property
-    def cost(self) -> CostEstimate | None:
-        """The cost of the pending runs, computed on first use because it takes longer than the rest."""
-        return self._estimated()
+    device: str | None = None
 
     @classmethod
     def of(cls, state: State, resources: Resources | None = None) -> Facts:
@@ -78,21 +63,32 @@ class Facts:
             state: the state of what was asked for.
             resources: the requested resources of a trial; None skips the choice of a device.
         """
-        from clops_sweep.execution.jobs import Resources
+        if resources is None:
+            from clops_sweep.execution.jobs import Resources
 
-        pending = state.pending
-        taken, device = resources or Resources(), None
-        if resources is not None and pending:
-            from clops_sweep.execution.devices import choose
+            return cls(state, Resources())
+        if not state.pending:
+            return cls(state, resources)
+        from clops_sweep.execution.devices import choose
 
-            choice = choose(state, resources)
-            taken, device = choice.resources, choice.words
+        choice = choose(state, resources)
+        return cls(state, choice.resources, choice.words)
 
-        def estimated() -> CostEstimate | None:
-            return _estimated(state, pending, taken) if pending else None
+    @cached_property
+    def tuned(self) -> list[TunedMethod]:
+        """The state of the tuning of each method of a tuned space."""
+        return tuned_rows(self.state)
 
-        changed = changes(state)
-        return cls(state.searches, tuned_rows(state), changed, state.unprepared, pending, taken, device, estimated)
+    @cached_property
+    def changed(self) -> list[str]:
+        """A sentence for each plug-in whose code changed since finished runs."""
+        return changes(self.state)
+
+    @cached_property
+    def cost(self) -> CostEstimate | None:
+        """The cost of the pending runs; None without any."""
+        pending = self.state.pending
+        return _estimated(self.state, pending, self.resources) if pending else None
 
 
 def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
@@ -106,31 +102,30 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     request.data.solve_splits(config.data_key for config in request.selection.configs)
     check_samplers(request)
     state = State.of(request)
-    plan = state.plan
     facts = Facts.of(state, resources)
     check_fit(state)
     held = memories(state.request)
     before = _pretraining(state, resources)
     if as_json:
-        extra = {"memories": [vars(it) for it in held], "pretraining": [plan_as_data(*it) for it in before]}
-        print_json({"results": request.store.files.shown, **plan_as_data(plan, facts), **extra})
+        extra = {"memories": [vars(it) for it in held], "pretraining": [plan_as_data(it) for it in before]}
+        print_json({"results": request.store.files.shown, **plan_as_data(facts), **extra})
         return
-    for of_encoders, of in before:
+    for of in before:
         cost = _in_words(of.cost, of.resources) if of.cost and not of.cost.unknown else "no estimate"
-        click.echo(f"pretraining of encoders, before the others: {counts(of_encoders)}; {cost}")
-    say_plan(plan, facts)
+        click.echo(f"pretraining of encoders, before the others: {counts(of.state.plan)}; {cost}")
+    say_plan(facts)
     for of_runs in held:
         click.echo(of_runs.words)
-    say_kinds(plan)
+    say_kinds(state.plan)
     say_networks(state)
 
 
-def _pretraining(state: State, resources: Resources) -> list[tuple[Plan, Facts]]:
-    """Return plan and facts of the runs that become encoders, after those that become encoders of these."""
+def _pretraining(state: State, resources: Resources) -> list[Facts]:
+    """Return the facts of the runs that become encoders, after those that become encoders of these."""
     first = state.pretraining
     if first is None:
         return []
-    return [*_pretraining(first, resources), (first.plan, Facts.of(first, resources))]
+    return [*_pretraining(first, resources), Facts.of(first, resources)]
 
 
 def say_kinds(plan: Plan) -> None:
@@ -155,17 +150,18 @@ def say_networks(state: State) -> None:
         click.echo(sentence)
 
 
-def say_plan(plan: Plan, facts: Facts) -> None:
+def say_plan(facts: Facts) -> None:
     """Print the state of the runs and the pending ones."""
-    if plan.asked:
-        click.echo(counts(plan))
-    print_searches(facts.searches)
+    state = facts.state
+    if state.plan.asked:
+        click.echo(counts(state.plan))
+    print_searches(state.searches)
     print_tuned(facts.tuned)
     for sentence in facts.changed:
         click.echo(sentence)
-    for name in facts.unprepared:
+    for name in state.unprepared:
         click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
-    say_first(plan)
+    say_first(state.plan)
     if facts.device:
         click.echo(f"device: {facts.device}")
     cost = facts.cost
@@ -174,16 +170,16 @@ def say_plan(plan: Plan, facts: Facts) -> None:
     if cost.known:
         click.echo(_in_words(cost, facts.resources))
     if cost.unknown:
-        of, kind = ("it", "its") if len(facts.pending) == 1 else ("them", "their")
+        of, kind = ("it", "its") if len(state.pending) == 1 else ("them", "their")
         which = f"{len(cost.unknown)} of them" if cost.known else of
         click.echo(f"no estimate for {which}: no run of {kind} kind is finished")
-    if facts.searches and cost.known:
+    if state.searches and cost.known:
         click.echo("the estimate assumes that runs of searches cost as much as their base config and are not pruned")
 
 
-def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
+def plan_as_data(facts: Facts) -> dict[str, Any]:
     """Return the plan as data: counts, searches, and hours of a core or GPU for pending runs."""
-    cost = facts.cost
+    plan, cost = facts.state.plan, facts.cost
     hours = {} if cost is None else _hours(cost, facts.resources)
     return {
         "asked": len(plan.asked),
@@ -192,9 +188,9 @@ def plan_as_data(plan: Plan, facts: Facts) -> dict[str, Any]:
         "pending": plan.count("pending", "waiting"),
         "first": [{"run_id": run.run_id, "status": run.state} for run in plan.first],
         "without_kept": plan.without_kept,
-        "unprepared": facts.unprepared,
+        "unprepared": facts.state.unprepared,
         "changed_code": facts.changed,
-        "searches": [search_as_data(it) for it in facts.searches],
+        "searches": [search_as_data(it) for it in facts.state.searches],
         "tuned": tuned_as_data(facts.tuned),
         "estimate": None
         if cost is None or not cost.known

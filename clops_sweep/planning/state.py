@@ -186,7 +186,7 @@ class State:
                 for run in next(tuned.space.at_bounds()).requests():
                     yield from [PlannedRun(None, run.config, "pending")] * len(tuned.space.seeds)
 
-    @property
+    @cached_property
     def pending(self) -> list[PlannedRun]:
         """The pending runs, and those to come."""
         return [*self.plan.of("pending", "waiting"), *self.to_come]
