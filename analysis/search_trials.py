@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.experiment.columns import CONFIG
@@ -25,7 +24,6 @@ from .formats import TextCell, TextTable, count_cell, plus_minus
 from .metrics import metric_named
 from .statistics import Estimate, estimate
 
-Floats = npt.NDArray[np.float64]
 MOST_ROWS = 20
 
 

@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.declared.recording_checks import UNKNOWN, require_few_groups
@@ -35,9 +34,6 @@ from .measures import FIXED, Measures, Quantity, reliability
 from .page import render_page
 from .paired import LastUpdate, Paired, last_models, last_update
 from .people import changed_people, confusion, decisions, tracings_of
-
-Column = tuple[npt.NDArray[np.int32], tuple[str, ...]]
-"""A categorical column of a data set: codes [instances], and the value of each code."""
 
 
 class UpdateReport(Findings):

@@ -213,7 +213,7 @@ def _say_outcome(request: Request, outcome: Outcome, tuned: Sequence[TunedMethod
             click.echo(counts(outcome.plan))
         print_searches(outcome.searches)
         if outcome.under_way:
-            click.echo(under_way_in_words(outcome.under_way, outcome.checkpointed))
+            click.echo(_under_way_in_words(outcome.under_way, outcome.checkpointed))
         click.echo(f"interrupted; resume with: {resume}")
         return
     if outcome.stopped:
@@ -240,7 +240,7 @@ def resume_command(arguments: Sequence[str]) -> str:
     return shlex.join(["clops-sweep", *map(masked, arguments)])
 
 
-def under_way_in_words(runs: int, checkpointed: int) -> str:
+def _under_way_in_words(runs: int, checkpointed: int) -> str:
     """Describe what happens to the runs that were running when the launch was interrupted."""
     parts = []
     if checkpointed:

@@ -17,7 +17,7 @@ from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import shipped_space
 
-FIRST_SPACE = '''"""CLOPS on synthetic ECG, storing 10 or 50 % of instances by beta or at random. Takes a minute."""
+_FIRST_SPACE = '''"""CLOPS on synthetic ECG, storing 10 or 50 % of instances by beta or at random. Takes a minute."""
 
 from clops_sweep import RunConfig, SearchSpace
 
@@ -105,7 +105,7 @@ def new(
         elif template is not None:
             content = Path(__file__).with_name("recipes").joinpath(f"{template}.py.template").read_bytes()
         else:
-            content = FIRST_SPACE.encode()
+            content = _FIRST_SPACE.encode()
         _write(name, content)
     command = shlex.join([*(_RECIPES[recipe][1].split() if recipe else ["clops-sweep"]), str(name)])
     if as_json:

@@ -48,7 +48,7 @@ def runs(results: str, where: str | None, sort: str | None, limit: int, tuning: 
     """List the runs of a store: their ids, the settings in which they differ, and their scores."""
     store = RunStore.named(results)
     store.files.check_is_there()
-    listed = list_runs(store, where=where, sort=sort, tuning=tuning)
+    listed = _list_runs(store, where=where, sort=sort, tuning=tuning)
     if as_json:
         as_data = [_as_data(row, listed) for row in listed.rows[:limit]]
         print_json({"results": store.files.shown, "matched": len(listed.rows), "runs": as_data})
@@ -77,7 +77,7 @@ class ListedRuns:
 
 def say_best(store: RunStore, run_ids: Collection[str]) -> None:
     """Print the best of some finished runs, and the command that lists all."""
-    listed = list_runs(store, run_ids=run_ids)
+    listed = _list_runs(store, run_ids=run_ids)
     if len(listed.rows) < 2:
         return
     click.echo(f"best of {several(len(listed.rows), 'run')} by {listed.scores[0]}:")
@@ -85,7 +85,7 @@ def say_best(store: RunStore, run_ids: Collection[str]) -> None:
     click.echo(f"list runs with: {store.command('runs')}")
 
 
-def list_runs(
+def _list_runs(
     store: RunStore,
     *,
     where: str | None = None,

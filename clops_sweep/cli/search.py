@@ -36,7 +36,7 @@ def print_searches(searches: Sequence[Search]) -> None:
             f"{pending} pending"
         )
         if it.record is not None and it.record.best:
-            click.echo(f"  {printable(best_in_words(it.record))}")
+            click.echo(f"  {printable(_best_in_words(it.record))}")
 
 
 def tuned_rows(state: State) -> list[TunedMethod]:
@@ -106,7 +106,7 @@ def studies_in_words(counts: Mapping[str, Mapping[str, int]]) -> list[str]:
     return [f"search {name!r}: trials {_counted(found)}" for name, found in counts.items()]
 
 
-def best_in_words(record: StudyRecord) -> str:
+def _best_in_words(record: StudyRecord) -> str:
     """Describe the best trial and its values; with several objectives, the size of the Pareto front."""
     best = record.best
     first = _value_in_words(record, best[0])

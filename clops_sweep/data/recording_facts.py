@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from clops_sweep import native
 
-LEAST_FLAT: Final = 10
+_LEAST_FLAT: Final = 10
 """Least number of samples of a flat end; a plateau of fewer samples is common."""
-LEAST_SHARE: Final = 0.01
+_LEAST_SHARE: Final = 0.01
 """Share of a recording from which an end is flat, also if it is shorter than a second."""
 MOST_LEVELS: Final = 16
 """Most values of a channel of markers."""
@@ -66,7 +66,7 @@ def flat_ends(stored: NDArray[Any], rate: float) -> NDArray[np.int64]:
     """
     many, _, samples = stored.shape
     ends = np.zeros((many, 2), np.int64)
-    least = max(LEAST_FLAT, int(min(LEAST_SHARE * samples, rate)))
+    least = max(_LEAST_FLAT, int(min(_LEAST_SHARE * samples, rate)))
     if samples <= least:
         return ends
     for side, values in enumerate((stored, stored[:, :, ::-1])):

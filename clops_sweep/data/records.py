@@ -53,10 +53,10 @@ def resampled(signal: NDArray[Any], length: int, grid: float) -> NDArray[np.floa
     """
     from scipy.signal import resample
 
-    return on_multiples(resample(np.asarray(signal, np.float64), length, axis=-1), grid)
+    return _on_multiples(resample(np.asarray(signal, np.float64), length, axis=-1), grid)
 
 
-def on_multiples(signal: NDArray[np.float64], grid: float) -> NDArray[np.float32]:
+def _on_multiples(signal: NDArray[np.float64], grid: float) -> NDArray[np.float32]:
     """Round resampled samples to multiples of a power of two, float32.
 
     The grid is far finer than the source's resolution. It makes frames, and therefore the data hash, equal on machines
@@ -202,7 +202,7 @@ class Common:
             peak = float(sizes.max(initial=0, where=np.isfinite(sizes))) or 1.0
             target = self.windowing.frame_samples(cut.shape[1], rate)
             step = 2.0 ** (np.floor(np.log2(peak)) - _STEPS)
-            frames = on_multiples(at_rate(cut, rate, self.windowing.rate or rate, target), step)
+            frames = _on_multiples(at_rate(cut, rate, self.windowing.rate or rate, target), step)
         return frames
 
 

@@ -15,7 +15,7 @@ from clops_sweep.errors import several, shown
 
 SHOWN_AT_LAUNCH: Final = ("channel", "padding", "shortcuts")
 """Begins of the notes that every launch shows."""
-LEAST_AUC: Final = 0.9
+_LEAST_AUC: Final = 0.9
 _LEAST_Z: Final = 2.5758
 """Two-sided 1 % of the normal distribution."""
 _FOLLOWS: Final = 0.95
@@ -126,12 +126,12 @@ def _auc(values: NDArray[np.float64], has: NDArray[np.bool_]) -> float | None:
     tied = float((ties.astype(np.float64) ** 3 - ties).sum()) / (total * (total - 1))
     deviation = np.sqrt((total + 1 - tied) / (12 * inside * outside))
     distance = abs(area - 0.5)
-    if area_of_either(area) < LEAST_AUC or distance < _LEAST_Z * deviation:
+    if _area_of_either(area) < _LEAST_AUC or distance < _LEAST_Z * deviation:
         return None
-    return area_of_either(area)
+    return _area_of_either(area)
 
 
-def area_of_either(area: float) -> float:
+def _area_of_either(area: float) -> float:
     """Return the area of the better direction."""
     return max(float(area), 1 - float(area))
 

@@ -102,7 +102,7 @@ def config_row(config: RunConfig) -> dict[str, Any]:
     }
 
 
-def fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def _fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config fields and options of a row as JSON values; other columns are ignored.
 
     Raises:
@@ -142,6 +142,6 @@ def config_from_row(row: Mapping[str, Any]) -> RunConfig:
     for name, value in former_settings(row).items():
         raise UsageError(f"run {row.get('run_id', '')}: {name} = {shown(value)}: {instead_of(name)}")
     DATASETS.know(row["dataset"], row["scenario"])
-    fields = fields_from_row(row)
+    fields = _fields_from_row(row)
     used = used_options(lambda name: fields.get(name) if name in fields else OPTIONS[name].default)
     return RunConfig(**{name: value for name, value in fields.items() if name not in OPTIONS or name in used})

@@ -95,14 +95,14 @@ def _epochs_per_task(dataset: str, scenario: str) -> int:
     return DATASETS[dataset].epochs_per_task or EPOCHS_PER_TASK.get(scenario, USUAL_EPOCHS_PER_TASK)
 
 
-NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
+_NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
     "paper_shuffled": 1,
     "paper_curriculum": (5, 4, 2, 1, 0, 3),
     "paper_anti_curriculum": (3, 0, 1, 2, 4, 5),
 }
 """The orders of the paper's six Class-IL tasks: a shuffle, 10-11 8-9 4-5 2-3 0-1 6-7, and its reverse."""
 
-_NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *NAMED_TASK_ORDERS)
+_NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *_NAMED_TASK_ORDERS)
 
 
 _MOST_TASKS = 10_000
@@ -119,7 +119,7 @@ def _order(value: Any) -> Any:
     if isinstance(value, str):
         if value not in _NAMES_OF_ORDERS:
             raise ValueError("no name of an order")
-        return NAMED_TASK_ORDERS.get(value, value)
+        return _NAMED_TASK_ORDERS.get(value, value)
     if not is_whole(value):
         if not 0 < (length(value) or 0) <= _MOST_TASKS:
             raise ValueError("no positions")

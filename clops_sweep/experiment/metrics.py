@@ -115,11 +115,11 @@ def metrics_of(measure: str) -> tuple[str, ...]:
     These are its average, BWT, BWT_t, BWT_lambda, FWT, forgetting and the average incremental measure; for AUC without
     a prefix.
     """
-    transfers = (of_measure(it.column, measure) for it in _TRANSFERS)
+    transfers = (_of_measure(it.column, measure) for it in _TRANSFERS)
     return (measure, *transfers, f"{_ALL_STAGES}{measure}")
 
 
-def of_measure(transfer: str, measure: str) -> str:
+def _of_measure(transfer: str, measure: str) -> str:
     """Return the column of BWT, forgetting and so on of a measure; those of AUC have no prefix."""
     return transfer if measure == "auc" else f"{measure}_{transfer}"
 
@@ -209,7 +209,7 @@ def headline_of(names: object) -> tuple[str, ...]:
     found: list[str] = []
     measure: str | None = None
     for name in names:
-        column = of_measure(name, measure) if measure is not None and str(name) in _BY_NAME else name
+        column = _of_measure(name, measure) if measure is not None and str(name) in _BY_NAME else name
         if not isinstance(column, str) or column not in METRICS:
             raise ValueError(f"{name!r} is not a metric; expected some of {', '.join((*MEASURES, *_BY_NAME))}")
         measure = METRICS[column].measure if column in MEASURES else measure

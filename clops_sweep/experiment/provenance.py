@@ -11,10 +11,10 @@ from clops_sweep.data.origins import ORIGINS, Origin
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import REGISTRIES
 
-NAMING = (*REGISTRIES, "dataset")
+_NAMING = (*REGISTRIES, "dataset")
 """The config fields that may name a plug-in."""
 
-PROVENANCE = (*NAMING, "plugins")
+PROVENANCE = (*_NAMING, "plugins")
 """Columns that `changed_code` needs."""
 
 
@@ -25,7 +25,7 @@ def plugins_of(config: RunConfig) -> str | None:
     """
     used = json.loads(config.identity)
     found: dict[str, list[str | None]] = {}
-    for field in NAMING:
+    for field in _NAMING:
         name = config.get(field)
         origin = ORIGINS.get((field, name))
         if origin is not None and used.get(field) == name:
@@ -57,7 +57,7 @@ def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         (field, str(row[field]), before.file or "a notebook")
         for row in rows
         if (stored := _stored(row["plugins"]))
-        for field in NAMING
+        for field in _NAMING
         if field != "encoder"  # their code is part of the run's identity
         if (before := stored.get(f"{field} {row[field]}") or stored.get(row[field])) is not None
         and (now := ORIGINS.get((field, row[field]))) is not None

@@ -27,7 +27,7 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
             or `early_stopping` without one.
     """
     scenario = _built(config, frames)
-    check_tasks(config, scenario)
+    _check_tasks(config, scenario)
     return scenario
 
 
@@ -52,7 +52,7 @@ def with_tasks(
     for (data_key, *_), alike in sharing.items():
         scenario = _built(alike[0], frames[data_key])
         for config in alike:
-            check_tasks(config, scenario)
+            _check_tasks(config, scenario)
             yield config, scenario
 
 
@@ -82,7 +82,7 @@ def _built(config: RunConfig, frames: FrameSet) -> Scenario:
     return scenario
 
 
-def check_tasks(config: RunConfig, scenario: Scenario) -> None:
+def _check_tasks(config: RunConfig, scenario: Scenario) -> None:
     """Check that strategy, head, limits and evaluation of a config fit its tasks.
 
     Raises:

@@ -47,15 +47,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SECONDS_PER_FLUSH = 10.0
-"""Seconds of finished runs that a killed driver may lose."""
-
-_BYTES_PER_FLUSH = 2**26
 _VANISHED = 100
 """Maximum number of listings of a table while parts vanish because they are merged."""
-
-_MANY_PARTS = 32
-"""Small parts are merged once there are as many."""
 
 _PARTS = "parts"
 """What a store at one moment keeps its live parts as."""

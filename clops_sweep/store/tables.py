@@ -39,7 +39,7 @@ RUNS = pa.schema(
         ("plugins", pa.string()),
     ]
 )
-R_MATRIX = pa.schema(
+_R_MATRIX = pa.schema(
     [
         ("run_id", pa.string()),
         ("split", pa.string()),
@@ -90,7 +90,7 @@ PREDICTIONS = pa.schema(
 
 SCHEMAS: Mapping[TableName, pa.Schema] = {
     "runs": RUNS,
-    "r_matrix": R_MATRIX,
+    "r_matrix": _R_MATRIX,
     "curves": CURVES,
     "instances": INSTANCES,
     "predictions": PREDICTIONS,

@@ -51,7 +51,7 @@ def check_acquisition_function(function: AcquisitionFunction, *, network: str = 
 
 
 def _check_scores(function: AcquisitionFunction, scenario: ScenarioName, network: str) -> None:
-    context, rows = network_in_training(scenario, _SEED, network)
+    context, rows = _network_in_training(scenario, _SEED, network)
     looks = Looks(context.learner)
     before, rows_before = saved_and_loaded(context.learner.state()), rows.clone()
     with global_randomness(1, f"the acquisition function in {scenario}"):
@@ -70,7 +70,7 @@ def _check_scores(function: AcquisitionFunction, scenario: ScenarioName, network
         require(same_bits(function(context, rows), scores), f"{scenario}: scores differ in a second call")
 
 
-def network_in_training(
+def _network_in_training(
     scenario: ScenarioName, seed: int, network: str = PAPER_NETWORK
 ) -> tuple[AcquisitionContext, torch.Tensor]:
     """Return a network after one epoch on the first task, and random rows of it to score: int64 [m]."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.portions import Columns, Portion, Signal
-from clops_sweep.data.declared.recordings import Recordings
+from clops_sweep.data.declared.recordings import Recordings, recordings_in_files
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.frames import UNKNOWN_PERSON
 from clops_sweep.data.records import Common, Stretch
@@ -160,7 +160,7 @@ def combine(
         markers="keep" if kept else "refuse",
         notes=notes,
     )
-    return Recordings.of_files(joined, portions, columns)
+    return recordings_in_files(joined, portions, columns)
 
 
 def _windowing(given: Windowing, members: Mapping[str, Windowing]) -> Windowing:

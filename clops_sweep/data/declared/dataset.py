@@ -29,7 +29,7 @@ from clops_sweep.errors import UsageError, prefixed, shown
 
 Member = TypeVar("Member", bound=Callable[..., Any])
 
-OF_RECORDINGS = ("classes", "channels", "units", "sampling_rate", *checks.OF_WINDOWS)
+_OF_RECORDINGS = ("classes", "channels", "units", "sampling_rate", *checks.OF_WINDOWS)
 """Arguments of `@dataset` that a generator's recordings share; also arguments of `Recordings`."""
 
 
@@ -152,7 +152,7 @@ def dataset(
         checks.one_of("markers", markers, get_args(Markers))
         filters = Filters.given(bandpass, notch, scale, clip)
         patterns = _files("files", files)
-    recording = {key: given[key] for key in OF_RECORDINGS if given[key] is not None}
+    recording = {key: given[key] for key in _OF_RECORDINGS if given[key] is not None}
 
     def declare(member: Member) -> Member:
         _check_member(name, member)

@@ -74,7 +74,7 @@ def markers_of(recording: Recording, wanted: Sequence[str | int] | None) -> tupl
     return tuple(dict.fromkeys([*recording.markers, *marker_names(names, recording.units)]))
 
 
-def without_channels(recording: Any, names: Sequence[str]) -> Any:
+def _without_channels(recording: Any, names: Sequence[str]) -> Any:
     """Return a recording without some channels, if it has them."""
     if not isinstance(recording, Recording) or recording.channels is None:
         return recording
@@ -137,7 +137,7 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
     windowing = checks.windowing(**{name: given[name] for name in checks.OF_WINDOWS if name in given})
     dropped = markers_of(first, given.get("channels"))
     if dropped:
-        first = without_channels(first, dropped)
+        first = _without_channels(first, dropped)
         shared |= {name: given.get(name, getattr(first, name)) for name in ("channels", "units")}
     array, _ = _samples(first, shared["sampling_rate"], windowing.rate, "recording 0: ")
     common = Common(
@@ -153,7 +153,7 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
     def items() -> Iterator[InMemory]:
         for place, recording in enumerate(chain([first], recordings)):
             with prefixed(f"recording {place}"):
-                recording = without_channels(recording, dropped)
+                recording = _without_channels(recording, dropped)
                 yield item(recording, str(place), common, shared["sampling_rate"], first, labels)
 
     notes = (left_out_note(dropped),) if dropped else ()

@@ -25,7 +25,7 @@ OF_WINDOWS: Final = (
     "window_seconds", "stride_seconds", "resample_to", "missing", "gaps", "trim", "interval_rule",
 )  # fmt: skip
 """Arguments of `Recordings` and `@dataset` that say how recordings are cut."""
-MOST_GROUPS: Final = 50
+_MOST_GROUPS: Final = 50
 """Values of a column for subgroups."""
 UNKNOWN: Final = "unknown"
 """The group of recordings whose entry is missing."""
@@ -479,8 +479,8 @@ def together(classes: Sequence[str], columns: Columns) -> None:
 
 def require_few_groups(what: str, column: Iterable[str]) -> None:
     """Raise a UsageError if a column has more values than reports of subgroups allow."""
-    if (values := len(set(column))) > MOST_GROUPS:
-        raise UsageError(f"{what}: has {values:,} values; expected at most {MOST_GROUPS}: make bands of them")
+    if (values := len(set(column))) > _MOST_GROUPS:
+        raise UsageError(f"{what}: has {values:,} values; expected at most {_MOST_GROUPS}: make bands of them")
 
 
 def require_every_class(

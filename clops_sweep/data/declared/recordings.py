@@ -118,18 +118,6 @@ class Recordings:
         return InMemory(columns.names, columns=columns, array=array, rate=self._rate, gain=self._gain)
 
     @classmethod
-    def of_files(cls, common: Common, files: Sequence[Source], columns: Columns) -> Recordings:
-        """Return recordings in files, validated together, unless their facts are known only once they are read."""
-        if len(columns):
-            checks.together(common.classes, columns)
-        require_durations(common.windowing.rule, (getattr(file, "intervals", None) for file in files))
-        made = cls.__new__(cls)
-        made.common = common
-        made.columns = columns
-        made._files = files
-        return made
-
-    @classmethod
     def from_wfdb(
         cls,
         folder: str | PathLike[str],
@@ -197,7 +185,7 @@ class Recordings:
         windowing = checks.windowing(
             window_seconds, stride_seconds, resample_to, missing, gaps, trim, interval_rule, window_around
         )
-        return cls.of_files(*wfdb_files(folder, fields, channels, windowing))
+        return recordings_in_files(*wfdb_files(folder, fields, channels, windowing))
 
     @classmethod
     def from_hdf5(
@@ -273,7 +261,7 @@ class Recordings:
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to, missing, gaps, trim)
         rate = checks.positive("sampling_rate", sampling_rate)
         samples = SignalFields(channels, checks.units(units), rate, gain)
-        return cls.of_files(*hdf5_rows(folder, pattern, signals, ids, fields, samples, windowing))
+        return recordings_in_files(*hdf5_rows(folder, pattern, signals, ids, fields, samples, windowing))
 
     @classmethod
     def from_folder(
@@ -396,7 +384,19 @@ class Recordings:
         unit = checks.units(units) if read is None or units is not None else None
         signals = SignalFields(channels, unit, rate, gain)
         text = TextOptions(skip_lines, delimiter, decimal)
-        return cls.of_files(*signal_files(folder, pattern, fields, signals, windowing, text, read))
+        return recordings_in_files(*signal_files(folder, pattern, fields, signals, windowing, text, read))
+
+
+def recordings_in_files(common: Common, files: Sequence[Source], columns: Columns) -> Recordings:
+    """Return recordings in files, validated together, unless their facts are known only once they are read."""
+    if len(columns):
+        checks.together(common.classes, columns)
+    require_durations(common.windowing.rule, (getattr(file, "intervals", None) for file in files))
+    made = Recordings.__new__(Recordings)
+    made.common = common
+    made.columns = columns
+    made._files = files
+    return made
 
 
 def _arrays(signals: Any, channels: int, window: float | None) -> Any:

@@ -129,7 +129,7 @@ def text_layout(path: Path, options: TextOptions) -> Layout:
     cells = [cells_of(line, form.separator) for line in form.lines[comments:] if line.strip()]
     unused = int(bool(cells) and all(len(row) > 1 and not row[-1] for row in cells))
     cells = [row[: len(row) - unused] for row in cells]
-    numeric = [[number_of(cell, form.decimal) is not None for cell in row] for row in cells]
+    numeric = [[_number_of(cell, form.decimal) is not None for cell in row] for row in cells]
     first, titles, units, unclear = 0, list[str](), list[str](), False
     given, rate = _header_names(form.lines[:comments], form.separator, cells)
     if cells and not all(numeric[0]):
@@ -368,9 +368,9 @@ def _fault(path: Path, layout: Layout, places: Sequence[int]) -> str:
             return f"line {number} has {len(cells)} cells; expected {expected}" + (f": {remedy}" if remedy else "")
         for place in places:
             cell = cells[place].strip()
-            if cell and number_of(cell, layout.form.decimal) is None:
+            if cell and _number_of(cell, layout.form.decimal) is None:
                 usual = "repair it, put commas between columns, or give channels=[...] without this column"
-                if number_of(cell, ",") is not None:
+                if _number_of(cell, ",") is not None:
                     usual = "some cells have decimal commas and others points: write one of both"
                 return (
                     f"line {number}, column {shown(layout.titles[place])}: {shown(cell)} is not a number; "
@@ -389,7 +389,7 @@ def fitting(form: TextForm) -> str:
                 continue
             rows = [cells_of(line, mark) for line in lines]
             width = len(rows[-1]) if rows else 0
-            fits = [len(row) == width and all(number_of(cell, decimal) is not None for cell in row) for row in rows]
+            fits = [len(row) == width and all(_number_of(cell, decimal) is not None for cell in row) for row in rows]
             begin = len(fits) - fits[::-1].index(False) if False in fits else 0
             if width < 2 or 2 * begin > len(fits) or (mark == form.separator and begin < 2):
                 continue
@@ -403,7 +403,7 @@ def fitting(form: TextForm) -> str:
     return ""
 
 
-def number_of(cell: str, decimal: str) -> float | None:
+def _number_of(cell: str, decimal: str) -> float | None:
     """Return a cell as a number, NaN for a missing one; None if it is text."""
     try:
         return math.nan if cell in checks.NULLS else float(cell.replace(decimal, "."))

@@ -17,9 +17,9 @@ from clops_sweep.errors import UsageError
 
 DEFAULT_GAIN: Final = 200.0
 """Steps per unit of a signal whose header gives no gain, or 0 (header(5))."""
-GAINS: Final = (1.0, 1e6)
+_GAINS: Final = (1.0, 1e6)
 """Steps per mV: below, a heart beat spans only a few steps; above, it exceeds 16 bits."""
-LARGEST_BASELINE: Final = 2**24
+_LARGEST_BASELINE: Final = 2**24
 """Largest magnitude of a baseline; beyond it, float32 rounds neighbouring stored values to the same number."""
 DEFAULT_RATE: Final = 250.0
 """Sampling rate of a header without one, in Hz."""
@@ -156,8 +156,8 @@ def _signal(path: Path, number: int, fields: Sequence[str], any_unit: bool) -> S
     match = _GAIN.fullmatch(gain)
     if any_unit and (match is None or not abs(float(match["gain"])) < float("inf")):
         _refuse(path, number, f"gain {gain[:40]!r}, expected a number such as 1000(0)/mV")
-    if match is None or not (any_unit or GAINS[0] <= float(match["gain"]) <= GAINS[1]):
-        least, most = (f"{bound:,.0f}" for bound in GAINS)
+    if match is None or not (any_unit or _GAINS[0] <= float(match["gain"]) <= _GAINS[1]):
+        least, most = (f"{bound:,.0f}" for bound in _GAINS)
         _refuse(path, number, f"gain {gain[:40]!r}, expected {least} to {most} steps per mV such as 1000(0)/mV")
     if not any_unit and match["unit"] not in (None, "mV"):
         _refuse(path, number, f"unit {match['unit'][:40]!r}, expected mV as in 1000(0)/mV")
@@ -182,8 +182,8 @@ def _signal(path: Path, number: int, fields: Sequence[str], any_unit: bool) -> S
 
 
 def _level(path: Path, number: int, what: str, value: str) -> int:
-    if not (_WHOLE.fullmatch(value) and abs(int(value)) <= LARGEST_BASELINE):
-        most = f"{LARGEST_BASELINE:,}"
+    if not (_WHOLE.fullmatch(value) and abs(int(value)) <= _LARGEST_BASELINE):
+        most = f"{_LARGEST_BASELINE:,}"
         _refuse(path, number, f"{what} {value[:40]!r}, expected a whole number from -{most} to {most}")
     return int(value)
 

@@ -22,7 +22,7 @@ FORMAT_VERSION: Final = 3
 MANIFEST: Final = "manifest.json"
 INDEX: Final = "index.parquet"
 FRAMES: Final = "frames.npy"
-CHECKSUM: Final = "checksum"
+_CHECKSUM: Final = "checksum"
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Manifest:
         """Return the manifest as JSON, one line per entry; indenting 100,000s of names would take too long."""
         files = {name: asdict(record) for name, record in self.files.items()}
         entries = {**vars(self), "files": files, "info": None if self.info is None else asdict(self.info)}
-        entries[CHECKSUM] = hash_of(**entries)
+        entries[_CHECKSUM] = hash_of(**entries)
         lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in entries.items()]
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
 
@@ -124,7 +124,7 @@ def read_manifest(folder: Path) -> Manifest | None:
     try:
         if values["format_version"] != FORMAT_VERSION:
             return None
-        if values.pop(CHECKSUM) != hash_of(**values):
+        if values.pop(_CHECKSUM) != hash_of(**values):
             raise DamagedStore(f"{path}: its content has changed since it was written; {remedy(folder)}")
         return TypeAdapter(Manifest).validate_python(values)
     except DamagedStore:

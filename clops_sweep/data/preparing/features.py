@@ -108,7 +108,7 @@ class CachedFeatures:
 
     def facts(self) -> FeatureFacts | None:
         """Return the facts of the features; None if they are not computed or their file is incomplete."""
-        facts = read_facts(self._folder)
+        facts = _read_facts(self._folder)
         with contextlib.suppress(OSError):
             if facts is not None and (self._folder / _ARRAY).stat().st_size == facts.size:
                 return facts
@@ -260,7 +260,7 @@ class CachedFeatures:
         return found
 
 
-def read_facts(folder: Path) -> FeatureFacts | None:
+def _read_facts(folder: Path) -> FeatureFacts | None:
     """Return the content of `features.json` in a folder; None if it is missing or unreadable."""
     try:
         values: dict[str, Any] = read_json(folder / _FACTS)
@@ -273,4 +273,4 @@ def computed_features(folder: Path) -> Sequence[FeatureFacts]:
     """Return the facts of all features in a prepared folder."""
     with one_sentence(folder):
         there = sorted((folder / FEATURES).iterdir()) if (folder / FEATURES).is_dir() else []
-    return [facts for path in there if not path.name.startswith(".") and (facts := read_facts(path)) is not None]
+    return [facts for path in there if not path.name.startswith(".") and (facts := _read_facts(path)) is not None]

@@ -54,7 +54,7 @@ def records_read(
     """
     tolerant = data.rules.tolerates_repeats and problems.tolerant
     ours, theirs = tee(sources)
-    for source, result in zip(ours, run(partial(read_source, data.common, hashed), theirs), strict=True):
+    for source, result in zip(ours, run(partial(_read_source, data.common, hashed), theirs), strict=True):
         for single, read in _apart_where_bad(data, hashed, source, result):
             try:
                 if not isinstance(read, str):
@@ -89,7 +89,7 @@ class Several:
     left_out: Mapping[str, int]
 
 
-def read_source(common: Common, hashed: bool, source: Source) -> Read | Several | str:
+def _read_source(common: Common, hashed: bool, source: Source) -> Read | Several | str:
     """Return the frames of a source, or the reason why it cannot be read."""
     if isinstance(source, ReadFile):
         return _read_file(common, hashed, source)

@@ -27,7 +27,7 @@ from clops_sweep.errors import UsageError
 
 RATE: Final = 200.0
 SAMPLES: Final = 6000
-WINDOW: Final = 256
+_WINDOW: Final = 256
 GRID: Final = 2.0**-8
 """Stored samples are multiples of 1/256 of the recorder's unit."""
 
@@ -73,17 +73,17 @@ class CardiologyRecord(Source):
                 "keep one of them"
             )
         _require_size(signal)
-        episodes = read_episodes(labels[0], SAMPLES)
+        episodes = _read_episodes(labels[0], SAMPLES)
         for _, name in episodes:
             if name not in (*CLASSES, _LEFT_OUT):
                 known = ", ".join((*CLASSES, *_SAME, _LEFT_OUT))
                 raise UsageError(f"{shorten(labels[0])}: rhythm {name[:60]!r} is unknown; expected one of {known}")
-        begins = np.arange(0, SAMPLES - WINDOW + 1, WINDOW)
+        begins = np.arange(0, SAMPLES - _WINDOW + 1, _WINDOW)
         onsets = np.array([onset for onset, _ in episodes])
         names = [episodes[i][1] for i in np.searchsorted(onsets, begins + 1, side="right") - 1]
         kept = [i for i, name in enumerate(names) if name != _LEFT_OUT]
         windows = common.offered(
-            begins[kept], [CLASSES.index(names[i]) for i in kept], WINDOW, RATE,
+            begins[kept], [CLASSES.index(names[i]) for i in kept], _WINDOW, RATE,
             patient=self.record.split("_")[0],
             dropped=Counter({f"rhythm {_LEFT_OUT}": len(names) - len(kept)}) if len(kept) < len(names) else {},
         )  # fmt: skip
@@ -101,7 +101,7 @@ def _require_size(path: Path) -> None:
         )
 
 
-def read_episodes(path: Path, samples: int) -> list[tuple[int, str]]:
+def _read_episodes(path: Path, samples: int) -> list[tuple[int, str]]:
     """Return onset (sample, from 1) and rhythm of the episodes of a recording by time; they cover all of it.
 
     Raises:

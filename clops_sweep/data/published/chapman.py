@@ -60,7 +60,7 @@ SNOMED: Final = {
 }
 """Codes of these rhythms in the headers of the WFDB edition; its other codes are conditions, not rhythms."""
 
-DIAGNOSTICS: Final = "Diagnostics.xlsx"
+_DIAGNOSTICS: Final = "Diagnostics.xlsx"
 _CSV_PLACES: Final = ("ECGDataDenoised/MUSE_", "ECGData/MUSE_", "MUSE_")
 _DATED: Final = re.compile(r"_(\d{4})(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)_")
 
@@ -82,7 +82,7 @@ class ChapmanRecord(Source):
         file = self.files[0]
         if file.suffix == ".csv":
             if not is_file(file):
-                missing = f"{shorten(file)}: the recording is missing, and {DIAGNOSTICS} lists it"
+                missing = f"{shorten(file)}: the recording is missing, and {_DIAGNOSTICS} lists it"
                 raise UsageError(f"{missing}; download it again")
             leads, rhythm, time = read_csv(file), self.rhythm, acquired(self.record, file)
         else:
@@ -124,7 +124,7 @@ def chapman(data_root: Path | None) -> list[Source]:
     paths = next((paths for pattern in holds if (paths := sorted(visible(folder.glob(pattern), folder)))), [])
     if not paths:
         return [ChapmanRecord((name,), files) for name, files in wfdb_files(folder, ".mat")]
-    table = folder / DIAGNOSTICS
+    table = folder / _DIAGNOSTICS
     rhythms = read_diagnostics(table)
     files = {record: paths[0].with_name(f"{record}.csv") for record in rhythms}  # even if it is missing
     files |= {path.stem: path for path in paths}

@@ -16,7 +16,7 @@ from clops_sweep.data.published.twelve_leads import LEADS, RATE
 from clops_sweep.errors import UsageError
 
 SAMPLES: Final = 5000
-MOST_MICROVOLT: Final = 2**15 * 4.88
+_MOST_MICROVOLT: Final = 2**15 * 4.88
 """The largest amplitude of 16-bit samples in the recorder's steps of 4.88 microvolt. Larger values are damaged numbers;
 NaN, which the publisher's files hold, is a missing sample."""
 _NO_CELLS: Final = (
@@ -75,9 +75,9 @@ def read_csv(path: Path) -> NDArray[np.float64]:
             f"{shorten(path)}: holds {values.shape[1]} rows of {values.shape[0]} numbers, expected {SAMPLES} of "
             f"{len(LEADS)} (10 s at {RATE:g} Hz); download the record again"
         )
-    if (beyond := np.abs(values) > MOST_MICROVOLT).any():
+    if (beyond := np.abs(values) > _MOST_MICROVOLT).any():
         raise UsageError(
             f"{shorten(path)}: holds {values[beyond][0]:g} microvolt, and the recorder's 16 bits end at "
-            f"{MOST_MICROVOLT:,.0f}; download the record again"
+            f"{_MOST_MICROVOLT:,.0f}; download the record again"
         )
     return values

@@ -46,7 +46,7 @@ _RECORDS: Final = r"RECORDS|LICENSE\.txt|\d+\.(hea|dat|atr)"
 _MITDB: Final = Part("mitdb/1.0.0", "mitdb", _RECORDS)
 _VFDB: Final = Part("vfdb/1.0.0", "vfdb", _RECORDS)
 
-DOWNLOADS: Final[Mapping[str, Sequence[Part]]] = {
+_DOWNLOADS: Final[Mapping[str, Sequence[Part]]] = {
     "mitbih": (_MITDB,),
     "vfdb": (_VFDB,),
     "mitbih_vfdb": (_MITDB, _VFDB),
@@ -64,7 +64,7 @@ def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
         UsageError: the data set is not openly available (the message says where to get it), PhysioNet cannot be
             reached, or a folder cannot be written.
     """
-    if name not in DOWNLOADS:
+    if name not in _DOWNLOADS:
         info = DATASETS[data_set(name).name]
         if not info.folders:
             raise UsageError(f"{name} is generated, not downloaded; run 'clops-sweep data prepare {name}'")
@@ -72,9 +72,9 @@ def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
             f"{name} cannot be downloaded openly ({info.licence}); get it from {info.source} and put it into "
             f"{info.folders[0]}/ under the data root"
         )
-    for part in DOWNLOADS[name]:
+    for part in _DOWNLOADS[name]:
         _fetch(part, data_root / part.folder, progress)
-    return [data_root / part.folder for part in DOWNLOADS[name]]
+    return [data_root / part.folder for part in _DOWNLOADS[name]]
 
 
 def _fetch(part: Part, folder: Path, progress: bool) -> None:

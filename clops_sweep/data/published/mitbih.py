@@ -49,9 +49,9 @@ RATE: Final = 360.0
 GRID: Final = 2.0**-16
 """Stored samples are multiples of 2^-16 mV: 1/328 of the source's step of 1/200 mV."""
 
-RHYTHM_CLASSES: Final = {"(AFIB": "AFIB", "(B": "BIGEMINY", "(P": "PACED", "(N": "", "(SBR": ""}
+_RHYTHM_CLASSES: Final = {"(AFIB": "AFIB", "(B": "BIGEMINY", "(P": "PACED", "(N": "", "(SBR": ""}
 """The class of each rhythm annotation; empty if the beats decide."""
-KNOWN_RHYTHMS: Final = frozenset(
+_KNOWN_RHYTHMS: Final = frozenset(
     f"({name}"
     for name in (
         *("AB", "AFIB", "AFL", "B", "BII", "IVR", "N", "NOD", "P", "PREX", "SBR", "SVTA", "T", "VFL", "VT"),
@@ -59,7 +59,7 @@ KNOWN_RHYTHMS: Final = frozenset(
     )
 )
 """All rhythm annotations of the two MIT-BIH databases, those of the arrhythmia database first; others are errors."""
-RECORD_FILES: Final = ("*.hea", "*.dat")
+_RECORD_FILES: Final = ("*.hea", "*.dat")
 _BEATS: Final = frozenset("NLRBAaJSVrFejnE/fQ?")
 _SAME_PERSON: Final = {"202": "201"}
 
@@ -79,7 +79,7 @@ class MitBihRecord(Source):
 
     window_seconds: float
     rate: float = RATE
-    rhythms: Mapping[str, str] = field(default_factory=lambda: RHYTHM_CLASSES)
+    rhythms: Mapping[str, str] = field(default_factory=lambda: _RHYTHM_CLASSES)
     capped: Windows | None = None
 
     def windows(self, common: Common) -> Windows:
@@ -199,11 +199,11 @@ RULES: Final = Rules(
 @packaged("mitbih", classes=CLASSES, channels=LEADS, units="mV", rules=RULES)
 def mitbih(data_root: Path | None, window_seconds: float, **_: OptionValue) -> list[Source]:
     """Find all records of the folder; reading a record reports its missing files."""
-    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
-    return mitbih_records(folder, window_seconds=window_seconds)
+    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", _RECORD_FILES, _RECORD_FILES)
+    return _mitbih_records(folder, window_seconds=window_seconds)
 
 
-def mitbih_records(folder: Path, prefix: str = "", **known: Any) -> list[Source]:
+def _mitbih_records(folder: Path, prefix: str = "", **known: Any) -> list[Source]:
     """Find the records of one of the two MIT-BIH databases; `known` holds arguments of `MitBihRecord`."""
     return [
         MitBihRecord(
@@ -226,15 +226,15 @@ def _lead(header: Header, names: Sequence[str]) -> tuple[int, int]:
 
 def _refuse_unknown_rhythms(path: Path, symbols: Sequence[str], notes: Sequence[str]) -> None:
     for symbol, note in zip(symbols, notes, strict=True):
-        if symbol == "+" and note not in KNOWN_RHYTHMS:
+        if symbol == "+" and note not in _KNOWN_RHYTHMS:
             raise UsageError(
                 f"{shorten(path)}: rhythm note {note[:60]!r} is unknown; expected one of "
-                f"{', '.join(sorted(KNOWN_RHYTHMS))}"
+                f"{', '.join(sorted(_KNOWN_RHYTHMS))}"
             )
 
 
 def place_windows(
-    segments: Sequence[Segment], width: int, length: int, rhythms: Mapping[str, str] = RHYTHM_CLASSES
+    segments: Sequence[Segment], width: int, length: int, rhythms: Mapping[str, str] = _RHYTHM_CLASSES
 ) -> list[tuple[int, str]]:
     """Return start and rhythm of all windows by time; none overlap.
 
@@ -260,7 +260,7 @@ def place_windows(
     return sorted(placed)
 
 
-def window_class(rhythm: str, beats: NDArray[np.str_], rhythms: Mapping[str, str] = RHYTHM_CLASSES) -> str:
+def window_class(rhythm: str, beats: NDArray[np.str_], rhythms: Mapping[str, str] = _RHYTHM_CLASSES) -> str:
     """Return the class of a window, or the reason why it is dropped.
 
     The rhythm decides on AFIB, BIGEMINY and PACED. In normal rhythm and sinus bradycardia, the beats decide: any V
@@ -305,7 +305,7 @@ class MitBihBeats(WfdbRecord):
 @packaged("mitbih_beats", classes=("N", "S", "V", "F"), channels=("MLII",), units="mV", rules=Rules(integers=True))
 def mitbih_beats(data_root: Path | None, **_: OptionValue) -> list[Source]:
     """Find the records of `DS1` and `DS2`; the split is theirs. The few beats of unknown class are left out."""
-    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
+    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", _RECORD_FILES, _RECORD_FILES)
     codes = {symbol: "NSVF".index(name) for symbol, name in AAMI.items() if name != "Q"}
     return [
         MitBihBeats(
@@ -323,7 +323,7 @@ def mitbih_beats(data_root: Path | None, **_: OptionValue) -> list[Source]:
     ]
 
 
-VFDB_RATE: Final = 250.0
+_VFDB_RATE: Final = 250.0
 
 _VENTRICULAR: Final = {"(VT": "VT", "(VFL": "VFL", "(VF": "VFL", "(VFIB": "VFL"}
 _VFDB: Final = {
@@ -345,12 +345,12 @@ def mitbih_vfdb(data_root: Path | None, window_seconds: float, **_: OptionValue)
     Ventricular rhythms are classes in both databases. NOISE, which overlays a rhythm, is not a class.
     """
     vfdb = vfdb_records(data_root, window_seconds)
-    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", RECORD_FILES, RECORD_FILES)
-    rhythms = {**RHYTHM_CLASSES, **_VENTRICULAR}
-    return [*mitbih_records(folder, window_seconds=window_seconds, rhythms=rhythms), *vfdb]
+    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", _RECORD_FILES, _RECORD_FILES)
+    rhythms = {**_RHYTHM_CLASSES, **_VENTRICULAR}
+    return [*_mitbih_records(folder, window_seconds=window_seconds, rhythms=rhythms), *vfdb]
 
 
 def vfdb_records(data_root: Path | None, window_seconds: float) -> list[Source]:
     """Find the records of VFDB, which is verified alone, but only prepared as part of `mitbih_vfdb`."""
-    folder = find_folder(data_root, DATASETS["mitbih_vfdb"].folders, "mitbih_vfdb", RECORD_FILES, itself=())
-    return mitbih_records(folder, "vfdb-", window_seconds=window_seconds, rate=VFDB_RATE, rhythms=_VFDB)
+    folder = find_folder(data_root, DATASETS["mitbih_vfdb"].folders, "mitbih_vfdb", _RECORD_FILES, itself=())
+    return _mitbih_records(folder, "vfdb-", window_seconds=window_seconds, rate=_VFDB_RATE, rhythms=_VFDB)

@@ -27,8 +27,8 @@ from clops_sweep.data.sets.packaged_set import packaged
 from clops_sweep.data.splits import random_split
 from clops_sweep.errors import UsageError
 
-DATABASE: Final = "ptbxl_database.csv"
-STATEMENTS: Final = "scp_statements.csv"
+_DATABASE: Final = "ptbxl_database.csv"
+_STATEMENTS: Final = "scp_statements.csv"
 _REMEDY: Final = "use the table as published"
 _SEX: Final = {"0": "male", "1": "female"}
 
@@ -69,8 +69,8 @@ class PtbXlRecord(IntegerRecord):
 )
 def ptbxl(data_root: Path | None) -> list[Source]:
     """Find all rows of ptbxl_database.csv, with their 500 Hz files."""
-    folder = find_folder(data_root, DATASETS["ptbxl"].folders, "ptbxl", (DATABASE,), (DATABASE,))
-    database, statements = folder / DATABASE, folder / STATEMENTS
+    folder = find_folder(data_root, DATASETS["ptbxl"].folders, "ptbxl", (_DATABASE,), (_DATABASE,))
+    database, statements = folder / _DATABASE, folder / _STATEMENTS
     superclass = _superclasses(statements, CLASSES)
     return [
         PtbXlRecord(
@@ -110,7 +110,7 @@ def _classes(row: Mapping[str, str], superclass: Mapping[str, str], database: Pa
     for code in codes:
         if code not in superclass:
             raise UsageError(
-                f"{shorten(database)}: scp_codes of {row['ecg_id']} has {code[:60]!r}, which {STATEMENTS} does not "
+                f"{shorten(database)}: scp_codes of {row['ecg_id']} has {code[:60]!r}, which {_STATEMENTS} does not "
                 f"explain; use both tables as published"
             )
     return [superclass[code] for code in codes]

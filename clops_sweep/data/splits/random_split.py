@@ -10,15 +10,15 @@ from clops_sweep.data.records import Index
 
 
 def shuffled(index: Index, seed: int) -> NDArray[np.int8]:
-    """Return `sixty_twenty_twenty` of the patients of frames."""
-    return sixty_twenty_twenty(len(index.patient_names), seed)
+    """Return `_sixty_twenty_twenty` of the patients of frames."""
+    return _sixty_twenty_twenty(len(index.patient_names), seed)
 
 
 def balanced(index: Index, seed: int) -> None:
     """Return None, so that the integer programme of `split_program` splits the patients."""
 
 
-def sixty_twenty_twenty(patients: int, seed: int) -> NDArray[np.int8]:
+def _sixty_twenty_twenty(patients: int, seed: int) -> NDArray[np.int8]:
     """Return floor(0.6 n) patients for training, floor(0.2 n) for validation, the rest for test: [n] int8."""
     return _shuffled(patients, 6 * patients // 10, 2 * patients // 10, seed)
 
@@ -34,7 +34,7 @@ def test_first(patients: int, seed: int) -> NDArray[np.int8]:
 
 
 def within_groups(groups: NDArray[np.int64], seed: int) -> NDArray[np.int8]:
-    """Return `sixty_twenty_twenty` within each group of patients; groups [n] int64.
+    """Return `_sixty_twenty_twenty` within each group of patients; groups [n] int64.
 
     Gives the paper's 6387 / 2129 / 2130 for terms of 5226, 2860 and 2560 patients.
     """

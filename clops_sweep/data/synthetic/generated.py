@@ -46,7 +46,7 @@ class Person:
     frames: tuple[int, ...]
 
 
-def small_population() -> list[Person]:
+def _small_population() -> list[Person]:
     """Return 72 people in 18 groups of four (two training, one validation, one test) with equal frames of four rhythms.
 
     Every rhythm occurs in six groups, two in each term: 54 training frames per class, 27 validation and 27 test.
@@ -87,10 +87,10 @@ class Recorder:
     smoothing: float = 0.0
 
 
-RECORDERS: Final = (Recorder(), Recorder(smoothing=0.015, offset=0.15), Recorder(hum=0.1, offset=-0.15))
-MAINS: Final = 50.0
+_RECORDERS: Final = (Recorder(), Recorder(smoothing=0.015, offset=0.15), Recorder(hum=0.1, offset=-0.15))
+_MAINS: Final = 50.0
 """Mains frequency in hertz."""
-TERM_ENDS: Final = ("2019-01-01", "2020-01-01", "2021-01-01")
+_TERM_ENDS: Final = ("2019-01-01", "2020-01-01", "2021-01-01")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -107,14 +107,14 @@ class GeneratedPerson(Source):
     def read(self, common: Common) -> Frames:
         """Generate the samples of a person, rhythm by rhythm, each frame in all twelve leads."""
         codes = np.repeat(np.arange(len(common.classes)), self.person.frames)
-        day = np.datetime64(TERM_ENDS[self.person.term], "s") - np.timedelta64(1 + self.number % 360, "D")
+        day = np.datetime64(_TERM_ENDS[self.person.term], "s") - np.timedelta64(1 + self.number % 360, "D")
         begins = np.arange(len(codes)) * FRAME_LENGTH
         rate = FRAME_LENGTH / FRAME_SECONDS
         windows = common.offered(begins, codes, FRAME_LENGTH, rate, patient=self.record, time=day)
         patient = draw_patient(np.random.default_rng([SEED, self.number]))
-        recorder = RECORDERS[self.person.term]
+        recorder = _RECORDERS[self.person.term]
         frames = [
-            record_frame(
+            _record_frame(
                 common.classes[code], patient, recorder, np.random.default_rng([SEED, self.number, frame]),
                 self.difficulty,
             )
@@ -156,10 +156,10 @@ def _generated(population: Sequence[Person], difficulty: Difficulty) -> list[Sou
     ]
 
 
-@packaged("synthetic", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(small_population()))
+@packaged("synthetic", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(_small_population()))
 def synthetic(data_root: Path | None) -> list[Source]:
     """Generate 72 people."""
-    return _generated(small_population(), CLINIC)
+    return _generated(_small_population(), CLINIC)
 
 
 @packaged("synthetic_paper", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(paper_population()))
@@ -177,7 +177,7 @@ _INDEPENDENT: Final = np.array([*DOWER.values()])
 _ALL_FROM_INDEPENDENT: Final = np.block([[_LIMBS, np.zeros((6, 6))], [np.zeros((6, 2)), np.eye(6)]])
 
 
-def record_frame(
+def _record_frame(
     rhythm: str, patient: Patient, recorder: Recorder, stream: np.random.Generator, difficulty: Difficulty
 ) -> NDArray[np.float64]:
     """Generate a frame in twelve leads, [12, 2500] mV, with breathing, muscle noise and the recorder's effects."""
@@ -190,7 +190,7 @@ def record_frame(
     breath = 2 * np.pi * (stream.uniform(0.15, 0.4) * time + stream.uniform(0, 1, (8, 1)))
     leads += patient.wander * stream.uniform(0.3, 1.0, (8, 1)) * np.sin(breath)
     leads = _smooth(leads, recorder.smoothing) + recorder.offset
-    leads += recorder.hum * np.sin(2 * np.pi * (MAINS * time + stream.uniform()))
+    leads += recorder.hum * np.sin(2 * np.pi * (_MAINS * time + stream.uniform()))
     leads += patient.noise * stream.standard_normal(leads.shape)
     return np.asarray(_ALL_FROM_INDEPENDENT @ leads)
 

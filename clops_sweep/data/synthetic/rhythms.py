@@ -125,7 +125,7 @@ def _repeated(beat: Beat, mean: float, spread: float, stream: Stream) -> Strip:
     return strip
 
 
-def normal_sinus(patient: Patient, stream: Stream) -> Strip:
+def _normal_sinus(patient: Patient, stream: Stream) -> Strip:
     """NSR: a P wave before every beat, RR near the resting interval, modulated by breathing."""
     strip, phase = Strip(), stream.uniform(0, 2 * np.pi)
     while strip.unfinished:
@@ -134,13 +134,13 @@ def normal_sinus(patient: Patient, stream: Stream) -> Strip:
     return strip
 
 
-def atrial_fibrillation(patient: Patient, stream: Stream) -> Strip:
+def _atrial_fibrillation(patient: Patient, stream: Stream) -> Strip:
     """AFIB: no P waves, fast and irregular RR intervals; `episodes` adds the fibrillatory waves."""
     mean = patient.interval * stream.uniform(0.55, 0.9)
     return _repeated(patient.sinus.scaled(P, 0.0), mean, stream.uniform(0.10, 0.24), stream)
 
 
-def second_degree_block(patient: Patient, stream: Stream) -> Strip:
+def _second_degree_block(patient: Patient, stream: Stream) -> Strip:
     """AVB: P waves march on at the sinus rate, and one in two to four is not followed by a beat."""
     strip, ratio = Strip(), int(stream.integers(2, 5))
     delay = float(stream.uniform(0.02, 0.10))
@@ -175,18 +175,18 @@ def _premature(patient: Patient, stream: Stream, every: int) -> Strip:
     return strip
 
 
-def ectopic_atrial(patient: Patient, stream: Stream) -> Strip:
+def _ectopic_atrial(patient: Patient, stream: Stream) -> Strip:
     """EAR: a low atrial focus is the pacemaker; P is inverted and closer to the QRS, the rate like sinus rhythm."""
     beat = patient.sinus.scaled(P, -stream.uniform(0.6, 1.2)).moved(P, -float(stream.uniform(0.10, 0.14)))
     return _repeated(beat, patient.interval * stream.uniform(0.85, 1.1), patient.variability, stream)
 
 
-def idioventricular(patient: Patient, stream: Stream) -> Strip:
+def _idioventricular(patient: Patient, stream: Stream) -> Strip:
     """IVR: wide beats at 45 to 100 per minute, very regular, without P waves."""
     return _repeated(patient.ectopic, stream.uniform(0.6, 1.3), 0.02, stream)
 
 
-def junctional(patient: Patient, stream: Stream) -> Strip:
+def _junctional(patient: Patient, stream: Stream) -> Strip:
     """JUNCTIONAL: narrow beats at 45 to 90 per minute; P is absent or follows the QRS, inverted."""
     beat = patient.sinus.scaled(P, 0.0)
     if stream.random() < 0.5:
@@ -194,18 +194,18 @@ def junctional(patient: Patient, stream: Stream) -> Strip:
     return _repeated(beat, stream.uniform(0.68, 1.3), 0.02, stream)
 
 
-def supraventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
+def _supraventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
     """SVT: narrow beats at 120 to 200 per minute, very regular, P hidden in the preceding T."""
     return _repeated(patient.sinus.scaled(P, 0.0), stream.uniform(0.30, 0.50), 0.012, stream)
 
 
-def ventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
+def _ventricular_tachycardia(patient: Patient, stream: Stream) -> Strip:
     """VT: wide beats at 110 to 190 per minute."""
     beat = patient.ectopic.scaled(R, stream.uniform(0.6, 1.6)).scaled(T, 0.5)
     return _repeated(beat, stream.uniform(0.32, 0.55), 0.025, stream)
 
 
-def wenckebach(patient: Patient, stream: Stream) -> Strip:
+def _wenckebach(patient: Patient, stream: Stream) -> Strip:
     """WENCKEBACH: PR grows from beat to beat until one P wave is not followed by a beat; then the cycle repeats."""
     strip, cycle = Strip(), int(stream.integers(3, 6))
     growth = float(stream.uniform(0.05, 0.09))
@@ -228,17 +228,17 @@ def _only_p(beat: Beat) -> Beat:
 
 
 RHYTHMS: Final[Mapping[str, Rhythm]] = {
-    "AFIB": atrial_fibrillation,
-    "AVB": second_degree_block,
+    "AFIB": _atrial_fibrillation,
+    "AVB": _second_degree_block,
     "BIGEMINY": partial(_premature, every=2),
-    "EAR": ectopic_atrial,
-    "IVR": idioventricular,
-    "JUNCTIONAL": junctional,
-    "NOISE": normal_sinus,
-    "NSR": normal_sinus,
-    "SVT": supraventricular_tachycardia,
+    "EAR": _ectopic_atrial,
+    "IVR": _idioventricular,
+    "JUNCTIONAL": _junctional,
+    "NOISE": _normal_sinus,
+    "NSR": _normal_sinus,
+    "SVT": _supraventricular_tachycardia,
     "TRIGEMINY": partial(_premature, every=3),
-    "VT": ventricular_tachycardia,
-    "WENCKEBACH": wenckebach,
+    "VT": _ventricular_tachycardia,
+    "WENCKEBACH": _wenckebach,
 }
 """In alphabetical order, as the tasks pair them. NOISE is sinus rhythm with `artefacts`."""

@@ -32,7 +32,7 @@ PREFIX = "braindecode:"
 VERSION = "braindecode_version"
 """Option of every network of braindecode: another version of the package is another network."""
 
-RANGE = (1, 8)
+_RANGE = (1, 8)
 """Major and minor version whose networks are known: names and arguments change with each minor version."""
 
 INSTALL = "pip install 'clops-sweep[braindecode]'"
@@ -67,8 +67,8 @@ def why_unavailable() -> str | None:
     version = installed_version()
     if version is None or _folder() is None:
         return f"needs braindecode, which is not installed; {INSTALL}"
-    if tuple(re.findall(r"\d+", version)[:2]) != tuple(map(str, RANGE)):
-        return f"needs braindecode {RANGE[0]}.{RANGE[1]}, and {version} is installed; {INSTALL}"
+    if tuple(re.findall(r"\d+", version)[:2]) != tuple(map(str, _RANGE)):
+        return f"needs braindecode {_RANGE[0]}.{_RANGE[1]}, and {version} is installed; {INSTALL}"
     return None
 
 

@@ -45,7 +45,7 @@ folder would then execute code from it.
 _MOST_CHOICES = 10_000
 """Maximum number of values of a parameter, which are all checked before anything starts."""
 
-MAX_COMBINATIONS = 2_000
+_MAX_COMBINATIONS = 2_000
 """Maximum number of combinations of categories that are checked in advance; beyond, each category is checked once."""
 
 _LIMITS = {"sampler_seed": IntOption(0, ge=0), "max_concurrent": IntOption(1, ge=1)}
@@ -173,7 +173,7 @@ class OptunaSearch:
             self._check_grid(methods)
         counted = "trials_each" if self.methods else "n_trials"
         check_limits(self, {counted: IntOption(1, ge=1), **_LIMITS}, "OptunaSearch: ")
-        check_objectives(self.objectives, self.tune_on)
+        _check_objectives(self.objectives, self.tune_on)
         if not isinstance(self.sampler, str) or self.sampler not in SAMPLERS:
             raise UsageError(f"sampler = {shown(self.sampler)}: not known{nearest_or_all(str(self.sampler), SAMPLERS)}")
         if not isinstance(self.pruning, bool | SuccessiveHalving):
@@ -232,13 +232,13 @@ class OptunaSearch:
     def corners(self) -> Iterator[dict[str, Any]]:
         """Yield choices to check: all combinations of categories with numbers at their minimum, and each maximum once.
 
-        With more than `MAX_COMBINATIONS`, each category is used once instead. Apart from the bounds of single fields,
+        With more than 2,000 of these, each category is used once instead. Apart from the bounds of single fields,
         only categories decide whether a config is valid, so these choices suffice.
         """
         labels = {name: self._labels(name) for name in self.parameters}
         lowest = {name: choices[0] for name, choices in labels.items()}
         categorical = {n: c for n, c in labels.items() if isinstance(self.distributions[n], tuple)}
-        if math.prod(len(choices) for choices in categorical.values()) <= MAX_COMBINATIONS:
+        if math.prod(len(choices) for choices in categorical.values()) <= _MAX_COMBINATIONS:
             for combination in itertools.product(*categorical.values()):
                 yield lowest | dict(zip(categorical, combination, strict=True))
         others = labels if len(labels) > len(categorical) else categorical
@@ -285,7 +285,7 @@ _REPORTED = {"test": "test people", "unseen": "people in no task", "stream": "th
 """Data that a search does not choose on, by `Metric.split`; on a stream, unless `tune_on` names another one."""
 
 
-def check_objectives(objectives: Mapping[str, Direction], tune_on: TuningSet) -> None:
+def _check_objectives(objectives: Mapping[str, Direction], tune_on: TuningSet) -> None:
     """Check the columns and directions of objectives.
 
     Raises:

@@ -17,7 +17,7 @@ from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice
 METHOD = "method"
 """Axis of a tuned space over its methods."""
 
-LIKE = "like"
+_LIKE = "like"
 """Key in a method's settings. It names an earlier method whose settings and tuned choice are reused."""
 
 
@@ -117,16 +117,16 @@ def methods_of(methods: Mapping[str, Mapping[str, Any]], parameters: Mapping[str
 
 
 def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[str, Method]) -> Method:
-    if name not in STRATEGIES and not settings.keys() & {"strategy", LIKE}:
+    if name not in STRATEGIES and not settings.keys() & {"strategy", _LIKE}:
         raise UsageError(
             f"{where}: no strategy has this name{nearest(name, STRATEGIES)}; expected a setting 'strategy' or 'like'"
         )
     fixed = {} if name not in STRATEGIES or "strategy" in settings else {"strategy": name}
-    tuned = {key: value for key, value in settings.items() if key != LIKE and _is_tuned(key, value)}
-    fixed |= {key: as_python(value) for key, value in settings.items() if key != LIKE and key not in tuned}
-    if LIKE not in settings:
+    tuned = {key: value for key, value in settings.items() if key != _LIKE and _is_tuned(key, value)}
+    fixed |= {key: as_python(value) for key, value in settings.items() if key != _LIKE and key not in tuned}
+    if _LIKE not in settings:
         return Method(name, fixed, tuned)
-    like = settings[LIKE]
+    like = settings[_LIKE]
     known = {other: it for other, it in others.items() if not it.like}
     if like not in known:
         raise UsageError(f"{where}: like = {shown(like)}: no method before it{nearest_or_all(str(like), known)}")

@@ -95,7 +95,7 @@ def from_mne(
     if is_path and path is not None and not path.exists():
         raise UsageError(f"{where}is not there; expected a file that MNE reads")
     if path is not None:
-        require_right_reading(path)
+        _require_right_reading(path)
     data = _read(path, annotations) if is_path and path is not None else source
     for name in ("get_data", "get_channel_types", "ch_names", "info"):
         if not hasattr(data, name):
@@ -300,7 +300,7 @@ def _epochs(
         yield Recording(signal=signal, label=labels.get(code, str(code)), patient=person, notes=list(notes), **common)
 
 
-def require_right_reading(path: Path) -> None:
+def _require_right_reading(path: Path) -> None:
     """Raise a UsageError if MNE is known to read an EDF, BDF or GDF file wrongly."""
     ending = path.suffix.lower()
     if ending not in (*_EDF, ".gdf"):

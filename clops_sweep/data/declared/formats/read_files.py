@@ -143,7 +143,7 @@ class ReadFile(Source):
 
     def _made(self, read: Recording, name: str, common: Common, labels: Labels) -> InMemory | None:
         """Return one recording, validated; None, and counted, if its label is not used."""
-        recording = with_channels(read, self.wanted, self.first.units)
+        recording = _with_channels(read, self.wanted, self.first.units)
         if recording.intervals is None and isinstance(recording.label, str):
             has_row = "label" in self.given
             text = checks.identifier("label", recording.label)
@@ -184,7 +184,7 @@ def _from_start(intervals: Intervals, begin: Moment | None) -> Intervals:
     return replace(intervals, begin=begin.seconds)
 
 
-def with_channels(recording: Recording, wanted: Sequence[str | int], units: Sequence[str]) -> Recording:
+def _with_channels(recording: Recording, wanted: Sequence[str | int], units: Sequence[str]) -> Recording:
     """Return a recording with only the wanted channels, in the given units."""
     try:
         signal = recording.signal if np.ndim(recording.signal[0]) else [recording.signal]
@@ -247,7 +247,7 @@ def read_files(
         places = positions("", named, wanted)
         kept = [first.units] * len(named) if isinstance(first.units, str) else list(first.units)
         kept = [checks.units(kept[place]) if units is None else units for place in places]
-        sample = with_channels(first, wanted, kept).signal[0]
+        sample = _with_channels(first, wanted, kept).signal[0]
     common = Common(
         labels.classes,
         tuple(named[place] for place in places),
