@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
+FOLLOWED = ("paper", "ward", "against_five")
+"""Pages whose files and commands `tests/analysis/test_readers.py` runs in order."""
 
 
 def examples(page: str) -> list[str]:

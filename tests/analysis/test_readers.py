@@ -1,0 +1,79 @@
+"""The pages for readers: their files ask for the runs that they say, and their commands work in the order given."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.helpers.documentation import FOLLOWED
+from tests.helpers.preloaded import Preloaded
+
+FOLDER = Path(__file__).parents[2] / "docs" / "readers"
+ASKED = {
+    "paper": ("activities.py", "20 runs asked for"),
+    "ward": ("ward.py", "2 runs asked for"),
+    "against_five": ("my_method.py", "2 trials asked for"),
+}
+SMALLER = {r"epochs_per_task=\d+": "epochs_per_task=1", r"range\(5\)": "range(3)"}
+"""What the files say, and what is run; a claim needs three patient splits."""
+
+
+@pytest.fixture
+def follow(loaded: Callable[[str, Path], ModuleType]) -> ModuleType:
+    return loaded("follow", FOLDER / "follow.py")
+
+
+def test_each_page_is_followed(follow: ModuleType) -> None:
+    assert tuple(follow.PICTURES) == FOLLOWED == tuple(ASKED)
+    for page, pictures in follow.PICTURES.items():
+        text = (FOLDER.parent / f"{page}.md").read_text("utf-8")
+        assert set(re.findall(r"\(readers/([\w-]+\.png)\)", text)) == set(pictures)
+        assert all(0 < (FOLDER / name).stat().st_size < 100_000 for name in pictures)
+
+
+@pytest.mark.parametrize("page", ASKED)
+def test_the_search_space_of_a_page_asks_for_its_runs(
+    page: str, follow: ModuleType, tmp_path: Path, environment: dict[str, str], commands: Preloaded
+) -> None:
+    for name, text in follow.files(page).items():
+        (tmp_path / name).write_text(text)
+    file, said = ASKED[page]
+    done = commands.run(tmp_path, environment, "plan", file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert said in done.stdout
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", ASKED)
+def test_the_commands_of_a_page_work_in_order(
+    page: str, follow: ModuleType, tmp_path: Path, environment: dict[str, str], forked: Preloaded
+) -> None:
+    for name, text in follow.files(page).items():
+        for said, run in SMALLER.items():
+            text = re.sub(said, run, text)
+        (tmp_path / name).write_text(text)
+    for program, *words in follow.commands(page):
+        if program == "python":
+            subprocess.run([sys.executable, *words], cwd=tmp_path, check=True)
+            continue
+        is_report = words[0] == "update-report"
+        if is_report:
+            words = follow.with_ids(words, follow.ids_by_method(tmp_path))
+        if words[0].endswith(".py"):
+            words = [*words, "--no-ray", "--no-report"] if page == "ward" else [*words, "--no-ray"]
+        done = forked.run(tmp_path, environment, *words)
+        assert done.returncode in ((0, 1) if is_report else (0,)), done.stderr
+    for source in follow.PICTURES[page].values():
+        path = source.format(**follow.ids_by_method(tmp_path)) if "{" in source else source
+        assert (tmp_path / path).is_file()
+
+
+def test_run_ids_of_a_page_are_replaced(follow: ModuleType) -> None:
+    ((one, _), *_) = follow.IDS.items()
+    assert follow.with_ids(["update-report", one], {"er": "a", "finetune": "b"}) == ["update-report", "a"]
