@@ -16,8 +16,13 @@ from ..drawing.values_in_words import NamedValues
 from ..metrics import metric_named
 from ..statistics import PairedDifference
 
-_ROW = 0.4
-_PANEL = 2.3
+_WIDTH = 4.2
+_NAMES = 1.7
+"""Width of the names, in inches."""
+
+_ROW = 0.38
+_PANEL = 0.65
+"""Height of a panel without its rows, in inches."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +42,14 @@ class BestMeans:
 
 @styled
 def draw_best(record: BestMeans) -> Figure:
-    """Draw a panel for each metric and a row for each configuration: mean and interval, or the value of each unit."""
+    """Draw a panel for each metric, one below the other, and a row for each configuration: its mean and interval.
+
+    Without an interval, a row has the value of each unit. The figure is as narrow as a phone or a column of a journal.
+    """
     count = len(record.names)
-    figure = new_figure(2.6 + _PANEL * len(record.means), _ROW * count + 0.75)
-    grid: Sequence[Axes] = figure.subplots(1, len(record.means), squeeze=False, sharey=True)[0]
+    panels = len(record.means)
+    figure = new_figure(_WIDTH, (_ROW * count + _PANEL) * panels)
+    grid: Sequence[Axes] = [row[0] for row in figure.subplots(panels, 1, squeeze=False)]
     for axes, (metric, means) in zip(grid, record.means.items(), strict=True):
         axes.grid(axis="x", color=GRID, lw=0.6)
         for place, mean in enumerate(means):
@@ -49,8 +58,8 @@ def draw_best(record: BestMeans) -> Figure:
         axes.set_title(metric_named(metric).plain, fontweight="normal")
         axes.tick_params(axis="y", length=0)
         axes.locator_params(axis="x", nbins=4)
-    name_rows(grid[0], list(record.names), range(count), _ROW)
-    grid[0].set_ylim(count - 0.5, -0.5)
+        name_rows(axes, list(record.names), range(count), _ROW, width=_NAMES)
+        axes.set_ylim(count - 0.5, -0.5)
     return figure
 
 

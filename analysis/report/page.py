@@ -136,7 +136,7 @@ def numbered(
 ) -> dict[str, str]:
     """Return the numbers of figures and tables in the order of the page, such as "Figure 3", by name."""
     figures = [picture.name for picture in overview]
-    tables = [setup.table.name, *([best.table.name] if best is not None else [])]
+    tables = [*([best.table.name] if best is not None else []), setup.table.name]
     for section in sections:
         figures += [picture.name for picture in (*section.pictures, *section.more_pictures)]
         tables += [linked.table.name for linked in section.tables]
@@ -168,6 +168,14 @@ def _text(name: str) -> str:
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters of terminals and of writing direction, which could disguise a text."""
+
+
+def with_code(text: str) -> Markup:
+    """Return a text as HTML, with what stands between backquotes as code."""
+    parts = []
+    for position, piece in enumerate(text.split("`")):
+        parts.append(Markup("<code>{}</code>").format(piece) if position % 2 else escape(piece))
+    return Markup("").join(parts)
 
 
 def free_name(name: str, taken: Sequence[str], longer: str) -> str:
@@ -232,4 +240,4 @@ _LOADER = FileSystemLoader(Path(__file__).parents[1])
 _ENVIRONMENT = Environment(
     loader=_LOADER, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_ENVIRONMENT.filters["table_rows"] = table_rows
+_ENVIRONMENT.filters |= {"table_rows": table_rows, "with_code": with_code}

@@ -38,8 +38,11 @@ from .provenance import distinct_runs
 
 _WHERE_VALUES_ARE = " Values are also in the tooltips of the SVG file."
 
+_MOST_OPEN_ROWS = 20
+"""Most rows of a table of single runs that is not folded."""
+
 BWT_VARIANTS = ("bwt_t", "bwt_lambda")
-"""Variants of BWT, whose heatmaps are folded."""
+"""Variants of BWT, whose figures are folded."""
 
 
 @dataclass
@@ -161,9 +164,11 @@ def build_section(
 
     pictures: list[Picture] = []
     folded: list[Picture] = []
-    for item in _heatmaps(experiment, references, metrics, grid, prefix):
-        is_variant = item.name.removeprefix(f"{prefix}-heatmap-") in BWT_VARIANTS
-        (folded if is_variant else pictures).append(add(item))
+    main, of_bwt = apart_from_variants(metrics)
+    same = same_words(metrics)
+    pictures += [add(item) for item in _heatmaps(experiment, references, main, grid, prefix, "metrics", same)]
+    of_variants = _heatmaps(experiment, references, of_bwt, grid, prefix, "metrics-variants-of-bwt", "")
+    folded += [add(item) for item in of_variants]
     if compared is None:
         compared = comparisons(experiment, references)
     differences = _difference_pictures(experiment, grid, compared, prefix) if grid is not None else ()
@@ -178,7 +183,8 @@ def build_section(
     tables = list(_result_tables(experiment, references, compared, metrics, prefix, files))
     title = f"Intervals over test patients, {experiment.name}"
     if over_patients := patients_text(experiment, store, f"{prefix}-patients", title):
-        tables.append(no_links(over_patients, files.add_table(over_patients)))
+        is_long = len(over_patients.rows) > _MOST_OPEN_ROWS
+        tables.append(replace(no_links(over_patients, files.add_table(over_patients)), folded=is_long))
     counts = distinct_runs([experiment])
     progress = f"{counts['finished']:,} of {sum(counts.values()):,} runs finished"
     progress += f", {counts['failed']:,} failed" if counts["failed"] else ""
@@ -197,25 +203,38 @@ def build_section(
     )
 
 
+def apart_from_variants(metrics: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return metrics without the variants of BWT, and those variants, whose figures are folded."""
+    main = tuple(metric for metric in metrics if metric not in BWT_VARIANTS)
+    if not main:
+        return tuple(metrics), ()
+    return main, tuple(metric for metric in metrics if metric in BWT_VARIANTS)
+
+
 def _heatmaps(
     experiment: Experiment,
     references: Sequence[Reference],
     metrics: Sequence[str],
     grid: tuple[str, str] | None,
     prefix: str,
+    name: str,
+    same: str,
 ) -> Iterator[Sketch]:
-    """Return a heatmap of each metric; without two numeric axes, one figure of all metrics."""
-    same = same_words(metrics)
+    """Yield a heatmap of each metric; without two numeric axes, one figure of all metrics with the given name.
+
+    `same` is a sentence on metrics that are left out because they equal BWT.
+    """
     if grid is not None:
         for metric in metrics:
             if np.isfinite(experiment.by_replicate(metric)).any():
                 yield _heatmap_picture(experiment, metric, grid, references, prefix, same)
-    elif experiment.counts("finished").any():
+    elif metrics and experiment.counts("finished").any():
         record = profile(experiment, metrics=metrics)
         caption = f"{_means(experiment)}."
         if len(experiment.replicates) > 1:
             caption = f"{_means(experiment)} with one standard deviation from n = 3 on; small dots are the n values."
-        yield sketch(draw_profile, record, f"{prefix}-metrics", "Metrics", caption + same)
+        title = "Variants of BWT" if set(metrics) <= set(BWT_VARIANTS) else "Metrics"
+        yield sketch(draw_profile, record, f"{prefix}-{name}", title, caption + same)
 
 
 def reference_estimates(references: Sequence[Reference], metric: str) -> dict[str, Estimate]:

@@ -45,7 +45,8 @@ class Shown:
 def setup_text(experiments: Sequence[Shown], name: str) -> TextTable:
     """Return the set-up of the experiments of a page, a fact in each row.
 
-    A fact that is equal in all experiments is stated once; otherwise each value names its experiments.
+    A fact that is equal in all experiments is stated once; otherwise each value names its experiments. Searches that
+    only choose configurations have one row, with what they try.
 
     Args:
         experiments: the experiments, at least one.
@@ -60,10 +61,13 @@ def setup_text(experiments: Sequence[Shown], name: str) -> TextTable:
         "repetitions": _repetitions,
         "what differs between runs": _differences,
     }
+    reported = [shown for shown in experiments if not shown.experiment.is_tuning]
+    tuning = [shown for shown in experiments if shown.experiment.is_tuning]
     rows = []
     data = []
-    for fact, value_of in facts.items():
-        values = {shown.experiment.name: value_of(shown) for shown in experiments}
+    for fact, value_of in [*facts.items(), ("tuning", _tried)]:
+        of_fact = tuning if fact == "tuning" else reported or tuning
+        values = {shown.experiment.name: value_of(shown) for shown in of_fact}
         text = _stated_once(values)
         if text:
             rows.append((label_cell(fact), label_cell(text)))
@@ -165,6 +169,23 @@ def _repetitions(shown: Shown) -> str:
     seeds = len({seed for _, seed in replicates})
     of_splits = plural(len(splits), "fold" if splits and isinstance(splits[0], Fold) else "patient split")
     return f"{plural(seeds, 'seed')}, {of_splits}, {plural(len(shown.experiment.runs), 'run')}"
+
+
+def _tried(shown: Shown) -> str:
+    """Return the number of configurations that a search has tried, and the range of each parameter."""
+    experiment = shown.experiment
+    parts = [f"{plural(len(experiment.cells), 'configuration')} tried"]
+    for axis, labels in experiment.axes.items():
+        if axis in experiment.number_axes:
+            low, high = (_rounded(float(limit)) for limit in (min(labels), max(labels)))
+            parts.append(f"{axis_title(axis)} {low} to {high}")
+        elif len(labels) > 1:
+            parts.append(f"{axis_title(axis)} {_listed(labels)}")
+    return ", ".join(parts)
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _differences(shown: Shown) -> str:

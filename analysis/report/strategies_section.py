@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clops_sweep.experiment.spaces.selection import file_name
 
@@ -11,7 +12,7 @@ from ..formats import plural
 from ..tables.comparisons import comparison_text
 from ..tables.strategies import StrategyComparison, draw_strategies
 from .page import Section, free_name, no_links
-from .sections import SectionFiles, same_words
+from .sections import SectionFiles, apart_from_variants, same_words
 
 NAME = "strategies"
 
@@ -29,7 +30,7 @@ def strategies_section(
     if not compared:
         return None
     anchor = free_name(NAME, taken, "-compared")
-    pictures, tables = [], []
+    pictures, more_pictures, tables = [], [], []
     for number, record in enumerate(compared):
         again = [other for other in compared if (other.dataset, other.scenario) == (record.dataset, record.scenario)]
         place = f" ({again.index(record) + 1} of {len(again)} training settings)" if len(again) > 1 else ""
@@ -45,10 +46,18 @@ def strategies_section(
             f"({which})."
         )
         name = f"{anchor}-{number + 1}-{file_name(f'{record.dataset}-{record.scenario}')}"
-        pictures.append(
-            files.add_picture(sketch(draw_strategies, record, name, "Strategies", caption + same_words(record.metrics)))
-        )
+        main, of_bwt = apart_from_variants(record.metrics)
+        same = same_words(record.metrics)
+        shown = replace(record, metrics=main)
+        pictures.append(files.add_picture(sketch(draw_strategies, shown, name, "Strategies", caption + same)))
+        if of_bwt:
+            variants = replace(record, metrics=of_bwt)
+            title = "Strategies, variants of BWT"
+            item = sketch(draw_strategies, variants, f"{name}-variants-of-bwt", title, caption)
+            more_pictures.append(files.add_picture(item))
         text = comparison_text(record.differences, f"{name}-differences", f"Strategies on {where}", record.metrics)
         tables.append(no_links(text, files.add_table(text)))
     progress = f"{plural(len(compared), 'comparison')} of strategies with equal training on the same data."
-    return Section(anchor, "Strategies compared", progress, (), tuple(pictures), tuple(tables), (), ())
+    return Section(
+        anchor, "Strategies compared", progress, (), tuple(pictures), tuple(tables), tuple(more_pictures), ()
+    )

@@ -192,16 +192,19 @@ def _by_data(
 def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str] = ()) -> TextTable:
     """Return a table of differences with intervals and corrected p-values; bold if p < 0.05."""
     metrics = metrics or record.metrics
+    is_tested = any(np.isfinite(row.corrected[metric]) for row in record.rows for metric in metrics)
     header = ["configuration", "minus", "n"]
     for metric in metrics:
-        header += [metric_named(metric).plain, "p"]
+        header += [metric_named(metric).plain, "p"] if is_tested else [metric_named(metric).plain]
     rows, exact = [], []
     for row in record.rows:
         n = max(d.n for d in row.differences.values())
         cells = [label_cell(row.name), label_cell(row.baseline), count_cell(n)]
         for column in metrics:
             it, p = row.differences[column], row.corrected[column]
-            cells += [TextCell(with_interval(it.mean, it.low, it.high), it.mean, p < ALPHA), p_cell(p)]
+            cells.append(TextCell(with_interval(it.mean, it.low, it.high), it.mean, p < ALPHA))
+            if is_tested:
+                cells.append(p_cell(p))
         rows.append(tuple(cells))
         of_row: dict[str, object] = {"configuration": row.name, "baseline": row.baseline}
         for column, it in row.differences.items():
@@ -212,7 +215,7 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
         f"Mean of paired differences [interval of the t-test{levels_in_words(record.rows, metrics)}]; without interval "
         f"below three pairs. Metrics of {record.computed_on}.",
         *record.notes,
-        OF_P,
+        *([OF_P] if is_tested else []),
     )
     return TextTable(
         name, title, tuple(header), tuple(rows), 2, (), notes, pd.DataFrame(exact, dtype=object), "difference"

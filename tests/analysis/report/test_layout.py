@@ -8,7 +8,7 @@ from pathlib import Path
 from clops_sweep.analysis.drawing.pictures import sketch
 from clops_sweep.analysis.drawing.values_in_words import NamedValues, values_in_words
 from clops_sweep.analysis.figures.best_figure import BestMeans, draw_best
-from clops_sweep.analysis.report.page import Section
+from clops_sweep.analysis.report.page import Section, with_code
 from clops_sweep.analysis.report.sections import CountedFiles, with_pictures
 from clops_sweep.analysis.report.write import ReportPaths
 from clops_sweep.analysis.statistics import PairedDifference
@@ -25,18 +25,20 @@ def test_figures_and_tables_are_numbered_in_the_order_of_the_page(report: Report
     assert f"<strong>{table[1]}: Results of grid." in text
 
 
-def test_the_page_begins_with_set_up_and_methods_with_intervals(report: ReportPaths) -> None:
+def test_the_page_begins_with_methods_with_intervals_and_the_set_up(report: ReportPaths) -> None:
     text = report.index.read_text("utf-8")
     assert '<tr><th scope="row">batch size</th><td>' in text
     assert '<th scope="row">what differs between runs</th>' in text
-    places = [text.index(f'<figure id="{name}"') for name in ("setup", "best", "methods-with-intervals")]
+    places = [text.index(f'<figure id="{name}"') for name in ("methods-with-intervals", "best", "setup")]
     assert places == sorted(places)
     assert places[-1] < text.index('<section id="')
 
 
 def test_variants_of_bwt_are_folded(report: ReportPaths) -> None:
-    folded = report.index.read_text("utf-8").split('<details class="more">')[1].split("</details>")[0]
-    assert "grid-heatmap-bwt_t" in folded
+    parts = report.index.read_text("utf-8").split('<details class="more">')
+    folded = "".join(part.split("</details>")[0] for part in parts[1:])
+    assert 'id="grid-heatmap-bwt_t"' in folded
+    assert "variants-of-bwt" in folded, "those of strategies"
     assert "grid-heatmap-bwt_lambda" in folded
 
 
@@ -74,3 +76,7 @@ def test_labels_and_captions_of_latex_are_short(report: ReportPaths) -> None:
     text = Path(path).read_text("utf-8")
     assert r"\caption{Results of grid.}\label{table:grid:grid_results}" in text
     assert "\\footnotesize" in text.split(r"\end{tabular}")[1]
+
+
+def test_a_command_in_the_first_sentence_is_code() -> None:
+    assert with_code("Run `a <b>` now") == "Run <code>a &lt;b&gt;</code> now"

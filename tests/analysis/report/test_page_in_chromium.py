@@ -63,3 +63,15 @@ def test_it_fits_a_phone(page: Any) -> None:
         assert not page.run("document.querySelector('#grid-results .scroll').classList.contains('more')")
     finally:
         page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_the_figure_of_methods_fits_a_phone(page: Any) -> None:
+    page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=2, mobile=True)
+    try:
+        page.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        box = "document.querySelector('#methods-with-intervals .scroll')"
+        assert page.run(f"{box}.scrollWidth <= {box}.clientWidth")
+        text = page.run(f"{box}.querySelector('svg text').getBoundingClientRect().height")
+        assert text >= 8, "its labels can be read"
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
