@@ -158,12 +158,12 @@ def effective_options(strategy: str, options: Mapping[str, Any], plugins: list[A
     """
     effective: dict[str, Any] = {}
     for kind, plugin in zip(USERS, plugins, strict=True):
-        registry = REGISTRIES[kind]
-        own = {name: options[name] for name in registry.options(plugin) if name in options}
+        declared = REGISTRIES[kind].declared(plugin)
+        own = {name: options[name] for name in declared.options if name in options}
         if kind == "strategy":
             own = STRATEGIES.declaration(strategy).canonical(own)
         effective |= {name: value for name, value in own.items() if value is not None}
-        for name, of_option in registry.naming(plugin):
+        for name, of_option in declared.naming:
             if name in own:
                 effective |= {other: options[other] for other in REGISTRIES[of_option].options(own[name])}
     return effective

@@ -169,13 +169,10 @@ class Registry(Mapping[str, Any]):
 
     def options(self, name: str) -> Options:
         """Return the options of a member; empty if it is not registered."""
-        return self._declared(name).options
+        return self.declared(name).options
 
-    def naming(self, name: str) -> tuple[tuple[str, str], ...]:
-        """Return the options of a member that name a plug-in, each with its registry."""
-        return self._declared(name).naming
-
-    def _declared(self, name: str) -> Declaration:
+    def declared(self, name: object) -> Declaration:
+        """Return the declaration of a member; an empty one if it is not registered."""
         plugin = self._find(name)
         return NOTHING if plugin is None else plugin.declaration
 
@@ -287,10 +284,10 @@ def used_options(value: Callable[[str], Any]) -> dict[str, Option]:
     """
     used: dict[str, Option] = {}
     for kind in USERS:
-        plugin = value(kind)
-        used |= REGISTRIES[kind].options(plugin)
-        for name, registry in REGISTRIES[kind].naming(plugin):
-            used |= REGISTRIES[registry].options(value(name))
+        declared = REGISTRIES[kind].declared(value(kind))
+        used |= declared.options
+        for name, registry in declared.naming:
+            used |= REGISTRIES[registry].declared(value(name)).options
     return used
 
 
