@@ -162,9 +162,11 @@ def draw_learning_curves(records: Sequence[LearningCurves]) -> Figure:
 
 def _by_task(curves: pd.DataFrame, measure: str, statistic: Literal["mean", "std"], tasks: list[str]) -> pd.DataFrame:
     """Return a statistic over units, [tasks, epochs]; a run that stopped a task early keeps its last value."""
-    places = ["task", "unit", "run_id"]
-    of_runs = curves.pivot_table(measure, index=places, columns="epoch", dropna=False).ffill(axis=1)
-    return of_runs.groupby(level=places[:2]).mean().groupby(level="task").agg(statistic).reindex(tasks)
+    # A pivot table with dropna=False has a row for each pair of a unit and a run: quadratic in the runs.
+    values = curves.groupby(["task", "unit", "run_id", "epoch"])[measure].mean()
+    of_runs = values.unstack("epoch").ffill(axis=1)  # noqa: PD010
+    of_units = of_runs.groupby(level=["task", "unit"]).mean()
+    return of_units.groupby(level="task").agg(statistic).reindex(tasks)
 
 
 def _blocks(training: pd.DataFrame) -> list[Block]:

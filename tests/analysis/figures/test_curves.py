@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -54,3 +56,15 @@ def test_the_runs_of_a_patient_split_are_averaged_first() -> None:
     record = learning_curves(table.assign(unit=table["run_id"].map({"r1": "0", "r2": "0", "r3": "1"})))
     assert record.n == 2
     np.testing.assert_allclose(record.mean, np.full((2, 3), 0.6))
+
+
+def test_memory_grows_linearly_with_the_runs() -> None:
+    one = rows("r")
+    many = pd.concat([one] * 1500).assign(run_id=np.repeat([f"r{index}" for index in range(1500)], len(one)))
+    tracemalloc.start()
+    record = learning_curves(many)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert record.n == 1500
+    np.testing.assert_allclose(record.mean, [[0.6, 0.7, 0.5], [0.5, 0.4, 0.9]])
+    assert peak < 20e6, "a table of all pairs of runs takes 108 MB"
