@@ -43,8 +43,8 @@ def files(page: str) -> dict[str, str]:
 
 def commands(page: str) -> list[list[str]]:
     """Return the commands of a page, in words."""
-    lines = [line for language, text in _blocks(page) if language == "sh" for line in text.splitlines()]
-    return [shlex.split(line) for line in lines]
+    shell = "".join(text for language, text in _blocks(page) if language == "sh")
+    return [shlex.split(line) for line in shell.replace("\\\n", " ").splitlines()]
 
 
 def with_ids(words: list[str], ids: dict[str, str]) -> list[str]:
