@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import IO
 
+from clops_sweep.execution.display.terminal import descriptor_of
+
 
 def own_output() -> IO[str]:
     """Return the display's output while output of libraries is redirected: a duplicate of standard output.
@@ -14,11 +16,8 @@ def own_output() -> IO[str]:
     It is a duplicate of standard error if a command prints data on standard output. In a notebook, standard output is
     an object that sends text to a page, which is not redirected.
     """
-    try:
-        descriptor = sys.stdout.fileno()
-    except (OSError, ValueError, AttributeError):  # in a notebook, or without standard output
-        descriptor = -1
-    return os.fdopen(os.dup(descriptor), "w", buffering=1) if descriptor in (1, 2) else sys.stdout
+    descriptor = descriptor_of(sys.stdout)
+    return os.fdopen(os.dup(descriptor), "w", buffering=1) if descriptor > 0 else sys.stdout
 
 
 def nearby(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""The display of a running sweep: live on a terminal, one line per finished run elsewhere."""
+"""The display of a running sweep: live on a terminal, a bar in a notebook, one line per finished run elsewhere."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from clops_sweep.errors import several
 from clops_sweep.execution.display.best_cell import BestCell
 from clops_sweep.execution.display.console import nearby, own_output
 from clops_sweep.execution.display.display_lines import at, ended, fitted, name_of, resumed, time_left
+from clops_sweep.execution.display.notebook import NotebookBar
 from clops_sweep.execution.display.terminal import Lenient
 from clops_sweep.execution.display.time_left import TimeLeft
 from clops_sweep.execution.reports import (
@@ -113,6 +114,8 @@ class SweepDisplay:
             file=cast(TextIO, Lenient(self._output)), force_terminal=sys.stdout.isatty(), highlight=False, markup=False
         )
         self._is_live = self.console.is_terminal and not self.console.is_dumb_terminal
+        self._notebook = NotebookBar() if self.console.is_jupyter else None
+        self._shows_bar = self._is_live or self._notebook is not None
         self._interrupted = self.stops_in_order = False
         self._pending = self._finished = self._failed = self._left_out = 0
         self._doing = ""
@@ -156,12 +159,13 @@ class SweepDisplay:
     ) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler)
+        self._ended.set()
         if self._is_live:
-            self._ended.set()
             self._thread.join()
             self._live.stop()
             if not self._of_search and (best := str(self._best)):
                 self._print(f"best: {best}")
+        self._draw_in_notebook()
         if self._output is not sys.stdout:
             with contextlib.suppress(OSError):
                 self._output.close()
@@ -177,10 +181,13 @@ class SweepDisplay:
 
     def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
         """Start with a number of pending runs; print it and the path of the log."""
+        self._draw_in_notebook()  # the bar of an earlier search
         self._pending, self._of_search = len(runs), bool(of)
         self._finished = self._failed = self._left_out = 0
         self._best, self._best_trial = BestCell(), ""
-        self._time_left = TimeLeft(runs) if self._is_live else None
+        self._time_left = TimeLeft(runs) if self._shows_bar else None
+        if self._notebook:
+            self._notebook.begin()
         self._progress.update(self._bar, total=self._pending, completed=0)
         to_do = f"{of}{several(self._pending, 'run')} to do"
         if self._is_live:
@@ -190,8 +197,8 @@ class SweepDisplay:
             self._print(f"{to_do}; log: {log}")
 
     def finished_before(self, results: Results) -> None:
-        """Add runs that earlier launches finished to the best cell. Without a terminal, none is shown or read."""
-        for name, config, values in results() if self._is_live else ():
+        """Add runs that earlier launches finished to the best cell. Without a bar, none is shown or read."""
+        for name, config, values in results() if self._shows_bar else ():
             self._best.add(name, config, values)
 
     def starting(self, what: str) -> None:
@@ -206,6 +213,7 @@ class SweepDisplay:
         self._running[job.run_id] = (job, None)
         self._unfinished.setdefault(job.run_id, job)
         self._workers = max(self._workers, len(self._running))
+        self._draw_in_notebook(soon=True)
 
     def report(self, job: Job, report: Report) -> None:
         """Show a report of a job."""
@@ -216,6 +224,7 @@ class SweepDisplay:
                 elif job.run_id not in self._met:
                     self._print(resumed(job, progress))
                 self._met.add(job.run_id)
+                self._draw_in_notebook(soon=True)
                 return
             case Retrying():
                 self._running.pop(job.run_id, None)
@@ -241,10 +250,11 @@ class SweepDisplay:
         self._unfinished.pop(job.run_id, None)
         self._met.discard(job.run_id)
         self._progress.update(self._bar, completed=self._done)
-        if not self._is_live:
+        if not self._shows_bar:
             self._print(f"[{self._done}/{self._pending}] {ended(job, report, self._status)}")
         elif isinstance(report, Failed | Unrecorded):
             self._print(ended(job, report, self._status))
+        self._draw_in_notebook(soon=True)
 
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
         """Show the end of a trial of a search."""
@@ -307,19 +317,9 @@ class SweepDisplay:
         if not self._pending:  # before `begin`
             return ""
         jobs = list(self._running.values())
-        running = len(jobs)
-        summary = Text(f"{self._finished} finished, {running} running, ", overflow="ellipsis", no_wrap=True)
-        summary.append(f"{self._failed} failed", style="bold red" if self._failed else "")
-        summary.append(f", {max(0, self._pending - self._done - running)} pending")
-        if self._doing:
-            summary.append(f"; {self._doing}")
-        elif 0 < self._pending <= self._done:
-            summary.append("; finishing")
-        elif self._ends_at is not None:
-            summary.append(f"; {time_left(self._ends_at - time.monotonic())}")
-        lines: list[RenderableType] = [self._progress, summary]
-        if best := self._best_trial or str(self._best):
-            lines.append(Text(f"best so far: {best}"))
+        lines: list[RenderableType] = [self._progress, self._summary()]
+        if best := self._best_so_far():
+            lines.append(best)
         table = Table(box=None, padding=(0, _PADDING, 0, 0), show_header=False, expand=True)
         table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
         table.add_column(no_wrap=True)
@@ -332,6 +332,32 @@ class SweepDisplay:
         if len(jobs) > _RUNNING_SHOWN:
             table.add_row(f"and {len(jobs) - _RUNNING_SHOWN} more", "", "")
         return Group(*lines, table, "")  # leaves room for the terminal's echo of Ctrl-C behind the last line
+
+    def _draw_in_notebook(self, *, soon: bool = False) -> None:
+        """Draw the bar of a notebook, unless the sweep has not begun."""
+        if self._notebook and self._pending:
+            texts = [self._summary(), self._best_so_far()]
+            self._notebook.draw(self._done, self._pending, [text.plain for text in texts if text], soon=soon)
+
+    def _best_so_far(self) -> Text | None:
+        best = self._best_trial or str(self._best)
+        return Text(f"best so far: {best}") if best else None
+
+    def _summary(self) -> Text:
+        """Return a line with the numbers of runs by state, and the time left."""
+        running = len(self._running)
+        summary = Text(f"{self._finished} finished, {running} running, ", overflow="ellipsis", no_wrap=True)
+        summary.append(f"{self._failed} failed", style="bold red" if self._failed else "")
+        summary.append(f", {max(0, self._pending - self._done - running)} pending")
+        if self._ended.is_set():
+            return summary
+        if self._doing:
+            summary.append(f"; {self._doing}")
+        elif 0 < self._pending <= self._done:
+            summary.append("; finishing")
+        elif self._ends_at is not None:
+            summary.append(f"; {time_left(self._ends_at - time.monotonic())}")
+        return summary
 
 
 def _ignored(number: signal.Signals) -> bool:

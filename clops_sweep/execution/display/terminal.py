@@ -77,8 +77,29 @@ def output_to(log: Path) -> Iterator[None]:
     """Redirect standard output and error of this process and its children to `log`.
 
     Ray and Tune also print from C++, so the file descriptors themselves are redirected. To reach the terminal
-    meanwhile, duplicate it first (see `display`).
+    meanwhile, duplicate it first (see `display`). In a notebook, Python's streams send text to a page instead of
+    writing to a descriptor, so they are replaced, too.
     """
+    with open(log, "a", buffering=1, encoding="utf-8") as text, contextlib.ExitStack() as stack:
+        if descriptor_of(sys.stdout) < 0:
+            stack.enter_context(contextlib.redirect_stdout(text))
+        if descriptor_of(sys.stderr) < 0:
+            stack.enter_context(contextlib.redirect_stderr(text))
+        with _descriptors_to(log):
+            yield
+
+
+def descriptor_of(stream: IO[str] | None) -> int:
+    """Return 1 or 2, if a stream writes to standard output or error of the process, else -1, as in a notebook."""
+    try:
+        descriptor = -1 if stream is None else stream.fileno()
+    except (OSError, ValueError, AttributeError):  # no file, or a closed one
+        return -1
+    return descriptor if descriptor in (1, 2) else -1
+
+
+@contextmanager
+def _descriptors_to(log: Path) -> Iterator[None]:
     sys.stdout.flush()
     sys.stderr.flush()
     saved = os.dup(1), os.dup(2)
