@@ -140,7 +140,13 @@ def sweep(
     changes = {} if settings is None else settings
     selection = Selection.of(space, settings=changes, seeds=seeds, limit=limit, where=where)
     resources = Resources(
-        *(address, cpus_per_trial, gpus_per_trial, max_retries, checkpoint_every, epoch_timeout, observe),
+        address=address,
+        cpus_per_trial=cpus_per_trial,
+        gpus_per_trial=gpus_per_trial,
+        max_retries=max_retries,
+        checkpoint_every=checkpoint_every,
+        epoch_timeout=epoch_timeout,
+        observe=observe,
         no_ray=no_ray,
         ray=ray,
         device=device,
@@ -204,10 +210,13 @@ def _computed(
         "intervals": (patient_intervals.COLUMNS, patient_intervals.intervals),
         "people": (per_person.COLUMNS, per_person.people),
     }[table]
-    names = known if columns is None else [columns] if isinstance(columns, str) else list(columns)
-    if unknown := [name for name in names if name not in known]:
-        raise UsageError(f"table {table!r} has no column {shown(unknown[0])}; it has {listed(known)}")
-    return compute(store, [run_ids] if isinstance(run_ids, str) else run_ids)[names]
+    chosen = known if columns is None else columns
+    names = [chosen] if isinstance(chosen, str) else list(chosen)
+    for name in names:
+        if name not in known:
+            raise UsageError(f"table {table!r} has no column {shown(name)}; it has {listed(known)}")
+    ids = [run_ids] if isinstance(run_ids, str) else run_ids
+    return compute(store, ids)[names]
 
 
 @_in_python
@@ -327,7 +336,8 @@ def write_report(
     if folder is not None:
         _check_path("folder", folder)
     store = _existing(results)
-    state = State.of(Request(Selection.of(space), _data(store, data_root, prepared_root), store))
+    request = Request(Selection.of(space), _data(store, data_root, prepared_root), store)
+    state = State.of(request)
     target = None if folder is None else Path(folder)
     shown_metrics = [metrics] if isinstance(metrics, str) else metrics
     return report_of(state, target, axes=axes, metrics=shown_metrics, journal=style == "journal")
@@ -424,7 +434,6 @@ def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
 
 
 def _existing(results: object, name: str = "results") -> RunStore:
-
     _check_path(name, results)
     store = RunStore.named(str(results))
     store.files.check_is_there()
@@ -432,7 +441,6 @@ def _existing(results: object, name: str = "results") -> RunStore:
 
 
 def _parsed(name: str, value: object, read: Callable[[object], Any]) -> Any:
-
     try:
         return read(value)
     except ValueError as error:
@@ -440,7 +448,6 @@ def _parsed(name: str, value: object, read: Callable[[object], Any]) -> Any:
 
 
 def _check_path(name: str, path: object) -> None:
-
     if not isinstance(path, str | PathLike) or not str(path).strip() or "\0" in str(path):
         raise UsageError(f"{name} = {shown(path)}: expected a path")
 

@@ -57,10 +57,11 @@ class Metric:
     @property
     def limits(self) -> tuple[float, float]:
         """The least and largest possible value of a measure or a change of one; infinite for other columns."""
-        name = _OF_SPLIT.sub("", self.column)
+        prefix, _, rest = self.column.partition("_")
+        name = rest if prefix in ("test", *_OTHER_SPLITS) else self.column
         if name not in METRICS:
             return -math.inf, math.inf
-        return (-1.0, 1.0) if _OF_A_MEASURE.fullmatch(name) else (0.0, 1.0)
+        return (0.0, 1.0) if _of_transfer(name) is None else (-1.0, 1.0)
 
     def text(self, value: float) -> str:
         """Format a value for a figure: 0.796, or with three significant digits 1,240 and 3.58."""
@@ -99,12 +100,13 @@ R[i][j]: a measure on task j after training on task i of N.
 """
 
 _BY_NAME: Final = {it.column: it for it in _TRANSFERS}
-_OF_A_MEASURE: Final = re.compile(rf"(?:(.+)_)?({'|'.join(sorted(_BY_NAME, key=len, reverse=True))})")
+_LONGEST_FIRST: Final = sorted(_TRANSFERS, key=lambda transfer: len(transfer.column), reverse=True)
 _ALL_STAGES: Final = "average_incremental_"
-_SCORES: Final = re.compile(r"(^|_)(auc|accuracy|f1|precision|recall|sensitivity|specificity)(_|$)")
-_LOSSES: Final = re.compile(r"(^|_)(seconds|loss|error)(_|$)")
+_SCORES: Final = frozenset({"auc", "accuracy", "f1", "precision", "recall", "sensitivity", "specificity"})
+"""Words in the names of scores, of which higher ones are better."""
+_LOSSES: Final = frozenset({"seconds", "loss", "error"})
+"""Words in the names of columns of which lower values are better."""
 _OTHER_SPLITS: Final[Mapping[str, Split]] = {"unseen": "unseen", "prequential": "stream"}
-_OF_SPLIT: Final = re.compile("^(test|unseen|prequential)_")
 _WORDS: Final = {"auc_seen": "AUC over classes seen"}
 _ABBREVIATIONS: Final = {"auc": "AUC", "f1": "macro F1", "mc": "MC"}
 
@@ -135,35 +137,52 @@ def metric_named(column: str) -> Metric:
         base = metric_named(column.removeprefix("test_"))
         names = {name: f"{getattr(base, name)}, test" for name in ("plain", "latex")}
         return replace(base, column=column, split="test", **names)  # type: ignore[arg-type]
-    if found := _OF_A_MEASURE.fullmatch(column):
-        return _transfer(column, _BY_NAME[found[2]], found[1] or "auc")
+    of_transfer = _of_transfer(column)
+    if of_transfer is not None:
+        return _transfer(column, *of_transfer)
     if column == "auc":
         latex = r"$\mathrm{Average\ AUC}$"
         return Metric(column, "Average AUC", latex, False, _average(column), measure="auc")
-    plain, measure = words(column), column.removeprefix(_ALL_STAGES)
-    score = _SCORES.search(column) is not None
-    better: Literal["higher", "lower"] | None = "higher" if score else "lower" if _LOSSES.search(column) else None
+    plain = words(column)
+    measure = column.removeprefix(_ALL_STAGES)
+    in_r = measure if measure in MEASURES else None
+    parts = column.split("_")
+    if not _SCORES.isdisjoint(parts):
+        split = _OTHER_SPLITS.get(parts[0], "validation")
+        formula = _average(column)
+        return Metric(column, plain, _in_latex(plain), False, formula, measure=in_r, split=split)
     return Metric(
         column,
         plain,
         _in_latex(plain),
         signed=False,
-        formula=_average(column) if score else f"the column {column}",
-        better=better,
-        decimals=3 if score else None,
-        measure=measure if measure in MEASURES else None,
-        split=_OTHER_SPLITS.get(column.split("_")[0], "validation") if score else None,
+        formula=f"the column {column}",
+        better=None if _LOSSES.isdisjoint(parts) else "lower",
+        decimals=None,
+        measure=in_r,
+        split=None,
     )
 
 
-def _transfer(column: str, it: Metric, measure: str) -> Metric:
+def _of_transfer(column: str) -> tuple[Metric, str] | None:
+    """Return the change, such as BWT, and the measure that a column names; None for other columns."""
+    for transfer in _LONGEST_FIRST:
+        measure = column.removesuffix(f"_{transfer.column}")
+        if column == transfer.column:
+            return transfer, "auc"
+        if measure and measure != column:
+            return transfer, measure
+    return None
+
+
+def _transfer(column: str, transfer: Metric, measure: str) -> Metric:
     # The paper has BWT of AUC only, and no forgetting: "Forgetting" alone would be read as that of accuracy.
-    of = "" if measure == "auc" and it.column != "forgetting" else f" of {words(measure)}"
+    of = "" if measure == "auc" and transfer.column != "forgetting" else f" of {words(measure)}"
     return replace(
-        it,
+        transfer,
         column=column,
-        plain=f"{it.plain}{of}",
-        latex=f"{it.latex}{_in_latex(of)}",
+        plain=f"{transfer.plain}{of}",
+        latex=f"{transfer.latex}{_in_latex(of)}",
         measure=measure if measure in MEASURES else None,
     )
 
