@@ -51,32 +51,41 @@ def look(
         )
     ]  # fmt: skip
     warnings = [*_warnings(prepared, frames), *manifest.notes]
-    items = Markup("").join(Markup("<li>{}</li>").format(each) for each in warnings or ["none"])
+    items = Markup("").join(Markup("<li>{}</li>").format(sentence) for sentence in warnings or ["none"])
     parts.append(Markup("<h2>Warnings</h2><ul>{}</ul>").format(items))
-    rows = [*class_rows(frames), total_row(frames)]
-    counts = pd.DataFrame(
-        {part: [f"{row.frames[n]:,} ({row.patients[n]})" for row in rows] for n, part in enumerate(SPLIT_NAMES)},
-        index=[row.name for row in rows],
-    )
-    people = pd.DataFrame(
-        [(name, split, *of_class) for name, split, of_class in patient_table(frames)[:_MOST_ROWS]],
-        columns=["person", "split", *frames.classes],
-    )
+    of_people = [(name, split, *of_classes) for name, split, of_classes in patient_table(frames)[:_MOST_ROWS]]
+    people = pd.DataFrame(of_people, columns=["person", "split", *frames.classes])
     columns = ["channel", "lowest", "highest", "frames with missing samples"]
     signals = pd.DataFrame(channel_ranges(manifest, prepared.table), columns=columns)
     assert frames.recordings is not None
     lengths = pd.Series(np.bincount(frames.recordings)).describe().rename("frames").to_frame().round(1)
     dropped = pd.Series({**manifest.dropped, "skipped recordings": len(manifest.skipped)}, name="count").to_frame()
     tables = {
-        "Frames (people) by class": counts, "Signals": signals, "Frames of a recording": lengths, "Left out": dropped,
+        "Frames (people) by class": _counts(frames),
+        "Signals": signals,
+        "Frames of a recording": lengths,
+        "Left out": dropped,
         f"People (the first {_MOST_ROWS})": people,
-    }  # fmt: skip
-    parts += [Markup("<h2>{}</h2>").format(title) + Markup(table.to_html()) for title, table in tables.items()]
-    shown = [("", np.asarray), *([] if adapter_of is None else [(f", as {encoder} takes them", adapter_of(frames))])]
-    parts += [_drawn(frames, code, *each) for each in shown for code in range(len(frames.classes))]
+    }
+    for title, table in tables.items():
+        parts += [Markup("<h2>{}</h2>").format(title), Markup(table.to_html())]
+    codes = range(len(frames.classes))
+    parts += [_drawn(frames, code, "", np.asarray) for code in codes]
+    if adapter_of is not None:
+        adapt = adapter_of(frames)
+        parts += [_drawn(frames, code, f", as {encoder} takes them", adapt) for code in codes]
     style = "body{font:14px sans-serif}table{border-collapse:collapse}td,th{padding:2px 8px;text-align:right}"
     head = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{escape(manifest.name)}</title>'
     return f"{head}<style>{style}</style>{Markup('').join(parts)}</html>\n"
+
+
+def _counts(frames: FrameSet) -> pd.DataFrame:
+    """Return the frames and people of each class, and of all, in each part of the split."""
+    rows = [*class_rows(frames), total_row(frames)]
+    columns: dict[str, list[str]] = {}
+    for number, part in enumerate(SPLIT_NAMES):
+        columns[part] = [f"{row.frames[number]:,} ({row.patients[number]})" for row in rows]
+    return pd.DataFrame(columns, index=[row.name for row in rows])
 
 
 def _rows_of(frames: FrameSet, code: int) -> np.ndarray:
@@ -88,7 +97,8 @@ def _warnings(prepared: PreparedSet, frames: FrameSet) -> Iterator[str]:
     """Yield what an engineer should look at before a sweep."""
     table, manifest = prepared.table, prepared.manifest
     for code, name in enumerate(frames.classes):
-        if len(people := np.unique(frames.patients[_rows_of(frames, code)])) == 1:
+        people = np.unique(frames.patients[_rows_of(frames, code)])
+        if len(people) == 1:
             yield f"class {name} has one person, {frames.patient_names[people[0]]}"
     low, high = table.statistics[:, 0], table.statistics[:, 1]
     for code, name in enumerate(manifest.lead_names):
@@ -102,11 +112,13 @@ def _warnings(prepared: PreparedSet, frames: FrameSet) -> Iterator[str]:
     if same:
         yield f"{same:,} frames of a channel have the samples of an earlier one"
     spans = np.abs(table.gain) * (high - low)
-    usual, of_recording = float(np.median(spans)), pd.Series(spans).groupby(table.recordings).median()
+    usual = float(np.median(spans))
+    of_recordings = pd.Series(spans).groupby(table.recordings).median()
     volts = factor(manifest.unit, "V")
     if volts is not None and not _VOLTS[0] <= usual * volts <= _VOLTS[1]:
         yield f"a frame usually spans {usual:.3g} {manifest.unit}; is the unit wrong by a factor of 1,000?"
-    odd = int(((of_recording > 300 * usual) | (of_recording < usual / 300)).sum())
+    is_odd = (of_recordings > 300 * usual) | (of_recordings < usual / 300)
+    odd = int(is_odd.sum())
     if odd:
         yield f"{several(odd, 'recording')}: a span 300 times larger or smaller than usual; another unit?"
 
@@ -115,22 +127,25 @@ def _drawn(frames: FrameSet, code: int, how: str, adapt: Callable[[Any], Any]) -
     """Return twelve frames of a class, of as many people as there are, as an image."""
     rows = np.random.default_rng(0).permutation(_rows_of(frames, code))
     _, firsts = np.unique(frames.patients[rows], return_index=True)
-    chosen = rows[np.concatenate([np.sort(firsts), np.setdiff1d(np.arange(len(rows)), firsts)])[:DRAWN]]
+    others = np.setdiff1d(np.arange(len(rows)), firsts)
+    first_of_each_person = np.sort(firsts)
+    chosen = rows[np.concatenate([first_of_each_person, others])[:DRAWN]]
     figure = new_figure(12, 6, layout=None)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, 4), ylim=(0, 3))
     axes.set_axis_off()
-    for place, row in enumerate(chosen):
-        left, bottom = place % 4, 2 - place // 4
-        signal = adapt(frames.signal(np.array([row])).reshape(1, frames.channels, -1))[0]
+    for position, row in enumerate(chosen):
+        left, bottom = position % 4, 2 - position // 4
+        stored = frames.signal(np.array([row])).reshape(1, frames.channels, -1)
+        signal = adapt(stored)[0]
         low, high = signal.min(), signal.max()
         scaled = bottom + 0.05 + 0.8 * (signal - low) / ((high - low) or 1)
         for channel, values in enumerate(scaled):
             axes.plot(np.linspace(left + 0.02, left + 0.98, len(values)), values, lw=0.6, color=colour(channel))
         person = frames.patient_names[frames.patients[row]][:40]
-        axes.text(
-            left + 0.02, bottom + 0.9, f"{person}: {low:.3g} to {high:.3g} {'' if how else frames.unit}", fontsize=8
-        )
-    title, image = frames.classes[code] + how, base64.b64encode(as_png(figure)).decode()
+        unit = "" if how else frames.unit
+        axes.text(left + 0.02, bottom + 0.9, f"{person}: {low:.3g} to {high:.3g} {unit}", fontsize=8)
+    title = frames.classes[code] + how
+    image = base64.b64encode(as_png(figure)).decode()
     picture = Markup('<img src="data:image/png;base64,{}" alt="{} frames of class {}" width="1000">')
     return Markup("<h2>{}: {:,} frames</h2>").format(title, len(rows)) + picture.format(image, len(chosen), title)

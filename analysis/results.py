@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +61,9 @@ class Row:
 
     def difference(self, metric: str) -> float:
         """Return our mean minus the published one; NaN if either is missing."""
-        return self.estimates[metric].mean - self.published[metric].mean if metric in self.published else np.nan
+        if metric not in self.published:
+            return np.nan
+        return self.estimates[metric].mean - self.published[metric].mean
 
 
 @dataclass(frozen=True)
@@ -87,9 +90,12 @@ class ResultTable:
 def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -> ResultTable:
     """Return the table of an experiment: a row per configuration, then a row per reference."""
     label_names = tuple(experiment.axes) or ("configuration",)
-    sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
+    sources = [(experiment, cell) for cell in range(len(experiment.cells))]
     names = [_labels(experiment, cell, label_names) for cell in experiment.cells]
-    names += [(reference.name, *("",) * (len(label_names) - 1)) for reference in references]
+    no_labels = ("",) * (len(label_names) - 1)
+    for reference in references:
+        sources.append((reference.experiment, reference.cell))
+        names.append((reference.name, *no_labels))
     tested = _tested(experiment)
     drafts = _rows(sources, names, len(experiment.cells), (*experiment.headline, *tested))
     best: dict[int, set[str]] = {}
@@ -98,7 +104,7 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
         sign = {"higher": 1, "lower": -1, None: np.nan}[metric_named(metric).better]
         for winner in clear_winners(sign * values, replicates, known, metric):
             best.setdefault(winner, set()).add(metric)
-    rows = (replace(row, best_in=frozenset(best.get(i, ()))) for i, row in enumerate(drafts))
+    rows = [replace(row, best_in=frozenset(best.get(position, ()))) for position, row in enumerate(drafts)]
     return ResultTable(experiment.name, label_names, tuple(rows), experiment.headline, tested)
 
 
@@ -106,8 +112,10 @@ def _tested(experiment: Experiment) -> tuple[str, ...]:
     """Return the columns with the headline metrics of test people, where the metrics are of validation people."""
     if experiment.on_test:
         return ()
-    columns = (f"test_{metric}" for metric in experiment.headline if metric_named(metric).split == "validation")
-    return tuple(column for column in columns if column in experiment.runs and experiment.runs[column].notna().any())
+    runs = experiment.runs
+    of_validation = [metric for metric in experiment.headline if metric_named(metric).split == "validation"]
+    columns = [f"test_{metric}" for metric in of_validation]
+    return tuple(column for column in columns if column in runs and runs[column].notna().any())
 
 
 def mean_of(experiment: Experiment, cell: int, metric: str) -> PairedDifference:
@@ -129,16 +137,26 @@ def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Flo
     Returns:
         An array (sources, replicates), NaN without a run; the replicates; and the partitions of the first source.
     """
-    experiments = {id(experiment): experiment for experiment, _ in sources}
-    replicates = ordered(pair for experiment in experiments.values() for pair in experiment.replicates)
-    column = {pair: position for position, pair in enumerate(replicates)}
-    by_experiment = {key: experiment.by_replicate(metric) for key, experiment in experiments.items()}
-    columns = {key: [column[pair] for pair in experiment.replicates] for key, experiment in experiments.items()}
+    experiments = _experiments_of(sources)
+    of_all = chain.from_iterable(experiment.replicates for experiment in experiments.values())
+    replicates = ordered(of_all)
+    column_of = {replicate: column for column, replicate in enumerate(replicates)}
+    columns: dict[int, list[int]] = {}
+    of_cells: dict[int, Floats] = {}
+    for key, experiment in experiments.items():
+        columns[key] = [column_of[replicate] for replicate in experiment.replicates]
+        of_cells[key] = experiment.by_replicate(metric)
     values = np.full((len(sources), len(replicates)), np.nan)
     for row, (experiment, cell) in enumerate(sources):
-        values[row, columns[id(experiment)]] = by_experiment[id(experiment)][cell]
-    experiment, cell = sources[0]
-    return values, replicates, experiment.partitions(cell)
+        key = id(experiment)
+        values[row, columns[key]] = of_cells[key][cell]
+    first, first_cell = sources[0]
+    return values, replicates, first.partitions(first_cell)
+
+
+def _experiments_of(sources: Sequence[tuple[Experiment, int]]) -> dict[int, Experiment]:
+    """Return the experiments of cells by their identity, each once."""
+    return {id(experiment): experiment for experiment, _ in sources}
 
 
 def clear_winners(
@@ -166,34 +184,38 @@ def clear_winners(
 
 
 def _labels(experiment: Experiment, cell: Cell, label_names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(cell.label(axis) for axis in label_names) if experiment.axes else (experiment.name,)
+    if not experiment.axes:
+        return (experiment.name,)
+    return tuple(cell.label(axis) for axis in label_names)
 
 
 def _rows(
     sources: Sequence[tuple[Experiment, int]], names: Sequence[tuple[str, ...]], own: int, metrics: Sequence[str]
 ) -> list[Row]:
-    counts = {
-        id(experiment): (experiment.counts(), experiment.counts("finished"), experiment.counts("failed"))
-        for experiment in {id(experiment): experiment for experiment, _ in sources}.values()
-    }
-    found = {
-        (key, metric): estimates(experiment.by_split(metric))
-        for key, experiment in {id(experiment): experiment for experiment, _ in sources}.items()
-        for metric in metrics
-    }
-    written = [experiment.cells[cell].written for experiment, cell in sources]
-    published = [{metric: it for metric, it in published_values(c).items() if metric in metrics} for c in written]
-    return [
-        Row(
-            names[position],
-            {metric: found[id(experiment), metric][cell] for metric in metrics},
-            published[position],
-            departures(written[position]) if published[position] else (),
-            asked=int(counts[id(experiment)][0][cell]),
-            finished=int(counts[id(experiment)][1][cell]),
-            failed=int(counts[id(experiment)][2][cell]),
-            run_ids=experiment.run_ids(cell),
-            is_reference=position >= own,
+    asked, finished, failed = {}, {}, {}
+    of_cells: dict[tuple[int, str], Sequence[Estimate]] = {}
+    for key, experiment in _experiments_of(sources).items():
+        asked[key] = experiment.counts()
+        finished[key] = experiment.counts("finished")
+        failed[key] = experiment.counts("failed")
+        for metric in metrics:
+            of_cells[key, metric] = estimates(experiment.by_split(metric))
+    rows = []
+    for position, (experiment, cell) in enumerate(sources):
+        key = id(experiment)
+        config = experiment.cells[cell].written
+        published = {metric: value for metric, value in published_values(config).items() if metric in metrics}
+        rows.append(
+            Row(
+                names[position],
+                {metric: of_cells[key, metric][cell] for metric in metrics},
+                published,
+                departures(config) if published else (),
+                asked=int(asked[key][cell]),
+                finished=int(finished[key][cell]),
+                failed=int(failed[key][cell]),
+                run_ids=experiment.run_ids(cell),
+                is_reference=position >= own,
+            )
         )
-        for position, (experiment, cell) in enumerate(sources)
-    ]
+    return rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -53,17 +54,17 @@ def collect_with_searches(
     runs = store.read("runs") if runs is None else runs
     grids = iter(collect([space for space in spaces if space.search is None], runs, data_hashes, keep_axes))
     rows = runs.set_index("run_id", drop=False)
-    found: list[tuple[Experiment, StudyRecord | None]] = []
+    experiments: list[tuple[Experiment, StudyRecord | None]] = []
     for space in spaces:
         if space.search is None:
-            found.append((next(grids), None))
+            experiments.append((next(grids), None))
             continue
         from clops_sweep.search.trials import read_study  # importing Optuna is slow
 
         study = read_study(space, store)
         record = study or StudyRecord(space.name, space.search.objectives, (), is_phase=space.is_phase)
-        found.append((search_experiment(record, rows), study))
-    return found
+        experiments.append((search_experiment(record, rows), study))
+    return experiments
 
 
 def tuning_experiments(store: RunStore, runs: pd.DataFrame) -> list[tuple[Experiment, StudyRecord]]:
@@ -81,8 +82,13 @@ def tuning_experiments(store: RunStore, runs: pd.DataFrame) -> list[tuple[Experi
     from clops_sweep.search.trials import read_studies  # importing Optuna is slow
 
     rows = runs.set_index("run_id", drop=False)
-    found = [(search_experiment(record, rows), record) for record in read_studies(store) if record.is_phase]
-    return [(experiment, record) for experiment, record in found if experiment.cells]
+    experiments = []
+    for record in read_studies(store):
+        if record.is_phase:
+            experiment = search_experiment(record, rows)
+            if experiment.cells:
+                experiments.append((experiment, record))
+    return experiments
 
 
 def search_experiment(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
@@ -95,29 +101,38 @@ def search_experiment(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
         rows: the store's table `runs`, by run id.
     """
     requests: dict[str, RunRequest] = {}
-    names = dict.fromkeys(name for trial in record.trials for name in trial.labels)
+    names = dict.fromkeys(chain.from_iterable(trial.labels for trial in record.trials))
     for trial in record.trials:
         labels = {name: trial.labels.get(name) for name in names}
         for run_id in trial.run_ids:
             if run_id in rows.index:
-                row = rows.loc[run_id]
-                fields = {name: _of_field(name, row[name]) for name in RunConfig.model_fields}
-                options = {name: stored_value(row[name]) for name in OPTIONS if name in row}
-                fields |= {name: value for name, value in options.items() if value is not None}
-                config = RunConfig.model_construct(None, **fields)  # as stored
+                config = _config_of(rows.loc[run_id])
                 requests.setdefault(run_id, RunRequest(config, record.name, labels, config))
     axes: dict[str, tuple[Any, ...]] = {}
     for name in names:
-        labels = {repr(it.labels[name]): it.labels[name] for it in requests.values()}
-        numbers = all(isinstance(label, int | float) for label in labels.values())
-        axes[name] = tuple(sorted(labels.values(), key=None if numbers else str))
+        values = [request.labels[name] for request in requests.values()]
+        distinct = {repr(value): value for value in values}.values()
+        are_numbers = all(isinstance(value, int | float) for value in distinct)
+        axes[name] = tuple(sorted(distinct, key=None if are_numbers else str))
     cells, frame = frame_of_runs(axes, list(requests.values()), list(requests), rows)
     return Experiment(record.name, axes, cells, frame, _editions(frame), is_tuning=record.is_phase)
 
 
+def _config_of(row: Any) -> RunConfig:
+    """Return the config of a stored run, as stored."""
+    fields = {name: _of_field(name, row[name]) for name in RunConfig.model_fields}
+    for name in OPTIONS:
+        value = stored_value(row[name]) if name in row else None
+        if value is not None:
+            fields[name] = value
+    return RunConfig.model_construct(None, **fields)
+
+
 def _of_field(name: str, stored: Any) -> Any:
     value = stored_value(stored)
-    return int(value) if CONFIG.get(name) is int and value is not None else value  # pandas has whole numbers as floats
+    if CONFIG.get(name) is int and value is not None:
+        return int(value)  # pandas has whole numbers as floats
+    return value
 
 
 def best_trials(record: StudyRecord, experiment: Experiment) -> BestTrials:
@@ -127,41 +142,46 @@ def best_trials(record: StudyRecord, experiment: Experiment) -> BestTrials:
     competing = record.of("complete") if len(record.objectives) == 1 else record.best
     chosen = sorted(competing, key=lambda trial: sign * (trial.values or (np.nan,))[0])[:MOST_ROWS]
     runs = experiment.runs.set_index("run_id")
-    estimates = tuple(
-        tuple(estimate(runs[name].reindex(list(trial.run_ids)).to_numpy(dtype=float)) for name in record.objectives)
-        for trial in chosen
-    )
-    return BestTrials(record.name, tuple(record.objectives), tuple(experiment.axes), tuple(chosen), estimates)
+    objectives = tuple(record.objectives)
+    estimates = []
+    for trial in chosen:
+        of_trial = runs.reindex(list(trial.run_ids))
+        estimates.append(tuple(estimate(of_trial[name].to_numpy(dtype=float)) for name in objectives))
+    return BestTrials(record.name, objectives, tuple(experiment.axes), tuple(chosen), tuple(estimates))
 
 
 def best_trials_text(
     table: BestTrials, record: StudyRecord, name: str, title: str, notes: Sequence[str] = ()
 ) -> TextTable:
     """Return the best trials as a table; its data has all trials of the record."""
-    header = ("trial", *map(axis_title, table.parameters), "runs", *(metric_named(o).plain for o in table.objectives))
-    rows = tuple(
-        (
-            TextCell(str(trial.number), float(trial.number)),
-            *(_label_cell(trial.labels[parameter]) for parameter in table.parameters),
-            count_cell(estimates[0].n),
-            *(TextCell(plus_minus(value.mean, value.sd), value.mean) for value in estimates),
-        )
-        for trial, estimates in zip(table.trials, table.estimates, strict=True)
-    )
+    titles = map(axis_title, table.parameters)
+    objectives = [metric_named(column).plain for column in table.objectives]
+    header = ("trial", *titles, "runs", *objectives)
+    rows = []
+    for trial, estimates in zip(table.trials, table.estimates, strict=True):
+        labels = [_label_cell(trial.labels[parameter]) for parameter in table.parameters]
+        values = [TextCell(plus_minus(value.mean, value.sd), value.mean) for value in estimates]
+        number = TextCell(str(trial.number), float(trial.number))
+        rows.append((number, *labels, count_cell(estimates[0].n), *values))
     data = _trials(record, table.parameters)
-    return TextTable(name, title, header, rows, 1 + len(table.parameters), (), tuple(notes), data)
+    return TextTable(name, title, header, tuple(rows), 1 + len(table.parameters), (), tuple(notes), data)
 
 
 def _trials(record: StudyRecord, parameters: Sequence[str]) -> pd.DataFrame:
-    tasks = sorted({task for trial in record.trials for task in trial.intermediate})
-    names = [*(f"mean_{name}" for name in record.objectives), *(f"auc_after_{task}_tasks" for task in tasks)]
+    tasks = sorted(set(chain.from_iterable(trial.intermediate for trial in record.trials)))
+    means = [f"mean_{name}" for name in record.objectives]
+    after_tasks = [f"auc_after_{task}_tasks" for task in tasks]
     rows: list[tuple[object, ...]] = []
     for trial in record.trials:
-        labels = (trial.labels.get(name, "") for name in parameters)
-        exact = (it if isinstance(it, int | float | str) else label_text(it) for it in labels)
-        numbers = (*(trial.values or [None] * len(record.objectives)), *map(trial.intermediate.get, tasks))
-        rows.append((trial.number, trial.state, *exact, *numbers, " ".join(trial.run_ids), trial.error or ""))
-    columns = ["trial", "state", *parameters, *names, "run_ids", "error"]
+        row: list[object] = [trial.number, trial.state]
+        for name in parameters:
+            label = trial.labels.get(name, "")
+            row.append(label if isinstance(label, int | float | str) else label_text(label))
+        row += trial.values or [None] * len(means)
+        row += [trial.intermediate.get(task) for task in tasks]
+        row += [" ".join(trial.run_ids), trial.error or ""]
+        rows.append(tuple(row))
+    columns = ["trial", "state", *parameters, *means, *after_tasks, "run_ids", "error"]
     return pd.DataFrame(rows, columns=columns, dtype=object)
 
 
@@ -176,11 +196,15 @@ def _editions(frame: pd.DataFrame) -> tuple[Edition, ...]:
     for row in present.to_dict("records"):
         family = family_of({str(name): value for name, value in row.items()})
         counts[family, str(row["data_hash"]), int(row["semantics_version"])] += 1
-    ordered = sorted(counts, key=lambda edition: (edition[0].sort_key, *edition[1:]))
-    return tuple(
-        Edition(family.scenario, family.data, data_hash, version, counts[family, data_hash, version])
-        for family, data_hash, version in ordered
-    )
+    editions = []
+    for (family, data_hash, version), runs in sorted(counts.items(), key=_family_and_version):
+        editions.append(Edition(family.scenario, family.data, data_hash, version, runs))
+    return tuple(editions)
+
+
+def _family_and_version(counted: tuple[tuple[Family, str, int], int]) -> tuple[Any, str, int]:
+    (family, data_hash, version), _ = counted
+    return family.sort_key, data_hash, version
 
 
 def _label_cell(label: Any) -> TextCell:

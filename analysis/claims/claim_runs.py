@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import pandas as pd
@@ -12,7 +13,7 @@ import pandas as pd
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import REPLICATES
-from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, has
+from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, Side, has
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
@@ -73,29 +74,40 @@ class ClaimRuns:
     @property
     def run_ids(self) -> tuple[str, ...]:
         """All runs, without duplicates."""
-        pairs = (pair for found in self.contrasts for of_replicate in found.pairs.values() for pair in of_replicate)
-        return tuple(dict.fromkeys(run_id for pair in pairs for run_id in pair if run_id is not None))
+        run_ids: dict[str, None] = {}
+        for runs in self.contrasts:
+            of_replicates = chain.from_iterable(runs.pairs.values())
+            for run_id in chain.from_iterable(of_replicates):
+                if run_id is not None:
+                    run_ids[run_id] = None
+        return tuple(run_ids)
 
     @property
     def departures(self) -> dict[str, Any]:
         """The settings that no side names and that differ from the paper, with their values; of its claims alone."""
-        configs = [config for found in self.contrasts for config in found.configs] if self.of_paper else []
-        named = set().union(*(_named(found.contrast) for found in self.contrasts))
-        names = dict.fromkeys(name for config in configs for name in fields_unlike_paper(config) if name not in named)
-        values = {name: tuple(dict.fromkeys(config.get(name) for config in configs)) for name in names}
-        return {name: of_it[0] if len(of_it) == 1 else of_it for name, of_it in values.items()}
+        if not self.of_paper:
+            return {}
+        configs = list(chain.from_iterable(runs.configs for runs in self.contrasts))
+        named = set().union(*(_named(runs.contrast) for runs in self.contrasts))
+        unlike = dict.fromkeys(chain.from_iterable(map(fields_unlike_paper, configs)))
+        settings: dict[str, Any] = {}
+        for name in unlike:
+            if name not in named:
+                values = tuple(dict.fromkeys(config.get(name) for config in configs))
+                settings[name] = values[0] if len(values) == 1 else values
+        return settings
 
     @property
     def condition(self) -> str:
         """The condition that selects the runs, as `--where` takes it."""
-        sides = [
-            _condition([{**side.settings, **place} for place in found.contrast.places])
-            for found in self.contrasts
-            for side in found.contrast.sides
-            if side is not None
-        ]
+        of_sides: dict[str, None] = {}
+        for runs in self.contrasts:
+            for side in runs.contrast.sides:
+                if side is not None:
+                    settings = [{**side.settings, **place} for place in runs.contrast.places]
+                    of_sides[f"({_condition(settings)})"] = None
         data = f"scenario == {json.dumps(self.claim.scenario)} and dataset == {json.dumps(self.dataset)}"
-        return f"{data} and ({' or '.join(f'({side})' for side in dict.fromkeys(sides))})"
+        return f"{data} and ({' or '.join(of_sides)})"
 
 
 class FinishedRuns:
@@ -109,61 +121,81 @@ class FinishedRuns:
 
     def __init__(self, experiments: Sequence[Experiment], store: RunStore) -> None:
         self.store = store
-        finished = [it.runs[it.runs["status"] == "finished"] for it in experiments]
+        finished = [experiment.runs[experiment.runs["status"] == "finished"] for experiment in experiments]
         self.runs = pd.concat(finished) if finished else pd.DataFrame({"run_id": []})
         self.runs = self.runs.drop_duplicates("run_id").set_index("run_id", drop=False)
         self._partitions: dict[tuple[str, ...], Partitions] = {}
         self._cells: dict[tuple[str, str], dict[Hashable, tuple[RunConfig, dict[Replicate, str]]]] = {}
         for experiment, runs in zip(experiments, finished, strict=True):
-            ids = []
-            for config in (cell.written for cell in experiment.cells):
+            ids_of_cells = []
+            for cell in experiment.cells:
+                config = cell.written
                 of_data = self._cells.setdefault((config.dataset, config.scenario), {})
-                ids.append(of_data.setdefault(_fields(config, (*config.options,)), (config, {}))[1])
+                _, ids = of_data.setdefault(_fields(config, config.options), (config, {}))
+                ids_of_cells.append(ids)
             columns = (runs["cell"].tolist(), splits_of(runs), runs["seed"].tolist(), runs["run_id"].tolist())
-            for cell, split, seed, run_id in zip(*columns, strict=True):
-                ids[cell][split, seed] = run_id
+            for number, split, seed, run_id in zip(*columns, strict=True):
+                ids_of_cells[number][split, seed] = run_id
         for of_data in self._cells.values():
-            for config, known in of_data.values():
-                default = config.model_copy(update={"weight_seed": None})
-                if config != default and (same := of_data.get(_fields(default, (*config.options,)))):
-                    same[1].update({it: run_id for it, run_id in known.items() if it[1] == config.weight_seed})
+            self._add_stated_weight_seeds(of_data)
+
+    @staticmethod
+    def _add_stated_weight_seeds(of_data: Mapping[Hashable, tuple[RunConfig, dict[Replicate, str]]]) -> None:
+        """Count runs whose `weight_seed` equals their seed, the default, as runs of the config without it."""
+        for config, ids in of_data.values():
+            default = config.model_copy(update={"weight_seed": None})
+            if config == default:
+                continue
+            without = of_data.get(_fields(default, config.options))
+            if without is not None:
+                _, ids_without = without
+                for (split, seed), run_id in ids.items():
+                    if seed == config.weight_seed:
+                        ids_without[split, seed] = run_id
 
     def about(self, claims: Sequence[Claim], *, of_paper: bool = False) -> dict[str, list[ClaimRuns]]:
         """Return the runs of each claim, by data set, for every scenario of the runs."""
-        found: dict[str, list[ClaimRuns]] = {}
+        by_dataset: dict[str, list[ClaimRuns]] = {}
         for claim in claims:
             for dataset, scenario in sorted(self._cells):
                 if claim.scenario in ("", scenario) and claim.dataset in (None, dataset):
-                    contrasts = tuple(self._contrast(it, dataset, scenario) for it in claim.contrasts)
+                    contrasts = tuple(self._contrast(contrast, dataset, scenario) for contrast in claim.contrasts)
                     runs = ClaimRuns(replace(claim, scenario=scenario), dataset, contrasts, of_paper)
-                    found.setdefault(dataset, []).append(runs)
-        return dict(sorted(found.items()))
+                    by_dataset.setdefault(dataset, []).append(runs)
+        return dict(sorted(by_dataset.items()))
 
     def _contrast(self, contrast: Contrast, dataset: str, scenario: str) -> ContrastRuns:
         """Pair the runs of both sides by replicate; replicates with the most pairs count."""
         cells = list(self._cells[dataset, scenario].values())
-        found = [
-            tuple(None if side is None else _having(cells, {**side.settings, **place}) for side in contrast.sides)
-            for place in contrast.places
-        ]
-        pairs = [pair for ours, theirs in found for pair in _pairs(ours, theirs, _named(contrast))]
-        had: dict[Replicate, dict[int, Pair]] = {}
-        for number, ((_, ours), (_, theirs)) in enumerate(pairs):
-            for replicate in ours.keys() & theirs.keys():
-                if ours[replicate] != theirs[replicate]:  # a run shared by both sides carries no information
-                    had.setdefault(replicate, {})[number] = ours[replicate], theirs[replicate]
-        if not had:
-            return ContrastRuns(contrast, {}, _missing(contrast, list(zip(*found, strict=True)), pairs))
-        most = max((frozenset(of_it) for of_it in had.values()), key=lambda numbers: (len(numbers), sorted(numbers)))
-        kept = ordered(it for it, of_it in had.items() if most <= of_it.keys())
+        named = _named(contrast)
+        sides_at_places = []
+        pairs: list[tuple[Runs, Runs]] = []
+        for place in contrast.places:
+            ours, theirs = (_having(cells, side, place) for side in contrast.sides)
+            sides_at_places.append((ours, theirs))
+            pairs += _pairs(ours, theirs, named)
+        by_replicate: dict[Replicate, dict[int, Pair]] = {}
+        for number, ((_, our_ids), (_, their_ids)) in enumerate(pairs):
+            for replicate in our_ids.keys() & their_ids.keys():
+                pair = our_ids[replicate], their_ids[replicate]
+                if pair[0] != pair[1]:  # a run shared by both sides carries no information
+                    by_replicate.setdefault(replicate, {})[number] = pair
+        if not by_replicate:
+            return ContrastRuns(contrast, {}, _missing(contrast, list(zip(*sides_at_places, strict=True)), pairs))
+        numbers = max((sorted(numbered) for numbered in by_replicate.values()), key=lambda some: (len(some), some))
+        complete = [replicate for replicate, numbered in by_replicate.items() if numbered.keys() >= set(numbers)]
+        kept = ordered(complete)
         try:
             check_alike([split for split, _ in kept])
         except UsageError as error:
             return ContrastRuns(contrast, {}, str(error))
-        paired = {it: tuple(had[it][number] for number in sorted(most)) for it in kept}
-        first = next(run_id for pair in paired[kept[0]] for run_id in pair if run_id is not None)
-        configs = tuple(dict.fromkeys(config for number in sorted(most) for config, _ in pairs[number]))
-        return ContrastRuns(contrast, paired, "", self._partitions_like(first, dataset, scenario), configs)
+        paired: dict[Replicate, tuple[Pair, ...]] = {}
+        for replicate in kept:
+            paired[replicate] = tuple(by_replicate[replicate][number] for number in numbers)
+        in_first = chain.from_iterable(paired[kept[0]])
+        a_run = next(run_id for run_id in in_first if run_id is not None)
+        configs = dict.fromkeys(config for number in numbers for config, _ in pairs[number])
+        return ContrastRuns(contrast, paired, "", self._partitions_like(a_run, dataset, scenario), tuple(configs))
 
     def _partitions_like(self, run_id: str, *data: str) -> Partitions:
         """Return the partitions of the data of a run."""
@@ -178,8 +210,12 @@ class FinishedRuns:
         return self._partitions[key]
 
 
-def _having(cells: Iterable[Runs], settings: Settings) -> list[Runs]:
-    return [it for it in cells if has(it[0], settings)]
+def _having(cells: Iterable[Runs], side: Side | None, place: Settings) -> list[Runs] | None:
+    """Return the configurations of a side at a place; None for the number 0."""
+    if side is None:
+        return None
+    settings = {**side.settings, **place}
+    return [(config, ids) for config, ids in cells if has(config, settings)]
 
 
 def _pairs(ours: list[Runs] | None, theirs: list[Runs] | None, named: set[str]) -> Iterator[tuple[Runs, Runs]]:
@@ -190,13 +226,13 @@ def _pairs(ours: list[Runs] | None, theirs: list[Runs] | None, named: set[str]) 
             yield ((config, ids), nothing) if theirs is None else (nothing, (config, ids))
         return
     alike: dict[Hashable, list[Runs]] = {}
-    for runs in theirs:
-        alike.setdefault(_fields(runs[0], (), named), []).append(runs)
-    for one in ours:
-        for other in alike.get(_fields(one[0], (), named), ()):
-            both = (one[0].options.keys() & other[0].options.keys()) - named
-            if all(one[0].options[name] == other[0].options[name] for name in both):
-                yield one, other
+    for config, ids in theirs:
+        alike.setdefault(_fields(config, (), named), []).append((config, ids))
+    for config, ids in ours:
+        for other, other_ids in alike.get(_fields(config, (), named), ()):
+            both_use = (config.options.keys() & other.options.keys()) - named
+            if all(config.options[name] == other.options[name] for name in both_use):
+                yield (config, ids), (other, other_ids)
 
 
 def _fields(config: RunConfig, options: Iterable[str], named: Collection[str] = ()) -> Hashable:
@@ -208,15 +244,18 @@ def _fields(config: RunConfig, options: Iterable[str], named: Collection[str] = 
 def _named(contrast: Contrast) -> set[str]:
     """Return the settings that a side or a place names."""
     sides = [side.settings for side in contrast.sides if side is not None]
-    return {name for settings in (*sides, *contrast.places) for name in settings}
+    return set(chain.from_iterable((*sides, *contrast.places)))
 
 
 def _missing(
-    contrast: Contrast, found: Sequence[Sequence[list[Runs] | None]], pairs: Sequence[tuple[Runs, Runs]]
+    contrast: Contrast, of_sides: Sequence[Sequence[list[Runs] | None]], pairs: Sequence[tuple[Runs, Runs]]
 ) -> str:
     """Return why no runs are paired."""
-    of_sides = zip(contrast.sides, found, strict=True)
-    lacking = [side.name for side, cells in of_sides if side and not any(ids for of in cells for _, ids in of or ())]
+    lacking = []
+    for side, at_places in zip(contrast.sides, of_sides, strict=True):
+        runs = chain.from_iterable(at_place or () for at_place in at_places)
+        if side is not None and not any(ids for _, ids in runs):
+            lacking.append(side.name)
     if lacking:
         return f"no finished run of {' and '.join(lacking)}{_places(contrast)}"
     if not pairs:
@@ -227,21 +266,26 @@ def _missing(
 
 def _places(contrast: Contrast) -> str:
     symbols = {"storage_fraction": "b", "acquisition_fraction": "a"}
-    values = {name: sorted({place[name] for place in contrast.places}) for name in contrast.places[0]}
-    texts = (f"{symbols.get(name, name)} = {' or '.join(f'{x:g}' for x in of_it)}" for name, of_it in values.items())
-    return f" at {', '.join(texts)}" if values else ""
+    texts = []
+    for name in contrast.places[0]:
+        values = sorted({place[name] for place in contrast.places})
+        texts.append(f"{symbols.get(name, name)} = {' or '.join(f'{value:g}' for value in values)}")
+    return f" at {', '.join(texts)}" if texts else ""
 
 
 def _condition(settings: Sequence[Settings]) -> str:
     """Return the condition that fields have one of the values in some settings; None cannot be asked for."""
     parts = []
     for name in settings[0]:
-        values = dict.fromkeys(
-            json.dumps(it[name]) if isinstance(it[name], str | tuple) else repr(it[name]) for it in settings
-        )
-        known = [it for it in values if it != "None"]
-        if len(known) == 1:
-            parts.append(f"{name} == {known[0]}")
-        elif known:
-            parts.append(f"{name} in [{', '.join(known)}]")
+        values = [of_place[name] for of_place in settings if of_place[name] is not None]
+        literals = list(dict.fromkeys(map(_literal, values)))
+        if len(literals) == 1:
+            parts.append(f"{name} == {literals[0]}")
+        elif literals:
+            parts.append(f"{name} in [{', '.join(literals)}]")
     return " and ".join(parts)
+
+
+def _literal(value: object) -> str:
+    """Return a value as it stands in a condition."""
+    return json.dumps(value) if isinstance(value, str | tuple) else repr(value)

@@ -41,27 +41,32 @@ def difference_heatmap(
         raise UsageError("differences between variants need two axes of numbers")
     rows = {row.cell: row for row in compared.rows if row.kind == "variant"}
     pairs = _pairs_asked(experiment)
-    title_of = {int(cell): panel.title for panel in plain.panels for cell in panel.cells.flat}
+    title_of: dict[int, str] = {}
+    for panel in plain.panels:
+        title_of |= dict.fromkeys(panel.cells.ravel().tolist(), panel.title)
     panels = [_panel(panel, rows, metric, pairs, title_of) for panel in plain.panels]
     kept = [panel for panel in panels if np.isfinite(panel.mean).any()]
     if not kept:
         raise UsageError(f"search space {experiment.name!r} has no two variants with common seeds")
-    reach = max(float(np.nanmax(np.abs(panel.mean))) for panel in kept)
+    largest = max(float(np.nanmax(np.abs(panel.mean))) for panel in kept)
+    limit = max(largest, 0.01)
     return replace(
         plain,
         metric=_difference(plain.metric),
         panels=tuple(kept),
-        limits=(-max(reach, 0.01), max(reach, 0.01)),
+        limits=(-limit, limit),
         references={},
     )
 
 
 def _pairs_asked(experiment: Experiment) -> npt.NDArray[np.int64]:
     """Return the number of pairs of each cell if all runs were finished."""
-    splits = list(map(str, splits_of(experiment.runs)))
-    units = pd.Series(splits, experiment.runs.index) if len(set(splits)) > 1 else experiment.runs["seed"]
-    found = units.groupby(experiment.runs["cell"]).nunique().reindex(range(len(experiment.cells)), fill_value=0)
-    return np.asarray(found, dtype=np.int64)
+    runs = experiment.runs
+    splits = [str(split) for split in splits_of(runs)]
+    units = pd.Series(splits, runs.index) if len(set(splits)) > 1 else runs["seed"]
+    of_cells = units.groupby(runs["cell"]).nunique()
+    of_all_cells = of_cells.reindex(range(len(experiment.cells)), fill_value=0)
+    return np.asarray(of_all_cells, dtype=np.int64)
 
 
 def _panel(
@@ -71,20 +76,26 @@ def _panel(
     pairs_asked: npt.NDArray[np.int64],
     title_of: dict[int, str],
 ) -> Panel:
-    mean = np.full(panel.mean.shape, np.nan)
-    pairs, marked = np.zeros(panel.mean.shape, dtype=np.int64), np.zeros(panel.mean.shape, dtype=bool)
-    for at, cell in np.ndenumerate(panel.cells):
+    shape = panel.mean.shape
+    mean = np.full(shape, np.nan)
+    pairs = np.zeros(shape, dtype=np.int64)
+    marked = np.zeros(shape, dtype=bool)
+    baselines: dict[str, None] = {}  # each once, in order
+    for position, cell in np.ndenumerate(panel.cells):
         row = rows.get(int(cell))
-        if row is not None:
-            mean[at], pairs[at] = row.differences[metric].mean, row.differences[metric].n
-            marked[at] = row.corrected[metric] < SIGNIFICANT
+        if row is None:
+            continue
+        difference = row.differences[metric]
+        mean[position] = difference.mean
+        pairs[position] = difference.n
+        marked[position] = row.corrected[metric] < SIGNIFICANT
+        baselines[title_of[row.baseline_cell]] = None
     asked = np.where(panel.cells >= 0, pairs_asked[panel.cells], 0)
-    baselines = dict.fromkeys(title_of[rows[at].baseline_cell] for at in panel.cells.ravel().tolist() if at in rows)
     return replace(
         panel,
         title=f"{panel.title} minus {' or '.join(baselines)}",
         mean=mean,
-        sd=np.full(mean.shape, np.nan),
+        sd=np.full(shape, np.nan),
         n=pairs,
         asked=asked,
         best=None,

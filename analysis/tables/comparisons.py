@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, combinations
 from typing import Literal
 
 import numpy as np
@@ -34,8 +34,6 @@ Kind = Literal["variant", "reference"]
 
 Runs = frozenset[tuple[str, ...]]
 """The run ids of both sides of a comparison."""
-
-_PARTS = ("difference", "low", "high", "level", "pairs", "p", "p_holm")
 
 FEW = 6
 """Most configurations that are all compared with each other."""
@@ -91,8 +89,11 @@ def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) ->
     or, without variants or without numeric axes, with the first configuration. All are also compared with the first
     reference.
     """
-    sources = [(experiment, i) for i in range(len(experiment.cells))] + [(r.experiment, r.cell) for r in references]
-    names = [cell_name(cell) or experiment.name for cell in experiment.cells] + [r.name for r in references]
+    sources = [(experiment, cell) for cell in range(len(experiment.cells))]
+    names = [cell_name(cell) or experiment.name for cell in experiment.cells]
+    for reference in references:
+        sources.append((reference.experiment, reference.cell))
+        names.append(reference.name)
     return paired(experiment.name, sources, names, list(_pairs(experiment, bool(references))))
 
 
@@ -110,21 +111,22 @@ def paired(
         names: names of the cells.
         pairs: indices of a cell and its baseline, and the kind of baseline.
     """
-    found: list[dict[str, PairedDifference]] = [{} for _ in pairs]
+    of_pairs: list[dict[str, PairedDifference]] = [{} for _ in pairs]
     by_data = _by_data(sources, pairs)
     for metric in headline_of(experiment for experiment, _ in sources):
         values, replicates, _ = aligned(sources, metric)
         for rows, known in by_data:
-            cells, baselines = [pairs[i][0] for i in rows], [pairs[i][1] for i in rows]
+            cells = [pairs[row][0] for row in rows]
+            baselines = [pairs[row][1] for row in rows]
             differences = paired_differences(values[cells], values[baselines], replicates, known, metric)
-            for i, difference in zip(rows, differences, strict=True):
-                found[i][metric] = difference
+            for row, difference in zip(rows, differences, strict=True):
+                of_pairs[row][metric] = difference
     runs = [tuple(sorted(experiment.run_ids(cell))) for experiment, cell in sources]
     compared = []
-    for (cell, baseline, kind), differences_of in zip(pairs, found, strict=True):
-        if any(difference.n for difference in differences_of.values()):
+    for (cell, baseline, kind), by_metric in zip(pairs, of_pairs, strict=True):
+        if any(difference.n for difference in by_metric.values()):
             both = frozenset({runs[cell], runs[baseline]})
-            compared.append(Comparison(names[cell], names[baseline], kind, cell, baseline, both, differences_of))
+            compared.append(Comparison(names[cell], names[baseline], kind, cell, baseline, both, by_metric))
     experiments = [experiment for experiment, _ in sources]
     whose = computed_on(experiments, headline_of(experiments))
     return corrected_together([Comparisons(name, tuple(compared), whose)])[0]
@@ -136,21 +138,24 @@ def corrected_together(tables: Sequence[Comparisons]) -> list[Comparisons]:
     Two configurations that several tables compare are one comparison: it counts once and has one p-value and interval.
     """
     p_values: dict[str, dict[Runs, float]] = {}
-    for row in (row for table in tables for row in table.rows):
+    for row in chain.from_iterable(table.rows for table in tables):
         for metric, difference in row.differences.items():
             p_values.setdefault(metric, {}).setdefault(row.runs, difference.p)
     corrected = {metric: _by_runs(known, holm) for metric, known in p_values.items()}
     levels = {metric: _by_runs(known, holm_levels) for metric, known in p_values.items()}
 
     def of_page(row: Comparison) -> Comparison:
-        differences, of_metrics = {}, {}
+        differences: dict[str, PairedDifference] = {}
+        level_of: dict[str, float] = {}
         for metric, difference in row.differences.items():
-            tested = np.isfinite(difference.p)
-            of_metrics[metric] = 1 - levels[metric][row.runs] if tested else np.nan
-            limits = limits_of_difference(metric, metric)
-            differences[metric] = clipped(at_level(difference, of_metrics[metric]), limits) if tested else difference
+            differences[metric] = difference
+            level_of[metric] = np.nan
+            if np.isfinite(difference.p):
+                level_of[metric] = 1 - levels[metric][row.runs]
+                limits = limits_of_difference(metric, metric)
+                differences[metric] = clipped(at_level(difference, level_of[metric]), limits)
         p_holm = {metric: corrected[metric][row.runs] for metric in row.differences}
-        return replace(row, differences=differences, corrected=p_holm, levels=of_metrics)
+        return replace(row, differences=differences, corrected=p_holm, levels=level_of)
 
     return [replace(table, rows=tuple(map(of_page, table.rows))) for table in tables]
 
@@ -181,12 +186,13 @@ def _by_data(
     sources: Sequence[tuple[Experiment, int]], pairs: Sequence[tuple[int, int, Kind]]
 ) -> list[tuple[list[int], Partitions]]:
     """Group the indices of pairs by data set and scenario, with its partitions."""
-    found: dict[int, tuple[list[int], Partitions]] = {}
+    groups: dict[int, tuple[list[int], Partitions]] = {}
     for row, (cell, _, _) in enumerate(pairs):
         experiment, index = sources[cell]
         known = experiment.partitions(index)
-        found.setdefault(id(known), ([], known))[0].append(row)
-    return list(found.values())
+        rows, _ = groups.setdefault(id(known), ([], known))
+        rows.append(row)
+    return list(groups.values())
 
 
 def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequence[str] = ()) -> TextTable:
@@ -195,22 +201,21 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
     is_tested = any(np.isfinite(row.corrected[metric]) for row in record.rows for metric in metrics)
     header = ["configuration", "minus", "n"]
     for metric in metrics:
-        header += [metric_named(metric).plain, "p"] if is_tested else [metric_named(metric).plain]
+        header.append(metric_named(metric).plain)
+        if is_tested:
+            header.append("p")
     rows, exact = [], []
     for row in record.rows:
-        n = max(d.n for d in row.differences.values())
+        n = max(difference.n for difference in row.differences.values())
         cells = [label_cell(row.name), label_cell(row.baseline), count_cell(n)]
-        for column in metrics:
-            it, p = row.differences[column], row.corrected[column]
-            cells.append(TextCell(with_interval(it.mean, it.low, it.high), it.mean, p < ALPHA))
+        for metric in metrics:
+            difference, p = row.differences[metric], row.corrected[metric]
+            interval = with_interval(difference.mean, difference.low, difference.high)
+            cells.append(TextCell(interval, difference.mean, p < ALPHA))
             if is_tested:
                 cells.append(p_cell(p))
         rows.append(tuple(cells))
-        of_row: dict[str, object] = {"configuration": row.name, "baseline": row.baseline}
-        for column, it in row.differences.items():
-            numbers = it.mean, it.low, it.high, row.levels[column], it.n, it.p, row.corrected[column]
-            of_row |= zip((f"{column}_{part}" for part in _PARTS), numbers, strict=True)
-        exact.append(of_row)
+        exact.append(_as_data(row))
     notes = (
         f"Mean of paired differences [interval of the t-test{levels_in_words(record.rows, metrics)}]; without interval "
         f"below three pairs. Metrics of {record.computed_on}.",
@@ -222,6 +227,20 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
     )
 
 
+def _as_data(row: Comparison) -> dict[str, object]:
+    """Return a comparison in full precision."""
+    data: dict[str, object] = {"configuration": row.name, "baseline": row.baseline}
+    for metric, difference in row.differences.items():
+        data[f"{metric}_difference"] = difference.mean
+        data[f"{metric}_low"] = difference.low
+        data[f"{metric}_high"] = difference.high
+        data[f"{metric}_level"] = row.levels[metric]
+        data[f"{metric}_pairs"] = difference.n
+        data[f"{metric}_p"] = difference.p
+        data[f"{metric}_p_holm"] = row.corrected[metric]
+    return data
+
+
 OF_P = (
     "p: two-sided, corrected by Holm over all comparisons of the page in this metric; bold: p < 0.05. An interval has "
     "the level of its test, so it excludes 0 exactly then."
@@ -231,12 +250,10 @@ OF_P = (
 
 def levels_in_words(rows: Iterable[Comparison], metrics: Collection[str] = ()) -> str:
     """Return ", 95 %" or ", 95 % to 99.2 %" with the least and greatest level of the intervals; empty without one."""
-    levels = [
-        level
-        for row in rows
-        for metric, level in row.levels.items()
-        if np.isfinite(level) and (not metrics or metric in metrics)
-    ]
+    levels = []
+    for row in rows:
+        shown = {metric: level for metric, level in row.levels.items() if not metrics or metric in metrics}
+        levels += [level for level in shown.values() if np.isfinite(level)]
     if not levels:
         return ""
     least, most = (f"{100 * level:.4g} %" for level in (min(levels), max(levels)))
@@ -247,7 +264,7 @@ def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, i
     cells = range(len(experiment.cells))
     ordered = sorted(cells, key=lambda cell: experiment.cells[cell].config.strategy != "finetune")
     if len(experiment.number_axes) < 2 and len(cells) <= FEW:
-        yield from ((cell, earlier, "variant") for earlier, cell in itertools.combinations(ordered, 2))
+        yield from ((cell, earlier, "variant") for earlier, cell in combinations(ordered, 2))
     elif not experiment.number_axes:
         yield from ((cell, ordered[0], "variant") for cell in ordered[1:])
     else:
@@ -259,7 +276,9 @@ def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, i
 
 def _against_first_variant(experiment: Experiment) -> Iterator[tuple[int, int, Kind]]:
     variant_axes = [axis for axis in experiment.axes if axis not in experiment.number_axes]
-    rank = {axis: {repr(label): at for at, label in enumerate(experiment.axes[axis])} for axis in variant_axes}
+    rank: dict[str, dict[str, int]] = {}
+    for axis in variant_axes:
+        rank[axis] = {repr(label): position for position, label in enumerate(experiment.axes[axis])}
     places = [cell_name(cell, variant_axes) if variant_axes else "" for cell in experiment.cells]
 
     def order(index: int) -> list[int]:
@@ -269,4 +288,6 @@ def _against_first_variant(experiment: Experiment) -> Iterator[tuple[int, int, K
     baselines: dict[str, int] = {}
     for index in sorted(range(len(places)), key=order):
         baselines.setdefault(places[index], index)
-    yield from ((at, baselines[place], "variant") for at, place in enumerate(places) if baselines[place] != at)
+    for index, place in enumerate(places):
+        if baselines[place] != index:
+            yield index, baselines[place], "variant"
