@@ -19,6 +19,7 @@ from clops_sweep.cli.options import (
     results_option,
 )
 from clops_sweep.errors import UsageError, one_line
+from clops_sweep.experiment.plugins import braindecode
 from clops_sweep.machine import available_cores, software, usable_gpus
 
 if TYPE_CHECKING:
@@ -54,7 +55,18 @@ def _machine() -> dict[str, Any]:
         "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernels": native.available(),
         "kernels_missing": None if native.available() else native.why_missing(),
+        "braindecode": braindecode.installed_version(),
+        "braindecode_missing": _braindecode_missing(),
     }
+
+
+def _braindecode_missing() -> str | None:
+    """Return why networks of braindecode cannot be used, with what to install; None if they can."""
+    if unavailable := braindecode.why_unavailable():
+        return f"network 'braindecode:NAME' {unavailable}"
+    from clops_sweep.learning.networks.of_braindecode import torchaudio_problem
+
+    return torchaudio_problem()
 
 
 def _store(store: RunStore) -> dict[str, Any]:
@@ -122,6 +134,7 @@ def _print(found: Mapping[str, Any], address: str | None) -> None:
     line("cores", f"{found['cores']} for this process: by default, as many runs at a time")
     line("memory", f"{found['memory'] / 2**30:.1f} GiB")
     line("native kernels", found["kernels_missing"] or f"{', '.join(found['kernels'])} (the first is used)")
+    line("braindecode", found["braindecode_missing"] or found["braindecode"])
     counts = f"{found['results']}: {found['finished']} runs finished, {found['failed']} failed"
     line("results", found["store_error"] or counts)
     if found["disk_free"] is not None:

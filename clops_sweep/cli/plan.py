@@ -13,6 +13,7 @@ from clops_sweep.cli.options import print_json
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.execution.fit import check_fit
+from clops_sweep.execution.tried_networks import TriedNetworks
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.machine import available_cores, usable_gpus
 from clops_sweep.planning.changes import changes
@@ -143,10 +144,8 @@ def say_networks(state: State) -> None:
     known = [it for it in pending if NETWORKS.is_foreign(it.network) and request.data_hash(it) is not None]
     if not known:
         return
-    from clops_sweep.learning.lowering.told import networks_told
-
     configs = [in_sequential_order(config) for config in known]
-    for sentence in networks_told(configs, request.frames(configs)):
+    for sentence in TriedNetworks(request.data.root).told(configs, request.frames(configs)):
         click.echo(sentence)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from clops_sweep.data.frames import VALIDATION, Encoded, FrameSet
 from clops_sweep.data.scenarios.leaks import Seen, check_leaks
 from clops_sweep.errors import UsageError, prefixed, several, shown
+from clops_sweep.execution.tried_networks import TriedNetworks
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.encoders.adapting import Signals, adapter
@@ -47,10 +47,7 @@ def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
         request.data.check_encoder(key)
     configs = [in_sequential_order(config) for config in to_compute if request.data_hash(config) is not None]
     frames = request.frames(configs)
-    if any(map(is_tried, configs)):  # else this process does not need PyTorch
-        from clops_sweep.learning.networks.module_probe import check_networks
-
-        check_networks(configs, frames, keep_models=request.store.keep_models is not None)
+    TriedNetworks(request.data.root).check(configs, frames, keep_models=request.store.keep_models is not None)
     for space in incomplete:
         _check_validation(space, frames)
     for tuned in request.selection.tuned:

@@ -341,7 +341,8 @@ class _Probe:
         the same passes.
         """
         self._move_parameters()
-        self._pass("training", self._others, seed=1)
+        with self._parameters_kept():
+            self._pass("training", self._others, seed=1)
         self._move_parameters()
         parameters, resumed = trained(self._module), trained(self._again)
         buffers = {name: buffer.clone() for name, buffer in self._run.buffers.items()}
@@ -365,7 +366,8 @@ class _Probe:
 
     def _passes(self) -> list[torch.Tensor]:
         """Return the logits of an evaluation pass and a training pass, and the buffers after both."""
-        logits = [self._pass("evaluation", self._frames, seed=1), self._pass("training", self._frames, seed=2)]
+        with self._parameters_kept():
+            logits = [self._pass("evaluation", self._frames, seed=1), self._pass("training", self._frames, seed=2)]
         return [*logits, *(buffer.clone() for buffer in self._run.buffers.values())]
 
     def _pass(self, mode: Mode, frames: torch.Tensor, seed: int, *, gradients: bool = False) -> torch.Tensor:

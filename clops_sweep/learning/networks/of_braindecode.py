@@ -121,14 +121,26 @@ def _imported(name: str) -> ModuleType:
         with _expected_warnings():
             return importlib.import_module("braindecode.models")
     except (ImportError, OSError) as error:
-        why = one_line(error)
-        if "torchaudio" in f"{getattr(error, 'path', '')} {getattr(error, 'name', '')} {why}":
-            version = torch.__version__
-            raise UsageError(
-                f"{name}: braindecode needs torchaudio, which does not load beside torch {version} ({why[:120]}); "
-                "install both from the same package index, as in pip install --force-reinstall torch torchaudio"
-            ) from None
-        raise UsageError(f"{name}: braindecode cannot be imported ({why[:120]}); {braindecode.INSTALL}") from None
+        why = f"braindecode cannot be imported ({one_line(error)[:120]}); {braindecode.INSTALL}"
+        raise UsageError(f"{name}: {torchaudio_problem() or why}") from None
+
+
+def torchaudio_problem() -> str | None:
+    """Return why torchaudio, which braindecode imports, cannot be imported, with what to install; None if it can."""
+    try:
+        importlib.import_module("torchaudio")
+    except (ImportError, OSError) as error:
+        needs, version = "braindecode needs torchaudio", torch.__version__
+        if isinstance(error, ModuleNotFoundError) and error.name == "torchaudio":
+            return (
+                f"{needs}, which is not installed; install it from the package index that torch {version} came from, "
+                "as in pip install torchaudio"
+            )
+        return (
+            f"{needs}, which does not load beside torch {version} ({one_line(error)[:120]}); install both from the "
+            "same package index, as in pip install --force-reinstall torch torchaudio"
+        )
+    return None
 
 
 @contextmanager

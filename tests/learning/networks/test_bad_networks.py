@@ -47,6 +47,12 @@ def built(change: Callable[[Base], object]) -> Callable[..., nn.Module]:
     return make
 
 
+def with_gain(module: nn.Module) -> nn.Module:
+    """Add gains that are zero."""
+    module.gain = nn.Parameter(torch.zeros(8))
+    return module
+
+
 def passing(forward: Callable[[Base, torch.Tensor], Any]) -> type[Base]:
     """Return a valid network with another forward function."""
     return type("Spoiled", (Base,), {"forward": forward})
@@ -63,6 +69,13 @@ def _bounding_in_training(self: Base, frames: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             self.body.weight.clamp_(-0.01, 0.01)
     return self.head(self.hidden(frames))
+
+
+def _bounding_below(self: Base, frames: torch.Tensor) -> torch.Tensor:
+    """Gains that begin at their bound, which steps cross."""
+    logits = self.head(self.hidden(frames) * self.gain)
+    self.gain.data.clamp_(min=0)
+    return logits
 
 
 def _replacing(self: Base, frames: torch.Tensor) -> torch.Tensor:
@@ -274,6 +287,10 @@ BAD: dict[str, tuple[Any, str]] = {
     "not finite": (behind(Logarithm), "logits that are not finite for frames of noise"),
     "bounds weights": (passing(_bounding), "changes or replaces parameter 'body.weight'.*register_parametrization"),
     "bounds weights in training": (passing(_bounding_in_training), "changes or replaces parameter 'body.weight'"),
+    "bounds gains that a step moves": (
+        lambda c, s, o: with_gain(passing(_bounding_below)(c, s, o)),
+        "changes or replaces parameter 'gain'",
+    ),
     "gives weights other memory": (passing(_replacing), "changes or replaces parameter 'body.weight'"),
     "counts in evaluation": (behind(CountsInEvaluation), r"changes '2\.seen' in evaluation mode"),
     "always drops": (behind(AlwaysDrops), "other logits in evaluation mode when .*; draw random numbers in training"),
