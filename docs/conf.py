@@ -28,7 +28,8 @@ smartquotes = False  # --where must not become an en dash
 
 myst_enable_extensions = ["attrs_block", "dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "auto" if "READTHEDOCS" in os.environ else "off"  # published pages show outputs and figures
+published = {"READTHEDOCS", "CLOPS_NOTEBOOKS"} & os.environ.keys()  # pages that show outputs and figures
+nb_execution_mode = "auto" if published else "off"
 nb_execution_in_temp = True  # each notebook has a results folder of its own
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True
