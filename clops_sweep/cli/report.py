@@ -16,6 +16,7 @@ from clops_sweep.cli import drawn_report
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, plugins_option, print_json
 from clops_sweep.cli.request_options import launch_command, request_options
 from clops_sweep.cli.search import tuned_rows
+from clops_sweep.cli.waiting import waiting
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
@@ -152,9 +153,9 @@ def render(
     journal: bool = False,
 ) -> Path:
     """Render the report, and return the path of its page."""
-    from clops_sweep.analysis.as_stored import data_keys
-    from clops_sweep.analysis.report.write import check_folder, write_report
-
+    with waiting("importing Matplotlib"):
+        from clops_sweep.analysis.as_stored import data_keys
+        from clops_sweep.analysis.report.write import check_folder, write_report
     request = state.request
     folder = output or _default_folder(request)
     check_folder(folder, request.store)

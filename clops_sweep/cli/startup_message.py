@@ -20,7 +20,9 @@ def startup_message(arguments: Sequence[str]) -> Iterator[None]:
         yield
         return
     files = (Path(argument).name for argument in arguments if argument.endswith(".py"))
-    subject = next(files, masked(arguments[0]))
+    subject = f"reading {next(files, 'the store')}"
+    is_launch = arguments[0].endswith(".py") or arguments[0] == "launch"
+    subject = f"{subject} and importing PyTorch" if is_launch else f"{masked(arguments[0])}: {subject}"
     terminal.write(f"clops-sweep: {subject if subject.isprintable() else 'working'} ...\r")
     terminal.flush()
     word = _Word(terminal)

@@ -22,6 +22,7 @@ from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
 from clops_sweep.execution.jobs import MakeWorkplace, Resources
+from clops_sweep.execution.ray_pays import SECONDS_OF_WORKERS
 
 
 @contextmanager
@@ -41,7 +42,7 @@ def workers(
     """
     display.starting(start_in_words(resources))
     with cluster(resources, frames, display.warn):
-        display.starting("starting workers")
+        display.starting(f"starting workers (about {SECONDS_OF_WORKERS:.0f} s)")
         # The start of the cluster has already imported the slow modules.
         from clops_sweep.execution.tune import run_fed
 

@@ -12,8 +12,12 @@ from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.machine import available_cores
 from clops_sweep.planning.costs import Costs, Kind, kind_of
 
-SECONDS_TO_START = 12.0
-"""Seconds from the decision for Ray to the first epoch of its workers on an idle machine: 8 for Ray, 4 for imports.
+SECONDS_OF_RAY = 8.0
+SECONDS_OF_WORKERS = 4.0
+"""Seconds that workers take for their imports on an idle machine."""
+
+SECONDS_TO_START = SECONDS_OF_RAY + SECONDS_OF_WORKERS
+"""Seconds from the decision for Ray to the first epoch of its workers on an idle machine.
 
 With five processes a core, 45 were measured; see `Rest.slowed`.
 """

@@ -1,4 +1,4 @@
-"""A progress bar with the remaining time, on standard error, if it is a terminal."""
+"""A progress bar with the remaining time on standard error; a line if it is no terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _Item = TypeVar("_Item")
 
 
 def with_progress(items: Iterable[_Item], total: int | None, description: str, show: bool) -> Iterator[_Item]:
-    """Yield items and show a progress bar of `total` on a terminal."""
+    """Yield items and show a progress bar of `total` on a terminal; elsewhere say once what is being done."""
     if show:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -20,4 +20,5 @@ def with_progress(items: Iterable[_Item], total: int | None, description: str, s
             with Progress(*columns, console=console, transient=True) as bar:
                 yield from bar.track(items, total=total, description=description)
             return
+        console.print(f"{description} ...", highlight=False, markup=False, soft_wrap=True)
     yield from items

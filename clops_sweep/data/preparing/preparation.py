@@ -67,7 +67,7 @@ def make_prepared_folder(
     ):
         made = _Made()
         with open(staging / FRAMES, "xb") as file:
-            shown = with_progress(data.select(sources, run), many, data.name, progress)
+            shown = with_progress(data.select(sources, run), many, f"preparing {data.name}", progress)
             columns = _write_frames(data, shown, run, problems, file, made)
         files = set(tables)
         if isinstance(found, list):

@@ -28,6 +28,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.execution.cluster_address import running_cluster, temporary_folder
 from clops_sweep.execution.jobs import Resources
+from clops_sweep.execution.ray_pays import SECONDS_OF_RAY
 from clops_sweep.execution.start_check import object_store_bytes
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.machine import available_cores, usable_gpus
@@ -51,7 +52,9 @@ def start_in_words(resources: Resources) -> str:
     """Describe what `cluster` is about to do."""
     if resources.address:
         return f"connecting to the Ray cluster at {resources.address}"
-    return "using the Ray cluster of this process" if ray.is_initialized() else "starting Ray"
+    if ray.is_initialized():
+        return "using the Ray cluster of this process"
+    return f"starting Ray (about {SECONDS_OF_RAY:.0f} s)"
 
 
 @contextmanager
