@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
@@ -66,6 +65,13 @@ def _on_multiples(signal: NDArray[np.float64], grid: float) -> NDArray[np.float3
         return np.asarray(np.rint(signal / grid) * grid, np.float32)
 
 
+Pieces = Sequence[tuple[int, int]]
+"""Parts of a recording, each as first sample and end (excluded)."""
+
+_Placed = list[tuple[int, Any]]
+"""First sample and label of windows."""
+
+
 class Stretch(NamedTuple):
     """Samples begin..end (end excluded) of a recording with one label, an index into the classes."""
 
@@ -105,7 +111,7 @@ class Common:
     notes: tuple[str, ...] = ()
 
     def windows(
-        self, samples: int, rate: float, label: Any, pieces: Sequence[tuple[int, int]] | None = None
+        self, samples: int, rate: float, label: Any, pieces: Pieces | None = None
     ) -> tuple[NDArray[np.int64], int, list[Any]]:
         """Return the starts [m] of the windows of a recording, their length in samples, and the label of each.
 
@@ -119,34 +125,29 @@ class Common:
         cut = self.windowing
         width = samples if cut.window is None else round(cut.window * rate)
         stride = width if cut.stride is None else round(cut.stride * rate)
-        for argument, count in (
-            ("signals" if cut.window is None else "window_seconds", width),
-            ("resample_to", cut.frame_samples(width, rate)),
-        ):
-            if not 2 <= count <= MOST_SAMPLES:
-                raise self.refused(
-                    f"{argument}: gives frames of {count:,} samples at {rate:g} samples a second; expected 2 to "
-                    f"{MOST_SAMPLES:,}"
-                )
+        self._require_size("signals" if cut.window is None else "window_seconds", width, rate)
+        self._require_size("resample_to", cut.frame_samples(width, rate), rate)
         if stride < 1:
             raise self.refused(f"stride_seconds: {cut.stride:g} is less than a sample at {rate:g} samples a second")
         stretches: Sequence[Stretch] = label if isinstance(label, list) else [Stretch(0, samples, label)]
         whole = [(0, samples)] if pieces is None else pieces
         if cut.rule == "beat":
-            begins = [(stretch.begin - width // 2, stretch.label) for stretch in stretches]
-            found = [each for each in begins if any(low <= each[0] <= high - width for low, high in whole)]
+            placed = _around(stretches, whole, width)
         elif cut.rule == "within" or not isinstance(label, list):
-            found = [
-                (begin, stretch.label)
-                for stretch in stretches
-                for low, high in whole
-                for begin in range(max(stretch.begin, low), min(stretch.end, high) - width + 1, stride)
-            ]
+            placed = _within(stretches, whole, width, stride)
         else:
-            grid = [begin for low, high in whole for begin in range(low, high - width + 1, stride)]
+            grid = _grid(whole, width, stride)
             decided = zip(grid, self._decided(stretches, grid, width), strict=True)
-            found = [(begin, code) for begin, code in decided if code >= 0]
-        return np.array([begin for begin, _ in found], np.int64), width, [label for _, label in found]
+            placed = [(begin, code) for begin, code in decided if code >= 0]
+        begins = np.array([begin for begin, _ in placed], np.int64)
+        return begins, width, [label for _, label in placed]
+
+    def _require_size(self, argument: str, count: int, rate: float) -> None:
+        if not 2 <= count <= MOST_SAMPLES:
+            raise self.refused(
+                f"{argument}: gives frames of {count:,} samples at {rate:g} samples a second; expected 2 to "
+                f"{MOST_SAMPLES:,}"
+            )
 
     def _decided(self, stretches: Sequence[Stretch], grid: Sequence[int], width: int) -> Iterator[int]:
         """Yield the label of each window: of most of it, or the first class that it contains; -1 without."""
@@ -200,10 +201,40 @@ class Common:
         else:
             sizes = np.abs(np.asarray(cut, np.float64))
             peak = float(sizes.max(initial=0, where=np.isfinite(sizes))) or 1.0
-            target = self.windowing.frame_samples(cut.shape[1], rate)
             step = 2.0 ** (np.floor(np.log2(peak)) - _STEPS)
-            frames = _on_multiples(at_rate(cut, rate, self.windowing.rate or rate, target), step)
+            target = self.windowing.frame_samples(cut.shape[1], rate)
+            resampled_frames = at_rate(cut, rate, self.windowing.rate or rate, target)
+            frames = _on_multiples(resampled_frames, step)
         return frames
+
+
+def _around(stretches: Sequence[Stretch], pieces: Pieces, width: int) -> _Placed:
+    """Return a window around the start of each stretch, if it lies in a piece."""
+    placed: _Placed = []
+    for stretch in stretches:
+        begin = stretch.begin - width // 2
+        if any(low <= begin <= high - width for low, high in pieces):
+            placed.append((begin, stretch.label))
+    return placed
+
+
+def _within(stretches: Sequence[Stretch], pieces: Pieces, width: int, stride: int) -> _Placed:
+    """Return the windows inside a stretch and a piece."""
+    placed: _Placed = []
+    for stretch in stretches:
+        for low, high in pieces:
+            first = max(stretch.begin, low)
+            end = min(stretch.end, high)
+            placed += [(begin, stretch.label) for begin in range(first, end - width + 1, stride)]
+    return placed
+
+
+def _grid(pieces: Pieces, width: int, stride: int) -> list[int]:
+    """Return the first samples of the windows inside a piece."""
+    begins: list[int] = []
+    for low, high in pieces:
+        begins += range(low, high - width + 1, stride)
+    return begins
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,9 +322,10 @@ class Windows:
 
     def cut(self, stored: NDArray[Any]) -> NDArray[Any]:
         """Return the samples [m, width] of the windows, from a recording [leads, samples]."""
-        pairs = zip(self.leads, self.begin, strict=True)
-        cut = [stored[lead, begin : begin + self.width] for lead, begin in pairs]
-        return np.stack(cut) if cut else np.empty((0, self.width), stored.dtype)
+        frames = []
+        for lead, begin in zip(self.leads, self.begin, strict=True):
+            frames.append(stored[lead, begin : begin + self.width])
+        return np.stack(frames) if frames else np.empty((0, self.width), stored.dtype)
 
 
 @dataclass(frozen=True, eq=False)
@@ -353,34 +385,35 @@ class Index:
     @classmethod
     def of(cls, read: Sequence[tuple[Sequence[str], Windows]]) -> Index:
         """Return all windows, record after record; patients and domains are numbered by name."""
-        windows = [each for _, each in read]
+        sources = [windows for _, windows in read]
+        records: list[str] = []
         people: list[str] = []
         sizes: list[int] = []
         times: list[Any] = []
-        domains: dict[str, list[str]] = {name: [] for name in windows[0].domains}
-        groups: dict[str, list[str]] = {name: [] for name in windows[0].groups}
-        for each in windows:
-            people.extend([each.patient] if isinstance(each.patient, str) else each.patient)
-            sizes.extend([len(each)] if each.sizes is None else each.sizes.tolist())
-            times.extend([None] if each.time is None else np.atleast_1d(each.time))
-            for columns, values in ((domains, each.domains), (groups, each.groups)):
-                for name, column in columns.items():
-                    value = values[name]
-                    column.extend([value] if isinstance(value, str) else value)
+        domains: dict[str, list[str]] = {name: [] for name in sources[0].domains}
+        groups: dict[str, list[str]] = {name: [] for name in sources[0].groups}
+        for names, windows in read:
+            records.extend(names)
+            people.extend([windows.patient] if isinstance(windows.patient, str) else windows.patient)
+            sizes.extend([len(windows)] if windows.sizes is None else windows.sizes.tolist())
+            times.extend([None] if windows.time is None else np.atleast_1d(windows.time))
+            _extend(domains, windows.domains)
+            _extend(groups, windows.groups)
         patient_names = tuple(sorted(set(people)))
-        codes = {name: code for code, name in enumerate(patient_names)}
-        known = all(time is not None for time in times)
+        code_of = {name: code for code, name in enumerate(patient_names)}
+        codes = np.array([code_of[name] for name in people], np.int32)
+        are_dated = all(time is not None for time in times)
         return cls(
-            patient_names,
-            tuple(chain.from_iterable(names for names, _ in read)),
-            np.repeat(np.array([codes[name] for name in people], np.int32), sizes),
-            np.repeat(np.arange(len(people), dtype=np.int32), sizes),
-            np.concatenate([w.leads for w in windows]).astype(np.int16),
-            np.concatenate([w.start for w in windows]).astype(np.float64),
-            np.concatenate([w.labels for w in windows]),
-            np.repeat(np.array(times, "datetime64[s]"), sizes) if known else None,
-            {name: _numbered(column, sizes) for name, column in domains.items()},
-            {name: _numbered(column, sizes) for name, column in groups.items()},
+            patient_names=patient_names,
+            record_names=tuple(records),
+            patients=np.repeat(codes, sizes),
+            records=np.repeat(np.arange(len(people), dtype=np.int32), sizes),
+            leads=np.concatenate([windows.leads for windows in sources]).astype(np.int16),
+            start=np.concatenate([windows.start for windows in sources]).astype(np.float64),
+            labels=np.concatenate([windows.labels for windows in sources]),
+            times=np.repeat(np.array(times, "datetime64[s]"), sizes) if are_dated else None,
+            domains={name: _numbered(column, sizes) for name, column in domains.items()},
+            groups={name: _numbered(column, sizes) for name, column in groups.items()},
         )
 
     def of_rows(self, rows: NDArray[np.int64]) -> Index:
@@ -390,16 +423,16 @@ class Index:
         patients, patient_names = _in_use(self.patients[rows], self.patient_names)
         records, record_names = _in_use(self.records[rows], self.record_names)
         return Index(
-            patient_names,
-            record_names,
-            patients,
-            records,
-            self.leads[rows],
-            self.start[rows],
-            self.labels[rows],
-            None if self.times is None else self.times[rows],
-            {name: _in_use(codes[rows], names) for name, (codes, names) in self.domains.items()},
-            {name: _in_use(codes[rows], names) for name, (codes, names) in self.groups.items()},
+            patient_names=patient_names,
+            record_names=record_names,
+            patients=patients,
+            records=records,
+            leads=self.leads[rows],
+            start=self.start[rows],
+            labels=self.labels[rows],
+            times=None if self.times is None else self.times[rows],
+            domains={name: _in_use(codes[rows], names) for name, (codes, names) in self.domains.items()},
+            groups={name: _in_use(codes[rows], names) for name, (codes, names) in self.groups.items()},
         )
 
     def counts_per_patient(self, classes: int) -> NDArray[np.int64]:
@@ -411,6 +444,13 @@ class Index:
         counts = np.zeros((people, classes), np.int64)
         np.add.at(counts, self.patients, self.labels.astype(np.int64))
         return counts
+
+
+def _extend(columns: Mapping[str, list[str]], values: Mapping[str, str | Sequence[str]]) -> None:
+    """Add the values of one source to columns: one value, or one for each of its recordings."""
+    for name, column in columns.items():
+        value = values[name]
+        column.extend([value] if isinstance(value, str) else value)
 
 
 def _in_use(codes: NDArray[np.int32], names: tuple[str, ...]) -> tuple[NDArray[np.int32], tuple[str, ...]]:

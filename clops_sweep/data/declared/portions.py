@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from clops_sweep.data.declared.intervals import Intervals, require_durations
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.recording_facts import Samples, facts_of, flat_ends
-from clops_sweep.data.records import Common, Frames, Source, Stretch, Windows
+from clops_sweep.data.records import Common, Frames, Pieces, Source, Stretch, Windows
 from clops_sweep.data.same_samples import samples_digest
 from clops_sweep.errors import UsageError, prefixed
 
@@ -46,30 +45,47 @@ class Columns:
 
     def rows(self, begin: int, end: int) -> Columns:
         """Return the recordings begin..end (end excluded)."""
-        part = slice(begin, end)
+        rows = slice(begin, end)
         return Columns(
-            self.names[part],
-            self.patients[part],
-            None if self.labels is None else self.labels[part],
-            None if self.times is None else self.times[part],
-            {name: column[part] for name, column in self.domains.items()},
-            None if self.parts is None else self.parts[part],
-            {name: column[part] for name, column in self.groups.items()},
+            names=self.names[rows],
+            patients=self.patients[rows],
+            labels=None if self.labels is None else self.labels[rows],
+            times=None if self.times is None else self.times[rows],
+            domains={name: column[rows] for name, column in self.domains.items()},
+            parts=None if self.parts is None else self.parts[rows],
+            groups={name: column[rows] for name, column in self.groups.items()},
         )
 
     @classmethod
-    def joined(cls, each: Sequence[Columns]) -> Columns:
+    def joined(cls, several: Sequence[Columns]) -> Columns:
         """Concatenate columns."""
-        first = each[0]
-        return first if len(each) == 1 else cls(
-            list(chain.from_iterable(one.names for one in each)),
-            list(chain.from_iterable(one.patients for one in each)),
-            None if first.labels is None else np.concatenate([one.labels for one in each if one.labels is not None]),
-            None if first.times is None else np.concatenate([one.times for one in each if one.times is not None]),
-            {name: list(chain.from_iterable(one.domains[name] for one in each)) for name in first.domains},
-            None if first.parts is None else [part for one in each for part in one.parts or ()],
-            {name: list(chain.from_iterable(one.groups[name] for one in each)) for name in first.groups},
-        )  # fmt: skip
+        first = several[0]
+        if len(several) == 1:
+            return first
+        names: list[str] = []
+        patients: list[str] = []
+        parts: list[int | None] = []
+        domains: dict[str, list[str]] = {name: [] for name in first.domains}
+        groups: dict[str, list[str]] = {name: [] for name in first.groups}
+        for columns in several:
+            names.extend(columns.names)
+            patients.extend(columns.patients)
+            parts.extend(columns.parts or ())
+            for name, domain in domains.items():
+                domain.extend(columns.domains[name])
+            for name, group in groups.items():
+                group.extend(columns.groups[name])
+        labels = [columns.labels for columns in several if columns.labels is not None]
+        times = [columns.times for columns in several if columns.times is not None]
+        return cls(
+            names=names,
+            patients=patients,
+            labels=None if first.labels is None else np.concatenate(labels),
+            times=None if first.times is None else np.concatenate(times),
+            domains=domains,
+            parts=None if first.parts is None else parts,
+            groups=groups,
+        )
 
 
 class Signal(NamedTuple):
@@ -111,7 +127,9 @@ class Portion(Source):
 
     def read(self, common: Common) -> Frames:
         """Return the frames of each recording, window by window and channel by channel, perhaps resampled."""
-        published, known, where = self.signal(), self.columns, self.where(common)
+        published = self.signal()
+        known = self.columns
+        where = self.where(common)
         cut = common.windowing
         signal = published if common.filters is None else _filtered(common.filters, published, where)
         many, channels, samples = signal.stored.shape
@@ -121,31 +139,36 @@ class Portion(Source):
         require_durations(cut.rule, [self.labelled()])
         notes = list(signal.notes)
         if self.intervals is not None:
-            stretches, said = self.intervals.stretches(signal.rate, samples)
-            notes += said
+            stretches, notes_on_intervals = self.intervals.stretches(signal.rate, samples)
+            notes += notes_on_intervals
         ends = flat_ends(published.stored, published.rate)
         pieces = _pieces(signal) if cut.gaps == "split" else None
         if cut.trim == "flat":
-            pieces = _between([(0, samples)] if pieces is None else pieces, int(ends[0, 0]), samples - int(ends[0, 1]))
-        begins, width, noted = common.windows(samples, signal.rate, stretches, pieces)
-        labels = noted if known.labels is None else np.repeat(known.labels, len(begins), axis=0)
+            flat_before, flat_after = map(int, ends[0])
+            whole = [(0, samples)] if pieces is None else pieces
+            pieces = _between(whole, flat_before, samples - flat_after)
+        begins, width, labels_of_stretches = common.windows(samples, signal.rate, stretches, pieces)
+        labels = labels_of_stretches if known.labels is None else np.repeat(known.labels, len(begins), axis=0)
         dropped = {} if len(begins) else {_without_frames(stretches): many}
         if cut.rule == "beat" and stretches:
             dropped = {"beat at the edge of a recording": len(stretches) - len(begins)}
         windows = common.offered(
-            np.tile(begins, many), labels, width, signal.rate,
-            patient=known.patients, time=known.times, domains=known.domains, groups=known.groups,
+            np.tile(begins, many),
+            labels,
+            width,
+            signal.rate,
+            patient=known.patients,
+            time=known.times,
+            domains=known.domains,
+            groups=known.groups,
             sizes=np.full(many, len(begins) * channels),
             dropped=dropped,
-        )  # fmt: skip
+        )
         frames = _cut(common, windows, begins, signal, where)
-        missing = None  # NaN in float32
-        if frames.dtype.kind != "f":
-            missing = np.zeros(len(windows), bool)
-            if signal.missing is not None:
-                missing = np.asarray(_windowed(windows, begins, signal.missing).any(1))
+        missing = None if frames.dtype.kind == "f" else _missing(windows, begins, signal)
         with np.errstate(over="ignore"):  # overflow to infinity in float32 is refused later
-            gain, offset = (each[windows.leads].astype(np.float32) for each in (signal.gain, signal.offset))
+            gain = signal.gain[windows.leads].astype(np.float32)
+            offset = signal.offset[windows.leads].astype(np.float32)
         facts = None
         if cut.rule != "beat":
             samples_read = Samples(
@@ -168,35 +191,46 @@ def _filtered(filters: Filters, signal: Signal, where: str) -> Signal:
     if signal.missing is not None:
         values[signal.missing] = np.nan
     with prefixed(where):
-        found = filters(values, signal.rate)
+        filtered = filters(values, signal.rate)
     ones = np.ones(len(signal.gain))
-    return signal._replace(stored=found, gain=ones, offset=0 * ones, missing=None)
+    return signal._replace(stored=filtered, gain=ones, offset=0 * ones, missing=None)
 
 
-def _pieces(signal: Signal) -> list[tuple[int, int]]:
-    """Return begin and end of each piece of one recording without missing samples in any channel."""
-    known = np.isfinite(signal.stored[0]).all(0)
+def _missing(windows: Windows, begins: NDArray[np.int64], signal: Signal) -> NDArray[np.bool_]:
+    """Return whether each window [m] of integers has a missing sample; missing floats are NaN."""
+    if signal.missing is None:
+        return np.zeros(len(windows), bool)
+    return np.asarray(_windowed(windows, begins, signal.missing).any(1))
+
+
+def _pieces(signal: Signal) -> Pieces:
+    """Return the pieces of one recording without missing samples in any channel."""
+    is_there = np.isfinite(signal.stored[0]).all(0)
     if signal.missing is not None:
-        known &= ~signal.missing[0].any(0)
-    ends = np.flatnonzero(np.diff(known, prepend=False, append=False))
-    return [(int(begin), int(end)) for begin, end in zip(ends[::2], ends[1::2], strict=True)]
+        is_there &= ~signal.missing[0].any(0)
+    changes = np.flatnonzero(np.diff(is_there, prepend=False, append=False)).tolist()
+    return list(zip(changes[::2], changes[1::2], strict=True))
 
 
-def _between(pieces: Sequence[tuple[int, int]], begin: int, end: int) -> list[tuple[int, int]]:
+def _between(pieces: Pieces, begin: int, end: int) -> Pieces:
     """Return the parts of pieces from begin to end."""
-    cut = [(max(low, begin), min(high, end)) for low, high in pieces]
-    return [(low, high) for low, high in cut if low < high]
+    parts = []
+    for low, high in pieces:
+        low, high = max(low, begin), min(high, end)
+        if low < high:
+            parts.append((low, high))
+    return parts
 
 
 def _cut(common: Common, windows: Windows, begins: NDArray[np.int64], signal: Signal, where: str) -> NDArray[Any]:
     """Return the frames [m, samples] as stored."""
     if not len(windows):
         return np.empty((0, common.windowing.frame_samples(windows.width, signal.rate)), common.stored_as)
-    cut, many = _windowed(windows, begins, signal.stored), len(signal.stored)
-    # Each recording has its own grid for resampled samples.
-    pieces = [cut] if common.windowing.keeps(signal.rate) or many == 1 else np.split(cut, many)
-    frames = [common.frames(piece, signal.rate, where) for piece in pieces]
-    return frames[0] if len(frames) == 1 else np.concatenate(frames)
+    cut = _windowed(windows, begins, signal.stored)
+    if common.windowing.keeps(signal.rate) or len(signal.stored) == 1:
+        return common.frames(cut, signal.rate, where)
+    of_recordings = np.split(cut, len(signal.stored))  # each has its own grid for resampled samples
+    return np.concatenate([common.frames(one, signal.rate, where) for one in of_recordings])
 
 
 def _windowed(windows: Windows, begins: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
@@ -241,32 +275,35 @@ class InMemory(Portion):
 def stacked(recordings: Iterable[InMemory]) -> Iterator[InMemory]:
     """Stack consecutive similar recordings, up to about `STACK_BYTES` of samples."""
     waiting: list[InMemory] = []
-    for each in recordings:
-        if waiting and (not _alike(waiting[0], each) or len(waiting) * each.array.nbytes >= STACK_BYTES):
+    for recording in recordings:
+        is_full = len(waiting) * recording.array.nbytes >= STACK_BYTES
+        if waiting and (is_full or not _alike(waiting[0], recording)):
             yield _joined(waiting)
             waiting = []
-        waiting.append(each)
+        waiting.append(recording)
     if waiting:
         yield _joined(waiting)
 
 
-def _joined(each: Sequence[InMemory]) -> InMemory:
-    first = each[0]
-    if len(each) == 1:  # it may have intervals and notes of its own
+def _joined(recordings: Sequence[InMemory]) -> InMemory:
+    first = recordings[0]
+    if len(recordings) == 1:  # it may have intervals and notes of its own
         return first
-    columns = Columns.joined([one.columns for one in each])
-    array = np.concatenate([one.array for one in each])
+    columns = Columns.joined([recording.columns for recording in recordings])
+    array = np.concatenate([recording.array for recording in recordings])
     return InMemory(columns.names, columns=columns, array=array, rate=first.rate, gain=first.gain)
 
 
 def _alike(one: InMemory, other: InMemory) -> bool:
-    same_form = one.array.shape == other.array.shape and one.array.dtype == other.array.dtype and one.rate == other.rate
-    same_columns = (one.columns.parts is None) == (
-        other.columns.parts is None
-    ) and one.intervals is other.intervals is None
     if one.notes or other.notes:  # they are counted by recording
         return False
-    return same_form and same_columns and np.array_equal(one.gain, other.gain)
+    if one.intervals is not None or other.intervals is not None:
+        return False
+    if (one.columns.parts is None) != (other.columns.parts is None):
+        return False
+    if one.array.shape != other.array.shape or one.array.dtype != other.array.dtype:
+        return False
+    return one.rate == other.rate and np.array_equal(one.gain, other.gain)
 
 
 def stored_as(dtype: np.dtype[Any], rate: float | None) -> type[np.float32] | type[np.int16]:

@@ -60,54 +60,77 @@ class WfdbRecord(Portion):
 
     def signal(self) -> Signal:
         """Return the publisher's integers with gain and baseline, or samples in units."""
+        return self._in_integers() if self.integers else self._in_units()
+
+    def _in_integers(self) -> Signal:
         path = self.files[0]
-        if not self.integers:
-            found = read_in_units(path, positions(f"{shorten(path)}: ", leads_of(path)[0], self.channels))
-            values = found.values * self._factors(found.units)[:, None]
-            ones = np.ones(len(values))
-            stretches, unused = self._stretches(values.shape[1], found.rate, found.per_frame)
-            return Signal(values[None], found.rate, ones, 0 * ones, stretches, notes=(*found.notes, *unused))
         header = read_header(path, lenient=True)
         leads = positions(f"{shorten(path)}: ", numbered(header.leads), self.channels)
         factors = self._factors([header.units[lead] for lead in leads])
         stored = read_stored(header)[:, leads]
         missing = stored == header.missing[leads]
         sign = np.sign(header.gain[leads]).astype(np.int16)
-        gain, baseline = np.abs(header.gain[leads]) / factors, header.baseline[leads] * sign
-        stretches, unused = self._stretches(header.samples, header.rate)
+        gain = np.abs(header.gain[leads]) / factors
+        baseline = header.baseline[leads] * sign
+        stretches, notes = self._stretches(header.samples, header.rate)
         return Signal(
-            (stored * sign).T[None],
-            header.rate,
-            1 / gain,
-            -baseline / gain,
-            stretches,
-            missing.T[None] if missing.any() else None,
-            (*header.notes, *unused),
+            stored=(stored * sign).T[None],
+            rate=header.rate,
+            gain=1 / gain,
+            offset=-baseline / gain,
+            stretches=stretches,
+            missing=missing.T[None] if missing.any() else None,
+            notes=(*header.notes, *notes),
+        )
+
+    def _in_units(self) -> Signal:
+        path = self.files[0]
+        names, _ = leads_of(path)
+        leads = positions(f"{shorten(path)}: ", names, self.channels)
+        signals = read_in_units(path, leads)
+        values = signals.values * self._factors(signals.units)[:, None]
+        stretches, notes = self._stretches(values.shape[1], signals.rate, signals.per_frame)
+        return Signal(
+            stored=values[None],
+            rate=signals.rate,
+            gain=np.ones(len(values)),
+            offset=np.zeros(len(values)),
+            stretches=stretches,
+            notes=(*signals.notes, *notes),
         )
 
     def _stretches(self, length: int, rate: float, per_frame: int = 1) -> tuple[list[Stretch] | None, list[str]]:
         """Return the segments of used labels: a label lasts until the next annotation. Without any, a note says so."""
         if self.notes is None:
             return None, []
-        ending, places = self.notes
+        ending, codes = self.notes
         samples, symbols, notes = read_annotations(self.files[0].with_suffix(ending), rate, per_frame)
-        found = [Segment(at, at + 1, symbol) for at, symbol in zip(samples.tolist(), symbols, strict=True)]
-        if not self.around_beats:
-            found = labelled_segments(samples, symbols, notes, length, places)
-        used = [Stretch(each.begin, each.end, places[each.rhythm]) for each in found if each.rhythm in places]
+        if self.around_beats:
+            beats = zip(samples.tolist(), symbols, strict=True)
+            segments = [Segment(sample, sample + 1, symbol) for sample, symbol in beats]
+        else:
+            segments = labelled_segments(samples, symbols, notes, length, codes)
+        stretches = []
+        for segment in segments:
+            if segment.rhythm in codes:
+                stretches.append(Stretch(segment.begin, segment.end, codes[segment.rhythm]))
+        if stretches:
+            return stretches, []
         there = ", ".join(sorted({*symbols, *notes} - {"", "+"})) or "none"
-        return used, [] if used else [f"has no annotation that is in classes, but {shorten(there)}"]
+        return [], [f"has no annotation that is in classes, but {shorten(there)}"]
 
     def _factors(self, units: Sequence[str]) -> NDArray[np.float64]:
         """Return the factor of each channel from its unit to that of the first record."""
-        found = [factor(given, wanted) for given, wanted in zip(units, self.units, strict=True)]
-        for channel, given, wanted, each in zip(self.channels, units, self.units, found, strict=True):
-            if each is None:
+        factors = []
+        for channel, given, wanted in zip(self.channels, units, self.units, strict=True):
+            of_channel = factor(given, wanted)
+            if of_channel is None:
                 raise UsageError(
                     f"{self.place}: channel {channel} is in {given} where the first record is in {wanted}; leave the "
                     "record out, or declare it as another data set"
                 )
-        return np.array(found, np.float64)
+            factors.append(of_channel)
+        return np.array(factors, np.float64)
 
 
 @dataclass(frozen=True)
@@ -146,8 +169,10 @@ def wfdb_files(
         )
     _require_table(fields, from_notes)
     listed = _rows(there, fields, from_notes)
-    empty = by_name(there.empty, there.path)
-    rows = [(row, header) for row, header in listed if fields.table is None or not by_any_name(empty, row["name"])]
+    rows = listed
+    if fields.table is not None:
+        empty = by_name(there.empty, there.path)
+        rows = [(row, header) for row, header in listed if not by_any_name(empty, row["name"])]
     if not rows:
         raise UsageError(f"{shorten(there.path)}: no record of the table has signals; look at the table")
     labels = Labels(fields.classes, fields.separator, [] if from_notes else [row["label"] for row, _ in rows])
@@ -160,9 +185,12 @@ def wfdb_files(
     notes = (str(fields.label), labels.used) if from_notes else None
     used, codes = rows, None
     if not from_notes:
-        labelled = [(row, header, labels.of(row["label"])) for row, header in rows]
-        used = [(row, header) for row, header, code in labelled if code is not None]
-        codes = [code for _, _, code in labelled if code is not None]
+        used, codes = [], []
+        for row, header in rows:
+            code = labels.of(row["label"])
+            if code is not None:
+                used.append((row, header))
+                codes.append(code)
     facts = columns_of([row for row, _ in used], labels, codes)
     recordings = []
     for place, (row, header) in enumerate(used):
@@ -210,16 +238,17 @@ def _headers_in(place: Path, has_table: bool) -> _Folder:
     """
     with one_sentence(place):
         below = visible(place.rglob("*"), place)
-        found = sorted((file for file in below if file.suffix.lower() == ".hea"), key=lambda file: natural(str(file)))
-        summaries = {file: summarize(read_text(file)) for file in found if file.is_file()}
+        files = [file for file in below if file.suffix.lower() == ".hea"]
+        files.sort(key=lambda file: natural(str(file)))
+        summaries = {file: summarize(read_text(file)) for file in files if file.is_file()}
         links = sum(folder.is_symlink() and folder.is_dir() for folder in below)
     segments = set[Path]()
     for file, summary in summaries.items():
         segments.update(file.parent / f"{name}.hea" for name, _ in summary.segments)
     empty = [file for file, summary in summaries.items() if summary.signals == 0]
-    broken = [] if has_table else [file for file in found if file not in summaries and file not in segments]
+    broken = [] if has_table else [file for file in files if file not in summaries and file not in segments]
     unused = segments.union(empty, broken)
-    headers = by_name([file for file in found if file not in unused], place)
+    headers = by_name([file for file in files if file not in unused], place)
     if not headers:
         hint = " (links to folders are not followed)" if links else ""
         raise UsageError(
@@ -249,25 +278,27 @@ def _first(
     Units that can be converted into each other become that of the first channel that has one of them.
     """
     leads, units = leads_of(path)
-    text = [lead for lead in leads if lead.endswith("DF Annotations")]  # in EDF and BDF
-    signals = [place for place, lead in enumerate(leads) if lead not in text]
-    dropped = marker_names([leads[place] for place in signals], [units[place] for place in signals])
-    dropped = () if channels else dropped
-    wanted = channels or [lead for lead in leads if lead not in text and lead not in dropped]
+    signals = [lead for lead in leads if not lead.endswith("DF Annotations")]  # in EDF and BDF
+    units_of_signals = [unit for lead, unit in zip(leads, units, strict=True) if lead in signals]
+    dropped = () if channels else marker_names(signals, units_of_signals)
+    wanted = channels or [lead for lead in signals if lead not in dropped]
     chosen = positions(f"{shorten(path)}: ", leads, wanted)
-    common = [next(other for other in map(units.__getitem__, chosen) if factor(units[lead], other)) for lead in chosen]
-    names = [leads[lead] if isinstance(each, int) else each for lead, each in zip(chosen, wanted, strict=True)]
+    names = []
+    for position, name in zip(chosen, wanted, strict=True):
+        names.append(leads[position] if isinstance(name, int) else name)
+    own_units = [units[position] for position in chosen]
+    common = [next(other for other in own_units if factor(unit, other)) for unit in own_units]
     return tuple(names), tuple(common), dropped
 
 
 def _files(header: Path, summaries: Mapping[Path, HeaderSummary]) -> list[Path]:
     """Return the existing files that a header refers to, with those of its segments."""
     summary = summaries.get(header, HeaderSummary((), None, (), True))
-    found = [header.parent / name for name in summary.files]
+    files = [header.parent / name for name in summary.files]
     for name, _ in summary.segments:
         segment = header.parent / f"{name}.hea"
-        found += [segment, *_files(segment, summaries)]
-    return [file for file in found if file.is_file()]
+        files += [segment, *_files(segment, summaries)]
+    return [file for file in files if file.is_file()]
 
 
 def _rows(there: _Folder, fields: TableFields, from_notes: bool) -> list[tuple[dict[str, str], Path]]:
@@ -296,9 +327,12 @@ def _comments(header: Path) -> dict[str, str]:
     """Return the comments of a header by name: "Dx" to "AF" for "#Dx: AF"; "" to the first comment without a name."""
     with one_sentence(header):
         lines = read_text(header).splitlines()
-    found: dict[str, str] = {}
+    comments: dict[str, str] = {}
     for line in lines:
         if line.startswith("#"):
-            key, named, value = line[1:].partition(":")
-            found.setdefault(*((key.strip(), value.strip()) if named else ("", key.strip())))
-    return found
+            key, colon, value = line[1:].partition(":")
+            if colon:
+                comments.setdefault(key.strip(), value.strip())
+            else:
+                comments.setdefault("", key.strip())
+    return comments

@@ -51,18 +51,14 @@ GRID: Final = 2.0**-16
 
 _RHYTHM_CLASSES: Final = {"(AFIB": "AFIB", "(B": "BIGEMINY", "(P": "PACED", "(N": "", "(SBR": ""}
 """The class of each rhythm annotation; empty if the beats decide."""
-_KNOWN_RHYTHMS: Final = frozenset(
-    f"({name}"
-    for name in (
-        *("AB", "AFIB", "AFL", "B", "BII", "IVR", "N", "NOD", "P", "PREX", "SBR", "SVTA", "T", "VFL", "VT"),
-        *("ASYS", "BI", "HGEA", "NOISE", "NSR", "PM", "VER", "VF", "VFIB"),
-    )
-)
-"""All rhythm annotations of the two MIT-BIH databases, those of the arrhythmia database first; others are errors."""
+_RHYTHMS_OF_MITDB: Final = "AB AFIB AFL B BII IVR N NOD P PREX SBR SVTA T VFL VT"
+_RHYTHMS_OF_VFDB: Final = "ASYS BI HGEA NOISE NSR PM VER VF VFIB"
+_KNOWN_RHYTHMS: Final = frozenset(f"({name}" for name in f"{_RHYTHMS_OF_MITDB} {_RHYTHMS_OF_VFDB}".split())
+"""All rhythm annotations of the two MIT-BIH databases; others are errors."""
 _RECORD_FILES: Final = ("*.hea", "*.dat")
 _BEATS: Final = frozenset("NLRBAaJSVrFejnE/fQ?")
 _SAME_PERSON: Final = {"202": "201"}
-
+_SUFFIXES: Final = (".hea", ".dat", ".atr")
 
 # The order of the tasks: AFIB-APB, BIGEMINY-NSR, LBBB-RBBB and PACED-PVC.
 CLASSES: Final = ("AFIB", "APB", "BIGEMINY", "NSR", "LBBB", "RBBB", "PACED", "PVC")
@@ -84,30 +80,34 @@ class MitBihRecord(Source):
 
     def windows(self, common: Common) -> Windows:
         """Place non-overlapping windows, each inside one rhythm (or centred on a short one), with their class."""
-        header = read_header(self.files[0])
+        header_file, _, annotation_file = self.files
+        header = read_header(header_file)
         require_rate(header, self.rate)
-        samples, symbols, notes = read_annotations(self.files[2], header.rate)
-        _refuse_unknown_rhythms(self.files[2], symbols, notes)
+        samples, symbols, notes = read_annotations(annotation_file, header.rate)
+        _refuse_unknown_rhythms(annotation_file, symbols, notes)
         segments = rhythm_segments(samples, symbols, notes, header.samples)
         if not segments:
-            raise UsageError(f"{shorten(self.files[2])}: has no rhythm annotation; download the record again")
+            raise UsageError(f"{shorten(annotation_file)}: has no rhythm annotation; download the record again")
         is_beat = np.array([symbol in _BEATS for symbol in symbols], bool)
-        beat_samples, beats = samples[is_beat], np.array(symbols)[is_beat]
+        beat_samples = samples[is_beat]
+        beats = np.array(symbols)[is_beat]
         width = round(self.window_seconds * self.rate)
-        dropped: Counter[str] = Counter()
-        begins, labels = [], []
+        dropped = Counter[str]()
+        begins = list[int]()
+        labels = list[int]()
         for begin, rhythm in place_windows(segments, width, header.samples, self.rhythms):
-            inside = beats[(beat_samples >= begin) & (beat_samples < begin + width)]
-            label = window_class(rhythm, inside, self.rhythms)
+            is_inside = (beat_samples >= begin) & (beat_samples < begin + width)
+            label = window_class(rhythm, beats[is_inside], self.rhythms)
             if label in common.classes:
                 begins.append(begin)
                 labels.append(common.classes.index(label))
             else:
                 dropped[label] += 1
+        _, lead = _lead(header, common.channels)
         return Windows(
             patient=_SAME_PERSON.get(self.record, self.record),
             begin=np.array(begins, np.int64),
-            leads=np.full(len(begins), _lead(header, common.channels)[1], np.int16),
+            leads=np.full(len(begins), lead, np.int16),
             labels=np.array(labels, np.int64),
             width=width,
             rate=self.rate,
@@ -122,13 +122,16 @@ class MitBihRecord(Source):
         channel, _ = _lead(header, common.channels)
         stored = read_stored(header)
         volts = physical(stored, header, channel)
-        cut = np.array([volts[begin : begin + windows.width] for begin in windows.begin]).reshape(-1, windows.width)
-        return Frames.resampled(windows, cut, GRID, samples_digest(stored[:, channel]))
+        frames = np.empty((len(windows), windows.width), volts.dtype)
+        for row, begin in enumerate(windows.begin):
+            frames[row] = volts[begin : begin + windows.width]
+        return Frames.resampled(windows, frames, GRID, samples_digest(stored[:, channel]))
 
 
 def _groups(header: Header) -> dict[str, str]:
     """Return sex and age from the first comment, such as "69 M 1085 1629 x1"; VFDB records have none."""
-    age, sex, *_ = [*"".join(header.lines.comments[:1]).split(), "", ""]
+    first_comment = "".join(header.lines.comments[:1])
+    age, sex, *_ = [*first_comment.split(), "", ""]
     return sex_and_age(sex, age)
 
 
@@ -144,21 +147,22 @@ def _select(
     common: Common, records: Sequence[MitBihRecord], options: Mapping[str, OptionValue], run: Run
 ) -> list[MitBihRecord]:
     """Cap the windows per patient and class, and roughly per class, and spread them over each recording."""
-    found = list(run(partial(_placed, common), records))
-    windows = {record.record: record.capped for record in found if record.capped is not None}
+    placed = list(run(partial(_placed, common), records))
+    windows = {record.record: record.capped for record in placed if record.capped is not None}
     if not windows:
-        return found
-    keep = keep_evenly(
-        Index.of([((), each) for each in windows.values()]),
+        return placed
+    is_kept = keep_evenly(
+        Index.of([((), of_record) for of_record in windows.values()]),
         per_patient_and_class=int(options["frames_per_patient_and_class"]),
         per_class=int(options["frames_per_class"]),
     )
-    parts = np.split(keep, np.cumsum([len(each) for each in windows.values()])[:-1])
-    capped = {
-        name: each.take(np.flatnonzero(part), "over the cap per patient and class")
-        for (name, each), part in zip(windows.items(), parts, strict=True)
-    }
-    return [replace(record, capped=capped.get(record.record)) for record in found]
+    capped = dict[str, Windows]()
+    end = 0
+    for name, of_record in windows.items():
+        begin, end = end, end + len(of_record)
+        kept = np.flatnonzero(is_kept[begin:end])
+        capped[name] = of_record.take(kept, "over the cap per patient and class")
+    return [replace(record, capped=capped.get(record.record)) for record in placed]
 
 
 def keep_evenly(index: Index, *, per_patient_and_class: int, per_class: int) -> NDArray[np.bool_]:
@@ -174,12 +178,13 @@ def keep_evenly(index: Index, *, per_patient_and_class: int, per_class: int) -> 
         patients, counts = np.unique(index.patients[of_class], return_counts=True)
         caps = np.arange(per_patient_and_class, 0, -1)
         totals = np.minimum(counts[None, :], caps[:, None]).sum(1)
-        cap = int(caps[np.argmax(totals <= per_class)]) if (totals <= per_class).any() else 1
+        is_small_enough = totals <= per_class
+        cap = int(caps[np.argmax(is_small_enough)]) if is_small_enough.any() else 1
         for patient in patients:
             rows = of_class[index.patients[of_class] == patient]
             wanted = min(cap, len(rows))
-            # The middles of `wanted` equal parts of the recording.
-            keep[rows[((np.arange(wanted) + 0.5) * len(rows) / wanted).astype(int)]] = True
+            middles = (np.arange(wanted) + 0.5) * len(rows) / wanted  # of `wanted` equal parts of the recording
+            keep[rows[middles.astype(int)]] = True
     return keep
 
 
@@ -199,38 +204,42 @@ RULES: Final = Rules(
 @packaged("mitbih", classes=CLASSES, channels=LEADS, units="mV", rules=RULES)
 def mitbih(data_root: Path | None, window_seconds: float, **_: OptionValue) -> list[Source]:
     """Find all records of the folder; reading a record reports its missing files."""
-    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", _RECORD_FILES, _RECORD_FILES)
-    return _mitbih_records(folder, window_seconds=window_seconds)
+    return _records(_mitdb(data_root), window_seconds=window_seconds)
 
 
-def _mitbih_records(folder: Path, prefix: str = "", **known: Any) -> list[Source]:
+def _mitdb(data_root: Path | None) -> Path:
+    """Return the folder of the arrhythmia database."""
+    return find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", _RECORD_FILES, _RECORD_FILES)
+
+
+def _records(folder: Path, prefix: str = "", **known: Any) -> list[Source]:
     """Find the records of one of the two MIT-BIH databases; `known` holds arguments of `MitBihRecord`."""
-    return [
-        MitBihRecord(
-            (f"{prefix}{name}",), tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")), **known
-        )
-        for name in recording_names(folder)
-    ]
+    names = recording_names(folder)
+    return [MitBihRecord((f"{prefix}{name}",), _files(folder, name), **known) for name in names]
+
+
+def _files(folder: Path, name: str) -> tuple[Path, ...]:
+    """Return header, signal and annotation file of a record."""
+    return tuple(folder / f"{name}{suffix}" for suffix in _SUFFIXES)
 
 
 def _lead(header: Header, names: Sequence[str]) -> tuple[int, int]:
     """Return the channel to read, and its position in the names of the leads."""
     channel = header.leads.index("MLII") if "MLII" in header.leads else 0
-    if header.leads[channel] not in names:
+    lead = header.leads[channel]
+    if lead not in names:
         raise UsageError(
-            f"{shorten(header.path)}: the first lead is {header.leads[channel]}, expected MLII or V5; "
-            "use the record as its publisher ships it"
+            f"{shorten(header.path)}: the first lead is {lead}, expected MLII or V5; use the record as its publisher "
+            "ships it"
         )
-    return channel, names.index(header.leads[channel])
+    return channel, names.index(lead)
 
 
 def _refuse_unknown_rhythms(path: Path, symbols: Sequence[str], notes: Sequence[str]) -> None:
     for symbol, note in zip(symbols, notes, strict=True):
         if symbol == "+" and note not in _KNOWN_RHYTHMS:
-            raise UsageError(
-                f"{shorten(path)}: rhythm note {note[:60]!r} is unknown; expected one of "
-                f"{', '.join(sorted(_KNOWN_RHYTHMS))}"
-            )
+            known = ", ".join(sorted(_KNOWN_RHYTHMS))
+            raise UsageError(f"{shorten(path)}: rhythm note {note[:60]!r} is unknown; expected one of {known}")
 
 
 def place_windows(
@@ -254,8 +263,12 @@ def place_windows(
     for segment in segments:
         if segment.end - segment.begin < width:
             continue
-        begin = max([segment.begin, *(other + width for other, _ in centred if other < segment.begin)])
-        end = min([segment.end, *(other for other, _ in centred if other >= segment.begin)])
+        begin, end = segment.begin, segment.end
+        for start, _ in centred:
+            if start < segment.begin:
+                begin = max(begin, start + width)
+            else:
+                end = min(end, start)
         placed += [(start, segment.rhythm) for start in range(begin, end - width + 1, width)]
     return sorted(placed)
 
@@ -305,22 +318,26 @@ class MitBihBeats(WfdbRecord):
 @packaged("mitbih_beats", classes=("N", "S", "V", "F"), channels=("MLII",), units="mV", rules=Rules(integers=True))
 def mitbih_beats(data_root: Path | None, **_: OptionValue) -> list[Source]:
     """Find the records of `DS1` and `DS2`; the split is theirs. The few beats of unknown class are left out."""
-    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", _RECORD_FILES, _RECORD_FILES)
+    folder = _mitdb(data_root)
     codes = {symbol: "NSVF".index(name) for symbol, name in AAMI.items() if name != "Q"}
-    return [
-        MitBihBeats(
+    records = list[Source]()
+    for name in recording_names(folder):
+        number = int(name) if name.isdecimal() else 0
+        if number not in DS1 + DS2:
+            continue
+        part = TRAINING if number in DS1 else TEST
+        record = MitBihBeats(
             (name,),
-            tuple(folder / f"{name}{suffix}" for suffix in (".hea", ".dat", ".atr")),
-            columns=Columns([name], [name], None, parts=[TRAINING if int(name) in DS1 else TEST]),
+            _files(folder, name),
+            columns=Columns([name], [name], None, parts=[part]),
             channels=("MLII",),
             units=("mV",),
             integers=True,
             notes=(".atr", codes),
             around_beats=True,
         )
-        for name in recording_names(folder)
-        if name.isdecimal() and int(name) in DS1 + DS2
-    ]
+        records.append(record)
+    return records
 
 
 _VFDB_RATE: Final = 250.0
@@ -345,12 +362,12 @@ def mitbih_vfdb(data_root: Path | None, window_seconds: float, **_: OptionValue)
     Ventricular rhythms are classes in both databases. NOISE, which overlays a rhythm, is not a class.
     """
     vfdb = vfdb_records(data_root, window_seconds)
-    folder = find_folder(data_root, DATASETS["mitbih"].folders, "mitbih", _RECORD_FILES, _RECORD_FILES)
-    rhythms = {**_RHYTHM_CLASSES, **_VENTRICULAR}
-    return [*_mitbih_records(folder, window_seconds=window_seconds, rhythms=rhythms), *vfdb]
+    rhythms = _RHYTHM_CLASSES | _VENTRICULAR
+    mitdb = _records(_mitdb(data_root), window_seconds=window_seconds, rhythms=rhythms)
+    return [*mitdb, *vfdb]
 
 
 def vfdb_records(data_root: Path | None, window_seconds: float) -> list[Source]:
     """Find the records of VFDB, which is verified alone, but only prepared as part of `mitbih_vfdb`."""
     folder = find_folder(data_root, DATASETS["mitbih_vfdb"].folders, "mitbih_vfdb", _RECORD_FILES, itself=())
-    return _mitbih_records(folder, "vfdb-", window_seconds=window_seconds, rate=_VFDB_RATE, rhythms=_VFDB)
+    return _records(folder, "vfdb-", window_seconds=window_seconds, rate=_VFDB_RATE, rhythms=_VFDB)

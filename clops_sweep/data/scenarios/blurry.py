@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clops_sweep.data.scenarios.tasks import Subset, Task
 
@@ -31,20 +32,26 @@ def with_blurry_boundaries(tasks: Sequence[Task], share: float, seed: int) -> tu
         seed: seed of the draw.
     """
     parts: list[list[Subset]] = [[] for _ in tasks]
-    for place, task in enumerate(tasks):
+    for position, task in enumerate(tasks):
         count = len(task.train.rows)
-        drawn = np.random.default_rng([_STREAM, seed, place]).permutation(count)[: int(share * count + _ROUNDING)]
-        neighbours = [it for it in (place - 1, place + 1) if 0 <= it < len(tasks)]
-        stays = np.setdiff1d(np.arange(count), drawn)
-        for to, chosen in [(place, stays), *((it, drawn[i :: len(neighbours)]) for i, it in enumerate(neighbours))]:
-            parts[to].append(Subset(task.train.rows[chosen], task.train.targets[chosen]))
+        order = np.random.default_rng([_STREAM, seed, position]).permutation(count)
+        moving = order[: int(share * count + _ROUNDING)]
+        staying = np.setdiff1d(np.arange(count), moving)
+        parts[position].append(_taken(task.train, staying))
+        neighbours = [other for other in (position - 1, position + 1) if 0 <= other < len(tasks)]
+        for turn, neighbour in enumerate(neighbours):
+            parts[neighbour].append(_taken(task.train, moving[turn :: len(neighbours)]))
     return tuple(replace(task, train=_joined(own)) for task, own in zip(tasks, parts, strict=True))
+
+
+def _taken(subset: Subset, chosen: NDArray[np.int64]) -> Subset:
+    """Return the chosen instances of a subset."""
+    return Subset(subset.rows[chosen], subset.targets[chosen])
 
 
 def _joined(parts: Sequence[Subset]) -> Subset:
     """Join subsets, in the order of their rows."""
-    rows, targets = (
-        np.concatenate(of_parts) for of_parts in zip(*((it.rows, it.targets) for it in parts), strict=True)
-    )
+    rows = np.concatenate([part.rows for part in parts])
+    targets = np.concatenate([part.targets for part in parts])
     order = np.argsort(rows, kind="stable")
     return Subset(rows[order], np.ascontiguousarray(targets[order]))

@@ -50,38 +50,63 @@ def deal(counts: NDArray[np.int64], shares: Sequence[float], random: np.random.G
     """
     people = len(counts)
     carries = counts > 0
-    of_class = np.maximum(carries.sum(0), 1).tolist()
-    lacking = [[share * int(many) for share in shares] for many in carries.sum(0)]
-    lacking_frames = [[share * int(many) for share in shares] for many in counts.sum(0)]
-    lacking_people = [share * people for share in shares]
     parts = np.full(people, -1, np.int64)
     order = random.permutation(people)
-
-    def place(person: int, code: int | None) -> None:
-        own = np.flatnonzero(carries[person]).tolist()
-
-        def need(part: int) -> tuple[float, ...]:
-            others = sum(lacking[it][part] / of_class[it] for it in own)
-            if code is None:
-                return (lacking_people[part],)
-            return lacking[code][part], others, lacking_frames[code][part], lacking_people[part]
-
-        part = max(range(len(shares)), key=need)
-        parts[person] = part
-        lacking_people[part] -= 1
-        for it in own:
-            lacking[it][part] -= 1
-            lacking_frames[it][part] -= int(counts[person, it])
-
+    needs = _Needs(counts, shares)
     left = carries.sum(0)
     while left.any():
         code = int(np.argmin(np.where(left > 0, left, people + 1)))
         for person in order[carries[order, code] & (parts[order] < 0)].tolist():
-            place(person, code)
+            parts[person] = needs.neediest(person, code)
+            needs.give(person, parts[person])
         left = carries[parts < 0].sum(0)
     for person in order[parts[order] < 0].tolist():  # people without a class
-        place(person, None)
+        parts[person] = needs.neediest_of_people()
+        needs.give(person, parts[person])
     return parts
+
+
+class _Needs:
+    """What each part still lacks of its share: people, people of each class, and frames of each class."""
+
+    def __init__(self, counts: NDArray[np.int64], shares: Sequence[float]) -> None:
+        people_of_class = (counts > 0).sum(0).tolist()
+        frames_of_class = counts.sum(0).tolist()
+        self._counts = counts
+        self._parts = range(len(shares))
+        self._people_of_class = people_of_class
+        self._people = [share * len(counts) for share in shares]
+        self._of_class = [_shared(many, shares) for many in people_of_class]
+        self._frames = [_shared(many, shares) for many in frames_of_class]
+
+    def neediest(self, person: int, code: int) -> int:
+        """Return the part for a person of a class."""
+        classes = self._classes(person)
+
+        def need(part: int) -> tuple[float, ...]:
+            of_classes = sum(self._of_class[other][part] / self._people_of_class[other] for other in classes)
+            return self._of_class[code][part], of_classes, self._frames[code][part], self._people[part]
+
+        return max(self._parts, key=need)
+
+    def neediest_of_people(self) -> int:
+        """Return the part for a person without a class."""
+        return max(self._parts, key=self._people.__getitem__)
+
+    def give(self, person: int, part: int) -> None:
+        """Count a person that a part has got."""
+        self._people[part] -= 1
+        for code in self._classes(person):
+            self._of_class[code][part] -= 1
+            self._frames[code][part] -= int(self._counts[person, code])
+
+    def _classes(self, person: int) -> list[int]:
+        classes: list[int] = np.flatnonzero(self._counts[person]).tolist()
+        return classes
+
+
+def _shared(many: int, shares: Sequence[float]) -> list[float]:
+    return [share * many for share in shares]
 
 
 def _stream(seed: int, name: str, *counters: int) -> np.random.Generator:

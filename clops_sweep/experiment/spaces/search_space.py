@@ -8,7 +8,7 @@ import os
 import runpy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -289,16 +289,19 @@ class SearchSpace:
         if self.is_tuned:
             return set().union(*(space.used_options(base) for space in (*self.phases, *self.at_bounds())))
         if self.search is None:
-            settings = [settings for _, settings in self._cells()]
+            changes = [settings for _, settings in self._cells()]
         else:
-            settings = [self.search.settings(corner) for corner in self.search.corners()]
+            changes = [self.search.settings(corner) for corner in self.search.corners()]
         usual = RunConfig()
-        defaults = {kind: getattr(usual, kind) for kind in REGISTRIES}
-        found: set[str] = set()
-        of_base = {kind: base.get(kind, default) for kind, default in defaults.items()}
-        for plugins in {tuple(it.get(kind, given) for kind, given in of_base.items()) for it in settings}:
-            found |= used_options(dict(zip(defaults, plugins, strict=True)).__getitem__).keys()
-        return found
+        of_base = {kind: base.get(kind, getattr(usual, kind)) for kind in REGISTRIES}
+        plugins: set[tuple[Any, ...]] = set()
+        for settings in changes:
+            plugins.add(tuple(settings.get(kind, name) for kind, name in of_base.items()))
+        used: set[str] = set()
+        for names in plugins:
+            of_kind = dict(zip(REGISTRIES, names, strict=True))
+            used |= used_options(of_kind.__getitem__).keys()
+        return used
 
     @property
     def objectives(self) -> Mapping[str, Direction]:
@@ -329,18 +332,20 @@ class SearchSpace:
         if self.search is None or not self.is_tuned:
             return [self]
         base, axes, seeds = setting_while_tuning(self.search.tune_on, self.base, self.axes, self.seeds)
-        tuned = partial(replace, self, seeds=seeds, where=None, resolve=None)
-        name = f"{self.name}_selection"
-        return [
-            tuned(
-                name="_".join(filter(None, (name, method.name))),
+        phases = []
+        for method in self.methods:
+            if not method.parameters:
+                continue
+            name = f"{self.name}_selection"
+            phase = SearchSpace(
+                name=f"{name}_{method.name}" if method.name else name,
                 base=base.replace(**method.fixed),
                 axes=axes,
+                seeds=seeds,
                 search=self.search.of(method),
             )
-            for method in self.methods
-            if method.parameters
-        ]
+            phases.append(phase)
+        return phases
 
     def reported(self, chosen: Mapping[str, Mapping[str, Any]], seeds: Sequence[int] | None = None) -> SearchSpace:
         """Return the space of the chosen configurations, whose runs are ordinary runs.
@@ -357,16 +362,17 @@ class SearchSpace:
 
     def at_bounds(self) -> Iterator[SearchSpace]:
         """Yield spaces of the first seed that may be reported; together they cover all data and tasks of a choice."""
+        assert self.search is not None
         bounds: dict[str, list[Mapping[str, Any]]] = {}
         for method in self.methods:
             if method.parameters:
-                assert self.search is not None
                 search = self.search.of(method)
                 bounds[method.name] = [search.settings(corner) for corner in search.corners()]
             elif not method.like:
                 bounds[method.name] = [{}]
-        for place in range(max(map(len, bounds.values()))):
-            chosen = {name: of[min(place, len(of) - 1)] for name, of in bounds.items()}
+        most = max(len(settings) for settings in bounds.values())
+        for position in range(most):
+            chosen = {name: settings[min(position, len(settings) - 1)] for name, settings in bounds.items()}
             yield self.reported(chosen, self.seeds[:1])
 
     @cached_property
@@ -442,12 +448,10 @@ class SearchSpace:
         return keys
 
     def _cells(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        choices = [
-            [(axis, label, settings) for label, settings in values.items()]
-            if isinstance(values, Mapping)
-            else [(axis, value, {axis: value}) for value in values]
-            for axis, values in self.axes.items()
-        ]
+        choices = []
+        for axis, values in self.axes.items():
+            variants = values.items() if isinstance(values, Mapping) else ((value, {axis: value}) for value in values)
+            choices.append([(axis, label, settings) for label, settings in variants])
         cells = []
         for combination in itertools.product(*choices):
             labels: dict[str, Any] = {}
@@ -489,16 +493,19 @@ class SearchSpace:
     def with_encoders(self, stored: Mapping[RunConfig, str]) -> SearchSpace:
         """Return the space with stored runs in place of the configs that are encoders."""
 
-        def settled(settings: Mapping[str, Any]) -> dict[str, Any]:
-            return {name: stored.get(it, it) if isinstance(it, RunConfig) else it for name, it in settings.items()}
+        def settled(value: Any) -> Any:
+            return stored.get(value, value) if isinstance(value, RunConfig) else value
 
-        axes: dict[str, Axis] = {
-            axis: {label: settled(of) for label, of in values.items()}
-            if isinstance(values, Mapping)
-            else [stored.get(it, it) if isinstance(it, RunConfig) else it for it in values]
-            for axis, values in self.axes.items()
-        }
-        return replace(self, base=self.base.replace(**settled(self.base.explicit)), axes=axes)
+        def all_settled(settings: Mapping[str, Any]) -> dict[str, Any]:
+            return {name: settled(value) for name, value in settings.items()}
+
+        axes: dict[str, Axis] = {}
+        for axis, values in self.axes.items():
+            if isinstance(values, Mapping):
+                axes[axis] = {label: all_settled(settings) for label, settings in values.items()}
+            else:
+                axes[axis] = [settled(value) for value in values]
+        return replace(self, base=self.base.replace(**all_settled(self.base.explicit)), axes=axes)
 
 
 def _plain(where: str, values: Any) -> list[Any]:
