@@ -118,6 +118,59 @@ class Recordings:
         return InMemory(columns.names, columns=columns, array=array, rate=self._rate, gain=self._gain)
 
     @classmethod
+    def from_braindecode(
+        cls,
+        windows: Any,
+        classes: Sequence[str],
+        *,
+        units: str,
+        patient: str | None = "subject",
+        channels: Sequence[str] | Sequence[int] | None = None,
+        domains: Mapping[str, str] | None = None,
+        groups: Mapping[str, str] | None = None,
+        split: str | None = None,
+    ) -> Recordings:
+        """Return the windows of a braindecode data set, each as a recording that is one frame.
+
+        Example::
+
+            windows = create_windows_from_events(recordings, mapping={"left_hand": 0, "right_hand": 1})
+            Recordings.from_braindecode(windows, ["left hand", "right hand"], units="uV")
+
+        Args:
+            windows: a `BaseConcatDataset` of windows with targets.
+            classes: names of the targets 0, 1, and so on.
+            units: unit of the signals as they are now: MNE has volts, and preprocessing often scales them to uV.
+            patient: column of the descriptions with the person; None if people are unknown.
+            channels: names or positions of the channels; by default all but stimulus channels.
+            domains: columns of the descriptions for domain_il, by their new names.
+            groups: columns of the descriptions for subgroups in update reports, by their new names.
+            split: column of the descriptions with "train", "validation" or "test".
+
+        Raises:
+            UsageError: the data set has no windows or targets, its recordings differ in channels, rate or length, or a
+                description has no such column.
+        """
+        from clops_sweep.data.declared.formats.braindecode_windows import braindecode_windows
+
+        renamed = {**(domains or {}), **(groups or {})}
+        wanted = [*renamed.values(), *(name for name in (patient, split) if name is not None)]
+        found = braindecode_windows(windows, list(dict.fromkeys(wanted)), channels)
+        return cls(
+            found.signals,
+            found.rate,
+            found.channels,
+            units,
+            found.targets,
+            classes,
+            None if patient is None else found.columns[patient],
+            domains={new: found.columns[name] for new, name in (domains or {}).items()} or None,
+            groups={new: found.columns[name] for new, name in (groups or {}).items()} or None,
+            split=None if split is None else found.columns[split],
+            names=found.names,
+        )
+
+    @classmethod
     def from_wfdb(
         cls,
         folder: str | PathLike[str],
