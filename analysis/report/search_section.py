@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
-from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
+from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words, search_of
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.run_store import RunStore
 
@@ -79,11 +78,10 @@ def build_search_section(
 
 
 def _progress(space: SearchSpace, record: StudyRecord | None) -> str:
-    assert isinstance(space.search, OptunaSearch)
     states = [(state, len(record.of(state)) if record else 0) for state in ("complete", "pruned", "failed")]
     counted = [f"{count:,} {state}" for state, count in states if count]
     ended = sum(count for _, count in states)
-    return f"{ended:,} of {plural(space.search.n_trials, 'trial')}{': ' * bool(counted)}{', '.join(counted)}."
+    return f"{ended:,} of {plural(search_of(space).n_trials, 'trial')}{': ' * bool(counted)}{', '.join(counted)}."
 
 
 def _notices(record: StudyRecord | None) -> Iterator[str]:
@@ -111,9 +109,11 @@ def _pareto_picture(record: StudyRecord, prefix: str) -> Sketch:
 
 
 def _slices_picture(space: SearchSpace, record: StudyRecord, prefix: str) -> Sketch:
-    assert isinstance(space.search, OptunaSearch)
-    ranges = {name: it for name, it in space.search.distributions.items() if not isinstance(it, tuple)}
-    found = slices(record, {name: it.log for name, it in ranges.items()})
+    is_logarithmic = dict[str, bool]()
+    for name, distribution in search_of(space).distributions.items():
+        if not isinstance(distribution, tuple):
+            is_logarithmic[name] = distribution.log
+    found = slices(record, is_logarithmic)
     caption = "Complete trials by the value of each parameter, means over runs; later trials are darker."
     return sketch(draw_slices, found, f"{prefix}-slices", "Slices", caption)
 

@@ -11,7 +11,7 @@ from clops_sweep.data.prepared.prepared_folder import know
 from clops_sweep.errors import UsageError, prefixed, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
-from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words
+from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words, search_of
 from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
@@ -320,8 +320,7 @@ def _search(request: Request, space: SearchSpace) -> Search:
     """Return a search with its study."""
     from clops_sweep.search.trials import read_study
 
-    assert isinstance(space.search, OptunaSearch)
-    return Search(space, space.search, read_study(space, request.store, data_hashes(request, space)))
+    return Search(space, search_of(space), read_study(space, request.store, data_hashes(request, space)))
 
 
 def _choices(space: SearchSpace, searches: Mapping[str, Search]) -> Iterator[ChosenCell]:

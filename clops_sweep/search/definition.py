@@ -10,7 +10,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.fields import BEFORE
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
-from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 
 DEFINITION = "definition"
@@ -73,17 +73,6 @@ def check_definition(
                 "a study keeps its definition (n_trials and sampler apart): give the space another name, or other "
                 "--results"
             )
-
-
-def search_of(space: SearchSpace) -> OptunaSearch:
-    """Return the search of a space.
-
-    Raises:
-        UsageError: it has none.
-    """
-    if not isinstance(space.search, OptunaSearch):
-        raise UsageError(f"search space {space.name!r} has no search")
-    return space.search
 
 
 def _described(search: OptunaSearch, name: str) -> Any:

@@ -12,8 +12,8 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
-from clops_sweep.experiment.spaces.search_space import SearchSpace
-from clops_sweep.search.definition import DEFINITION, check_definition, definition, search_of
+from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
+from clops_sweep.search.definition import DEFINITION, check_definition, definition
 from clops_sweep.search.labels import encoded, suggested
 from clops_sweep.search.samplers import make_sampler, refused
 from clops_sweep.search.storage import open_journal, place, quiet, reading, upload

@@ -15,8 +15,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.experiment.spaces.optuna_search import Direction
-from clops_sweep.experiment.spaces.search_space import SearchSpace
-from clops_sweep.search.definition import check_definition, search_of
+from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
+from clops_sweep.search.definition import check_definition
 from clops_sweep.search.labels import decoded
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.records import TrialState as State

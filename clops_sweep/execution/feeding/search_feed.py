@@ -12,9 +12,8 @@ from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.jobs import Job, Jobs
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, ends
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.run_names import Label, RunName
-from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words, value_in_words
+from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words, search_of, value_in_words
 from clops_sweep.search.study import Study, Trial
 from clops_sweep.store.run_store import RunStore
 
@@ -83,9 +82,8 @@ class SearchFeed:
         retry_failed: bool,
         display: Display,
     ) -> None:
-        assert isinstance(space.search, OptunaSearch)
         self._space = space
-        self._search = space.search
+        self._search = search_of(space)
         self._study = study
         self._store = store
         self._data_hash = data_hash

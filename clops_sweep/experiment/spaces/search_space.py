@@ -323,8 +323,8 @@ class SearchSpace:
     @cached_property
     def methods(self) -> list[Method]:
         """The tuned methods; a single one without a name if the search has parameters."""
-        assert self.search is not None
-        return methods_of(self.search.methods, self.search.parameters)
+        search = search_of(self)
+        return methods_of(search.methods, search.parameters)
 
     @cached_property
     def phases(self) -> list[SearchSpace]:
@@ -362,11 +362,10 @@ class SearchSpace:
 
     def at_bounds(self) -> Iterator[SearchSpace]:
         """Yield spaces of the first seed that may be reported; together they cover all data and tasks of a choice."""
-        assert self.search is not None
         bounds: dict[str, list[Mapping[str, Any]]] = {}
         for method in self.methods:
             if method.parameters:
-                search = self.search.of(method)
+                search = search_of(self).of(method)
                 bounds[method.name] = [search.settings(corner) for corner in search.corners()]
             elif not method.like:
                 bounds[method.name] = [{}]
@@ -518,6 +517,17 @@ def _check_twice(where: str, values: Sequence[Any]) -> None:
         twice = has_twice(values)
     if twice:
         raise UsageError(f"{where} holds a value twice")
+
+
+def search_of(space: SearchSpace) -> OptunaSearch:
+    """Return the search of a space.
+
+    Raises:
+        UsageError: it has none.
+    """
+    if space.search is None:
+        raise UsageError(f"search space {space.name!r} has no search")
+    return space.search
 
 
 def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
