@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -201,16 +202,37 @@ def conform(table: pa.Table, schema: pa.Schema) -> pa.Table:
     for field in schema:
         column = there.get(field.name)
         if column is None:
-            column = pa.repeat(pa.scalar(_FILLED.get(field.name), field.type), table.num_rows)
+            column = _filled(field, table.num_rows)
         columns.append(column if column.type == field.type else column.cast(field.type))
     return pa.table(columns, schema=schema)
+
+
+def _filled(field: pa.Field, rows: int) -> pa.Array:
+    """Return a column of a version that did not have it."""
+    value = _FILLED.get(field.name)
+    if value is None:
+        return pa.nulls(rows, field.type)
+    return pa.repeat(pa.scalar(value, field.type), rows)
 
 
 def rows_of(table: pa.Table, run_ids: Collection[str] | None) -> pa.Table:
     """Return the rows of some runs, or of all."""
     if run_ids is None:
         return table
-    return table.filter(pc.is_in(table["run_id"], pa.array(sorted(run_ids), pa.string())))
+    return table.filter(pc.is_in(table["run_id"], _texts(sorted(run_ids))))
+
+
+def empty(schema: pa.Schema) -> pa.Table:
+    """Return a table without rows. `schema.empty_table` would import pandas, as `pa.array` does, which is slow."""
+    return pa.Table.from_batches([], schema)
+
+
+def _texts(values: Sequence[str]) -> pa.Array:
+    """Return texts as an array. `pa.array` would import pandas, which is slow."""
+    encoded = [value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.string(), len(encoded), buffers)
 
 
 def read_rows(
@@ -228,7 +250,7 @@ def read_rows(
         with files.system.open_input_file(path) as source, pq.ParquetFile(source, pre_buffer=not files.local) as file:
             groups, large = _groups(file.metadata, run_ids), file.metadata.num_rows > _ROWS_PER_GROUP
             names = list({*columns, "run_id"} & set(file.schema_arrow.names))
-            read = file.read_row_groups(groups, names, use_threads=large) if groups else wanted.empty_table()
+            read = file.read_row_groups(groups, names, use_threads=large) if groups else empty(wanted)
         return conform(rows_of(read, run_ids) if groups else read, wanted)
     except FileNotFoundError:
         raise FileNotFoundError(path) from None

@@ -31,6 +31,7 @@ from clops_sweep.store.parts import (
     Stems,
     Verified,
     decoded,
+    empty,
     files_of,
     is_name,
     owners_of,
@@ -354,7 +355,7 @@ class StoreReader:
             chosen += [(name, only) for name in files_of(part, table) if few]
         read = self._files.for_each(lambda it: self.read_part(table, it[0], schema, needed, it[1]), chosen)
         self._verified.keep()
-        return sorted_by_key(pa.concat_tables([schema.empty_table().select(needed), *read])).select(names)
+        return sorted_by_key(pa.concat_tables([empty(schema).select(needed), *read])).select(names)
 
     def read_part(
         self,

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.events import Progress
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
+from tests.conftest import Tables
+from tests.helpers.stores import write_finished
 
 
 @pytest.fixture
@@ -52,3 +58,29 @@ def test_running_runs_of_all_launches(store: RunStore) -> None:
     assert running["one, seed 0"]["seconds_left"] == pytest.approx(185, abs=30)
     assert {running["one, seed 0"][name] for name in ("task", "tasks", "epoch", "epochs")} == {2, 6, 3, 20}
     assert running["two\x1b[2J, seed 0"]["seconds_left"] is None
+
+
+LOADED = """
+import sys
+from clops_sweep.cli.commands import command
+
+command(sys.argv[1:], standalone_mode=False)
+print("loaded:", *sorted({"pandas", "torch", "optuna"} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("name", ["plan", "status"])
+def test_the_rows_of_finished_runs_are_read_without_pandas(
+    store: RunStore, prepared_root: Path, finished_tables: Tables, name: str
+) -> None:
+    """`plan` reads the devices and seconds of finished runs; pandas takes longer to import than the rest."""
+    config = RunConfig()
+    run_id = config.run_id(str(PreparedData.found(prepared_root).data_hash(config.data_key)))
+    write_finished(store, run_id, finished_tables(run_id, config))
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, name, "space.py"], check=True, capture_output=True, text=True, timeout=120
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0] == "2 runs asked for, 1 finished, 1 pending, 0 failed"
+    assert any("from 1 finished run" in line for line in lines)
+    assert lines[-1] == "loaded:"

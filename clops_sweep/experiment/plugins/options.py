@@ -308,6 +308,9 @@ class DeclaredOptions(Mapping[str, Option]):
             declared = self._declared[name]
         return next(iter(declared.values()))
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._declared or super().__contains__(name)
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._declared)
 
