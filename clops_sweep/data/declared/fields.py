@@ -36,6 +36,7 @@ class TableFields:
         separator: separator of several labels of a recording; None for single labels.
         in_samples: whether starts and ends are in samples, not in seconds.
         closes: whether an interval without an end lasts until the next one of its recording.
+        date_format: format of the dates of the table, such as "%d.%m.%Y"; None for ISO dates.
     """
 
     label: Column | Sequence[Column] | None
@@ -52,6 +53,7 @@ class TableFields:
     separator: str | None = None
     in_samples: bool = False
     closes: bool = False
+    date_format: str | None = None
 
     def __post_init__(self) -> None:
         for argument, named in (("domains", self.domains), ("groups", self.groups)):
@@ -63,6 +65,15 @@ class TableFields:
         for argument, column in self.columns.items():
             if isinstance(column, bool) or not isinstance(column, str | int) or column == "":
                 raise checks.refused(argument, "a column by name, or by position from 0", column)
+        if self.date_format is not None:
+            self._check_date_format(self.date_format)
+
+    def _check_date_format(self, date_format: object) -> None:
+        if not isinstance(date_format, str) or "%" not in date_format:
+            raise checks.refused("date_format", 'a format of strptime such as "%d.%m.%Y"', date_format)
+        dated = [column for column in (self.time, self.start, self.end) if column is not None]
+        if not dated or any(of_header(column) for column in dated):
+            raise UsageError("date_format: is the format of dates of a table; give time, start or end, a column of it")
 
     @property
     def columns(self) -> dict[str, Column]:

@@ -7,6 +7,7 @@ import numbers
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from os import PathLike
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeVar
@@ -25,6 +26,8 @@ from clops_sweep.errors import UsageError, shown
 
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*$")
 _Read = TypeVar("_Read")
+_DATED = ("time", "start", "end")
+"""Arguments whose columns may hold dates."""
 _UNDECODED = "\ufffd"
 """Replacement of invalid UTF-8."""
 
@@ -83,6 +86,9 @@ def read_rows(folder: Path, fields: TableFields) -> tuple[Path | None, list[dict
     named_rows = []
     for number, cells in rows:
         row = {argument: checks.identifier(argument, cells[place]) for argument, place in places.items()}
+        if fields.date_format is not None:
+            texts = {argument: row[argument] for argument, place in places.items() if isinstance(cells[place], str)}
+            row |= _iso_dates(texts, fields.date_format, f"{what}: line {number}")
         if has_commas:
             row |= {argument: row[argument].replace(",", ".") for argument in row.keys() & {"start", "end"}}
         if flags:
@@ -90,6 +96,30 @@ def read_rows(folder: Path, fields: TableFields) -> tuple[Path | None, list[dict
             row["label"] = _label_of_flags(given, fields.separator, f"{what}: line {number}")
         named_rows.append(row)
     return path, named_rows
+
+
+def _iso_dates(cells: Mapping[str, str], date_format: str, where: str) -> dict[str, str]:
+    """Return the cells of a row that are dates, by argument, in ISO format; empty ones and numbers are left out."""
+    found = dict[str, str]()
+    for argument in _DATED:
+        text = cells.get(argument, "").strip()
+        if text in ("", *checks.NULLS) or (argument != "time" and _is_number(text)):
+            continue
+        try:
+            found[argument] = datetime.strptime(text, date_format).isoformat(" ")
+        except ValueError:
+            raise UsageError(
+                f"{where}, {argument}: {shown(text)} is no date of the format {date_format}, which date_format names"
+            ) from None
+    return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _lines_of_file(path: Path, names: set[str]) -> tuple[list[str], list[tuple[int, list[str]]]]:

@@ -181,6 +181,7 @@ class Recordings:
         name: str | int = 0,
         patient: str | int | None = None,
         time: str | int | None = None,
+        date_format: str | None = None,
         domains: Mapping[str, str | int] | None = None,
         split: str | int | None = None,
         separator: str | None = None,
@@ -212,6 +213,7 @@ class Recordings:
             name: column with the names of the records.
             patient: column with the patient; by default each record is a separate person.
             time: column with dates.
+            date_format: format of these dates, such as "%d.%m.%Y", as for `datetime.strptime`; by default ISO dates.
             domains: columns for domain_il, by their new names.
             split: column with "train", "validation" or "test".
             separator: separator of several labels of a recording; None for single labels.
@@ -233,7 +235,7 @@ class Recordings:
 
         fields = TableFields(
             label, name, patient, time, split, domains or {}, groups or {},
-            table=table, classes=classes, separator=separator,
+            table=table, classes=classes, separator=separator, date_format=date_format,
         )  # fmt: skip
         windowing = checks.windowing(
             window_seconds, stride_seconds, resample_to, missing, gaps, trim, interval_rule, window_around
@@ -257,6 +259,7 @@ class Recordings:
         classes: Sequence[str] | Mapping[str, str] | None = None,
         patient: str | int | None = None,
         time: str | int | None = None,
+        date_format: str | None = None,
         domains: Mapping[str, str | int] | None = None,
         split: str | int | None = None,
         separator: str | None = None,
@@ -290,6 +293,7 @@ class Recordings:
             classes: the labels to use.
             patient: column with the patient.
             time: column with dates.
+            date_format: format of these dates, such as "%d.%m.%Y", as for `datetime.strptime`; by default ISO dates.
             domains: columns for domain_il, by their new names.
             split: column with "train", "validation" or "test".
             separator: separator of several labels.
@@ -309,7 +313,7 @@ class Recordings:
 
         fields = TableFields(
             label, name, patient, time, split, domains or {}, groups or {},
-            table=table, classes=classes, separator=separator,
+            table=table, classes=classes, separator=separator, date_format=date_format,
         )  # fmt: skip
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to, missing, gaps, trim)
         rate = checks.positive("sampling_rate", sampling_rate)
@@ -332,6 +336,7 @@ class Recordings:
         classes: Sequence[str] | Mapping[str, str] | None = None,
         patient: str | int | None = None,
         time: str | int | None = None,
+        date_format: str | None = None,
         domains: Mapping[str, str | int] | None = None,
         split: str | int | None = None,
         separator: str | None = None,
@@ -381,6 +386,7 @@ class Recordings:
             classes: the labels to use.
             patient: column with the patient.
             time: column with dates.
+            date_format: format of these dates, such as "%d.%m.%Y", as for `datetime.strptime`; by default ISO dates.
             domains: columns for domain_il, by their new names.
             split: column with "train", "validation" or "test".
             separator: separator of several labels.
@@ -393,7 +399,7 @@ class Recordings:
             gaps: as above.
             trim: as above.
             start: column with the starts of labelled intervals: the table then has a row for each interval. Starts and
-                ends that are dates count from the start of the recording, by `time` or by its header.
+                ends that are dates, of `date_format`, count from the start of the recording, by `time` or its header.
             end: column with the ends of the intervals.
             interval_unit: "seconds" or "samples" since the start of the recording.
             interval_rule: "within": frames are cut within each interval. "majority": from the whole recording, each of
@@ -419,7 +425,7 @@ class Recordings:
             )
         fields = TableFields(
             label, name, patient, time, split, domains or {}, groups or {}, start, end, table, classes, separator,
-            in_samples=interval_unit == "samples", closes=until_next,
+            in_samples=interval_unit == "samples", closes=until_next, date_format=date_format,
         )  # fmt: skip
         if table is None and read is not None:
             require_no_columns(fields)

@@ -9,7 +9,7 @@ import edfio
 import numpy as np
 import pytest
 
-from clops_sweep import from_edf
+from clops_sweep import Recordings, from_edf
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -221,6 +221,40 @@ def test_a_table_of_intervals_with_dates(tmp_path: Path) -> None:
         UsageError, match=r"row 1: no interval lies within the recording of 300 s: .* 31\.00 days before"
     ):
         frames_of(tmp_path, TABLE.format(kind="npy", more=ARRAYS + ", end='off', time='begin'"))
+
+
+def test_dates_of_a_table_have_the_format_that_is_given(tmp_path: Path) -> None:
+    rows = ["01.02.2020 22.01.00,01.02.2020 22.02.00,W,01.02.2020 22.00.30"]
+    rows += ["01.02.2020 22.02.00,01.02.2020 22.03.30,N2,01.02.2020 22.00.30"]
+    _arrays(tmp_path, "night,onset,off,stage,begin", rows)
+    more = ARRAYS + ", end='off', time='begin'"
+    body = TABLE.format(kind="npy", more=more + ", date_format='%d.%m.%Y %H.%M.%S'")
+    assert frames_of(tmp_path, body).labels.tolist() == [0, 0, 1, 1, 1] * 6
+    with pytest.raises(UsageError, match="is not a number, nor a date such as"):
+        frames_of(tmp_path, TABLE.format(kind="npy", more=more))
+    with pytest.raises(
+        UsageError, match=r"stages\.csv: line 2, \w+: '01\.02\.2020 22\.0\d\.\d\d' is no date of the format %Y/%m/%d"
+    ):
+        frames_of(tmp_path, TABLE.format(kind="npy", more=more + ", date_format='%Y/%m/%d'"))
+
+
+def test_seconds_beside_a_time_with_a_format_stay_seconds(tmp_path: Path) -> None:
+    _arrays(tmp_path, "night,onset,off,stage,begin", ["30,90,W,01.02.2020", "90,180,N2,01.02.2020"])
+    more = ARRAYS + ", end='off', time='begin', date_format='%d.%m.%Y'"
+    assert frames_of(tmp_path, TABLE.format(kind="npy", more=more)).labels.tolist() == [0, 0, 1, 1, 1] * 6
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"date_format": "%d.%m.%Y"}, "date_format: is the format of dates of a table; give time, start or end"),
+        ({"date_format": "%d", "time": "#Date"}, "date_format: is the format of dates of a table; give time, start"),
+        ({"date_format": "dd.mm.yyyy", "time": "day"}, 'date_format: expected a format of strptime such as "%d.%m.%Y"'),
+    ],
+)
+def test_a_format_without_dates_is_refused(given: dict[str, str], sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        Recordings.from_wfdb(tmp_path, "rhythm", table="labels.csv", **given)
 
 
 def test_dates_of_a_table_count_from_the_header_of_the_recording(tmp_path: Path) -> None:
