@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from clops_sweep.cli.options import NotEmpty, json_option, print_json, results_option
 from clops_sweep.cli.plain_table import print_table
@@ -50,8 +52,8 @@ def runs(results: str, where: str | None, sort: str | None, limit: int, tuning: 
     store.files.check_is_there()
     listed = _list_runs(store, where=where, sort=sort, tuning=tuning)
     if as_json:
-        as_data = [_as_data(row, listed) for row in listed.rows[:limit]]
-        print_json({"results": store.files.shown, "matched": len(listed.rows), "runs": as_data})
+        as_data = [_as_data(row, listed) for row in listed.first(limit)]
+        print_json({"results": store.files.shown, "matched": len(listed), "runs": as_data})
     else:
         _say(store, listed, limit)
 
@@ -61,27 +63,42 @@ class ListedRuns:
     """Runs to list.
 
     Attributes:
-        rows: rows of the table `runs`, in order.
+        table: rows of the table `runs`.
+        order: positions of the rows in the order of the list.
         settings: the config fields and options in which they differ, patient splits and seeds last.
         scores: the headline metrics of their scenarios.
         left_out: number of runs of the other kind: trials that chose a configuration, or all others.
         of_tuning: whether the listed runs are trials that chose a configuration.
     """
 
-    rows: Sequence[Row]
+    table: pa.Table
+    order: Sequence[int]
     settings: tuple[str, ...]
     scores: tuple[str, ...]
     left_out: int
     of_tuning: bool
 
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def first(self, count: int) -> list[Row]:
+        """Return the first rows of the list."""
+        rows: list[Row] = self.table.take(pa.array(self.order[:count], pa.int64())).to_pylist()
+        return rows
+
+    @property
+    def failed(self) -> int:
+        """Number of failed runs."""
+        return _values(self.table, "status").count("failed")
+
 
 def say_best(store: RunStore, run_ids: Collection[str]) -> None:
     """Print the best of some finished runs, and the command that lists all."""
     listed = _list_runs(store, run_ids=run_ids)
-    if len(listed.rows) < 2:
+    if len(listed) < 2:
         return
-    click.echo(f"best of {several(len(listed.rows), 'run')} by {listed.scores[0]}:")
-    _print_table(listed.rows[:_BEST], listed)
+    click.echo(f"best of {several(len(listed), 'run')} by {listed.scores[0]}:")
+    _print_table(listed.first(_BEST), listed)
     click.echo(f"list runs with: {store.command('runs')}")
 
 
@@ -108,18 +125,22 @@ def _list_runs(
     columns = store.schema("runs", store.live()).names
     holds = None if where is None else Where(where, columns)
     of_tuning = _tuning_runs(store) if run_ids is None else set()
-    stored = store.rows("runs", run_ids=None if run_ids is None else sorted(run_ids))
-    matching = [row for row in stored if holds is None or holds(row)]
-    rows = [row for row in matching if (row["run_id"] in of_tuning) == tuning]
-    scores = _scores(rows)
-    differ = [name for name in columns if _differs(name, rows)]
+    matching = store.table("runs", None if run_ids is None else sorted(run_ids))
+    if holds is not None:
+        rows = (row for batch in matching.to_batches() for row in batch.to_pylist())
+        matching = matching.filter(pa.array((bool(holds(row)) for row in rows), pa.bool_()))
+    is_listed = [(run_id in of_tuning) == tuning for run_id in _values(matching, "run_id")]
+    table = matching.filter(pa.array(is_listed, pa.bool_()))
+    scores = _scores(table)
+    differ = [name for name in columns if _differs(name, table)]
     differ.sort(key=lambda name: REPLICATES.index(name) if name in REPLICATES else -1)
     column = sort or (scores[0] if scores else "run_id")
     if column.removeprefix("-") not in columns:
         raise UsageError(
             f"--sort {shown(column)}: there is no such column in runs{nearest(column, dict.fromkeys(columns))}"
         )
-    return ListedRuns(_sorted(rows, column), tuple(differ), scores, len(matching) - len(rows), tuning)
+    left_out = len(matching) - len(table)
+    return ListedRuns(table, _order(table, column), tuple(differ), scores, left_out, tuning)
 
 
 def _tuning_runs(store: RunStore) -> set[str]:
@@ -134,26 +155,33 @@ def _tuning_runs(store: RunStore) -> set[str]:
     return {run_id for study in phases for trial in study.trials for run_id in trial.run_ids}
 
 
-def _scores(rows: Sequence[Row]) -> tuple[str, ...]:
+def _values(table: pa.Table, column: str) -> list[Any]:
+    """Return the values of a column."""
+    values: list[Any] = table[column].to_pylist()
+    return values
+
+
+def _scores(table: pa.Table) -> tuple[str, ...]:
     """Return the headline metrics of the runs' scenarios, on test people where there is no validation set."""
     names: dict[str, None] = {}
-    for scenario in dict.fromkeys(row["scenario"] for row in rows):
-        of_scenario = [row for row in rows if row["scenario"] == scenario and row["status"] == "finished"]
+    finished = table.filter(pc.equal(table["status"], "finished"))
+    for scenario in dict.fromkeys(_values(table, "scenario")):
+        of_scenario = finished.filter(pc.equal(finished["scenario"], scenario))
         metrics = headline(scenario)[:2]
-        is_test = bool(of_scenario) and all(is_missing(row[metrics[0]]) for row in of_scenario)
+        is_test = len(of_scenario) > 0 and all(is_missing(value) for value in _values(of_scenario, metrics[0]))
         for metric in metrics:
             names[f"test_{metric}" if is_test else metric] = None
     return tuple(names)
 
 
-def _differs(name: str, rows: Sequence[Row]) -> bool:
+def _differs(name: str, table: pa.Table) -> bool:
     """Return whether a column is a setting of which the runs have several values.
 
     An option counts only in the runs that use it: others differ in the method that has it.
     """
     if name not in CONFIG and name not in OPTIONS:
         return False
-    values = {_comparable(row[name]) for row in rows}
+    values = {_comparable(value) for value in table[name].unique().to_pylist()}
     if name in OPTIONS:
         values.discard(None)
     return len(values) > 1
@@ -163,17 +191,19 @@ def _comparable(value: Any) -> Any:
     return None if is_missing(value) else value
 
 
-def _sorted(rows: Sequence[Row], sort: str) -> list[Row]:
-    """Return rows with the best values first, then missing values, then failed runs; ties by run id."""
+def _order(table: pa.Table, sort: str) -> list[int]:
+    """Return positions of rows: the best values first, then missing values, then failed runs; ties by run id."""
     column = sort.removeprefix("-")
     highest_first = metric_named(column).better == "higher"
     if sort.startswith("-"):
         highest_first = not highest_first
-    by_id = sorted(rows, key=lambda row: str(row["run_id"]))
-    there = [row for row in by_id if not is_missing(row[column]) and row["status"] == "finished"]
-    missing = [row for row in by_id if is_missing(row[column]) and row["status"] == "finished"]
-    failed = [row for row in by_id if row["status"] != "finished"]
-    return [*sorted(there, key=lambda row: row[column], reverse=highest_first), *missing, *failed]
+    values, statuses, ids = _values(table, column), _values(table, "status"), _values(table, "run_id")
+    by_id = sorted(range(len(ids)), key=lambda row: str(ids[row]))
+    finished = [row for row in by_id if statuses[row] == "finished"]
+    there = [row for row in finished if not is_missing(values[row])]
+    missing = [row for row in finished if is_missing(values[row])]
+    failed = [row for row in by_id if statuses[row] != "finished"]
+    return [*sorted(there, key=lambda row: values[row], reverse=highest_first), *missing, *failed]
 
 
 def _as_data(row: Row, listed: ListedRuns) -> dict[str, Any]:
@@ -188,13 +218,13 @@ def _as_data(row: Row, listed: ListedRuns) -> dict[str, Any]:
 
 def _say(store: RunStore, listed: ListedRuns, limit: int) -> None:
     """Print a table of the first runs, and the next commands."""
-    rows = listed.rows[:limit]
-    failed = sum(row["status"] == "failed" for row in listed.rows)
+    rows = listed.first(limit)
+    failed = listed.failed
     if rows:
         _print_table(rows, listed)
     kind = "tuning run" if listed.of_tuning else "run"
-    counted = several(len(listed.rows), kind)
-    shown_of = f"; --limit {len(listed.rows)} prints all" if len(listed.rows) > len(rows) else ""
+    counted = several(len(listed), kind)
+    shown_of = f"; --limit {len(listed)} prints all" if len(listed) > len(rows) else ""
     click.echo(f"{counted}{f', {failed} failed' if failed else ''} in {store.files.shown}{shown_of}")
     if listed.left_out and not listed.of_tuning:
         click.echo(f"{several(listed.left_out, 'tuning run')} not listed; --tuning lists them")
@@ -204,7 +234,7 @@ def _say(store: RunStore, listed: ListedRuns, limit: int) -> None:
 
 def _print_table(rows: Sequence[Row], listed: ListedRuns) -> None:
     """Print a row per run, with ids as short as `show` takes them."""
-    digits = _shortest(listed.rows)
+    digits = _shortest(_values(listed.table, "run_id"))
     numbers = (*listed.scores, "seconds")
     texts = []
     for row in rows:
@@ -216,9 +246,8 @@ def _print_table(rows: Sequence[Row], listed: ListedRuns) -> None:
     print_table(("run_id", *listed.settings, *numbers), texts, wrapped=listed.settings, numbers=numbers)
 
 
-def _shortest(rows: Sequence[Row]) -> int:
+def _shortest(ids: Sequence[str]) -> int:
     """Return how many characters tell all ids apart."""
-    ids = [str(row["run_id"]) for row in rows]
     digits = _SHORTEST_ID
     while len({run_id[:digits] for run_id in ids}) < len(ids):
         digits += 1
