@@ -127,7 +127,7 @@ def dataset(
     with prefixed(f"dataset {name!r}"):
         for key in ("classes", "channels"):
             given[key] = None if given[key] is None else checks.names(key, given[key])
-        found = DatasetInfo(
+        info = DatasetInfo(
             name=name,
             title=_text("title", title) or f"{name}, declared by a search-space file",
             licence=_text("licence", licence),
@@ -156,7 +156,7 @@ def dataset(
 
     def declare(member: Member) -> Member:
         _check_member(name, member)
-        options = {"files": patterns, "terms": found.terms, "reference": found.reference_lead, "recording": recording}
+        options = {"files": patterns, "terms": info.terms, "reference": info.reference_lead, "recording": recording}
         options |= {} if filters is None else {"filters": repr(filters)}
         options |= {} if markers == "refuse" else {"markers": markers}
         canonical = json.dumps([code_hash(member), options], sort_keys=True, default=str)
@@ -165,7 +165,7 @@ def dataset(
         declared = Declared(
             member, str(place or "a notebook"), patterns, fingerprint, recording, filters=filters, markers=markers
         )
-        DATASETS.register(found, declared)
+        DATASETS.register(info, declared)
         remember_origin("dataset", name, member)
         return member
 
@@ -198,20 +198,20 @@ def _whole(argument: str, value: Any) -> int:
 
 def _scenarios(argument: str, value: Any) -> tuple[str, ...]:
     names = checks.names(argument, value, least=1)
-    for each in names:
-        if not each.isidentifier():
-            raise checks.refused(argument, 'names of scenarios such as "class_il"', each)
+    for name in names:
+        if not name.isidentifier():
+            raise checks.refused(argument, 'names of scenarios such as "class_il"', name)
     return names
 
 
 def _dates(argument: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise checks.refused(argument, 'a list of dates such as "2020-01-31"', value)
-    for each in value:
+    for text in value:
         try:
-            date.fromisoformat(each)
+            date.fromisoformat(text)
         except (TypeError, ValueError):
-            raise checks.refused(argument, 'dates such as "2020-01-31"', each) from None
+            raise checks.refused(argument, 'dates such as "2020-01-31"', text) from None
     if list(value) != sorted(set(value)):
         raise checks.refused(argument, "dates that rise", list(value))
     return tuple(value)
@@ -221,13 +221,13 @@ def _files(argument: str, value: Any) -> tuple[str, ...]:
     given = [value] if isinstance(value, str | PathLike) else value
     if not isinstance(given, Sequence):
         raise checks.refused(argument, "a list of paths under the data root", value)
-    found = []
-    for each in given:
-        path = PurePath(fspath(each)) if isinstance(each, str | PathLike) else None
+    patterns = []
+    for pattern in given:
+        path = PurePath(fspath(pattern)) if isinstance(pattern, str | PathLike) else None
         if path is None or path.is_absolute() or ".." in path.parts or path == PurePath():
-            raise checks.refused(argument, "paths, folders or patterns under the data root", each)
-        found.append(path.as_posix())
-    return tuple(found)
+            raise checks.refused(argument, "paths, folders or patterns under the data root", pattern)
+        patterns.append(path.as_posix())
+    return tuple(patterns)
 
 
 def _kind(value: object) -> str:

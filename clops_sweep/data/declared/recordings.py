@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -78,26 +78,28 @@ class Recordings:
         gaps: str | None = None,
         trim: str | None = None,
     ) -> None:
-        rate = checks.positive("sampling_rate", sampling_rate)
-        channel_names, class_names = checks.names("channels", channels), checks.names("classes", classes, least=2)
+        self._rate = checks.positive("sampling_rate", sampling_rate)
+        channel_names = checks.names("channels", channels)
+        class_names = checks.names("classes", classes, least=2)
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to, missing, gaps, trim)
-        arrays = _arrays(signals, len(channel_names), windowing.window)
-        count = len(arrays)
+        self._arrays = _arrays(signals, len(channel_names), windowing.window)
+        count = len(self._arrays)
         called = [str(number) for number in range(count)] if names is None else checks.texts("names", names, count)
         self.columns = checks.columns(called, class_names, labels, patients, times, domains, split, groups)
-        factor = checks.gains(gain, len(channel_names))
+        self._gain = checks.gains(gain, len(channel_names))
         checks.together(class_names, self.columns)
-        kinds = {array.dtype for array in arrays} if isinstance(arrays, list) else {arrays.dtype}
+        is_list = isinstance(self._arrays, list)
+        dtypes = {array.dtype for array in self._arrays} if is_list else {self._arrays.dtype}
+        checked_labels = self.columns.labels
         self.common = Common(
-            class_names,
-            channel_names,
-            checks.units(units),
-            self.columns.labels is not None and self.columns.labels.ndim == 2,
-            stored_as(np.result_type(*kinds), windowing.rate),
-            windowing,
+            classes=class_names,
+            channels=channel_names,
+            units=checks.units(units),
+            multi_label=checked_labels is not None and checked_labels.ndim == 2,
+            stored_as=stored_as(np.result_type(*dtypes), windowing.rate),
+            windowing=windowing,
         )
         self._files: Sequence[Source] = ()
-        self._arrays, self._rate, self._gain = arrays, rate, factor
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -106,15 +108,17 @@ class Recordings:
         """Yield the recordings: those in memory many at a time, those in files one by one."""
         if self._files:
             return self._files
+        one_by_one = self.common.windowing.one_by_one
         if isinstance(self._arrays, list):
-            each = (
-                self._held(array[None], self.columns.rows(place, place + 1)) for place, array in enumerate(self._arrays)
-            )
-            return each if self.common.windowing.one_by_one else stacked(each)
-        many = 1 if self.common.windowing.one_by_one else max(1, STACK_BYTES // self._arrays[0].nbytes)
-        return self._held(self._arrays, self.columns).portions(many)
+            return self._of_list() if one_by_one else stacked(self._of_list())
+        many = 1 if one_by_one else max(1, STACK_BYTES // self._arrays[0].nbytes)
+        return self._in_memory(self._arrays, self.columns).portions(many)
 
-    def _held(self, array: Any, columns: Columns) -> InMemory:
+    def _of_list(self) -> Iterator[InMemory]:
+        for position, array in enumerate(self._arrays):
+            yield self._in_memory(array[None], self.columns.rows(position, position + 1))
+
+    def _in_memory(self, array: Any, columns: Columns) -> InMemory:
         return InMemory(columns.names, columns=columns, array=array, rate=self._rate, gain=self._gain)
 
     @classmethod

@@ -75,7 +75,9 @@ def make_prepared_folder(
                 files.update(source.files)
         keyed = {data.file_key(file): file for file in files}
         sums = {data.file_key(path): sha256 for path, sha256 in made.hashes.items()}
-        sums |= {key: file_sha256(path) for key, path in keyed.items() if key not in sums and is_file(path)}
+        for key, file_of_key in keyed.items():
+            if key not in sums and is_file(file_of_key):
+                sums[key] = file_sha256(file_of_key)
         columns.write(staging / INDEX, data.common.classes, data.common.channels)
         write_file(staging / MANIFEST, _manifest(data, staging, columns, sums, made, problems).to_json())
         if data.checks_files_on_opening:

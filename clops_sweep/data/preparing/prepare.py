@@ -175,8 +175,8 @@ def _all_leads(frames: FrameSet, moments: NDArray[np.int64], data_hash: str) -> 
     """
     count = len(frames.lead_names)
     rows = np.arange(len(moments))
-    regular = np.array_equal(moments, rows // count) and np.array_equal(frames.leads, rows % count)
-    order = rows if regular else np.lexsort((frames.leads, moments))
+    is_regular = np.array_equal(moments, rows // count) and np.array_equal(frames.leads, rows % count)
+    order = rows if is_regular else np.lexsort((frames.leads, moments))
     sizes = np.bincount(moments)
     complete = np.flatnonzero(sizes == count)
     if not len(complete):

@@ -7,7 +7,6 @@ deep neural network", Nature Medicine 25, 2019.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Sequence
 from glob import escape
 from pathlib import Path
@@ -42,12 +41,15 @@ CLASSES: Final = tuple(RHYTHMS)
 def cardiology(data_root: Path | None) -> list[Source]:
     """Find all `*.ecg` and `*_grp*.episodes.json`, also in subfolders; a file without its partner is a record too."""
     folder = find_folder(data_root, DATASETS["cardiology"].folders, "cardiology", ("**/*.ecg",), ("*.ecg",))
-    episodes = visible(folder.rglob("*_grp*.episodes.json"), folder)
-    labelled = {path.with_name(f"{path.name.rpartition('_grp')[0]}.ecg") for path in episodes}
-    return [
-        CardiologyRecord((path.stem,), (path, *sorted(path.parent.glob(f"{escape(path.stem)}_grp*.episodes.json"))))
-        for path in sorted({*visible(folder.rglob("*.ecg"), folder)} | labelled)
-    ]
+    signals = set(visible(folder.rglob("*.ecg"), folder))
+    for path in visible(folder.rglob("*_grp*.episodes.json"), folder):
+        name, _, _ = path.name.rpartition("_grp")
+        signals.add(path.with_name(f"{name}.ecg"))
+    records = list[Source]()
+    for signal in sorted(signals):
+        labels = sorted(signal.parent.glob(f"{escape(signal.stem)}_grp*.episodes.json"))
+        records.append(CardiologyRecord((signal.stem,), (signal, *labels)))
+    return records
 
 
 class CardiologyRecord(Source):
@@ -80,13 +82,18 @@ class CardiologyRecord(Source):
                 raise UsageError(f"{shorten(labels[0])}: rhythm {name[:60]!r} is unknown; expected one of {known}")
         begins = np.arange(0, SAMPLES - _WINDOW + 1, _WINDOW)
         onsets = np.array([onset for onset, _ in episodes])
-        names = [episodes[i][1] for i in np.searchsorted(onsets, begins + 1, side="right") - 1]
-        kept = [i for i, name in enumerate(names) if name != _LEFT_OUT]
+        places = np.searchsorted(onsets, begins + 1, side="right") - 1
+        names = [episodes[place][1] for place in places]
+        kept = [row for row, name in enumerate(names) if name != _LEFT_OUT]
+        left_out = len(names) - len(kept)
         windows = common.offered(
-            begins[kept], [CLASSES.index(names[i]) for i in kept], _WINDOW, RATE,
+            begins[kept],
+            [CLASSES.index(names[row]) for row in kept],
+            _WINDOW,
+            RATE,
             patient=self.record.split("_")[0],
-            dropped=Counter({f"rhythm {_LEFT_OUT}": len(names) - len(kept)}) if len(kept) < len(names) else {},
-        )  # fmt: skip
+            dropped={f"rhythm {_LEFT_OUT}": left_out} if left_out else {},
+        )
         raw = np.fromfile(signal, dtype="<i2")
         return Frames.resampled(windows, windows.cut(raw[None]), GRID, samples_digest(raw))
 

@@ -84,25 +84,32 @@ class ChapmanRecord(Source):
             if not is_file(file):
                 missing = f"{shorten(file)}: the recording is missing, and {_DIAGNOSTICS} lists it"
                 raise UsageError(f"{missing}; download it again")
-            leads, rhythm, time = read_csv(file), self.rhythm, acquired(self.record, file)
+            leads = read_csv(file)
+            rhythm = self.rhythm
+            time = acquired(self.record, file)
         else:
-            header = read_header(file)
-            require_rate(header, RATE)
-            order = require_leads(header, LEADS)
-            rhythms = [SNOMED[code] for code in diagnoses(header) if code in SNOMED]
-            found = {GROUPS[rhythm] for rhythm in rhythms}
-            if len(found) > 1:
-                raise UsageError(
-                    f"{shorten(file)}: rhythms of several groups ({', '.join(sorted(found))}); expected one"
-                )
-            rhythm, time, stored = next(iter(rhythms), ""), None, read_stored(header)
-            leads = np.stack([1000 * physical(stored, header, lead) for lead in order])  # in microvolts
+            leads, rhythm = _read_wfdb(file)
+            time = None
         if rhythm not in GROUPS:
             what = f"rhythm {rhythm!r} is unknown" if rhythm else "no rhythm is given for this recording"
             raise UsageError(f"{shorten(file)}: {what}; expected one of {', '.join(GROUPS)}")
         label = CLASSES.index(GROUPS[rhythm])
         windows = whole_windows(common, leads.shape[1], SAMPLES, label, patient=self.record, time=time)
         return Frames.resampled(windows, windows.cut(leads), GRID, samples_digest(leads))
+
+
+def _read_wfdb(file: Path) -> tuple[NDArray[np.float64], str]:
+    """Return the leads [12, samples] of a WFDB record in microvolt, and its rhythm, empty if it has none."""
+    header = read_header(file)
+    require_rate(header, RATE)
+    order = require_leads(header, LEADS)
+    rhythms = [SNOMED[code] for code in diagnoses(header) if code in SNOMED]
+    groups = {GROUPS[rhythm] for rhythm in rhythms}
+    if len(groups) > 1:
+        raise UsageError(f"{shorten(file)}: rhythms of several groups ({', '.join(sorted(groups))}); expected one")
+    stored = read_stored(header)
+    leads = np.stack([1000 * physical(stored, header, lead) for lead in order])
+    return leads, next(iter(rhythms), "")
 
 
 def _split(index: Index, seed: int) -> NDArray[np.int8]:
@@ -121,7 +128,9 @@ def chapman(data_root: Path | None) -> list[Source]:
     folder = find_folder(
         data_root, DATASETS["chapman"].folders, "chapman", (*holds, "**/*.hea"), (*holds, "WFDBRecords/**/*.hea")
     )
-    paths = next((paths for pattern in holds if (paths := sorted(visible(folder.glob(pattern), folder)))), [])
+    paths: list[Path] = []
+    for pattern in holds:
+        paths = paths or sorted(visible(folder.glob(pattern), folder))
     if not paths:
         return [ChapmanRecord((name,), files) for name, files in wfdb_files(folder, ".mat")]
     table = folder / _DIAGNOSTICS

@@ -47,25 +47,29 @@ def split_by_time(
     Raises:
         UsageError: a part of a person would be empty; the message names the person.
     """
-    found = np.full(len(patients), UNSEEN, np.int8)
+    split = np.full(len(patients), UNSEEN, np.int8)
     rows = np.flatnonzero(people != TEST)
     dates = np.zeros(len(rows), np.int64) if times is None else times[rows].astype(np.int64)
     order = rows[np.lexsort((start[rows], recordings[rows], dates, patients[rows]))]
-    owner, recording, moment = patients[order], recordings[order], start[order]
-    begins = np.flatnonzero(_changes(owner) | _changes(recording) | _changes(moment))
-    owner, recording, moment = owner[begins], recording[begins], moment[begins]
-    parts = np.empty(len(begins), np.int8)
+    is_first = _changes(patients[order]) | _changes(recordings[order]) | _changes(start[order])
+    begins = np.flatnonzero(is_first)  # of each moment, among the ordered frames
+    moments = order[begins]
+    owner = patients[moments]
+    parts = np.empty(len(moments), np.int8)
     bounds = [0, *(1 + np.flatnonzero(np.diff(owner))), len(owner)] if len(owner) else [0]
     for first, last in pairwise(bounds):
-        parts[first:last] = _parts(recording[first:last], moment[first:last], window)
-        if missing := sorted({*range(3)} - {*parts[first:last].tolist()}):
+        of_person = moments[first:last]
+        parts[first:last] = _parts(recordings[of_person], start[of_person], window)
+        missing = sorted({*range(3)} - {*parts[first:last].tolist()})
+        if missing:
             raise UsageError(
                 f"split_within = 'time': patient {shown(patient_names[owner[first]])} has "
                 f"{several(last - first, 'window')}, too few for a {SPLIT_NAMES[missing[0]]} part and gaps of a "
                 "window; expected longer recordings, or split_within = 'people'"
             )
-    found[order] = np.repeat(parts, np.diff([*begins, len(order)]))
-    return found
+    frames_of_moments = np.diff([*begins, len(order)])
+    split[order] = np.repeat(parts, frames_of_moments)
+    return split
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
@@ -75,13 +79,15 @@ def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 def _parts(recording: NDArray[np.int32], start: NDArray[np.float64], window: float) -> NDArray[np.int8]:
     """Return the part of each of a person's ordered moments, [m]."""
-    parts, count, begin = np.full(len(start), LEFT_OUT, np.int8), len(start), 0
+    count = len(start)
+    parts = np.full(count, LEFT_OUT, np.int8)
+    begin = 0
     for part, tenths in enumerate(_ENDS):
         end = tenths * count // 10
         parts[begin:end] = part
         if begin >= end:
             break
         after = start[end - 1] + 2 * window * (1 - _ROUNDING)
-        close = (recording[end:] == recording[end - 1]) & (start[end:] < after)
-        begin = end + int(close.sum())
+        is_close = (recording[end:] == recording[end - 1]) & (start[end:] < after)
+        begin = end + int(is_close.sum())
     return parts
