@@ -50,15 +50,18 @@ def draw_cells(
         The colour of each value, shape (rows, columns, 4).
     """
     painted: Floats = mpl.colormaps[colours](scale(values))
-    for known in (True, False):
-        shown = [at for at in texts if np.isfinite(values[at]) == known]
-        if not shown:
+    with_value = [position for position in texts if np.isfinite(values[position])]
+    without_value = [position for position in texts if not np.isfinite(values[position])]
+    coloured = {"facecolors": [painted[position] for position in with_value], "edgecolors": "white", "linewidths": line}
+    hatched = {"facecolors": "#f4f4f4", "edgecolors": "#a8a8a8", "linewidths": 0, "hatch": "////"}
+    looks: tuple[tuple[list[tuple[int, ...]], dict[str, Any]], ...] = ((with_value, coloured), (without_value, hatched))
+    for positions, look in looks:
+        if not positions:
             continue
-        look: dict[str, Any] = {"facecolors": [painted[at] for at in shown], "edgecolors": "white", "linewidths": line}
-        if not known:
-            look = {"facecolors": "#f4f4f4", "edgecolors": "#a8a8a8", "linewidths": 0, "hatch": "////"}
-        corners = (np.array(shown, dtype=float) + corner)[:, None, ::-1] + _SQUARE
-        cells = PolyCollection(list(corners), urls=[texts[at] for at in shown], antialiased=line > 0, **look)
+        corners = np.array(positions, dtype=float) + corner
+        squares = corners[:, None, ::-1] + _SQUARE
+        tooltips = [texts[position] for position in positions]
+        cells = PolyCollection(list(squares), urls=tooltips, antialiased=line > 0, **look)
         cells.set_in_layout(False)
         axes.add_collection(cells, autolim=False)
     axes.set(xlim=(0, values.shape[1]), ylim=(values.shape[0], 0))
@@ -71,14 +74,17 @@ def write_in_cell(
     axes: Axes, at: Place, text: str, background: object, down: float = 0.5, right: float = 0.5, **look: Any
 ) -> None:
     """Write a text into a cell, in black or white, whichever is readable."""
-    placed = axes.text(at[1] + right, at[0] + down, text, ha="center", va="center", **look)
+    row, column = at
+    placed = axes.text(column + right, row + down, text, ha="center", va="center", **look)
     placed.set(color=readable_on(background), in_layout=False)
 
 
 def frame_cell(axes: Axes, at: Place, width: float) -> None:
     """Draw a frame just inside a cell, at most `width` points wide."""
+    row, column = at
     for colour_name, share in _FRAME:
-        frame = Rectangle((at[1] + 0.04, at[0] + 0.04), 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width * share)
+        corner = column + 0.04, row + 0.04
+        frame = Rectangle(corner, 0.92, 0.92, fill=False, edgecolor=colour_name, lw=width * share)
         frame.set(zorder=3, in_layout=False)
         axes.add_patch(frame)
 

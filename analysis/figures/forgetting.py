@@ -20,7 +20,7 @@ from ..drawing.style import GRID, MUTED, colour, new_figure, panels, styled
 from ..drawing.values_in_words import NamedValues
 from ..metrics import metric_named
 from ..statistics import Estimate, estimate
-from .r_matrices import of_units, split_shown, tasks_in_order
+from .r_matrices import of_units, rows_of_split, split_shown, tasks_in_order
 
 Floats = npt.NDArray[np.float64]
 _FELL, _ROSE = colour(1), colour(0)
@@ -68,21 +68,20 @@ def forgetting(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: 
             all tasks at once.
     """
     split = split or split_shown(rows)
-    chosen = rows[rows["split"] == split]
-    if chosen.empty:
-        raise UsageError(f"{title or 'forgetting'}: no finished run with R on the {split} split")
+    chosen = rows_of_split(rows, split, title or "forgetting")
     tasks = tasks_in_order(chosen, title)
     if len(tasks) < 2 or chosen["trained_on"].nunique() < len(tasks):
         raise UsageError(f"{title or 'forgetting'}: one task, or all at once, leave nothing to forget")
     by_run = of_units(chosen, metric).pivot_table(
         metric, index="unit", columns=["trained_on", "evaluated_on"], dropna=False
     )
-    places = range(1, len(tasks) + 1)
-    learned = np.stack([by_run[place, place].to_numpy(dtype=float) for place in places])
-    final = np.stack([by_run[len(tasks), place].to_numpy(dtype=float) for place in places])
-    means = [[estimate(values).mean for values in of] for of in (learned, final)]
+    numbers = range(1, len(tasks) + 1)
+    learned = np.stack([by_run[number, number].to_numpy(dtype=float) for number in numbers])
+    final = np.stack([by_run[len(tasks), number].to_numpy(dtype=float) for number in numbers])
+    mean_learned = np.array([estimate(values).mean for values in learned])
+    mean_final = np.array([estimate(values).mean for values in final])
     change = tuple(estimate(values) for values in final - learned)
-    return Forgetting(title, metric, tasks, np.array(means[0]), np.array(means[1]), change, len(by_run), split)
+    return Forgetting(title, metric, tasks, mean_learned, mean_final, change, len(by_run), split)
 
 
 @styled

@@ -62,6 +62,18 @@ def split_shown(rows: pd.DataFrame) -> str:
     return "validation" if rows.empty or (rows["split"] == "validation").any() else "test"
 
 
+def rows_of_split(rows: pd.DataFrame, split: str, name: str) -> pd.DataFrame:
+    """Return the rows of R on a split.
+
+    Raises:
+        UsageError: there are none; `name` says what of.
+    """
+    chosen = rows[rows["split"] == split]
+    if chosen.empty:
+        raise UsageError(f"{name}: no finished run with R on the {split} split")
+    return chosen
+
+
 def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: str | None = None) -> RMatrix:
     """Return R of one configuration.
 
@@ -75,10 +87,7 @@ def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: st
     Raises:
         UsageError: no rows of the split, or runs with different task orders.
     """
-    split = split or split_shown(rows)
-    chosen = rows[rows["split"] == split]
-    if chosen.empty:
-        raise UsageError(f"{title or 'R'}: no finished run with R on the {split} split")
+    chosen = rows_of_split(rows, split or split_shown(rows), title or "R")
     names = tasks_in_order(chosen, title)
     by_place = of_units(chosen, metric).pivot_table(
         metric, index="trained_on", columns="evaluated_on", aggfunc=["mean", "std"], dropna=False

@@ -54,25 +54,31 @@ def per_person(predictions: pd.DataFrame) -> pd.DataFrame:
     rows["evaluated_on"] = rows["evaluated_on"].where(in_one, 0)
     rows["task"] = rows["task"].where(in_one, "people in no task")
     rows = rows.drop_duplicates(["trained_on", "instance"])
-    by_stage = rows.pivot_table("right", ["patient", "evaluated_on", "task"], "trained_on", observed=True)
-    stages, accuracies = by_stage.columns.to_numpy(), by_stage.to_numpy(dtype=float)
+    person = ["patient", "evaluated_on", "task"]
+    by_stage = rows.pivot_table("right", person, "trained_on", observed=True)
+    stages = by_stage.columns.to_numpy()
+    accuracies = by_stage.to_numpy(dtype=float)
     own = by_stage.index.get_level_values("evaluated_on").to_numpy()
     one_by_one = stages[0] == 1  # a run on all tasks at once has only a last stage
 
     def after(stage: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-        there = (stage >= 1) & (own >= 1) & one_by_one
-        return np.where(there, accuracies[np.arange(len(own)), np.where(there, stage - 1, 0)], np.nan)
+        """Return the accuracy of each person after a stage; NaN without such a stage."""
+        is_stage = (stage >= 1) & (own >= 1) & one_by_one
+        columns = np.where(is_stage, stage - 1, 0)
+        return np.where(is_stage, accuracies[np.arange(len(own)), columns], np.nan)
 
-    instances = rows[rows["trained_on"] == stages[-1]].groupby(["patient", "evaluated_on", "task"]).size()
-    found = pd.DataFrame(
-        {
-            "instances": instances.reindex(by_stage.index),
-            "accuracy": accuracies[:, -1],
-            "gain": after(own) - after(own - 1),
-            "retention": np.where(own < stages[-1], accuracies[:, -1] - after(own), np.nan),
-        }
-    ).reset_index()
-    return found.assign(run_id=run_ids[0]).sort_values(["evaluated_on", "patient"], ignore_index=True)[COLUMNS]
+    last = stages[-1]
+    final = accuracies[:, -1]
+    instances = rows[rows["trained_on"] == last].groupby(person).size()
+    columns = {
+        "run_id": run_ids[0],
+        "instances": instances.reindex(by_stage.index),
+        "accuracy": final,
+        "gain": after(own) - after(own - 1),
+        "retention": np.where(own < last, final - after(own), np.nan),
+    }
+    table = pd.DataFrame(columns, by_stage.index).reset_index()
+    return table.sort_values(["evaluated_on", "patient"], ignore_index=True)[COLUMNS]
 
 
 def people(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFrame:
@@ -82,6 +88,11 @@ def people(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataFram
         store: the store.
         run_ids: the runs; by default all with predictions.
     """
-    given = (predictions for _, predictions in predictions_of(store, run_ids))
-    tables = [per_person(it) for it in given if drawn_units(it)[0] == "patient"]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=COLUMNS)
+    tables = []
+    for _, predictions in predictions_of(store, run_ids):
+        unit, *_ = drawn_units(predictions)
+        if unit == "patient":
+            tables.append(per_person(predictions))
+    if not tables:
+        return pd.DataFrame(columns=COLUMNS)
+    return pd.concat(tables, ignore_index=True)
