@@ -105,7 +105,7 @@ def data_keys(experiments: Iterable[Experiment]) -> Iterator[DataKey]:
 def _experiments(
     runs: pd.DataFrame, wanted: Collection[str], *, known: bool = False, beside: bool = False
 ) -> Iterator[Experiment]:
-    folds = [f"{fold_of(it)[1]} folds" if isinstance(it, str) else "" for it in runs["split"]]
+    folds = [f"{fold_of(fold)[1]} folds" if isinstance(fold, str) else "" for fold in runs["split"]]
     of_data = [runs["dataset"], runs["scenario"]]
     for names, rows in runs.groupby([*of_data, runs["strategy"], np.array(folds, dtype=object)], sort=True):
         name = " ".join(map(str, names)).strip() + ", other runs" * beside
@@ -135,7 +135,7 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
         cells.append(Cell(labels, config, config))
     axes = {field: _in_order({cell.labels[field] for cell in cells}) for field in varied}
     number = {place: position for position, place in enumerate(configs)}
-    frame = rows.assign(cell=[number[place] for place in places])
+    frame = rows.assign(cell=[number[values_of_run] for values_of_run in places])
     return Experiment(name, axes, tuple(cells), frame, tuple(shown), tuple(left_aside))
 
 

@@ -118,21 +118,25 @@ class Experiment:
         if self.chosen:
             return self.chosen
         scenarios = dict.fromkeys(cell.config.scenario for cell in self.cells)
-        declared = tuple(dict.fromkeys(name for it in scenarios for name in headline(it)))
+        declared = tuple(dict.fromkeys(name for scenario in scenarios for name in headline(scenario)))
         known = any(np.isfinite(self.by_replicate(name)).any() for name in declared)
         return declared if known or not self.counts("finished").any() else PAPER
 
     @property
     def measure(self) -> str:
         """The measure of curves and R: that of the first headline metric computed from R, else AUC."""
-        return next((it for it in (metric_named(name).measure for name in self.headline) if it is not None), "auc")
+        for name in self.headline:
+            measure = metric_named(name).measure
+            if measure is not None:
+                return measure
+        return "auc"
 
     @cached_property
     def measured(self) -> tuple[str, ...]:
         """The numeric columns of `runs` that are measured and not all missing, headline metrics first."""
         given = {*CONFIG, *OPTIONS, *RECORDED}
-        there = [it for it in self.numeric_columns if it not in given and self.runs[it].notna().any()]
-        first = [f"test_{it}" for it in self.headline] if self.on_test else self.headline
+        there = [column for column in self.numeric_columns if column not in given and self.runs[column].notna().any()]
+        first = [f"test_{column}" for column in self.headline] if self.on_test else self.headline
         return tuple(sorted(there, key=lambda it: first.index(it) if it in first else len(there)))
 
     def judged_by(self, metrics: Sequence[str]) -> Experiment:
@@ -145,7 +149,8 @@ class Experiment:
             there = self.measured if self.counts("finished").any() else self._possible
             if name not in there and not (self.on_test and f"test_{name}" in there):
                 scenarios = " and ".join(sorted({cell.config.scenario for cell in self.cells}))
-                short = [it for it in there if it in MEASURES or not it.startswith((*MEASURES, "average", "test_"))]
+                longer = (*MEASURES, "average", "test_")
+                short = [column for column in there if column in MEASURES or not column.startswith(longer)]
                 raise UsageError(
                     f"metric {shown(name)}: not known{nearest(name, dict.fromkeys(there))}; the runs of {self.name!r} "
                     f"({scenarios}) have {', '.join(short)}; of other measures as in accuracy_bwt, on the test split "
@@ -157,8 +162,8 @@ class Experiment:
     def _possible(self) -> tuple[str, ...]:
         """Return the metrics that runs of its scenarios may have."""
         scenarios = {cell.config.scenario for cell in self.cells}
-        known = [it for it in METRICS if any(has_metric(scenario, it) for scenario in scenarios)]
-        return (*known, *(f"test_{it}" for it in known))
+        known = [column for column in METRICS if any(has_metric(scenario, column) for scenario in scenarios)]
+        return (*known, *(f"test_{column}" for column in known))
 
     @property
     def number_axes(self) -> tuple[str, ...]:
@@ -181,7 +186,7 @@ class Experiment:
         config = self.cells[cell].config
         key = config.dataset, config.scenario
         if key not in self._partitions:
-            alike = [(it.config.dataset, it.config.scenario) == key for it in self.cells]
+            alike = [(cell.config.dataset, cell.config.scenario) == key for cell in self.cells]
             self._partitions[key] = partitions(self.runs[np.array(alike)[self.runs["cell"].to_numpy(dtype=int)]])
         return self._partitions[key]
 
@@ -205,7 +210,7 @@ class Experiment:
         splits = list(dict.fromkeys(of))
         if len(splits) < 2:
             return values
-        member = np.array([[it == split for split in splits] for it in of], dtype=float)
+        member = np.array([[of_replicate == split for split in splits] for of_replicate in of], dtype=float)
         there = np.isfinite(values)
         with np.errstate(invalid="ignore"):
             return np.asarray((np.where(there, values, 0) @ member) / (there @ member))
@@ -263,7 +268,8 @@ class Experiment:
         """Rows of the finished runs, and their indices among cells and replicates."""
         rows = np.flatnonzero(self.runs["status"] == "finished")
         runs, position = self.runs.iloc[rows], {replicate: index for index, replicate in enumerate(self.replicates)}
-        return rows, (runs["cell"].to_numpy(dtype=np.int64), [position[it] for it in self.replicates_of(runs)])
+        columns = [position[replicate] for replicate in self.replicates_of(runs)]
+        return rows, (runs["cell"].to_numpy(dtype=np.int64), columns)
 
     @cached_property
     def _matrices(self) -> dict[str, npt.NDArray[np.float64]]:
@@ -327,7 +333,11 @@ def requested_ids(spaces: Iterable[SearchSpace], runs: pd.DataFrame) -> set[str]
     """Return the ids of the runs that search spaces request, in every edition that the table `runs` holds."""
     known = editions(runs)
     configs = [request.config for space in spaces for request in space.requests()]
-    return {it.run_id(h, v + it.revisions) for it in configs for h, v in known.get(family_of_config(it), ())}
+    run_ids: set[str] = set()
+    for config in configs:
+        for data_hash, version in known.get(family_of_config(config), ()):
+            run_ids.add(config.run_id(data_hash, version + config.revisions))
+    return run_ids
 
 
 def headline_of(experiments: Iterable[Experiment]) -> tuple[str, ...]:
@@ -421,9 +431,9 @@ def _choose_editions(
     members: dict[Family, list[int]] = {}
     for position, request in enumerate(requests):
         members.setdefault(family_of_config(request.config), []).append(position)
-    found: dict[Family, list[tuple[Edition, list[str]]]] = {}
+    by_family: dict[Family, list[tuple[Edition, list[str]]]] = {}
     for family in sorted(members, key=lambda it: it.sort_key):
-        found[family] = []
+        by_family[family] = []
         for data_hash, version in known.get(family, ()):
             configs = [requests[i].config for i in members[family]]
             ids = []
@@ -432,15 +442,15 @@ def _choose_editions(
             present = sum(run_id in there for run_id in ids)
             # Skip editions without a run of this space.
             if present:
-                found[family].append((Edition(*family, data_hash, version, present), ids))
+                by_family[family].append((Edition(*family, data_hash, version, present), ids))
     newest: defaultdict[tuple[str, str], int] = defaultdict(int)
-    for family, present_editions in found.items():
+    for family, present_editions in by_family.items():
         study = family.data.dataset, family.scenario
         newest[study] = max([newest[study], *(edition.semantics_version for edition, _ in present_editions)])
     run_ids = [""] * len(requests)
     shown: list[Edition] = []
     left_aside: list[Edition] = []
-    for family, present_editions in found.items():
+    for family, present_editions in by_family.items():
         study = family.data.dataset, family.scenario
         asked_for = [item for item in present_editions if item[0].data_hash in wanted]
         # One semantics version for all patient splits: a mean must not mix two versions.

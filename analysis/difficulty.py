@@ -77,16 +77,16 @@ def task_similarity(instances: pd.DataFrame, runs: Sequence[str] | None = None) 
         ValueError: no run has an s, or the runs have different tasks.
     """
     wanted = list(dict.fromkeys(instances["run_id"])) if runs is None else list(runs)
-    found = []
+    fits = []
     for run_id in wanted:
         rows = instances[instances["run_id"] == run_id]
         if rows["s"].notna().any():
-            found.append(fit_gaussians(rows))
-    if not found:
+            fits.append(fit_gaussians(rows))
+    if not fits:
         raise ValueError("no instance has an s: the strategy of these runs learns no beta")
-    if len({gaussians.tasks for gaussians in found}) > 1:
+    if len({gaussians.tasks for gaussians in fits}) > 1:
         raise ValueError("the runs have different tasks, or the same in a different order")
-    matrix = np.mean([similarity_matrix(gaussians.fits) for gaussians in found], axis=0)
-    mean = np.mean([[fit.mean for fit in gaussians.fits] for gaussians in found], axis=0)
+    matrix = np.mean([similarity_matrix(gaussians.fits) for gaussians in fits], axis=0)
+    mean = np.mean([[fit.mean for fit in gaussians.fits] for gaussians in fits], axis=0)
     easiest, hardest = int(np.argmax(mean)), int(np.argmin(mean))
-    return TaskSimilarity(found[0].tasks, matrix, mean, chain(matrix, easiest), chain(matrix, hardest), len(found))
+    return TaskSimilarity(fits[0].tasks, matrix, mean, chain(matrix, easiest), chain(matrix, hardest), len(fits))

@@ -34,23 +34,23 @@ def failures(runs: pd.DataFrame) -> list[Failure]:
         return []
     if "started_at" in failed:
         failed = failed.sort_values("started_at", ascending=False, kind="stable", na_position="last")
-    found = [
+    reasons = [
         Failure(str(reason), str(rows["error"].iloc[0] or ""), tuple(map(str, rows["run_id"])))
         for reason, rows in failed.groupby(failed["error"].map(failure_reason), sort=False)
     ]
-    return sorted(found, key=lambda it: -len(it.run_ids))
+    return sorted(reasons, key=lambda it: -len(it.run_ids))
 
 
 def failure_notices(runs: pd.DataFrame) -> Iterator[str]:
     """Return sentences on how many runs failed and why; none without failures."""
-    found = failures(runs)
-    if not found:
+    failed = failures(runs)
+    if not failed:
         return
-    listed = [f"{_times(len(it.run_ids))} {it.reason}" for it in found[:_MOST_REASONS]]
-    others = len(found) - len(listed)
+    listed = [f"{_times(len(failure.run_ids))} {failure.reason}" for failure in failed[:_MOST_REASONS]]
+    others = len(failed) - len(listed)
     if others:
         listed.append(f"the rest for {plural(others, 'other reason')}")
-    yield f"{plural(sum(len(it.run_ids) for it in found), 'run')} failed: {'; '.join(listed).rstrip('.')}."
+    yield f"{plural(sum(len(failure.run_ids) for failure in failed), 'run')} failed: {'; '.join(listed).rstrip('.')}."
 
 
 def _times(count: int) -> str:

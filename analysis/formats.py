@@ -156,8 +156,8 @@ def _results(table: ResultTable) -> pd.DataFrame:
         for metric in table.metrics:
             ours, theirs = row.estimates[metric], row.published.get(metric)
             published = (theirs.mean, theirs.sd) if theirs else (None, None)
-            found = (ours.mean, ours.sd, ours.n, *published, row.difference(metric), metric in row.best_in)
-            values |= {f"{metric}_{part}": value for part, value in zip(parts, found, strict=True)}
+            numbers = (ours.mean, ours.sd, ours.n, *published, row.difference(metric), metric in row.best_in)
+            values |= {f"{metric}_{part}": value for part, value in zip(parts, numbers, strict=True)}
         for metric in table.tested:
             tested = row.estimates[metric]
             values |= {f"{metric}_mean": tested.mean, f"{metric}_sd": tested.sd, f"{metric}_n": tested.n}

@@ -148,12 +148,12 @@ def estimate(values: npt.ArrayLike) -> Estimate:
 def estimates(values: Floats) -> list[Estimate]:
     """Return `estimate` of every row of an array (rows, values)."""
     whole = np.array([values.shape[1] > 1]) & np.isfinite(values).all(axis=1)
-    found = [_NOTHING if full else estimate(row) for full, row in zip(whole.tolist(), values, strict=True)]
+    of_rows = [_NOTHING if full else estimate(row) for full, row in zip(whole.tolist(), values, strict=True)]
     rows, complete = np.flatnonzero(whole), values[whole]
     if rows.size:
         for row, mean, sd in zip(rows, complete.mean(axis=1), complete.std(axis=1, ddof=1), strict=True):
-            found[row] = Estimate(float(mean), float(sd), values.shape[1])
-    return found
+            of_rows[row] = Estimate(float(mean), float(sd), values.shape[1])
+    return of_rows
 
 
 def split_of(split: str | float | None, split_seed: int) -> Split:
@@ -171,7 +171,7 @@ def split_name(split: Split) -> str:
 def splits_of(runs: pd.DataFrame) -> list[Split]:
     """Return `split_of` of every row of `runs`."""
     split = runs["split"] if "split" in runs else [None] * len(runs)
-    return [split_of(*it) for it in zip(split, runs["split_seed"], strict=True)]
+    return [split_of(*fields) for fields in zip(split, runs["split_seed"], strict=True)]
 
 
 def ordered(replicates: Iterable[Replicate]) -> list[Replicate]:
@@ -186,23 +186,23 @@ def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
         runs: rows of the table `runs`, with `split_seed` and, where recorded, `split_hash` and `patients_*`, the number
             of distinct people in each part over all tasks, in no task (`unseen`), and in any of these (`all`).
     """
-    found: dict[Split, Partition] = {}
+    of_splits: dict[Split, Partition] = {}
     if "split_hash" not in runs or "patients_train" not in runs:
-        return found
+        return of_splits
     recorded = runs.dropna(subset=["split_hash", "patients_train"])
     rho = _overlaps(recorded)
     places: dict[Split, list[int]] = {}
-    for place, split in enumerate(splits_of(recorded)):
-        places.setdefault(split, []).append(place)
+    for position, split in enumerate(splits_of(recorded)):
+        places.setdefault(split, []).append(position)
     for split, of_split in places.items():
         name = "+".join(sorted(set(recorded["split_hash"].iloc[of_split])))
-        found[split] = Partition(name, **{str(part): float(of.iloc[of_split].mean()) for part, of in rho.items()})
-    return found
+        of_splits[split] = Partition(name, **{str(part): float(of.iloc[of_split].mean()) for part, of in rho.items()})
+    return of_splits
 
 
 def _overlaps(runs: pd.DataFrame) -> pd.DataFrame:
     """Return rho of the values of each part of the people, by run; NaN where the numbers of people are not known."""
-    people = runs.reindex(columns=[f"patients_{it}" for it in ("train", "validation", "test", "unseen", "all")])
+    people = runs.reindex(columns=[f"patients_{part}" for part in ("train", "validation", "test", "unseen", "all")])
     train, validation, test, unseen, everybody = (people[name].astype(float) for name in people)
     parts = people.iloc[:, :4].fillna(0).sum(axis=1)
     everybody = everybody.fillna(parts.mask(runs.reindex(columns=["split_within"])["split_within"] == "time"))
@@ -260,7 +260,7 @@ def units_of(replicates: Sequence[Replicate], known: Partitions, measure: str = 
     members = tuple(tuple(at for at in group if replicates[at][1] in kept) for group in groups.values())
     part, unknown = _EVALUATED.get(measure.partition("_")[0], "validation"), Partition("")
     overlap = float(np.mean([getattr(known.get(replicates[group[0]][0], unknown), part) for group in members]))
-    same = all(it == seeds[0] for it in seeds)
+    same = all(of_unit == seeds[0] for of_unit in seeds)
     return Units(
         members,
         ("folds" if folds else "patient splits") if overlap > 0 else "runs",
@@ -278,7 +278,7 @@ def check_alike(splits: Sequence[Split]) -> None:
     """
     of = {split.of if isinstance(split, Fold) else 0 for split in splits}
     if len(of) > 1:
-        kinds = [f"{it} folds" if it else "random splits" for it in sorted(of)]
+        kinds = [f"{folds} folds" if folds else "random splits" for folds in sorted(of)]
         raise UsageError(
             f"{' and '.join(kinds)} of the same people cannot be compared together; put them into search spaces of "
             "their own"
@@ -293,7 +293,7 @@ def _incomplete(folds: Sequence[Fold]) -> str:
     """Return a phrase that names the missing folds; empty if there are no folds or none is missing."""
     there = {(fold.repeat, fold.part) for fold in folds}
     missing = [
-        f"{part}/{folds[0].of}" + (f" of split seed {repeat}" if len({it.repeat for it in folds}) > 1 else "")
+        f"{part}/{folds[0].of}" + (f" of split seed {repeat}" if len({fold.repeat for fold in folds}) > 1 else "")
         for repeat in sorted({fold.repeat for fold in folds})
         for part in range(1, folds[0].of + 1)
         if (repeat, part) not in there
@@ -418,31 +418,32 @@ def paired_differences(
     """Return `paired_difference` of every row of two arrays (rows, replicates)."""
     differences = ours - theirs
     labels = [(0, seed) for seed in range(differences.shape[1])] if replicates is None else list(replicates)
-    found = [PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)] * len(differences)
+    of_rows = [PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)] * len(differences)
     if not len(differences):
-        return found
+        return of_rows
     there, group_of = np.unique(np.isfinite(differences), axis=0, return_inverse=True)
     for group, columns in enumerate(there):
         if not columns.any():
             continue
         rows, places = np.flatnonzero(group_of.reshape(-1) == group), np.flatnonzero(columns)
-        units = units_of([labels[place] for place in places], known or {}, measure)
+        units = units_of([labels[column] for column in places], known or {}, measure)
         present = differences[np.ix_(rows, places)]
         by_unit = np.stack([present[:, list(members)].mean(axis=1) for members in units.members], axis=1)
         tested = np.full((3, len(rows)), np.nan)
         if not units.obstacle:
             p = p_above(by_unit, overlap=units.overlap)
             tested = np.stack([*interval(by_unit, units.overlap), 2 * np.minimum(p, 1 - p)])
-        for row, each, (low, high, p) in zip(rows.tolist(), by_unit, tested.T.tolist(), strict=True):
-            found[row] = PairedDifference(float(each.mean()), low, high, p, each.size, units, tuple(each.tolist()))
-    return found
+        for row, values, (low, high, p) in zip(rows.tolist(), by_unit, tested.T.tolist(), strict=True):
+            each = tuple(values.tolist())
+            of_rows[row] = PairedDifference(float(values.mean()), low, high, p, values.size, units, each)
+    return of_rows
 
 
 def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
     """Return sentences on the units of intervals and p-values, for the notes of a table."""
-    present = [it for it in units if it is not None]
-    overlaps = [it.overlap for it in present if it.overlap]
-    kinds, said = {it.kind for it in present}, []
+    present = [of_comparison for of_comparison in units if of_comparison is not None]
+    overlaps = [of_comparison.overlap for of_comparison in present if of_comparison.overlap]
+    kinds, said = {of_comparison.kind for of_comparison in present}, []
     if overlaps:
         low, high = min(overlaps), max(overlaps)
         rho = f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
@@ -459,11 +460,12 @@ def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
             "These runs do not record how many people they have: intervals and p-values are about these runs, and "
             "would be wider for other splits of the people."
         )
-    if any(it.seeds == "common" for it in present):
+    if any(of_comparison.seeds == "common" for of_comparison in present):
         said.append("The seeds differ between splits: a split is the mean over the seeds common to all.")
-    if any(it.seeds == "own" for it in present):
+    if any(of_comparison.seeds == "own" for of_comparison in present):
         said.append("No seed is common to all splits: a split is the mean over its own seeds.")
-    said += sorted({it.obstacle[0].upper() + it.obstacle[1:] + ": not tested." for it in present if it.obstacle})
+    obstacles = {of_comparison.obstacle for of_comparison in present} - {""}
+    said += sorted(f"{obstacle[0].upper()}{obstacle[1:]}: not tested." for obstacle in obstacles)
     return tuple(said)
 
 

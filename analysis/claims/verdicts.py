@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -135,7 +136,7 @@ class Verdict:
     @property
     def missing(self) -> str:
         """The missing runs in words; empty if none is missing."""
-        said = list(dict.fromkeys(it.missing for it in self.evidence if it.missing))
+        said = list(dict.fromkeys(difference.missing for difference in self.evidence if difference.missing))
         return "; ".join(said)
 
 
@@ -154,33 +155,38 @@ def verdicts(
         claims: the claims; if empty, those of the paper.
     """
     finished = FinishedRuns(experiments, store)
-    found: list[Verdict] = []
+    verdicts: list[Verdict] = []
     for runs in finished.about(claims or claims_of_paper(), of_paper=not claims).values():
         values = Values(finished, runs, frames)
-        found += decided([(it, [values.evidence(contrast, it.claim) for contrast in it.contrasts]) for it in runs])
-    return found
+        verdicts += decided([(it, [values.evidence(contrast, it.claim) for contrast in it.contrasts]) for it in runs])
+    return verdicts
 
 
 @cache
 def claims_of_paper() -> tuple[Claim, ...]:
     """Return the paper's claims, the `CLAIMS` of its search-space file."""
-    found: tuple[Claim, ...] = names_in(shipped_space("paper_claims"))["CLAIMS"]
-    return found
+    claims: tuple[Claim, ...] = names_in(shipped_space("paper_claims"))["CLAIMS"]
+    return claims
 
 
 def decided(tested: Sequence[tuple[ClaimRuns, Sequence[Evidence]]]) -> list[Verdict]:
     """Return the verdicts on claims, with p-values corrected over all of them."""
-    all_for = [_all_of([it.p_for for it in evidence]) for _, evidence in tested]
-    all_against = [_any_of([it.p_against for it in evidence]) for _, evidence in tested]
+    all_for = [_all_of([difference.p_for for difference in evidence]) for _, evidence in tested]
+    all_against = [_any_of([difference.p_against for difference in evidence]) for _, evidence in tested]
     p_for, p_against = holm(all_for).tolist(), holm(all_against).tolist()
     levels_for, levels_against = holm_levels(all_for).tolist(), holm_levels(all_against).tolist()
     verdicts = []
-    for place, (runs, evidence) in enumerate(tested):
-        outcome = outcome_of(runs.claim.says, p_for[place], p_against[place])
-        levels = levels_for[place], levels_against[place] / len(evidence)
-        shown = tuple(replace(it, interval=interval_of(it, runs.claim.says, outcome, *levels)) for it in evidence)
+    for position, (runs, evidence) in enumerate(tested):
+        outcome = outcome_of(runs.claim.says, p_for[position], p_against[position])
+        levels = levels_for[position], levels_against[position] / len(evidence)
+        shown = []
+        for difference in evidence:
+            interval = interval_of(difference, runs.claim.says, outcome, *levels)
+            shown.append(replace(difference, interval=interval))
         unit = _unit([contrast for contrast in runs.contrasts if contrast.pairs])
-        verdicts.append(Verdict(runs.claim, runs.dataset, outcome, shown, unit, p_for[place], p_against[place], runs))
+        verdicts.append(
+            Verdict(runs.claim, runs.dataset, outcome, tuple(shown), unit, p_for[position], p_against[position], runs)
+        )
     return verdicts
 
 
@@ -220,11 +226,14 @@ def _measures(contrast: Contrast) -> tuple[str | None, str | None]:
 def _unit(contrasts: Sequence[ContrastRuns]) -> str:
     """Return the unit of the contrasts; of several, the one that generalises least to other people."""
     units = [contrast.units for contrast in contrasts]
-    if any(it.kind == "runs" for it in units):
+    if any(of_contrast.kind == "runs" for of_contrast in units):
         return "patient splits, about these runs"
-    if all(it.kind == "seeds" for it in units):
-        return f"seeds of patient split {next(split for it in contrasts for split, _ in it.pairs)}" if units else ""
-    return next(it.kind for it in units if it.kind != "seeds")
+    if not units:
+        return ""
+    if all(of_contrast.kind == "seeds" for of_contrast in units):
+        split, _ = next(chain.from_iterable(contrast.pairs for contrast in contrasts))
+        return f"seeds of patient split {split}"
+    return next(of_contrast.kind for of_contrast in units if of_contrast.kind != "seeds")
 
 
 def outcome_of(says: Says, p_for: float, p_against: float) -> Outcome:
@@ -251,7 +260,7 @@ def evidence_of(
 
     The mean has at least the variance `of_people` besides that of the units (`Sampled`).
     """
-    known = {it: values[it] for it in ordered(values) if np.isfinite(values[it])}
+    known = {replicate: values[replicate] for replicate in ordered(values) if np.isfinite(values[replicate])}
     if not known:
         return _nothing(contrast, "")
     found = units_of(list(known), partitions or {}, column_like(contrast.measure))
@@ -301,7 +310,7 @@ class Values:
 
     def __init__(self, finished: FinishedRuns, claims: Sequence[ClaimRuns], frames: Sequence[Frames] = ()) -> None:
         self._finished = finished
-        self._frames = {it.data_hash: it for it in frames}
+        self._frames = {of_data.data_hash: of_data for of_data in frames}
         self._run_ids = list(dict.fromkeys(run_id for claim in claims for run_id in claim.run_ids))
         self._needed: dict[TableName, dict[str, None]] = {}
         for found in (found for claim in claims for found in claim.contrasts):
@@ -322,8 +331,8 @@ class Values:
             replicate: Sampled(*np.mean([self._difference(found.contrast, *pair) for pair in pairs], axis=0))
             for replicate, pairs in found.pairs.items()
         }
-        values = {replicate: it.value for replicate, it in each.items()}
-        of_people = [it.variance for it in each.values() if np.isfinite(it.value)]
+        values = {replicate: sampled.value for replicate, sampled in each.items()}
+        of_people = [sampled.variance for sampled in each.values() if np.isfinite(sampled.value)]
         evidence = evidence_of(
             *(found.contrast, claim.says, claim.matters, values, found.partitions),
             of_people=float(np.mean(of_people)) if of_people else 0.0,

@@ -75,8 +75,8 @@ def journal_font() -> Iterator[None]:
 @styled
 def letter_panels(figure: Figure) -> None:
     """Write a, b, c, ... beside the panels of a figure that has several."""
-    found = [axes for axes in figure.axes if axes.axison and axes.get_label() != "<colorbar>"]
-    for letter, axes in zip(ascii_lowercase, found if len(found) > 1 else (), strict=False):
+    panels = [axes for axes in figure.axes if axes.axison and axes.get_label() != "<colorbar>"]
+    for letter, axes in zip(ascii_lowercase, panels if len(panels) > 1 else (), strict=False):
         axes.annotate(
             letter, (0, 1), (-6, 4), "axes fraction", "offset points", ha="right", va="bottom",
             fontsize=9, fontweight="bold",

@@ -77,14 +77,14 @@ class Sketch:
         parts = [f"{self.title}."]
         for axes in figure.axes:
             legend = axes.get_legend()
-            names = [axes.get_title(), *(it.get_text() for it in (legend.get_texts() if legend else ()))]
+            names = [axes.get_title(), *(entry.get_text() for entry in (legend.get_texts() if legend else ()))]
             for axis in (axes.xaxis, axes.yaxis):
                 low, high = sorted(axis.get_view_interval())
                 ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
-                shown = [it.get_text() for at, it in ticks if low <= at <= high and it.get_text()]
+                shown = [tick.get_text() for at, tick in ticks if low <= at <= high and tick.get_text()]
                 if shown:
                     names.append(f"{axis.get_label_text()} {shown[0]} to {shown[-1]}".strip())
-            parts.append("; ".join(" ".join(it.split()) for it in names if it) + ".")
+            parts.append("; ".join(" ".join(name.split()) for name in names if name) + ".")
         parts.append(record_in_words(self.record))
         return " ".join(dict.fromkeys(part for part in parts if part not in ("", ".")))
 

@@ -160,7 +160,7 @@ def spread(positions: Sequence[float], gap: float, low: float, high: float) -> l
     if len(order):
         rising = isotonic_regression(np.asarray(positions, dtype=float)[order] - steps).x
         placed[order] = np.clip(rising, low, high - steps[-1]) + steps
-    return [float(place) for place in placed]
+    return [float(position) for position in placed]
 
 
 @styled

@@ -30,7 +30,8 @@ def natural_order(tasks: Iterable[str]) -> tuple[str, ...]:
 def task_styles(tasks: Iterable[str]) -> dict[str, TaskStyle]:
     """Return a style for each task by natural order; up to 24 tasks have distinct styles."""
     return {
-        task: TaskStyle(colour(place), dash(place), hatch(place)) for place, task in enumerate(natural_order(tasks))
+        task: TaskStyle(colour(position), dash(position), hatch(position))
+        for position, task in enumerate(natural_order(tasks))
     }
 
 
@@ -46,4 +47,4 @@ def short_names(tasks: Sequence[str]) -> dict[str, str]:
 def _natural_key(task: str) -> list[tuple[int, str]]:
     # split returns digits and text alternately, so numbers are only compared with numbers.
     parts = re.split(r"(\d+)", task)
-    return [(int(part), "") if place % 2 else (0, part) for place, part in enumerate(parts)]
+    return [(int(part), "") if position % 2 else (0, part) for position, part in enumerate(parts)]

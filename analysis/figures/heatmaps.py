@@ -210,7 +210,8 @@ def draw_heatmap(record: Heatmap) -> Figure:
     room = max(n_columns * width, _LEAST_ROOM)
     size = 6.0 if small else 9.5
     titles = [
-        in_lines(it.title or record.metric.plain, room, size, 3 if small else 4, not small) for it in record.panels
+        in_lines(panel.title or record.metric.plain, room, size, 3 if small else 4, not small)
+        for panel in record.panels
     ]
     above = (0.14 + 1.35 * size / 72 * max(title.count("\n") + 1 for title in titles)) / height
     high, wide = n_rows + above, (room + (width if small else 0.15)) / width
@@ -311,7 +312,11 @@ def _variants(experiment: Experiment, others: Sequence[str]) -> list[tuple[Any, 
     """Return the combinations of the other axes that have a cell; the full product may be far too large."""
     order = {axis: {repr(label): at for at, label in enumerate(experiment.axes[axis])} for axis in others}
     found = {tuple(order[axis][repr(cell.labels[axis])] for axis in others) for cell in experiment.cells}
-    return [tuple(experiment.axes[axis][at] for axis, at in zip(others, place, strict=True)) for place in sorted(found)]
+    ordered = []
+    for positions in sorted(found):
+        labels = [experiment.axes[axis][position] for axis, position in zip(others, positions, strict=True)]
+        ordered.append(tuple(labels))
+    return ordered
 
 
 def _title(others: Sequence[str], variant: Sequence[Any]) -> str:

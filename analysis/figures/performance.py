@@ -70,7 +70,8 @@ def performance(scores: Sequence[npt.ArrayLike]) -> Performance:
         nothing = np.full_like(profile, np.nan)
         return Performance(mean, np.nan, np.nan, profile, nothing, nothing)
     rng = np.random.default_rng(0)
-    drawn = np.concatenate([it[rng.integers(0, it.size, (RESAMPLES, it.size))] for it in strata], axis=1)
+    resampled = [stratum[rng.integers(0, stratum.size, (RESAMPLES, stratum.size))] for stratum in strata]
+    drawn = np.concatenate(resampled, axis=1)
     ends = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
     low, high = np.quantile(_interquartile_means(drawn, weights), ends)
     return Performance(mean, float(low), float(high), profile, *np.quantile(_profiles(drawn, weights), ends, axis=0))
@@ -95,14 +96,14 @@ def draw_performance(methods: Mapping[str, Performance], score: str = "score") -
     figure = new_figure(6.4, 3.4)
     axes = figure.subplots()
     axes.grid(color=GRID, lw=0.6)
-    for place, (name, found) in enumerate(methods.items()):
-        tint = colour(place)
-        axes.step(THRESHOLDS, found.profile, where="post", color=tint, ls=dash(place), lw=1.6, label=name)
+    for position, (name, found) in enumerate(methods.items()):
+        tint = colour(position)
+        axes.step(THRESHOLDS, found.profile, where="post", color=tint, ls=dash(position), lw=1.6, label=name)
         if np.isfinite(found.profile_low).all():
             axes.fill_between(
                 THRESHOLDS, found.profile_low, found.profile_high, step="post", color=tint, alpha=0.12, lw=0
             )
-    there = [THRESHOLDS[(it.profile < 1) & (it.profile > 0)] for it in methods.values()]
+    there = [THRESHOLDS[(method.profile < 1) & (method.profile > 0)] for method in methods.values()]
     inside = np.concatenate(there) if there else THRESHOLDS
     if inside.size:
         axes.set_xlim(max(0.0, inside.min() - 0.05), min(1.0, inside.max() + 0.05))

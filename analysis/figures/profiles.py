@@ -135,12 +135,12 @@ def _legend(figure: Figure, handles: Mapping[str, Any]) -> None:
 def _draw_variant(axes: Axes, record: Profile, metric: Metric, position: int, offset: float, in_rows: bool) -> None:
     name, tint = record.variants[position], colour(position)
     finite = [values[np.isfinite(values)] for values in record.values[metric.column][position]]
-    there = [place for place, values in enumerate(finite) if values.size]
+    there = [position for position, values in enumerate(finite) if values.size]
     if not there:
         return
     places = np.array(there) + offset
-    mean = np.array([finite[place].mean() for place in there])
-    sd = np.array([finite[place].std(ddof=1) if finite[place].size >= MIN_UNITS else 0.0 for place in there])
+    mean = np.array([finite[position].mean() for position in there])
+    sd = np.array([finite[position].std(ddof=1) if finite[position].size >= MIN_UNITS else 0.0 for position in there])
     beside = 0.0 if in_rows else 0.07
     x, y = (mean, places) if in_rows else (places, mean)
     for place, at in zip(there, places, strict=True):
@@ -151,14 +151,15 @@ def _draw_variant(axes: Axes, record: Profile, metric: Metric, position: int, of
         x, y, xerr=sd if in_rows else None, yerr=None if in_rows else sd, marker="o", ms=4.5, lw=1.3, elinewidth=1.3,
         capsize=2.5, color=tint, ls="-" if record.is_scale else "none", label=name or record.name,
     )  # fmt: skip
-    said = [_said(metric, (name, label_text(record.labels[place])), finite[place]) for place in there]
+    said = [_said(metric, (name, label_text(record.labels[position])), finite[position]) for position in there]
     tell_points(axes, x, y, said)
 
 
 def _said(metric: Metric, names: Sequence[str], values: Floats) -> str:
     """Describe a point: its configuration, mean, standard deviation and number of runs."""
-    it = estimate(values)
-    return f"{', '.join(filter(None, names))}: {metric.plain} {metric.with_spread(it.mean, it.sd)}, n = {it.n}"
+    point = estimate(values)
+    name = ", ".join(filter(None, names))
+    return f"{name}: {metric.plain} {metric.with_spread(point.mean, point.sd)}, n = {point.n}"
 
 
 def _other_label(axis: str, label: Any) -> str:

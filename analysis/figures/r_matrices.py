@@ -92,7 +92,7 @@ def r_matrix(rows: pd.DataFrame, title: str = "", metric: str = "auc", split: st
     by_place = of_units(chosen, metric).pivot_table(
         metric, index="trained_on", columns="evaluated_on", aggfunc=["mean", "std"], dropna=False
     )
-    trained = tuple(names[place - 1] for place in by_place.index)
+    trained = tuple(names[number - 1] for number in by_place.index)
     return RMatrix(
         title,
         metric,

@@ -52,14 +52,14 @@ def slices(record: StudyRecord, logarithmic: Mapping[str, bool] | None = None) -
         UsageError: fewer than two trials are complete, or no parameter varies.
     """
     trials = record.of("complete")
-    names = [name for name in (trials[0].labels if trials else ()) if all(name in it.labels for it in trials)]
-    labels = {name: tuple(it.labels[name] for it in trials) for name in names}
+    names = [name for name in (trials[0].labels if trials else ()) if all(name in trial.labels for trial in trials)]
+    labels = {name: tuple(trial.labels[name] for trial in trials) for name in names}
     varied = {name: of for name, of in labels.items() if len(set(map(repr, of))) > 1}
     if not varied:
         raise UsageError(f"search {record.name!r} has no two complete trials with different values of a parameter")
     shown = dict(list(varied.items())[:MOST_PARAMETERS])
-    values = np.array([it.values for it in trials], dtype=float)
-    return Slices(tuple(record.objectives), tuple(it.number for it in trials), shown, values, logarithmic or {})
+    values = np.array([trial.values for trial in trials], dtype=float)
+    return Slices(tuple(record.objectives), tuple(trial.number for trial in trials), shown, values, logarithmic or {})
 
 
 def _spans_decades(places: Sequence[float]) -> bool:

@@ -52,14 +52,14 @@ def task_figures(asked: Asked) -> Iterator[Sketch]:
         return learning_curves(rows, title, measure, "test" if experiment.on_test else "validation")
 
     def records(table: TableName, make: Callable[[pd.DataFrame, str, str], Record]) -> list[Record]:
-        found = []
+        panels = []
         for shown in chosen[:MAX_PANELS]:
             rows = shown.experiment.in_units(asked.store.read(table, list(shown.experiment.run_ids(shown.cell))))
             try:
-                found.append(make(asked.titles.named(rows, shown.experiment, shown.cell), shown.title, measure))
+                panels.append(make(asked.titles.named(rows, shown.experiment, shown.cell), shown.title, measure))
             except UsageError:  # no rows, or different tasks from run to run: no such figure
                 continue
-        return found
+        return panels
 
     split = "Test" if experiment.on_test else "Validation"
     if curves := records("curves", curves_of):

@@ -31,7 +31,7 @@ class TaskTitles:
     """
 
     def __init__(self, frames: Sequence[Frames] = ()) -> None:
-        self._frames = {it.data_hash: it for it in frames if isinstance(it, FrameSet)}
+        self._frames = {of_data.data_hash: of_data for of_data in frames if isinstance(of_data, FrameSet)}
         self._found: dict[tuple[str, str], Mapping[str, str]] = {}
         self._classes: dict[tuple[object, ...], tuple[int, ...]] = {}
 

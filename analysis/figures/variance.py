@@ -47,10 +47,10 @@ class VarianceBySource:
 
         Interactions with the method are kept separate, since they limit a comparison of methods.
         """
-        found = dict.fromkeys((SPLIT, WEIGHTS, SEED, METHOD, f"{METHOD} x {SPLIT}", f"{METHOD} x the others"), 0.0)
+        components = dict.fromkeys((SPLIT, WEIGHTS, SEED, METHOD, f"{METHOD} x {SPLIT}", f"{METHOD} x the others"), 0.0)
         for factors, component in self.components.items():
-            found[_source(factors)] += component
-        return found
+            components[_source(factors)] += component
+        return components
 
     @property
     def of_a_difference(self) -> tuple[float, float]:
@@ -103,7 +103,7 @@ def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceB
         for (split, seed), value in zip(experiment.replicates, row, strict=True):
             values[method, splits.index(split), weight, seeds.index(seed)] = value
     for axis in range(values.ndim):
-        others_of = tuple(it for it in range(values.ndim) if it != axis)
+        others_of = tuple(other for other in range(values.ndim) if other != axis)
         values = values.compress(np.isfinite(values).any(axis=others_of), axis=axis)
     values = values[..., np.isfinite(values).all(axis=(0, 1, 2))]
     if min(values.shape) < 2:
@@ -137,32 +137,32 @@ def variance_components(values: Floats, factors: Sequence[str]) -> dict[frozense
         The component of every effect, by its factors.
     """
     sizes = dict(zip(factors, values.shape, strict=True))
-    effects = [frozenset(it) for k in range(len(factors), 0, -1) for it in itertools.combinations(factors, k)]
+    effects = [frozenset(members) for k in range(len(factors), 0, -1) for members in itertools.combinations(factors, k)]
     components: dict[frozenset[str], float] = {}
     for effect in effects:
         above = sum(
-            prod(sizes[it] for it in factors if it not in other) * component
+            prod(sizes[factor] for factor in factors if factor not in other) * component
             for other, component in components.items()
             if effect < other
         )
-        repeats = prod(sizes[it] for it in factors if it not in effect)
+        repeats = prod(sizes[factor] for factor in factors if factor not in effect)
         components[effect] = (_mean_square(values, factors, effect) - above) / repeats
     return components
 
 
 def _mean_square(values: Floats, factors: Sequence[str], effect: frozenset[str]) -> float:
     """Return the mean square of an effect: means over all other factors, minus all lower effects."""
-    left = values.mean(axis=tuple(axis for axis, it in enumerate(factors) if it not in effect), keepdims=True)
+    left = values.mean(axis=tuple(axis for axis, factor in enumerate(factors) if factor not in effect), keepdims=True)
     for axis, it in enumerate(factors):
         if it in effect:
             left = left - left.mean(axis=axis, keepdims=True)
-    freedom = prod(size - 1 for size, it in zip(values.shape, factors, strict=True) if it in effect)
+    freedom = prod(size - 1 for size, factor in zip(values.shape, factors, strict=True) if factor in effect)
     return float((left**2).sum() * values.size / left.size / freedom)
 
 
 def _source(factors: frozenset[str]) -> str:
     if METHOD not in factors:
-        return next(it for it in (SEED, WEIGHTS, SPLIT) if it in factors)
+        return next(factor for factor in (SEED, WEIGHTS, SPLIT) if factor in factors)
     if factors == {METHOD}:
         return METHOD
     return f"{METHOD} x {SPLIT}" if factors == {METHOD, SPLIT} else f"{METHOD} x the others"

@@ -22,7 +22,7 @@ def draw_variance(record: VarianceBySource) -> Figure:
     figure = new_figure(8.2, 3.0)
     left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
     sources = record.by_source
-    deviations = [float(np.sqrt(max(0.0, it))) for it in sources.values()]
+    deviations = [float(np.sqrt(max(0.0, variance))) for variance in sources.values()]
     rows = np.arange(len(sources))
     left.grid(axis="x", color=GRID, lw=0.6)
     left.barh(rows, deviations, height=0.6, color=colour(0))
@@ -49,16 +49,24 @@ def draw_variance(record: VarianceBySource) -> Figure:
     return figure
 
 
+def _number_in_words(splits: float | None) -> str:
+    if splits is None:
+        return "more than 500"
+    return "no number suffices" if isinf(splits) else f"{splits:g}"
+
+
 def needed_in_words(record: VarianceBySource) -> str:
     """Describe how many splits a comparison needs by the number of seeds per split, or why no number suffices."""
     needed = [record.splits_needed(seeds) for seeds in SEEDS]
-    found = f"a difference of {DIFFERENCE:g} between two methods with a power of {POWER:.0%}"
+    detected = f"a difference of {DIFFERENCE:g} between two methods with a power of {POWER:.0%}"
     if all(splits is not None and isinf(splits) for splits in needed):
-        said = f"No number of patient splits suffices to detect {found}."
+        said = f"No number of patient splits suffices to detect {detected}."
     else:
-        words = ("more than 500" if it is None else "no number suffices" if isinf(it) else f"{it:g}" for it in needed)
-        parts = (f"{it} with {plural(seeds, 'seed')} each" for it, seeds in zip(words, SEEDS, strict=True))
-        said = f"Patient splits needed to detect {found}: {', '.join(parts)}."
+        parts = [
+            f"{_number_in_words(splits)} with {plural(seeds, 'seed')} each"
+            for splits, seeds in zip(needed, SEEDS, strict=True)
+        ]
+        said = f"Patient splits needed to detect {detected}: {', '.join(parts)}."
     if record.overlap:
         said += (
             f" Splits share people (rho = {record.overlap:.2f}), so the standard error never falls below s sqrt(rho): "

@@ -119,12 +119,12 @@ def patient_bootstrap(
     people = len(ours.people)
     obstacles = {metric: ours.obstacle(metric) for metric in PATIENT_METRICS}
     draws = measured(drawn_people(people, 0 if all(obstacles.values()) else min(resamples, most_resamples(people))))
-    found = {}
+    intervals = {}
     for (metric, obstacle), column in zip(obstacles.items(), draws.T, strict=True):
         low, high = (np.nan, np.nan) if obstacle else ends_of(column, people)
         why = obstacle or (ALIKE if np.isnan(low) and np.isfinite(column[0]) else "")
-        found[metric] = PatientInterval(float(column[0]), low, high, people, why, ours.unit)
-    return found
+        intervals[metric] = PatientInterval(float(column[0]), low, high, people, why, ours.unit)
+    return intervals
 
 
 def ends_of(draws: Floats, people: int) -> tuple[float, float]:
@@ -158,7 +158,8 @@ def predictions_of(store: RunStore, run_ids: Iterable[str] | None = None) -> Ite
         run_ids: the runs; by default all with predictions.
     """
     there = store.predicted()
-    for run_id in sorted(there) if run_ids is None else [it for it in run_ids if it in there]:
+    wanted = sorted(there) if run_ids is None else [run_id for run_id in run_ids if run_id in there]
+    for run_id in wanted:
         yield run_id, store.read("predictions", run_id)
 
 
@@ -170,11 +171,11 @@ def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataF
         run_ids: the runs; by default all with predictions.
     """
     rows = [
-        (run_id, name, it.value, it.low, it.high, it.people, it.obstacle, it.unit)
+        (run_id, name, interval.value, interval.low, interval.high, interval.people, interval.obstacle, interval.unit)
         for run_id, predictions in predictions_of(store, run_ids)
         if len(predictions)
-        for name, it in patient_bootstrap(predictions).items()
-        if np.isfinite(it.value)
+        for name, interval in patient_bootstrap(predictions).items()
+        if np.isfinite(interval.value)
     ]
     return pd.DataFrame(rows, columns=COLUMNS)
 
@@ -227,7 +228,7 @@ class _TestSet:
             tasks.append(_Task(codes[here], rows["instance"].to_numpy()[here], targets[here]))
             names.append(str(rows["task"].to_numpy()[here][0]))
         if len(stages) == 1 and len(tasks) > 1:  # trained on all tasks at once
-            columns = zip(*((it.patients, it.instances, it.targets) for it in tasks), strict=True)
+            columns = zip(*((task.patients, task.instances, task.targets) for task in tasks), strict=True)
             whole = _Task(*map(np.concatenate, columns))
             return cls(unit, people, [whole], ["all tasks"], [[given]])
         return cls(unit, people, tasks, names, stages)
@@ -235,7 +236,11 @@ class _TestSet:
     def same_instances(self, other: _TestSet) -> bool:
         """Return whether both were tested on the same instances of the same people, in any tasks."""
         ours, theirs = (
-            {it: run.people[who] for task in run.tasks for it, who in zip(task.instances, task.patients, strict=True)}
+            {
+                instance: run.people[who]
+                for task in run.tasks
+                for instance, who in zip(task.instances, task.patients, strict=True)
+            }
             for run in (self, other)
         )
         return ours == theirs
@@ -269,9 +274,9 @@ class _TestSet:
         if len(self.stages) < n:
             return np.full((len(weights), len(PATIENT_METRICS)), np.nan)
         terms = [of(measure) for measure in r for of in _OF_R.values()]
-        found = [mean_of_defined(it, share[:, : it.shape[1]]) for it in terms]
-        undefined = [np.isnan(it[0]).any() for it in terms]
-        return np.where(undefined, np.nan, np.stack(found, axis=1))
+        means = [mean_of_defined(term, share[:, : term.shape[1]]) for term in terms]
+        undefined = [np.isnan(term[0]).any() for term in terms]
+        return np.where(undefined, np.nan, np.stack(means, axis=1))
 
 
 def most_resamples(count: int) -> int:
@@ -335,7 +340,9 @@ def by_score(present: Bools, score: Floats, weights: Floats) -> tuple[Floats, Fl
     order = np.argsort(score, kind="stable")
     ordered, sorted_weights = score[order], weights[:, order]
     first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-    positive, negative = (np.add.reduceat(sorted_weights * it[order], first, axis=1) for it in (present, ~present))
+    has_class = present[order]
+    positive = np.add.reduceat(sorted_weights * has_class, first, axis=1)
+    negative = np.add.reduceat(sorted_weights * ~has_class, first, axis=1)
     return positive, negative
 
 

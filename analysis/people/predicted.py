@@ -44,8 +44,9 @@ class Predicted:
         """
         if predictions.empty:
             raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
-        count = sum(str(it).startswith("target_") and bool(predictions[it].notna().all()) for it in predictions)
-        names = {it: [f"{it}_{n}" for n in range(count)] for it in ("target", "probability", "logit")}
+        of_targets = [column for column in predictions if str(column).startswith("target_")]
+        count = sum(bool(predictions[column].notna().all()) for column in of_targets)
+        names = {name: [f"{name}_{n}" for n in range(count)] for name in ("target", "probability", "logit")}
         targets = predictions[names["target"]].to_numpy() > 0
         probabilities = predictions[names["probability"]].to_numpy(dtype=float)
         softmax = count > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))

@@ -37,7 +37,9 @@ def patients_text(experiment: Experiment, store: RunStore, name: str, title: str
     rows = list(_rows(experiment, store))
     if not rows:
         return None
-    obstacles = sorted({f"No interval for {label}: {it.obstacle}." for label, _, _, it, _ in rows if it.obstacle})
+    obstacles = sorted(
+        {f"No interval for {label}: {interval.obstacle}." for label, _, _, interval, _ in rows if interval.obstacle}
+    )
     notes = (
         "Single runs of the same patient split and seed [interval: 95 %, unadjusted; bootstrap over test patients, "
         f"{RESAMPLES:,} resamples; differences on the same patients; recordings as if independent where people "
@@ -45,25 +47,40 @@ def patients_text(experiment: Experiment, store: RunStore, name: str, title: str
         f"Intervals over fewer than {FEW_PEOPLE} people cover less than 95 %: {FEW_COVER}.",
         *obstacles,
     )
-    cells = tuple(
-        (
-            *map(label_cell, (label, run_id, metric)),
-            count_cell(it.people, f"{it.people:,}" if it.unit == "patient" else f"unknown, {it.people:,} {it.unit}s"),
-            TextCell(number(it.value) + interval_text(it.low, it.high), it.value),
-            TextCell(with_interval(above.value, above.low, above.high), above.value) if above else TextCell(DASH),
-        )
-        for label, run_id, metric, it, above in rows
-    )
+    cells = tuple(_cells(*row) for row in rows)
     exact = [_exact(*row) for row in rows]
     return TextTable(name, title, HEADER, cells, 3, (), notes, pd.DataFrame(exact, dtype=object))
 
 
+def _cells(
+    label: str, run_id: str, metric: str, interval: PatientInterval, less: PatientInterval | None
+) -> tuple[TextCell, ...]:
+    """Return the row of a metric of a run; `less` is its difference from the first configuration."""
+    people = f"{interval.people:,}"
+    if interval.unit != "patient":
+        people = f"unknown, {people} {interval.unit}s"
+    difference = TextCell(DASH)
+    if less is not None:
+        difference = TextCell(with_interval(less.value, less.low, less.high), less.value)
+    return (
+        label_cell(label),
+        label_cell(run_id),
+        label_cell(metric),
+        count_cell(interval.people, people),
+        TextCell(number(interval.value) + interval_text(interval.low, interval.high), interval.value),
+        difference,
+    )
+
+
 def _exact(
-    label: str, run_id: str, metric: str, it: PatientInterval, above: PatientInterval | None
+    label: str, run_id: str, metric: str, interval: PatientInterval, less: PatientInterval | None
 ) -> dict[str, object]:
-    of_run = {"unit": it.unit, "units": it.people, "value": it.value, "low": it.low, "high": it.high}
-    less = {"minus_first": above.value, "minus_first_low": above.low, "minus_first_high": above.high} if above else {}
-    return {"configuration": label, "run_id": run_id, "metric": metric, **of_run, **less}
+    data: dict[str, object] = {"configuration": label, "run_id": run_id, "metric": metric}
+    data |= {"unit": interval.unit, "units": interval.people}
+    data |= {"value": interval.value, "low": interval.low, "high": interval.high}
+    if less is not None:
+        data |= {"minus_first": less.value, "minus_first_low": less.low, "minus_first_high": less.high}
+    return data
 
 
 def _rows(
@@ -74,7 +91,7 @@ def _rows(
     if there.empty:
         return
     replicates = experiment.replicates_of(there)
-    alike = there[[it == min(replicates) for it in replicates]].sort_values("cell").head(MOST)
+    alike = there[[replicate == min(replicates) for replicate in replicates]].sort_values("cell").head(MOST)
     first = None
     for cell, run_id in zip(alike["cell"].tolist(), alike["run_id"], strict=True):
         label = cell_name(experiment.cells[cell]) or experiment.name

@@ -63,7 +63,7 @@ def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyCompar
         for index, cell in enumerate(experiment.cells):
             if experiment.run_ids(index):
                 groups.setdefault(training_of(cell.config), []).append((experiment, index))
-    return [found for sources in groups.values() for found in _comparison(sources)]
+    return [table for sources in groups.values() for table in _comparison(sources)]
 
 
 def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyComparison]:
@@ -127,10 +127,10 @@ def draw_strategies(record: StrategyComparison) -> Figure:
         axes.grid(axis="x", color=GRID, lw=0.6)
         axes.axvline(0, color=MUTED, lw=0.9)
         for place, row in enumerate(rows):
-            found = row.differences[metric.column]
-            if not found.n:
+            difference = row.differences[metric.column]
+            if not difference.n:
                 continue
-            draw_difference(axes, found, place, found.excludes_zero)
+            draw_difference(axes, difference, place, difference.excludes_zero)
         axes.set_title(metric.plain, fontweight="normal")
         axes.tick_params(axis="y", length=0)
         axes.locator_params(axis="x", nbins=4)

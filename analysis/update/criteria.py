@@ -82,19 +82,19 @@ def read_criteria(path: str | PathLike[str]) -> Criteria:
     with one_sentence(file), open_regular(file, _MOST_BYTES) as opened:
         content = opened.read()
     try:
-        found = tomllib.loads(content.decode())
+        declared = tomllib.loads(content.decode())
     except RecursionError:
         raise UsageError(f"{file}: nested too deeply; expected lines such as max_flips = 0.02") from None
     except ValueError as error:  # invalid TOML or not UTF-8
         raise UsageError(f"{file}: not a TOML file ({error}); expected lines such as max_flips = 0.02") from None
-    known = [it.name for it in fields(Criteria)]
-    for name in found:
+    known = [criterion.name for criterion in fields(Criteria)]
+    for name in declared:
         if name not in known:
             raise UsageError(f"{file}: {shown(name)} is not a criterion{nearest_or_all(name, known)}")
-    if not found:
+    if not declared:
         raise UsageError(f"{file}: no criterion found; expected lines such as max_flips = 0.02")
     with prefixed(file):
-        return Criteria(**found)
+        return Criteria(**declared)
 
 
 def _is_share(limit: object) -> bool:

@@ -112,7 +112,7 @@ class Findings:
     @property
     def holds(self) -> bool:
         """Whether every criterion holds; True without criteria."""
-        return all(it.holds for it in self.criteria)
+        return all(criterion.holds for criterion in self.criteria)
 
     @property
     def drawn(self) -> str:
@@ -122,12 +122,12 @@ class Findings:
     @property
     def groups(self) -> tuple[Slice, ...]:
         """The entries of `flips` for subgroups."""
-        return tuple(it for it in self.flips if it.column not in ("all", "class", "task"))
+        return tuple(part for part in self.flips if part.column not in ("all", "class", "task"))
 
     @property
     def worst(self) -> Slice:
         """The subgroup (without subgroups, the class) with the lowest accuracy after the update."""
-        among = self.groups or [it for it in self.flips if it.column == "class"]
+        among = self.groups or [part for part in self.flips if part.column == "class"]
         return min(among, key=lambda it: it.accuracy.after.value)
 
     def as_data(self) -> dict[str, Any]:

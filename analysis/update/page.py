@@ -129,7 +129,7 @@ def _tables(report: Findings) -> dict[str, LinkedTable | None]:
 def _slices_table(report: Findings) -> LinkedTable:
     """Return the table of groups of instances; those of fewer than three people are grey."""
     rows = [_slice_row(part, report) for part in report.flips]
-    few = [place for place, part in enumerate(report.flips) if part.units < MIN_UNITS]
+    few = [position for position, part in enumerate(report.flips) if part.units < MIN_UNITS]
     table = _table("slices", "Flips and accuracy", _SLICES, rows, 2)
     return replace(table, greyed=frozenset(few))
 

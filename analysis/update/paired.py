@@ -105,7 +105,7 @@ class Paired:
         If an output stands for the same class in all tasks, the rest is all other instances. If outputs are positions
         within a task, the rest is the other instances of the tasks with the class. A class without a rest is left out.
         """
-        found = []
+        classes = []
         for name, has in self.classes.items():
             rows, scores, said = has & False, np.zeros((2, len(self))), np.zeros((2, len(self)), bool)
             whole = self._output(has, ~rows)
@@ -120,8 +120,8 @@ class Paired:
                     scores[which, there] = score[there] if is_it else -score[there]
                     said[which, there] = decided[there] == is_it
             if rows.any():
-                found.append(OneClass(name, rows, has, scores, said))
-        return found
+                classes.append(OneClass(name, rows, has, scores, said))
+        return classes
 
     def _output(self, has: Bools, rows: Bools) -> tuple[int, bool] | None:
         """Return the output of a class on some instances, and whether 1 (True) or 0 (False) means presence.
@@ -182,7 +182,10 @@ def last_models(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
     Raises:
         UsageError: a run has no predictions, or the runs differ in test instances, labels or the order of labels.
     """
-    both = (it[it["trained_on"] == it["trained_on"].max()] for it in map(_known, (before, after)))
+    both = (
+        predictions[predictions["trained_on"] == predictions["trained_on"].max()]
+        for predictions in map(_known, (before, after))
+    )
     return _paired(*both).once()
 
 
@@ -195,7 +198,8 @@ def _known(predictions: pd.DataFrame) -> pd.DataFrame:
 
 def _paired(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
     """Pair the predictions of two stages on the same instances, sorted by task and instance."""
-    one, other = (it.sort_values(["task", "instance"], kind="stable", ignore_index=True) for it in (before, after))
+    one = before.sort_values(["task", "instance"], kind="stable", ignore_index=True)
+    other = after.sort_values(["task", "instance"], kind="stable", ignore_index=True)
     keys = ["task", "instance"]
     if not one[keys].equals(other[keys]):
         raise UsageError(

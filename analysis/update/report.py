@@ -66,9 +66,9 @@ def make_report(
     Raises:
         UsageError: see `clops_sweep.update_report`.
     """
-    ids = [store.find(it) for it in (run_id, *([] if against is None else [against]))]
-    rows = [store.rows("runs", run_ids=[it])[0] for it in ids]
-    predictions = [_predictions(store, it) for it in ids]
+    ids = [store.find(name) for name in (run_id, *([] if against is None else [against]))]
+    rows = [store.rows("runs", run_ids=[whole_id])[0] for whole_id in ids]
+    predictions = [_predictions(store, whole_id) for whole_id in ids]
     frames = _frames(rows[0], data)
     facts = task_facts(rows[0], frames)
     new = None
@@ -181,7 +181,7 @@ def _groups(
     check_registered(row, store)
     DATASETS.know(row["dataset"], row["scenario"])
     known = data.groups(data_key_of_row(row), row["data_hash"])
-    found = {}
+    columns = {}
     for name in dict.fromkeys(names):
         if name not in known:
             there = f"; it has {listed(known)}" if known else ""
@@ -193,9 +193,9 @@ def _groups(
             )
         codes, values = known[name]
         of_instances = np.array(values, object)[codes[paired.instances]]
-        found[name] = np.array(banded(name, of_instances.tolist()), dtype=object)
-        require_few_groups(f"--groups {name}", found[name])
-    return found
+        columns[name] = np.array(banded(name, of_instances.tolist()), dtype=object)
+        require_few_groups(f"--groups {name}", columns[name])
+    return columns
 
 
 def _last_task(
@@ -234,7 +234,7 @@ def _other_run(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
         if name in FORMER_OPTIONS:
             values = earlier.get(name), later.get(name)
         if values[0] != values[1]:
-            yield name, *("not used" if it is None else str(it) for it in values)
+            yield name, *("not used" if value is None else str(value) for value in values)
 
 
 _COMPUTED = {
@@ -304,7 +304,7 @@ def _decisions(criteria: Criteria, report: UpdateReport) -> Iterator[Decision]:
                 measured = group.right_to_wrong if flips else group.accuracy.after
                 yield decision(name, f"{group.column} {group.name}", limit, measured)
         else:
-            known = {it.name: it for it in report.classes}
+            known = {of_class.name: of_class for of_class in report.classes}
             for of, least in limit.items():
                 if of not in known:
                     raise UsageError(
@@ -348,7 +348,7 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
             "Test instances are later parts of recordings of the training patients, not of other patients. Patients in "
             "no task are left out."
         )
-    few = [it.title for it in report.flips if it.units < FEW_PEOPLE]
+    few = [part.title for part in report.flips if part.units < FEW_PEOPLE]
     if few:
         yield f"Fewer than {FEW_PEOPLE} {report.unit}s: {listed(few)}. Their intervals cover less: {FEW_COVER}."
     for name, count in report.unknown.items():

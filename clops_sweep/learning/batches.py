@@ -43,10 +43,10 @@ class Instances:
 
     def weighted(self, weights: torch.Tensor | None) -> Instances:
         """Return the instances with other weights, float32 [n]."""
-        found = Instances(self.rows, self.targets)
+        unweighted = Instances(self.rows, self.targets)
         if weights is not None:
-            object.__setattr__(found, "weights", weights)
-        return found
+            object.__setattr__(unweighted, "weights", weights)
+        return unweighted
 
     @property
     def loss_weights(self) -> torch.Tensor:

@@ -334,11 +334,11 @@ class ContinualRun:
                 predictions=self._predictions or (),
                 stream=None if self._stream is None else self._stream.predicted(self.scenario.kind),
             )
-            found = result.assemble(self.config, self.frames, self.scenario, history)
-        found.models = self._model_bytes()
+            assembled = result.assemble(self.config, self.frames, self.scenario, history)
+        assembled.models = self._model_bytes()
         for name in ("seconds", "cpu_seconds"):  # known only now
-            found.columns["runs"][name] = [self._seconds[name]]
-        return found
+            assembled.columns["runs"][name] = [self._seconds[name]]
+        return assembled
 
     def _records(self) -> list[InstanceRecord]:
         """Return the records of each task's instances; a joint run records all tasks together."""

@@ -65,9 +65,9 @@ def why_missing() -> str:
     if _error is not None and not isinstance(_error, ModuleNotFoundError):
         return f"the native kernels cannot be loaded ({_error}), {slow}: install clops-sweep again"
     here = Path(__file__).parent
-    for found in importlib.metadata.distributions(name="clops-sweep"):
-        for path in found.files or ():
-            if path.match("clops_sweep/native/_kernels.*") and Path(str(found.locate_file(path))).parent != here:
+    for distribution in importlib.metadata.distributions(name="clops-sweep"):
+        for path in distribution.files or ():
+            if path.match("clops_sweep/native/_kernels.*") and Path(str(distribution.locate_file(path))).parent != here:
                 return (
                     f"{here.parents[1]} hides the installed clops-sweep and has no native kernels, {slow}: run "
                     "`pip install -e .` in that folder, or start Python in another"
@@ -97,8 +97,8 @@ def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64] | None:
     """Return `data.prepared.normalization.frame_statistics`; None for other types or without the kernels."""
     if _kernels is None or stored.dtype not in (np.int16, np.float32):
         return None
-    found: NDArray[np.float64] = _kernels.frame_statistics(np.ascontiguousarray(stored))
-    return found
+    statistics: NDArray[np.float64] = _kernels.frame_statistics(np.ascontiguousarray(stored))
+    return statistics
 
 
 def gather(
@@ -107,8 +107,8 @@ def gather(
     """Return gain * stored + offset of some rows, float32 [n, samples]; None without the kernels."""
     if _kernels is None:
         return None
-    found: NDArray[np.float32] = _kernels.gather(stored, gain, offset, rows)
-    return found
+    signals: NDArray[np.float32] = _kernels.gather(stored, gain, offset, rows)
+    return signals
 
 
 def kept(priorities: NDArray[np.float64], groups: NDArray[np.int64], capacity: int) -> NDArray[np.int64] | None:

@@ -184,7 +184,7 @@ def _plain(records: Sequence[Tracing]) -> Figure:
         # One scale for all channels, so that they can be compared: bands as high as the largest amplitude.
         band = float(np.ptp(record.signal, axis=1).max()) or 1.0
         middles = (record.signal.max(axis=1) + record.signal.min(axis=1)) / 2
-        offsets = [-place * 1.1 * band - middle for place, middle in enumerate(middles)]
+        offsets = [-number * 1.1 * band - middle for number, middle in enumerate(middles)]
         _draw_channels(axes, record, offsets)
         axes.set_ylim(-1.1 * band * (len(record.channels) - 0.45), 0.65 * band)
         _name_channels(axes, record, offsets)

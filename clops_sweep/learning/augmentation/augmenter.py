@@ -36,11 +36,13 @@ class Augmenter:
         Raises:
             UsageError: the function returns anything else.
         """
-        found: Any = self._function(frames, self._generator, **self._options)
-        if not isinstance(found, torch.Tensor) or (found.shape, found.dtype) != (frames.shape, frames.dtype):
-            shape = f" {list(found.shape)} of {found.dtype}" if isinstance(found, torch.Tensor) else ""
+        augmented: Any = self._function(frames, self._generator, **self._options)
+        is_tensor = isinstance(augmented, torch.Tensor)
+        if not is_tensor or augmented.shape != frames.shape or augmented.dtype != frames.dtype:
+            shape = f" {list(augmented.shape)} of {augmented.dtype}" if is_tensor else ""
             raise UsageError(
-                f"augment = {self._name!r}: returned {type(found).__name__}{shape}; expected frames "
+                f"augment = {self._name!r}: returned {type(augmented).__name__}{shape}; expected frames "
                 f"{list(frames.shape)} of {frames.dtype}"
             )
-        return found.detach()
+        detached: torch.Tensor = augmented.detach()
+        return detached

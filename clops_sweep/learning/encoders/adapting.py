@@ -69,19 +69,19 @@ class Adapter:
 
     def __call__(self, frames: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the signals."""
-        found = frames[:, list(self.picked)]
+        adapted = frames[:, list(self.picked)]
         if self.filters is not None:
-            found = self.filters(found, self.rate).astype(np.float32)
+            adapted = self.filters(adapted, self.rate).astype(np.float32)
         if self.resampled != frames.shape[2]:
             from scipy.signal import resample
 
-            found = resample(found.astype(np.float64), self.resampled, axis=2).astype(np.float32)
-        found = np.ascontiguousarray(found[:, :, : self.samples], dtype=np.float32)
+            adapted = resample(adapted.astype(np.float64), self.resampled, axis=2).astype(np.float32)
+        adapted = np.ascontiguousarray(adapted[:, :, : self.samples], dtype=np.float32)
         if self.normalize is not None:
-            rows, ones = found.reshape(-1, found.shape[2]), np.ones(len(found) * len(self.picked), np.float32)
+            rows, ones = adapted.reshape(-1, adapted.shape[2]), np.ones(len(adapted) * len(self.picked), np.float32)
             gain, offset = normalized_gain_offset(self.normalize, ones, 0 * ones, frame_statistics(rows))
-            found = (rows * gain[:, None] + offset[:, None]).reshape(found.shape)
-        return np.pad(found, ((0, 0), (0, 0), (0, max(0, self.samples - self.resampled))))
+            adapted = (rows * gain[:, None] + offset[:, None]).reshape(adapted.shape)
+        return np.pad(adapted, ((0, 0), (0, 0), (0, max(0, self.samples - self.resampled))))
 
 
 def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:

@@ -65,7 +65,7 @@ def made_encoder(name: str, make: Callable[[Path | None], Any], weights: Path | 
     if isinstance(module, torch.jit.ScriptModule):
         raise UsageError(f"encoder {name!r}: returned a scripted module; expected the torch.nn.Module it was made from")
     tensors = itertools.chain(module.parameters(), module.buffers())
-    if any(nn.parameter.is_lazy(it) or it.is_meta for it in tensors):
+    if any(nn.parameter.is_lazy(tensor) or tensor.is_meta for tensor in tensors):
         raise UsageError(f"encoder {name!r}: has a lazy layer or one on the device meta; expected layers with weights")
     return module.requires_grad_(False).eval()
 
@@ -100,8 +100,8 @@ def training_signals(adapter: Adapter, frames: FrameSet) -> torch.Tensor:
 
 
 def _adapted(adapter: Adapter, frames: FrameSet, instances: slice | NDArray[np.int64]) -> NDArray[np.float32]:
-    found = frames.signal(instances)
-    return adapter(found.reshape(len(found), frames.channels, -1))
+    signals = frames.signal(instances)
+    return adapter(signals.reshape(len(signals), frames.channels, -1))
 
 
 def features_of(

@@ -97,13 +97,13 @@ class Encoders:
         Raises:
             UsageError: the frames do not fit and cannot be adapted, or it was trained on their people.
         """
-        found = self._found(encoder)
-        if found.seen.has_dataset(frames.name):
+        declared_encoder = self._found(encoder)
+        if declared_encoder.seen.has_dataset(frames.name):
             raise UsageError(
                 f"dataset {frames.name!r}: encoder {encoder!r} was trained on its people, so they cannot be evaluated; "
                 "expected another data set or encoder"
             )
-        if unknown := sorted(found.seen.datasets - {*DATASETS, *CHALLENGES, *self._warned}):
+        if unknown := sorted(declared_encoder.seen.datasets - {*DATASETS, *CHALLENGES, *self._warned}):
             self._warned.update(unknown)
             warnings.warn(
                 f"encoder {encoder!r}: trained_on: unknown here are {listed(unknown)}, so no run is refused for their "

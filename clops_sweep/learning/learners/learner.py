@@ -201,8 +201,8 @@ class Learner(ABC):
             m times a gradient, laid out like `parameters.flat`; the next overwrites it.
         """
         by_logits = self._instances_by_logits(rows, loss, given)
-        for place in range(len(rows)):
-            own = slice(place, place + 1)
+        for row in range(len(rows)):
+            own = slice(row, row + 1)
             _, gradient = self.backpropagate(
                 rows[own], None, None, lambda logits, by: by, by_logits[own], batch_statistics=False
             )
@@ -413,9 +413,9 @@ class Learner(ABC):
 
     def copy(self) -> Self:
         """Return a copy of the network with its running statistics, for predictions, not for training."""
-        found = self._alike()
-        found.restore(self.state())
-        return found
+        copied = self._alike()
+        copied.restore(self.state())
+        return copied
 
     @abstractmethod
     def passes(self) -> Passes:

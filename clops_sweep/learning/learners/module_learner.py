@@ -71,13 +71,13 @@ class ModuleLearner(Learner):
         options: Mapping[str, Any] | None = None,
     ) -> None:
         make, shape, options = NETWORKS[network], (1, *bank.shape)[-2:], options or {}
-        found = probed(network, make, shape, outputs, options)
-        self.smallest_batch = found.smallest_batch
+        of_network = probed(network, make, shape, outputs, options)
+        self.smallest_batch = of_network.smallest_batch
         module = made(network, make, seed, shape, outputs, options).to(bank.device)
         shapes = {name: tuple(parameter.shape) for name, parameter in trained(module).items()}
         super().__init__(seed, kind, outputs, learning_rate, bank, Parameters.zeros(shapes, bank.device, _MULTIPLE))
-        self._network, self._options, self._shape, self._probed = network, options, shape, found
-        self._module = RunModule(module, outputs, found.statistics)
+        self._network, self._options, self._shape, self._probed = network, options, shape, of_network
+        self._module = RunModule(module, outputs, of_network.statistics)
         self._module.live_in(self.parameters.views, self._gradient.views)
         self._dropout = PaperDropout if network == PAPER_NETWORK else None
         if self._dropout is not None and self.backend == "torch":
@@ -131,9 +131,9 @@ class ModuleLearner(Learner):
         with self._generators.kept(), kept:
             frames = self._augmented(rows, batch_statistics)
             with torch.enable_grad():
-                found = self._pass(frames, mode, dropout_keys, draws)
-            logits = found.detach()
-            found.backward(by_logits(logits, *given))
+                with_graph = self._pass(frames, mode, dropout_keys, draws)
+            logits = with_graph.detach()
+            with_graph.backward(by_logits(logits, *given))
         return logits, self._gradient.flat
 
     def check_batch(self, size: int) -> None:
@@ -235,9 +235,9 @@ class ModuleLearner(Learner):
         """
         parts = []
         with self._generators.kept():
-            for place, frames in self._chunks(rows, noise, self._at_a_time // samples):
-                draws = torch.arange(place * samples, (place + len(frames)) * samples, device=rows.device)
-                logits = self._pass(self._repeated(frames, samples), "sampling", dropout_keys, draws, place)
+            for first, frames in self._chunks(rows, noise, self._at_a_time // samples):
+                draws = torch.arange(first * samples, (first + len(frames)) * samples, device=rows.device)
+                logits = self._pass(self._repeated(frames, samples), "sampling", dropout_keys, draws, first)
                 parts.append(losses.probabilities(self.kind, logits).unflatten(0, (-1, samples)))
         return torch.cat(parts)
 
@@ -246,9 +246,9 @@ class ModuleLearner(Learner):
     ) -> Iterator[tuple[int, torch.Tensor]]:
         """Yield the index of each chunk's first instance, and the chunk's frames."""
         step = max(1, at_a_time)
-        for place in range(0, len(rows), step):
-            part = slice(place, place + step)
-            yield place, self._frames(rows[part], None if noise is None else noise[part])
+        for first in range(0, len(rows), step):
+            part = slice(first, first + step)
+            yield first, self._frames(rows[part], None if noise is None else noise[part])
 
     def _augmented(self, rows: torch.Tensor, training: bool) -> torch.Tensor:
         """Return frames, augmented in a training pass."""
@@ -320,10 +320,10 @@ class ModulePasses(Passes):
         if parameters is not None:
             flat.copy_(parameters)
         parts = self.checked(x).split(max(1, learner._at_a_time))
-        found = torch.cat([learner._pass(part.clone(), "evaluation") for part in parts])
+        logits = torch.cat([learner._pass(part.clone(), "evaluation") for part in parts])
         if before is not None:
             flat.copy_(before)
-        return found
+        return logits
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
         """As `Passes.gradient`."""

@@ -165,5 +165,5 @@ def _agree_in_predictions(
     repeated = frames.repeat_interleave(_SAMPLES, dim=0)
     with CountedMasks(program, keys, _draws(len(repeated))):
         expected = run.logits(repeated, "sampling")
-    found = network.predict(frames, samples=_SAMPLES, keys=keys, first=_FIRST_DRAW)
-    return close(found.flatten(0, 1), expected)
+    predicted = network.predict(frames, samples=_SAMPLES, keys=keys, first=_FIRST_DRAW)
+    return close(predicted.flatten(0, 1), expected)

@@ -78,17 +78,17 @@ def _of_modes(run: RunModule, frames: torch.Tensor) -> Program:
     }
     for mode, (layers, batch_statistics) in expected.items():
         size = _OTHER_BATCH if mode in ("training", "evaluation") else _BATCH
-        found = _trace(run, mode, frames[:size])
-        if found.derivations != training.derivations:
+        traced = _trace(run, mode, frames[:size])
+        if traced.derivations != training.derivations:
             raise Unlowered(f"derives other weights in {mode} or for other batches", described("", run.module))
-        if found.layers != layers:
+        if traced.layers != layers:
             raise Unlowered(
-                f"consists of other layers in {mode} or for other batches", _first_other(found.layers, layers)
+                f"consists of other layers in {mode} or for other batches", _first_other(traced.layers, layers)
             )
-        if found.batch_statistics != (batch_statistics,) * statistics:
+        if traced.batch_statistics != (batch_statistics,) * statistics:
             raise Unlowered("has a batch norm whose mode is not that of the network", described("", run.module))
         counters = training.counters if batch_statistics else ()
-        if found.counters != counters or len(set(counters)) < len(counters):
+        if traced.counters != counters or len(set(counters)) < len(counters):
             raise Unlowered("changes a buffer", described("", run.module))
     return Program(training.layers, training.shapes, training.counters, training.derivations)
 

@@ -190,7 +190,7 @@ class Memory:
             places = offers % size
         else:
             places = np.where(offers < size, offers, batch.steps.rng.integers(0, offers + 1))
-        last = {int(place): number for number, place in enumerate(places) if place < size}
+        last = {int(slot): number for number, slot in enumerate(places) if slot < size}
         if not last:
             return
         free = min(self._offered, size) - len(self)

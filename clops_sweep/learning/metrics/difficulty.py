@@ -69,8 +69,8 @@ def chain(similarities: ArrayLike, start: int) -> tuple[int, ...]:
     matrix = np.asarray(similarities, dtype=np.float64)
     order = [start]
     while len(order) < len(matrix):
-        left = [place for place in range(len(matrix)) if place not in order]
-        order.append(max(left, key=lambda place: (matrix[order[-1], place], -place)))
+        left = [task for task in range(len(matrix)) if task not in order]
+        order.append(max(left, key=lambda task: (matrix[order[-1], task], -task)))
     return tuple(order)
 
 

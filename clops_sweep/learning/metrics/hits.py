@@ -60,10 +60,10 @@ class TaskHits:
             predicted = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, logits.argmax(1, keepdim=True), True)
         else:
             predicted = logits > 0
-        each = [predicted & self._truth, predicted]
+        indicators = [predicted & self._truth, predicted]
         if self._kind == "multilabel":
-            each.append((predicted == self._truth).all(1, keepdim=True))
-        return torch.matmul(self._member, torch.cat(each, dim=1).to(torch.float32))
+            indicators.append((predicted == self._truth).all(1, keepdim=True))
+        return torch.matmul(self._member, torch.cat(indicators, dim=1).to(torch.float32))
 
     def scores(self, counts: Floats) -> HitScores:
         """Return the metrics of counts on the host."""

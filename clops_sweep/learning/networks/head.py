@@ -129,11 +129,11 @@ class MultiScale(nn.Module):
         """
         name, _ = head_of(network, module, outputs)
         _replace(module, name, nn.Identity())
-        found = cls(module).eval()
+        with_head = cls(module).eval()
         with torch.no_grad():
-            features = found(torch.zeros(2, *shape)).shape[1]
-        found.head = _projected(features, size, outputs, uniform=uniform)
-        return found
+            features = with_head(torch.zeros(2, *shape)).shape[1]
+        with_head.head = _projected(features, size, outputs, uniform=uniform)
+        return with_head
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
         """Map float32 [B, channels, samples] to logits [B, C]."""

@@ -102,8 +102,8 @@ def check_networks(
         name, make, shape = config.network, NETWORKS[config.network], (of_config.channels, of_config.samples)
         options = network_options(config, of_config)
         if NETWORKS.is_foreign(name) or config.lora_rank:
-            found = probed(name, make, shape, scenario.outputs, options)
-            found.check_batch(name, config.batch_size)
+            of_network = probed(name, make, shape, scenario.outputs, options)
+            of_network.check_batch(name, config.batch_size)
         if keep_models:
             check_stored(name, make, shape, scenario.outputs, options)
         key = name, shape, scenario.outputs, strategy.needs_head, *sorted(options.items())
@@ -388,12 +388,12 @@ class _Probe:
 
 def _layer_that_raised(module: nn.Module, error: BaseException) -> str:
     """Return the innermost layer in the traceback of an error, as in ", in layer 'head' (Linear)"."""
-    names, found = {id(part): name for name, part in module.named_modules() if name}, ""
+    names, where = {id(part): name for name, part in module.named_modules() if name}, ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         part = frame.f_locals.get("self")
         if id(part) in names:
-            found = f", in layer {names[id(part)]!r} ({type(part).__name__})"
-    return found
+            where = f", in layer {names[id(part)]!r} ({type(part).__name__})"
+    return where
 
 
 def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:

@@ -28,10 +28,10 @@ def joint_scenario(scenario: Scenario) -> Scenario:
     tasks = tuple(
         replace(
             task,
-            train=numbered(task.train, place),
-            validation=numbered(task.validation, place),
-            test=numbered(task.test, place),
+            train=numbered(task.train, position),
+            validation=numbered(task.validation, position),
+            test=numbered(task.test, position),
         )
-        for place, task in enumerate(scenario.tasks)
+        for position, task in enumerate(scenario.tasks)
     )
     return replace(scenario, kind="softmax", outputs=classes, tasks=tasks)

@@ -111,13 +111,13 @@ def replace_norm(name: str, module: nn.Module, norm: str) -> None:
         UsageError: the module has no batch norm layer, or is such a layer itself.
     """
     batch_norms = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
-    found = False
+    was_found = False
     for parent in list(module.modules()):
         for child, layer in list(parent.named_children()):
             if isinstance(layer, batch_norms):
                 setattr(parent, child, _other_norm(norm, layer.num_features))
-                found = True
-    if not found:
+                was_found = True
+    if not was_found:
         raise UsageError(
             f"norm = {norm!r}: network {name!r} has no batch norm layer to replace; expected norm = 'batch'"
         )
@@ -201,13 +201,13 @@ class RunModule:
     def wrong(self, logits: object, instances: int, dtype: torch.dtype = torch.float32) -> str | None:
         """Return what is wrong with logits, such as "returned tuple ..."; None if they are valid."""
         expected = [instances, self._outputs]
-        found = type(logits).__name__
+        got = type(logits).__name__
         if isinstance(logits, torch.Tensor):
             if list(logits.shape) == expected and logits.layout == torch.strided and logits.dtype == dtype:
                 return None
-            found = f"logits {list(logits.shape)} of {logits.layout} {logits.dtype}"
+            got = f"logits {list(logits.shape)} of {logits.layout} {logits.dtype}"
         kind = str(dtype).removeprefix("torch.")
-        return f"returned {found} for {instances} instances; expected a dense {kind} tensor {expected}"
+        return f"returned {got} for {instances} instances; expected a dense {kind} tensor {expected}"
 
     @property
     def buffers(self) -> dict[str, torch.Tensor]:
@@ -253,12 +253,12 @@ def weights_of(network: str, module: nn.Module) -> dict[str, torch.Tensor]:
         UsageError: the state dict contains something other than tensors.
     """
     kept = module.state_dict() | _buffers_beside(module)
-    found = {name: value for name, value in kept.items() if name not in _frozen(module)}
-    if wrong := [name for name, value in found.items() if not isinstance(value, torch.Tensor)]:
+    weights = {name: value for name, value in kept.items() if name not in _frozen(module)}
+    if wrong := [name for name, value in weights.items() if not isinstance(value, torch.Tensor)]:
         raise UsageError(
             f"network {network!r}: its state dict has {wrong[0]!r}, which is not a tensor; its models cannot be stored"
         )
-    return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in found.items()}
+    return {name: value.detach().to("cpu", copy=True).contiguous() for name, value in weights.items()}
 
 
 @torch.no_grad()

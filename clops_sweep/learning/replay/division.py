@@ -28,13 +28,13 @@ def shares(sizes: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
         if np.minimum(sizes, most).sum() > capacity:
             break
         level = int(most)
-    found = np.minimum(sizes, level)
+    shares = np.minimum(sizes, level)
     larger = np.flatnonzero(sizes > level)
     if len(larger):
-        more, rest = divmod(capacity - int(found.sum()), len(larger))
-        found[larger] += more
-        found[larger[:rest]] += 1
-    return found
+        more, rest = divmod(capacity - int(shares.sum()), len(larger))
+        shares[larger] += more
+        shares[larger[:rest]] += 1
+    return shares
 
 
 def kept(priorities: torch.Tensor, groups: torch.Tensor, capacity: int) -> torch.Tensor:
@@ -112,7 +112,7 @@ def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
         features: [n, F].
         classes: int64 [n].
     """
-    found = torch.zeros(len(features), dtype=torch.float64, device=features.device)
+    priorities = torch.zeros(len(features), dtype=torch.float64, device=features.device)
     for label in classes.unique():
         (places,) = (classes == label).nonzero(as_tuple=True)
         own = features[places].to(torch.float64)
@@ -124,8 +124,8 @@ def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
             best = distance.argmin()
             left[best] = False
             total = total + own[best]
-            found[places[best]] = -float(rank)
-    return found
+            priorities[places[best]] = -float(rank)
+    return priorities
 
 
 def random_priorities(seed: int, count: int, task: int) -> torch.Tensor:

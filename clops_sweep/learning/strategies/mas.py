@@ -22,6 +22,6 @@ class MemoryAwareSynapses(QuadraticPenalty):
             return  # nothing is trained after the last task
         learner = self.learner
         rows = self.training.tasks[task].rows
-        found = learner.mean_of_instance_gradients(rows, lambda logits: logits.square().sum(1), of_each="abs")
-        self.penalty.importance.add_(found.mul_(2 * self.options.mas_strength))
+        importance = learner.mean_of_instance_gradients(rows, lambda logits: logits.square().sum(1), of_each="abs")
+        self.penalty.importance.add_(importance.mul_(2 * self.options.mas_strength))
         self.penalty.centre.copy_(learner.parameters.flat)

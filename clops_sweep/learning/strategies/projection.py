@@ -75,10 +75,10 @@ def projected(gradient: torch.Tensor, memory_gradients: torch.Tensor) -> tuple[t
         was violated, and whether no solution was found.
     """
     plain = gradient.cpu().numpy()
-    found = project(plain, memory_gradients.cpu().numpy())
-    if found.violated and found.solved:
-        gradient = torch.from_numpy(found.gradient.astype(plain.dtype)).to(gradient.device)
-    return gradient, torch.tensor([found.violated, not found.solved], device=gradient.device)
+    solution = project(plain, memory_gradients.cpu().numpy())
+    if solution.violated and solution.solved:
+        gradient = torch.from_numpy(solution.gradient.astype(plain.dtype)).to(gradient.device)
+    return gradient, torch.tensor([solution.violated, not solution.solved], device=gradient.device)
 
 
 def _solve(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: float) -> NDArray[np.float64] | None:
