@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from clops_sweep.experiment.columns import config_columns
-from clops_sweep.experiment.metrics import Metric
+from clops_sweep.experiment.metrics import SPLIT_TITLES, Metric, Split, without_split
 from clops_sweep.store.launch_folders import plugin_files_to_name, prepared_root_to_name
 from clops_sweep.store.launches import UnderWay
 from clops_sweep.store.reading import rerun_command, store_command
@@ -26,11 +26,6 @@ from .charts import Chart, task_curves
 from .run_log import RunLog, run_log
 from .runs import run_names
 from .snapshot import Snapshot
-
-_SPLITS = {"validation": "", "test": "test_", "unseen": "unseen_", "stream": "prequential_"}
-"""Splits of measures, and the prefix of their columns."""
-
-_SPLIT_TITLES = {"validation": "validation", "test": "test", "unseen": "unseen people", "stream": "stream"}
 
 
 def newest_run(snapshot: Snapshot) -> str:
@@ -113,8 +108,8 @@ def _measured(
     section: PlannedSection | None, row: Mapping[Any, Any]
 ) -> tuple[MeasureTable, MeasureTable, dict[str, str]]:
     """Return what a run has measured: headline metrics by split, the other metrics by split, and the rest by name."""
-    headline: dict[str, dict[str, str]] = {}
-    others: dict[str, dict[str, str]] = {}
+    headline: dict[str, dict[Split, str]] = {}
+    others: dict[str, dict[Split, str]] = {}
     costs: dict[str, str] = {}
     if section is None:
         return _by_split(headline), _by_split(others), costs
@@ -126,18 +121,18 @@ def _measured(
         if metric.split is None:
             costs[metric.plain] = metric.text(float(value))
             continue
-        base = column.removeprefix(_SPLITS[metric.split])
+        base = without_split(column)
         values = headline if base in experiment.headline else others
         values.setdefault(base, {})[metric.split] = metric.text(float(value))
     return _by_split(headline), _by_split(others), costs
 
 
-def _by_split(values: dict[str, dict[str, str]]) -> MeasureTable:
-    splits = [split for split in _SPLITS if any(split in of_split for of_split in values.values())]
+def _by_split(values: dict[str, dict[Split, str]]) -> MeasureTable:
+    splits = [split for split in SPLIT_TITLES if any(split in of_split for of_split in values.values())]
     rows = []
     for base, of_split in values.items():
         rows.append((_plain(metric_named(base)), [of_split.get(split, DASH) for split in splits]))
-    return [_SPLIT_TITLES[split] for split in splits], rows
+    return [SPLIT_TITLES[split] for split in splits], rows
 
 
 def _plain(metric: Metric) -> str:

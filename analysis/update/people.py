@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -81,12 +82,28 @@ def pseudonym_of(person: str, data_hash: str) -> str:
     return hashlib.sha256(f"{data_hash}:{person}".encode()).hexdigest()[:_DIGITS]
 
 
-def decisions(paired: Paired, model: Predicted) -> Names:
-    """Return the decision of a model on each instance in words: the names of its classes, joined by "+"."""
+def outputs_of(new: Mapping[str, Paired]) -> dict[int, str]:
+    """Return the class that each output means, from the instances of new classes, by name of the class."""
+    found = {}
+    for name, of_class in new.items():
+        outputs = np.flatnonzero(of_class.targets.all(axis=0)).tolist()
+        if len(outputs) == 1:
+            found[outputs[0]] = name
+    return found
+
+
+def decisions(paired: Paired, model: Predicted, new: Mapping[int, str] = MappingProxyType({})) -> Names:
+    """Return the decision of a model on each instance in words: the names of its classes, joined by "+".
+
+    Args:
+        paired: the instances.
+        model: the predictions of the model.
+        new: the class of outputs that no instance has.
+    """
     named = np.full(len(paired), "", dtype=object)
     for task in dict.fromkeys(paired.tasks.tolist()):
         rows = np.flatnonzero(paired.tasks == task)
-        outputs = _names_of_outputs(paired, rows)
+        outputs = _names_of_outputs(paired, rows, new)
         absent = _name_of_absence(paired, rows)
         for row in rows.tolist():
             said = [outputs[output] for output in np.flatnonzero(model.said[row]).tolist()]
@@ -94,12 +111,12 @@ def decisions(paired: Paired, model: Predicted) -> Names:
     return named
 
 
-def _names_of_outputs(paired: Paired, rows: npt.NDArray[np.intp]) -> list[str]:
+def _names_of_outputs(paired: Paired, rows: npt.NDArray[np.intp], new: Mapping[int, str]) -> list[str]:
     """Return the class that each output means on the instances of a task; its number where they do not tell."""
     names = []
     for output in range(paired.targets.shape[1]):
         name = _only_class(paired, rows, output) or _only_class(paired, np.arange(len(paired)), output)
-        names.append(name or f"output {output + 1}")
+        names.append(name or new.get(output) or f"output {output + 1}")
     return names
 
 

@@ -33,7 +33,7 @@ from .last_task import Known, TaskFacts, brought, by_knowledge, decided, task_fa
 from .measures import FIXED, Measures, Quantity, reliability
 from .page import render_page
 from .paired import LastUpdate, Paired, last_models, last_update
-from .people import changed_people, confusion, decisions, tracings_of
+from .people import changed_people, confusion, decisions, outputs_of, tracings_of
 
 
 class UpdateReport(Findings):
@@ -73,6 +73,7 @@ def make_report(
     facts = task_facts(rows[0], frames)
     new = None
     new_classes: tuple[NewClass, ...] = ()
+    new_outputs: dict[int, str] = {}
     sentences: tuple[str, ...] = ()
     if against is None:
         update = last_update(predictions[0])
@@ -81,6 +82,8 @@ def make_report(
         if len(fresh):
             new = next(Measures(fresh).slices())
         new_classes = tuple(_new_class(name, of) for name, of in known.unavailable.items())
+        if facts.by_position is False:
+            new_outputs = outputs_of(known.unavailable)
         sentences = tuple(brought(update, known, facts))
         description = _last_task(rows[0], update, known, facts)
         choice = decided(update.rows, facts)
@@ -97,7 +100,7 @@ def make_report(
     unknown = {name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()}
     curves = tuple(tuple(reliability(model)) for model in (paired.before, paired.after))
     everything, *others = measures.slices()
-    before, after = decisions(paired, paired.before), decisions(paired, paired.after)
+    before, after = (decisions(paired, model, new_outputs) for model in (paired.before, paired.after))
     people = changed_people(paired, before, after, str(rows[0]["data_hash"]))
     report = UpdateReport(
         run_id=ids[0],

@@ -21,6 +21,7 @@ from clops_sweep.cli.options import (
 )
 from clops_sweep.cli.waiting import waiting
 from clops_sweep.errors import UsageError
+from clops_sweep.store.launch_folders import plugin_files_to_name
 from clops_sweep.store.run_store import RunStore
 
 
@@ -122,5 +123,8 @@ def _offer(store: RunStore, run_id: str | None, against: str | None) -> str:
             "with --keep predictions, which adds them to finished runs"
         )
     words = [] if against is None else ["--against", against]
+    (plugins,) = store.read("runs", [run_id], ["plugins"])["plugins"]
+    for file in plugin_files_to_name(store, plugins):
+        words += ["--plugins", file]
     command = store.command("update-report", run_id, *words)
     return f"update-report: expected a run id; for the newest run that fits: {command}"

@@ -57,8 +57,7 @@ class Metric:
     @property
     def limits(self) -> tuple[float, float]:
         """The least and largest possible value of a measure or a change of one; infinite for other columns."""
-        prefix, _, rest = self.column.partition("_")
-        name = rest if prefix in ("test", *_OTHER_SPLITS) else self.column
+        name = without_split(self.column)
         if name not in METRICS:
             return -math.inf, math.inf
         return (0.0, 1.0) if _of_transfer(name) is None else (-1.0, 1.0)
@@ -107,6 +106,15 @@ _SCORES: Final = frozenset({"auc", "accuracy", "f1", "precision", "recall", "sen
 _LOSSES: Final = frozenset({"seconds", "loss", "error"})
 """Words in the names of columns of which lower values are better."""
 _OTHER_SPLITS: Final[Mapping[str, Split]] = {"unseen": "unseen", "prequential": "stream"}
+
+SPLIT_TITLES: Final[Mapping[Split, str]] = {
+    "validation": "validation",
+    "test": "test",
+    "unseen": "unseen people",
+    "stream": "stream",
+}
+"""Names of the splits, in the order of tables."""
+
 _WORDS: Final = {"auc_seen": "AUC over classes seen"}
 _ABBREVIATIONS: Final = {"auc": "AUC", "f1": "macro F1", "mc": "MC"}
 
@@ -212,6 +220,12 @@ def limits_of_difference(ours: str | None, theirs: str | None) -> tuple[float, f
 
 METRICS: Mapping[str, Metric] = {name: metric_named(name) for measure in MEASURES for name in metrics_of(measure)}
 """Metrics of the validation split by column; for the test split, add the prefix `test_`."""
+
+
+def without_split(column: str) -> str:
+    """Return the column of a metric without the prefix of its split: "auc" for "test_auc"."""
+    prefix, _, rest = column.partition("_")
+    return rest if prefix in ("test", *_OTHER_SPLITS) else column
 
 
 def headline_of(names: object) -> tuple[str, ...]:

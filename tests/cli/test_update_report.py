@@ -108,7 +108,7 @@ def test_without_an_id_the_newest_run_that_fits_is_offered(made: tuple[Path, lis
     with_predictions = {made[1][0], made[1][1], made[1][3]}
     done = ask()
     assert isinstance(done.exception, UsageError)
-    offered = re.search(r"newest run that fits: clops-sweep (update-report (\w+) --results .+)", str(done.exception))
+    offered = re.search(r"newest run that fits: clops-sweep (update-report (\w+) --plugins .+)", str(done.exception))
     assert offered is not None
     assert offered[2] in with_predictions
     words = [*shlex.split(offered[1]), "--prepared-root", str(made[0] / "prepared")]

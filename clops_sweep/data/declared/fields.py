@@ -17,6 +17,21 @@ Table = str | PathLike[str] | Any
 """A CSV file, or a table that is in memory: a pandas DataFrame."""
 
 
+def named_columns(argument: str, given: Mapping[str, Column] | Sequence[str] | None) -> Mapping[str, Column]:
+    """Return columns by their new names; those of a list keep their names.
+
+    Raises:
+        UsageError: neither a mapping nor a list of names.
+    """
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        return given
+    if isinstance(given, list | tuple) and all(isinstance(column, str) for column in given):
+        return {column: column for column in given}
+    raise checks.refused(argument, 'a list of columns, or a mapping such as {"site": "hospital"}', given)
+
+
 @dataclass(frozen=True)
 class TableFields:
     """The columns or header comments with the facts about a recording, their table, and how it is read.
@@ -56,9 +71,6 @@ class TableFields:
     date_format: str | None = None
 
     def __post_init__(self) -> None:
-        for argument, named in (("domains", self.domains), ("groups", self.groups)):
-            if not isinstance(named, Mapping):
-                raise checks.refused(argument, 'a mapping such as {"site": "hospital"}', named)
         is_label = isinstance(self.label, str | int | list | tuple) and (self.label or self.label == 0)
         if self.label is not None and not is_label:
             raise checks.refused("label", "a column by name or position, or a list of columns of 0 and 1", self.label)

@@ -478,9 +478,17 @@ def together(classes: Sequence[str], columns: Columns) -> None:
 
 
 def require_few_groups(what: str, column: Iterable[str]) -> None:
-    """Raise a UsageError if a column has more values than reports of subgroups allow."""
-    if (values := len(set(column))) > _MOST_GROUPS:
-        raise UsageError(f"{what}: has {values:,} values; expected at most {_MOST_GROUPS}: make bands of them")
+    """Raise a UsageError if a column has more values than reports of subgroups allow, which make bands of numbers."""
+    values = set(column) - {UNKNOWN}
+    if len(values) > _MOST_GROUPS and not all(map(_is_number, values)):
+        raise UsageError(f"{what}: has {len(values):,} values; expected at most {_MOST_GROUPS}, or numbers alone")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def require_every_class(

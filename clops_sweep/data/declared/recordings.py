@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.fields import SignalFields, Table, TableFields, require_no_columns
+from clops_sweep.data.declared.fields import SignalFields, Table, TableFields, named_columns, require_no_columns
 from clops_sweep.data.declared.intervals import require_durations
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, InMemory, stacked, stored_as
 from clops_sweep.data.declared.text_table import TextOptions
@@ -44,7 +44,8 @@ class Recordings:
         names: [n] distinct names of the recordings; by default they are numbered.
         gain: factor from samples to `units`, one number or one per channel.
         groups: columns [n] by name, such as ``{"sex": [...]}``, for subgroups in update reports; at most 50 values
-            each, and "unknown" where an entry is missing (None, NaN or empty). No run depends on them.
+            each, unless they are numbers, and "unknown" where an entry is missing (None, NaN or empty). No run
+            depends on them.
         missing: "refuse" recordings with NaN, infinite or missing samples, or "drop_windows" to leave out the windows
             that have them, which are counted.
         gaps: "split" to cut each piece between missing samples on its own, so that no window has any.
@@ -186,14 +187,14 @@ class Recordings:
         patient: str | int | None = None,
         time: str | int | None = None,
         date_format: str | None = None,
-        domains: Mapping[str, str | int] | None = None,
+        domains: Mapping[str, str | int] | Sequence[str] | None = None,
         split: str | int | None = None,
         separator: str | None = None,
         channels: Sequence[str] | Sequence[int] | None = None,
         window_seconds: float | None = None,
         stride_seconds: float | None = None,
         resample_to: float | None = None,
-        groups: Mapping[str, str | int] | None = None,
+        groups: Mapping[str, str | int] | Sequence[str] | None = None,
         missing: str = "refuse",
         gaps: str | None = None,
         trim: str | None = None,
@@ -225,7 +226,7 @@ class Recordings:
             window_seconds: as above; required for rhythm notes and for records of different lengths.
             stride_seconds: as above.
             resample_to: as above; required for records of different sampling rates.
-            groups: columns for subgroups in update reports, by the name that they get.
+            groups: columns for subgroups in update reports: a list, or a mapping from the name that each gets.
             missing: as above.
             gaps: as above.
             trim: as above.
@@ -237,8 +238,9 @@ class Recordings:
         """
         from clops_sweep.data.declared.wfdb_folder import wfdb_files
 
+        of_domains, of_groups = named_columns("domains", domains), named_columns("groups", groups)
         fields = TableFields(
-            label, name, patient, time, split, domains or {}, groups or {},
+            label, name, patient, time, split, of_domains, of_groups,
             table=table, classes=classes, separator=separator, date_format=date_format,
         )  # fmt: skip
         windowing = checks.windowing(
@@ -264,14 +266,14 @@ class Recordings:
         patient: str | int | None = None,
         time: str | int | None = None,
         date_format: str | None = None,
-        domains: Mapping[str, str | int] | None = None,
+        domains: Mapping[str, str | int] | Sequence[str] | None = None,
         split: str | int | None = None,
         separator: str | None = None,
         gain: Any = None,
         window_seconds: float | None = None,
         stride_seconds: float | None = None,
         resample_to: float | None = None,
-        groups: Mapping[str, str | int] | None = None,
+        groups: Mapping[str, str | int] | Sequence[str] | None = None,
         missing: str = "refuse",
         gaps: str | None = None,
         trim: str | None = None,
@@ -315,8 +317,9 @@ class Recordings:
         """
         from clops_sweep.data.declared.formats.hdf5_rows import hdf5_rows
 
+        of_domains, of_groups = named_columns("domains", domains), named_columns("groups", groups)
         fields = TableFields(
-            label, name, patient, time, split, domains or {}, groups or {},
+            label, name, patient, time, split, of_domains, of_groups,
             table=table, classes=classes, separator=separator, date_format=date_format,
         )  # fmt: skip
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to, missing, gaps, trim)
@@ -341,14 +344,14 @@ class Recordings:
         patient: str | int | None = None,
         time: str | int | None = None,
         date_format: str | None = None,
-        domains: Mapping[str, str | int] | None = None,
+        domains: Mapping[str, str | int] | Sequence[str] | None = None,
         split: str | int | None = None,
         separator: str | None = None,
         gain: Any = None,
         window_seconds: float | None = None,
         stride_seconds: float | None = None,
         resample_to: float | None = None,
-        groups: Mapping[str, str | int] | None = None,
+        groups: Mapping[str, str | int] | Sequence[str] | None = None,
         missing: str = "refuse",
         gaps: str | None = None,
         trim: str | None = None,
@@ -398,7 +401,7 @@ class Recordings:
             window_seconds: as above.
             stride_seconds: as above.
             resample_to: as above.
-            groups: its columns for subgroups in update reports, by the name that they get.
+            groups: its columns for subgroups in update reports: a list, or a mapping from the name that each gets.
             missing: as above.
             gaps: as above.
             trim: as above.
@@ -427,8 +430,9 @@ class Recordings:
                 "label: expected the column with the labels; only recordings of read=function may have labels of their "
                 "own, without start"
             )
+        of_domains, of_groups = named_columns("domains", domains), named_columns("groups", groups)
         fields = TableFields(
-            label, name, patient, time, split, domains or {}, groups or {}, start, end, table, classes, separator,
+            label, name, patient, time, split, of_domains, of_groups, start, end, table, classes, separator,
             in_samples=interval_unit == "samples", closes=until_next, date_format=date_format,
         )  # fmt: skip
         if table is None and read is not None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 
 from clops_sweep.analysis.people.predicted import Predicted
 from clops_sweep.analysis.update.bands import banded
 from clops_sweep.analysis.update.paired import Paired
-from clops_sweep.analysis.update.people import changed_people, confusion, decisions, tracings_of
+from clops_sweep.analysis.update.people import changed_people, confusion, decisions, outputs_of, tracings_of
 
 LABELS = ["a", "a", "b", "b", "b"]
 
@@ -44,6 +45,19 @@ def test_confusion_counts_decisions_by_true_class() -> None:
     pair = paired()
     assert confusion(pair, decisions(pair, pair.before)) == {"a": {"a": 2, "b": 0}, "b": {"a": 1, "b": 2}}
     assert confusion(pair, decisions(pair, pair.after)) == {"a": {"a": 1, "b": 1}, "b": {"a": 1, "b": 2}}
+
+
+def test_decisions_for_a_new_class_have_its_name() -> None:
+    old, new = paired(), paired()
+    targets = np.array([[False, False, True]] * 5)
+    wide = np.c_[old.before.targets, np.zeros(5, bool)]
+    said = np.array([[False, False, True]] + [[True, False, False]] * 4)
+    model = replace(old.after, targets=wide, said=said)
+    old = replace(old, targets=wide, after=model)
+    outputs = outputs_of({"noise": replace(new, targets=targets)})
+    assert outputs == {2: "noise"}
+    assert decisions(old, model, outputs).tolist() == ["noise", "a", "a", "a", "a"]
+    assert decisions(old, model)[0] == "output 3"
 
 
 def test_ages_and_numbers_are_in_bands_and_other_columns_are_kept() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import edfio
@@ -62,6 +63,14 @@ def test_people_from_a_table_and_labels_from_intervals(nights: Path) -> None:
     assert frames.times.astype("datetime64[D]").astype(str).tolist() == [f"2020-01-0{n // 2 + 1}" for n in range(16)]
     codes, names = frames.domains["site"]
     assert [names[code] for code in codes] == list("AABB" * 4)
+
+
+def test_a_list_names_columns_as_they_are_called(nights: Path) -> None:
+    frames = _frames(nights, INTERVALS, TABLE + ", patient='person', domains=['site'], groups=['sex']")
+    codes, names = frames.domains["site"]
+    assert [names[code] for code in codes] == list("AABB" * 4)
+    with pytest.raises(UsageError, match=re.escape("groups: expected a list of columns, or a mapping such as")):
+        _frames(nights, INTERVALS, TABLE + ", patient='person', groups=[3]")
 
 
 def test_people_from_a_table_beside_edf_files_with_annotations(nights: Path) -> None:

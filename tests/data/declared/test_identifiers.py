@@ -45,6 +45,14 @@ def _recordings(**changed: Any) -> Recordings:
     return Recordings(waves(12, 1, 20), 10, ["a"], "mV", **{**given, **changed})
 
 
+def test_groups_may_have_many_numbers_but_few_texts() -> None:
+    many = {"labels": [n % 2 for n in range(60)], "classes": ("5", "6"), "patients": range(60)}
+    recordings = Recordings(waves(60, 1, 20), 10, ["a"], "mV", **many, groups={"age": [20 + n / 2 for n in range(60)]})
+    assert len(set(recordings.columns.groups["age"])) == 60
+    with pytest.raises(UsageError, match="has 60 values; expected at most 50, or numbers alone"):
+        Recordings(waves(60, 1, 20), 10, ["a"], "mV", **many, groups={"name": [f"n{n}" for n in range(60)]})
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_arrays_of_every_type_name_the_same(shape: str) -> None:
     column = SHAPES[shape](NUMBERS)
