@@ -125,10 +125,10 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         whose = f"Claims that the search-space file declares, {seal}."
     notes = [
         whose,
+        _OF_WHICH_SET,
         "Difference: mean of the differences within the same patient split and seed, with the interval of the t-test "
         "that decides, at its level: one bound if the claim has one direction and is decided, else [low, high]. Of "
         "several differences, the table shows the one that supports the claim least.",
-        _OF_WHICH_SET,
         *notes_on_units(shown),
         f"Verdicts use one-sided t-tests (two for an equality), adjusted by Holm over all claims on a data set (p < "
         f"{ALPHA:g}); the level of an interval includes this adjustment. Holds: shown to be as claimed. Does not hold: "

@@ -31,7 +31,7 @@ from ..results import Reference, ResultTable, result_table
 from ..selection import cell_name, shown_metrics, variants
 from ..statistics import Estimate, Fold, estimate, split_name
 from ..tables.comparisons import Comparisons, comparison_text, comparisons, without_undecided
-from ..tables.latex import to_latex
+from ..tables.latex import figure_to_latex, to_latex
 from ..tables.patients import patients_text
 from .page import LinkedTable, RunEntry, RunList, Section, no_links
 from .provenance import distinct_runs
@@ -52,7 +52,7 @@ class SectionFiles:
     Args:
         study: name of the report, the first part of labels in LaTeX.
         journal: whether figures are drawn in the format of journals.
-        figures: figures as PNG, PDF and SVG.
+        figures: figures as PNG, PDF, SVG and LaTeX.
         tables: tables as Markdown, LaTeX and CSV.
     """
 
@@ -62,16 +62,18 @@ class SectionFiles:
     tables: dict[str, bytes] = field(default_factory=dict)
 
     def add_picture(self, item: Sketch) -> Picture:
-        """Draw a figure and add its three files."""
+        """Draw a figure and add its files."""
         return self.draw(item)
 
     def draw(self, item: Sketch) -> Picture:
-        """Draw a figure now, and add its three files."""
+        """Draw a figure now, and add its files: three formats, and LaTeX that shows the PDF."""
         picture = item.for_journals() if self.journal else item.drawn()
         gc.collect(1)  # frees tens of thousands of objects now, not at the end
         self.figures[f"{picture.name}.png"] = picture.png
         self.figures[f"{picture.name}.pdf"] = picture.pdf
         self.figures[f"{picture.name}.svg"] = picture.svg.encode("utf-8", "replace")
+        text = figure_to_latex(picture.name, picture.title, picture.caption, self.study, full_width=not self.journal)
+        self.figures[f"{picture.name}.tex"] = text.encode()
         return picture
 
     def add_table(self, table: TextTable) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ _SENTENCE = 80
 """Characters above which a label wraps in a table that is one float."""
 
 _METRICS = {metric.plain: metric for name in METRICS for metric in map(metric_named, (name, f"test_{name}"))}
+_END_OF_SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
+_SENTENCES_OF_CAPTION = 2
 _OF_A_METRIC = {
     "test": "test",
     "published": "published",
@@ -133,6 +135,31 @@ def _caption(table: TextTable, part: int, parts: int, study: str) -> str:
     """Return the title, and the label that a text refers to."""
     which, ending = (f" ({part + 1} of {parts})", f"_{part + 1}") if parts > 1 else ("", "")
     return rf"\caption{{{escaped(f'{table.title}{which}.')}}}\label{{{label_of('table', study, table.name)}{ending}}}"
+
+
+def figure_to_latex(name: str, title: str, caption: str, study: str, *, full_width: bool) -> str:
+    """Return a figure to paste into a document, beside which its PDF file lies.
+
+    The caption is the title and the first two sentences of that on the page.
+
+    Args:
+        name: name of the file, without its ending.
+        title: the title.
+        caption: the caption on the page.
+        study: name of the study, the first part of the label.
+        full_width: whether the figure is scaled to the width of the text; if not, it keeps its own.
+    """
+    sentences = _END_OF_SENTENCE.split(caption)[:_SENTENCES_OF_CAPTION]
+    options = r"[width=\linewidth]" if full_width else ""
+    lines = [
+        r"% Needs the package graphicx, and \graphicspath{} with the folder of this file.",
+        r"\begin{figure}[tp]",
+        r"\centering",
+        rf"\includegraphics{options}{{{name}.pdf}}",
+        rf"\caption{{{escaped(' '.join([f'{title}.', *sentences]))}}}\label{{{label_of('figure', study, name)}}}",
+        r"\end{figure}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def label_of(kind: str, study: str, name: str) -> str:

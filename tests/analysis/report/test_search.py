@@ -120,7 +120,7 @@ def test_the_report_shows_a_search(
     assert "The value of every complete trial, as mean over its runs" in paths.index.read_text(), (
         "also of several splits"
     )
-    assert {path.suffix for path in paths.figures} == {".pdf", ".png", ".svg"}
+    assert {path.suffix for path in paths.figures} == {".pdf", ".png", ".svg", ".tex"}
     assert {path.name for path in paths.tables if path.stem == "tuned-trials"} == {
         f"tuned-trials.{ending}" for ending in ("md", "tex", "csv")
     }

@@ -18,6 +18,7 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.drawing.pictures import Picture, Sketch
 from clops_sweep.analysis.metrics import METRICS, metric_named
 from clops_sweep.analysis.report.write import write_report
+from clops_sweep.analysis.tables.latex import figure_to_latex
 from clops_sweep.cli.commands import command
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
@@ -354,3 +355,21 @@ def test_each_95_percent_interval_is_said_to_be_unadjusted(reports: Path) -> Non
         text = path.read_text()
         if "95 %" in text and not re.search(r"interval of the t-test, [\d. %to]*95 %", text):
             assert "unadjusted" in text or path.stem == "claims", path.name
+
+
+def test_a_figure_has_a_short_caption_and_the_label_of_its_study() -> None:
+    caption = "Means over n runs, 95 % intervals. Frames: R[i][j] of the task. Metrics of the validation set."
+    text = figure_to_latex("own-r", "Trained on by evaluated on", caption, "my study", full_width=True)
+    comment, *lines = text.splitlines()
+    assert comment.startswith("% Needs the package graphicx")
+    assert lines == [
+        r"\begin{figure}[tp]",
+        r"\centering",
+        r"\includegraphics[width=\linewidth]{own-r.pdf}",
+        r"\caption{Trained on by evaluated on. Means over n runs, 95 \% intervals. Frames: R[i][j] of the task.}"
+        r"\label{figure:my_study:own_r}",
+        r"\end{figure}",
+    ]
+    own_width = figure_to_latex("own-r", "R", "Means.", "", full_width=False)
+    assert r"\includegraphics{own-r.pdf}" in own_width
+    assert r"\caption{R. Means.}\label{figure:own_r}" in own_width
