@@ -109,6 +109,7 @@ def workers(
     watch = _Watch(rest, display)
     run_with_ray: RunFed | None = None
     with ExitStack() as until_the_end:
+        until_the_switch = until_the_end.enter_context(ExitStack())
         run_here: RunFed | None = None
 
         def run(feed: Feed, relay: Relay) -> None:
@@ -117,13 +118,14 @@ def workers(
                 run_with_ray(feed, relay)
             elif watch.should_end():
                 watch.say_switch()
-                run_here = None  # with its networks
+                run_here = None
+                until_the_switch.close()  # drops its networks
                 from clops_sweep.execution import on_ray
 
                 run_with_ray = until_the_end.enter_context(on_ray.workers(frames, resources, display, of_ray))
             else:
                 if run_here is None:
-                    run_here = until_the_end.enter_context(
+                    run_here = until_the_switch.enter_context(
                         alone.workers(frames, resources, display, of_this_process, watch)
                     )
                 run_here(feed, relay)

@@ -68,7 +68,7 @@ class Resources:
     Attributes:
         address: address of a running Ray cluster; None starts one on this machine for the duration of the sweep.
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
-        gpus_per_trial: share of a GPU reserved for a trial; 0 leaves the device and the share to `devices.choice`.
+        gpus_per_trial: share of a GPU reserved for a trial; 0 leaves the device and the share to `devices.choose`.
         max_retries: number of retries of a run that raised or whose worker died.
         checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
         epoch_timeout: time limit of an epoch in seconds, after which its run fails; None for no limit.

@@ -1,4 +1,4 @@
-"""A launch: computes the unfinished runs of a request, first grids, then searches."""
+"""A launch: computes the unfinished runs of a request: encoders, grids, searches, then what the searches chose."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _computed(
             from clops_sweep.execution.feeding.only_driver import only_driver
 
             for search in state.searches:
-                locks.enter_context(only_driver(search.space, store.log_folder))
+                locks.enter_context(only_driver(search.space, store))
         rest = _rest(state, pending, choice.resources)
         _check_start(resources, imports=rest is None)
         store.open_for_writing()
@@ -147,7 +147,7 @@ def _computed(
         from clops_sweep.execution.driver import run_feeds
         from clops_sweep.execution.feeding.sweep_feeds import SweepFeeds, planned_again
 
-        ids = [run.run_id for run in (*pending, *state.plan.of("waiting")) if run.run_id is not None]
+        ids = [run.run_id for run in pending if run.run_id is not None]
         at_once = False
         with make_display() as display:
             display.warn(f"device: {choice.words}")

@@ -111,7 +111,7 @@ _TIMED_OUT = (
     "TimedOut: an epoch took longer than --epoch-timeout {:g} s, and the worker was ended; the run's log shows where "
     "it was"
 )
-_JOBS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial in memory
+_TRIALS_PER_TUNE_RUN = 2000  # Tune's driver keeps every trial in memory
 _MOST_PENDING = "1000"
 _SECONDS_BETWEEN_LOOKS = 1.0
 _SECONDS_TO_STOP = 20.0
@@ -212,7 +212,7 @@ class FeedSearcher(Searcher):
     def __init__(self, feed: Feed, resources: Resources) -> None:
         super().__init__()
         self._feed, self._resources = feed, resources
-        self._left, self.ended = _JOBS_PER_TUNE_RUN, False
+        self._left, self.ended = _TRIALS_PER_TUNE_RUN, False
         self.suggested: dict[str, Jobs] = {}
         self._places, self._looked_at = 0, -_SECONDS_BETWEEN_LOOKS
 

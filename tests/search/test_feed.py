@@ -229,14 +229,14 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
 
 
 def test_a_search_has_one_driver_at_a_time(tmp_path: Path) -> None:
-    it = space()
-    with only_driver(it, tmp_path):
+    it, store = space(), RunStore(tmp_path)
+    with only_driver(it, store):
         with (
             pytest.raises(UsageError, match="search space 'it' is being run by another driver"),
-            only_driver(it, tmp_path),
+            only_driver(it, store),
         ):
             pass
-        with only_driver(replace(it, name="other"), tmp_path):
+        with only_driver(replace(it, name="other"), store):
             pass
-    with only_driver(it, tmp_path):
+    with only_driver(it, store):
         pass

@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from clops_sweep import RunConfig
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace
 from clops_sweep.cli.commands import command
 from clops_sweep.errors import UsageError
+from clops_sweep.execution.feeding.only_driver import only_driver
 from clops_sweep.experiment.events import Progress
 from clops_sweep.store.checkpoint import CheckpointFile
 from clops_sweep.store.launches import LaunchFile, UnderWay, runs_under_way
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.testing import tiny_config
 from tests.conftest import Tables
 from tests.helpers.s3_server import serving_s3
 from tests.helpers.stores import record_failure, write_finished
@@ -131,3 +133,17 @@ def test_launches_are_seen(server: Server) -> None:
     assert [it.name for it in runs_under_way(store)] == ["first, seed 0"]
     first.remove()
     assert runs_under_way(store) == ()
+
+
+def test_searches_of_one_name_in_two_stores_have_a_driver_each(
+    server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    search = OptunaSearch({"learning_rate": (1e-4, 1e-2)}, n_trials=2)
+    space = SearchSpace("same", tiny_config("class_il"), search=search)
+    first, second = server.store("first"), server.store("second")
+    with only_driver(space, first):
+        with only_driver(space, second):
+            pass
+        with pytest.raises(UsageError, match="another driver"), only_driver(space, first):
+            pass

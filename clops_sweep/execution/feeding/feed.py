@@ -28,7 +28,7 @@ class Feed(Protocol):
     """Chooses the next jobs, and receives their progress.
 
     Attributes:
-        error: the error that ended it early, such as a full disk; there are no more jobs then.
+        error: the error that ended it early, such as a journal that cannot be written to; there are no more jobs then.
     """
 
     error: str | None
@@ -76,11 +76,12 @@ class GridFeed:
         self._under_way: set[Jobs] = set()
         self._ended: set[Job] = set()
         self.error: str | None = None
+        """Always None: nothing ends a grid early."""
 
     @property
     def finished(self) -> bool:
-        """Whether all jobs have ended, or no more are started and none is running."""
-        return not self._under_way and (self.error is not None or not self._left)
+        """Whether all jobs have ended."""
+        return not self._under_way and not self._left
 
     def next_jobs(self, places: int) -> Jobs | None:
         """Return the next jobs; None if all places are taken."""
@@ -88,7 +89,7 @@ class GridFeed:
         most_under_way = places
         if self._may_grow:
             most_under_way += max(places, _FEWEST_AHEAD)
-        if self.error is not None or not self._left or len(self._under_way) >= most_under_way:
+        if not self._left or len(self._under_way) >= most_under_way:
             return None
         queue = max(filter(self._waiting.get, self._waiting), key=lambda queue: self._mean(queue) or inf)
         most = self._left // (_TRIALS_A_PLACE * places) if self._mean(queue) else 1

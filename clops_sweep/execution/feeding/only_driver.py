@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 from collections.abc import Iterator
-from pathlib import Path
 
 from clops_sweep.data.files.folder import held
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.store.run_store import RunStore
 
 
 @contextlib.contextmanager
-def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
+def only_driver(space: SearchSpace, store: RunStore) -> Iterator[None]:
     """Lock a search, so that one driver at a time runs it on this machine or on a shared folder of results.
 
     A driver continues the trials that a dead driver left running. The lock is released when its process ends, however
@@ -21,8 +22,11 @@ def only_driver(space: SearchSpace, work_folder: Path) -> Iterator[None]:
     Raises:
         UsageError: another driver is running the search.
     """
-    with held(work_folder / "locks" / space.name) as alone:
-        if alone is False:
+    name = space.name
+    if store.files.folder is None:  # stores at URIs share a folder of logs and locks
+        name = f"{space.name}-{hashlib.sha256(store.files.shown.encode()).hexdigest()}"
+    with held(store.log_folder / "locks" / name) as is_held:
+        if is_held is False:  # None: the file system has no locks
             raise UsageError(
                 f"search space {space.name!r} is being run by another driver on the same results; "
                 "a single one uses its whole cluster"

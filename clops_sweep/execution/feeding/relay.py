@@ -49,7 +49,8 @@ class Relay:
 
     Attributes:
         observers: the observers; the loop of the sweep must call their `look` regularly.
-        store_error: the error of writing to the store, set after it occurred several times in a row.
+        store_error: the error of writing to the store, set after several tries in a row failed, or after several runs
+            in a row could not be recorded.
     """
 
     def __init__(
@@ -68,7 +69,9 @@ class Relay:
         self._retries = retries
         self.observers = observers
         self.store_error: str | None = None
-        self._failures = 0
+        self._failed_tries = 0
+        self._unrecorded = 0
+        """Number of runs in a row that could not be recorded."""
         self._next_try = 0.0
 
     def look(self) -> None:
@@ -78,15 +81,12 @@ class Relay:
             try:
                 with storing(self._store):
                     self._store.flush_if_due()
-                self._failures = 0
+                self._failed_tries = 0
             except StoreError as error:
-                self._failed(str(error))
-
-    def _failed(self, error: str) -> None:
-        self._failures += 1
-        self._next_try = time.monotonic() + _SECONDS_BETWEEN_TRIES
-        if self._failures == _FAILURES_IN_A_ROW:
-            self.store_error = error
+                self._failed_tries += 1
+                self._next_try = time.monotonic() + _SECONDS_BETWEEN_TRIES
+                if self._failed_tries == _FAILURES_IN_A_ROW:
+                    self.store_error = str(error)
 
     def started(self, job: Job) -> None:
         """Record that a worker started a job."""
@@ -130,13 +130,16 @@ class Relay:
             case Running() | Paused():
                 return sent
             case Computed(tables, checkpoint, values, seconds):
+                self._unrecorded = 0
                 self._store.add(job.run_id, tables, checkpoint)
                 return Finished(values, seconds)
             case AttemptFailed():
                 return self._retries.after(job, sent)
             case Unrecorded():
                 report = self._as_seen_here(sent)
-                self._failed(report.error)
+                self._unrecorded += 1
+                if self._unrecorded == _FAILURES_IN_A_ROW:
+                    self.store_error = report.error
                 return report
 
     def lost(self, jobs: Jobs, death: AttemptFailed) -> None:

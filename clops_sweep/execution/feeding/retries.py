@@ -20,8 +20,9 @@ from clops_sweep.store.run_store import RunStore
 class Retries:
     """Retries a job from its last checkpoint up to `max_retries` times; after that its run has failed.
 
-    Every attempt that fails counts once, whether by an exception or by the death of a worker. Tune's own retries count
-    the death of a worker several times, once per pending request, and give up too early.
+    Every attempt that fails counts once, whether by an exception or by the death of a worker, also if the run has
+    paused for pruning since. Tune's own retries count the death of a worker several times, once per pending request,
+    and give up too early.
 
     Args:
         store: the store for failures.
@@ -44,19 +45,22 @@ class Retries:
         self._data_hash = data_hash
         self._software = software
         self._tell = tell
-        self._failures: Counter[Job] = Counter()
-        self._started_at: dict[Job, Any] = {}
+        self._failures: Counter[str] = Counter()
+        """Failed attempts by run id."""
+        self._started_at: dict[str, Any] = {}
 
     def after(self, job: Job, failure: AttemptFailed) -> Retrying | Failed:
         """Return how a job goes on after an attempt has failed; a run that has failed is recorded."""
-        self._failures[job] += 1
+        run_id = job.run_id
+        self._failures[run_id] += 1
         if "started_at" in failure.facts:
-            self._started_at.setdefault(job, failure.facts["started_at"])
-        if self._failures[job] <= self._max_retries and not failure.is_final:
+            self._started_at.setdefault(run_id, failure.facts["started_at"])
+        if self._failures[run_id] <= self._max_retries and not failure.is_final:
             return Retrying()
+        del self._failures[run_id]  # if a later trial computes the run again, it has all its retries
         facts = {**self._software, **failure.facts}
-        if job in self._started_at:
-            facts["started_at"] = self._started_at[job]
+        if run_id in self._started_at:
+            facts["started_at"] = self._started_at.pop(run_id)
         tables = rows_of_failure(job.run_id, job.config, failure.error, self._data_hash, facts)
         self._store.add(job.run_id, tables)
         if self._tell is not None:

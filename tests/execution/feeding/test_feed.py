@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 
 from clops_sweep import RunConfig
 from clops_sweep.execution.feeding.feed import GridFeed
+from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.jobs import Job, Jobs
 from clops_sweep.execution.reports import (
     AttemptFailed,
@@ -24,6 +25,7 @@ from clops_sweep.execution.reports import (
     Finished,
     Report,
     Retrying,
+    Unrecorded,
     WorkerReport,
 )
 from clops_sweep.store.run_store import RunStore
@@ -199,6 +201,29 @@ def test_exceptions_and_deaths_of_workers_count_as_attempts_of_one_run(store: Ru
     (row,) = store.rows("runs", ["error", "host", "started_at"], [job.run_id])
     assert (row["error"], row["host"]) == ("Traceback ...", "here")
     assert pd.Timestamp(row["started_at"]) == pd.Timestamp("2026-01-01", tz="UTC")
+
+
+def test_a_run_that_paused_for_pruning_has_no_more_retries_than_others(store: RunStore) -> None:
+    raised = AttemptFailed("Traceback ...")
+    retries = Retries(store, 2, lambda config: "generated0001", {})
+    before, after = replace(run(0), until=1), replace(run(0), until=2)
+    assert [retries.after(job, raised) for job in (before, before, after)] == [Retrying(), Retrying(), Failed()]
+    assert store.statuses() == {before.run_id: "failed"}
+
+
+def test_runs_that_cannot_be_recorded_stop_the_sweep_however_slow_they_are(store: RunStore) -> None:
+    jobs = [run(number) for number in range(5)]
+    relay = relay_of(GridFeed(jobs), store, Said())
+    for job, sent in zip(
+        jobs,
+        [Unrecorded("full"), Unrecorded("full"), Computed({}, None, {"auc": 0.8}, 1.0), *[Unrecorded("full")] * 2],
+        strict=True,
+    ):
+        relay.pass_on((job,), [(0, sent)])
+        relay.look()  # nothing is due, so there is nothing to write
+        assert relay.store_error is None
+    relay.pass_on((jobs[0],), [(0, Unrecorded("full"))])
+    assert relay.store_error == "full"
 
 
 def test_a_job_that_raised_leaves_the_others_of_its_worker_alone(store: RunStore) -> None:
