@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import edfio
 import numpy as np
@@ -275,3 +278,43 @@ def test_limb_leads_of_two_units_and_of_edf_files(tmp_path: Path) -> None:
     np.testing.assert_allclose(found.signal[2], two - one, atol=1e-3)
     with pytest.raises(UsageError, match="derive_leads: I and II have different rates, gains or units"):
         with_limb_leads(Recording([one, two], channels=("I", "II"), units=("mV", "g"), sampling_rate=500))
+
+
+def _ishne(path: Path, counts: np.ndarray[Any, Any], nanovolts: int, counted: int) -> None:
+    """Write a Holter file of leads I and II in ISHNE's format, without a checksum."""
+    header = bytearray(512)
+    struct.pack_into("<iiiih", header, 0, 0, counted, 522, 522, 1)
+    header[98:100] = b"p7"
+    struct.pack_into("<hhh", header, 128, 4, 3, 2020)
+    struct.pack_into("<hhhh", header, 140, 5, 6, 7, 2)
+    struct.pack_into("<12h", header, 148, 5, 6, *[-9] * 10)
+    struct.pack_into("<12h", header, 172, 1, 1, *[-9] * 10)
+    struct.pack_into("<12h", header, 196, nanovolts, nanovolts, *[-9] * 10)
+    struct.pack_into("<h", header, 262, 250)
+    path.write_bytes(b"ISHNE1.0" + b"\0\0" + header + counts.T.astype("<i2").tobytes())
+
+
+def test_faults_of_holter_files_are_missing(tmp_path: Path) -> None:
+    counts = np.random.default_rng(0).integers(-3000, 3000, (2, 500))
+    counts[0, 100:110] = -32768
+    _ishne(tmp_path / "a.ecg", counts, 2500, 500)
+    found = from_ecg(tmp_path / "a.ecg")
+    assert (found.channels, found.units, found.patient) == (["I", "II"], "mV", "p7")
+    assert found.start == datetime(2020, 3, 4, 5, 6, 7)
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(found.signal[0])), np.arange(100, 110))
+    expected = np.where(counts == -32768, np.nan, counts * 2500 / 1e6)
+    np.testing.assert_allclose(np.stack(found.signal), expected)
+
+
+@pytest.mark.parametrize(
+    ("counted", "note"),
+    [
+        (500, None),
+        (1000, None),  # of both leads together
+        (0, None),
+        (800, "holds 500 samples per lead, and its header counts 800: it may be cut short"),
+    ],
+)
+def test_a_holter_file_that_holds_less_than_its_header_counts(counted: int, note: str | None, tmp_path: Path) -> None:
+    _ishne(tmp_path / "a.ecg", np.ones((2, 500), int), 2500, counted)
+    assert list(from_ecg(tmp_path / "a.ecg").notes) == ([] if note is None else [note])

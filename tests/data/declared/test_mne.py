@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -302,3 +302,38 @@ def test_a_cnt_file_that_does_not_tell_its_bits_names_the_remedy(tmp_path: Path)
     recording = from_mne(mne.io.read_raw_cnt(path, data_format="int16", preload=True, verbose="warning"))
     assert isinstance(recording, Recording)
     np.testing.assert_allclose(recording.signal, X, atol=1e-4)
+
+
+@pytest.mark.parametrize("last", [500, 501])
+def test_pauses_that_begin_half_a_sample_early(last: int) -> None:
+    """As MNE annotates the zeros of an MFF file: rounded to even, one of them stays, or a sample is lost."""
+    raw = _raw()
+    raw.set_annotations(mne.Annotations((last - 0.5) / 250, 125 / 250, "BAD_ACQ_SKIP"))
+    raw.event_id = None  # which the Raw of an MFF file has
+    found = from_mne(raw)
+    assert isinstance(found, Recording)
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(found.signal[0])), np.arange(last, last + 125))
+
+
+def test_a_folder_of_mff_files(tmp_path: Path) -> None:
+    """Written by the library of the format's maker, in two epochs with a pause of half a second."""
+    pytest.importorskip("mffpy")
+    from mffpy.bin_writer import BinWriter
+    from mffpy.writer import Writer
+
+    signal = np.random.default_rng(0).normal(0, 20, (33, 1000)).astype("<f4")
+    samples = BinWriter(sampling_rate=250, data_type="EEG")
+    samples.add_block(signal[:, :500])
+    samples.add_block(signal[:, 500:], offset_us=500_000)
+    file = Writer(tmp_path / "a.mff")
+    file.addxml("fileInfo", recordTime=datetime(2020, 3, 4, 5, 6, 7, 250000, tzinfo=UTC))
+    file.add_coordinates_and_sensor_layout("HydroCel GSN 32 1.0")
+    file.addbin(samples)
+    file.write()
+    found = from_mne(tmp_path / "a.mff")
+    assert isinstance(found, Recording)
+    values = np.stack(found.signal)
+    expected = np.insert(signal.astype(float), [500] * 125, np.nan, axis=1)
+    np.testing.assert_allclose(values, expected, rtol=1e-6)
+    assert (found.channels or ())[0] == "E1"
+    assert found.start == datetime(2020, 3, 4, 5, 6, 7, 250000, tzinfo=UTC)

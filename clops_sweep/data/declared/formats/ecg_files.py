@@ -64,6 +64,8 @@ _OF_HEADER = (
 )  # fmt: skip
 """Formats whose header gives the start; ecgdatakit takes that of others from the file's name or drops its zone."""
 _LONGEST_BREAK = 3600.0
+_FAULT_OF_ISHNE = -32768
+"""Sample that the standard reserves for a fault of the lead."""
 _BAD_STATUS = ("DISCONNECTED", "INVALID")
 _UNUSABLE_STATUS = ("TEST DATA", "UNCALIBRATED")
 
@@ -131,12 +133,14 @@ def from_ecg(path: str | PathLike[str], *, series: int | None = None, derive_lea
         raise UsageError(f"{shorten(path)}: has no series {shown(series)}; count from 1")
     patient = None
     stated = None
+    notes = list[str]()
     read = []
     for group in groups:
         record = _record(path, group.content)
         if len(all_groups) == 1 and record.source_format in _OF_HEADER:
             stated = record.recording.date
         leads = _leads(path, record, group)
+        notes += _notes(record)
         patient = patient or record.patient.patient_id or None
         if leads:
             read.append(replace(group, leads=leads))
@@ -150,6 +154,7 @@ def from_ecg(path: str | PathLike[str], *, series: int | None = None, derive_lea
         units=[channel.unit for channel in channels],
         patient=patient,
         start=_start(read, stated),
+        notes=notes,
     )
     if {channel.unit for channel in channels} == {"mV"}:
         recording = replace(recording, units="mV")
@@ -215,6 +220,8 @@ def _leads(path: Path, record: Any, group: _Group) -> list[_Lead]:
         if state in _UNUSABLE_STATUS:
             raise UsageError(f"{where} is marked as {state}; leave the file out")
         samples = np.asarray(values[number], np.float64)
+        if record.source_format == "ishne_holter":
+            samples = _without_faults(record, lead, number, samples)
         if state in _BAD_STATUS or lead.annotations.get("LeadOff", "").upper() == "TRUE":
             samples = np.full(len(samples), np.nan)
         rate = _rate(record, number) if group.rate is None else group.rate
@@ -223,6 +230,31 @@ def _leads(path: Path, record: Any, group: _Group) -> list[_Lead]:
             start += group.skews[number]
         leads.append(_Lead(lead.label, lead.units, samples, rate, start))
     return leads
+
+
+def _without_faults(record: Any, lead: Any, number: int, samples: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the samples of a lead of an ISHNE file, those that the standard reserves for a fault as missing.
+
+    ecgdatakit counts these and returns them as voltages of the lowest integer, such as -81.92 mV.
+    """
+    if not record.raw_metadata["lead_fault_samples"][number]:
+        return samples
+    steps_per_mv = 1e6 / lead.adc_resolution
+    is_fault = np.rint(samples * steps_per_mv) == _FAULT_OF_ISHNE
+    return np.where(is_fault, np.nan, samples)
+
+
+def _notes(record: Any) -> list[str]:
+    """Return a note if a Holter file in ISHNE holds fewer samples than its header counts.
+
+    Recorders count samples per lead or of all leads, or write the most that they can hold, so this proves no damage.
+    """
+    if record.source_format != "ishne_holter":
+        return []
+    counted, held = record.raw_metadata["ecg_size"], record.raw_metadata["samples_per_lead"]
+    if counted in (held, held * len(record.leads)) or counted < held:
+        return []
+    return [f"holds {held:,} samples per lead, and its header counts {counted:,}: it may be cut short"]
 
 
 def _rate(record: Any, number: int) -> float:

@@ -115,7 +115,7 @@ def from_mne(
     bad = [row for row, name in enumerate(chosen) if name in data.info["bads"]]
     notes = [f"channel {chosen[row]} is marked as bad: its samples count as missing" for row in bad]
     person = _person(data.info)
-    if hasattr(data, "event_id"):
+    if hasattr(data, "drop_log"):  # of Epochs alone; Raw of an MFF file has an event_id, too
         return list(_epochs(data, places, scales, bad, notes, person or (path.stem if path else "1"), common))
     signal = _float64(data.get_data(picks=places)) * scales[:, None]
     signal[bad] = np.nan
@@ -131,9 +131,10 @@ def from_mne(
 
 
 def _read(path: Path, annotations: bool) -> Any:
-    """Return the raw data of a file, or its epochs."""
-    with open_regular(path):
-        pass
+    """Return the raw data of a file, or its epochs. Some formats, such as MFF, are folders."""
+    if not path.is_dir():
+        with open_regular(path):
+            pass
 
     def read(mne: Any) -> Any:
         quiet: dict[str, Any] = {"verbose": "warning"}
@@ -268,8 +269,8 @@ def _annotated(
             is_point = end - start <= _POINT / rate  # one sample, as BrainVision writes events without a duration
             events.append((start, start if is_point else end, text))
             continue
-        begin = max(0, round(start * rate))
-        stop = min(samples, max(round(end * rate), begin + 1))
+        begin = max(0, _nearest(start * rate))
+        stop = min(samples, max(_nearest(end * rate), begin + 1))
         if begin == 0 and end - start <= 1 / rate:
             continue  # the begin of the recording
         of_channels = set(each.get("ch_names", ()) or ())
@@ -281,6 +282,11 @@ def _annotated(
         return [], notes
     placed = Events(events).placed(samples / rate, "MNE" if path is None else shorten(path), closes)
     return placed.intervals, [*notes, *placed.notes]
+
+
+def _nearest(place: float) -> int:
+    """Return the nearest sample, the later one of two: MNE begins pauses of MFF files half a sample early."""
+    return int(np.floor(place + 0.5 + 1e-6))
 
 
 def _epochs(
