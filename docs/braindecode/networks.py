@@ -1,10 +1,10 @@
 """Try every network of braindecode on 22 x 1,000 samples, and write a row for each.
 
 python docs/braindecode/networks.py            tries the models that have no row yet
-python docs/braindecode/networks.py MODEL ...
-python docs/braindecode/networks.py --checks   makes the checks of a launch alone, without training
+python docs/braindecode/networks.py MODEL ...  tries these again
 
-Models that are named on the command line are tried again; the other rows of networks.csv stay.
+The other rows of networks.csv stay. `pytest -m nightly tests/learning/networks/test_all_of_braindecode.py` tries all
+models and compares the rows, but for their times.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from torch import nn
 
 from clops_sweep import ContinualRun, RunConfig, Strategy, strategy
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins import braindecode
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning.batches import Batch
@@ -35,7 +36,7 @@ from clops_sweep.learning.models.onnx_export import onnx_bytes
 from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.module_probe import check_networks, probed
 from clops_sweep.learning.networks.on_features import network_options
-from clops_sweep.learning.networks.run_module import RunModule, made
+from clops_sweep.learning.networks.run_module import RunModule, made, trained
 from clops_sweep.testing import of_shape, tiny_config, tiny_frames
 from clops_sweep.testing.watch import result_difference, saved_and_loaded
 
@@ -49,7 +50,9 @@ ELECTRODES = (
 )
 SAMPLES, RATE, OUTPUTS, BATCH, STEPS = 1000, 250.0, 4, 16, 5
 LARGEST = 1_000_000
-"""Parameters of the largest network that is trained here; the checks of a launch are made for all."""
+"""Parameters of the largest network that is trained here; larger ones pass the checks of a launch alone."""
+
+SETTINGS: dict[str, Any] = {"epochs_per_task": 2, "first_tasks": 1}
 
 CPU = torch.device("cpu")
 
@@ -132,50 +135,95 @@ def exported(whole: ContinualRun) -> str:
     return "yes"
 
 
-def tried(model: str, *, trains: bool) -> dict[str, object]:
-    """Return the row of a model; without training, its columns are empty."""
-    network, frames = braindecode.PREFIX + model, frames_of_electrodes()
-    settings = {"network": network, "epochs_per_task": 2, "first_tasks": 1}
-    config = tiny_config("time_il", strategy="clops", **settings)
-    row: dict[str, object] = {"model": model}
+def config_of(model: str, method: str, **changes: Any) -> RunConfig:
+    """Return a tiny run of a model."""
+    return tiny_config("time_il", strategy=method, network=braindecode.PREFIX + model, **SETTINGS | changes)
+
+
+def contract(model: str) -> dict[str, str]:
+    """Return the row of a model but for its times: why it is refused, or what becomes of it in runs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _contract(model)
+
+
+def _contract(model: str) -> dict[str, str]:
+    frames, config = frames_of_electrodes(), config_of(model, "clops")
+    row = dict.fromkeys(COLUMNS, "") | {"model": model}
     try:
         check_networks([config], {config.data_key: frames}, keep_models=True)
-    except Exception as error:
-        return row | {"refused": " ".join(str(error).removeprefix(f"network {network!r}: ").split())}
-    options, shape = network_options(config, frames), (len(ELECTRODES), SAMPLES)
-    module = made(network, NETWORKS[network], 0, shape, OUTPUTS, options)
-    row["parameters"] = sum(parameter.numel() for parameter in module.parameters() if parameter.requires_grad)
-    statistics = probed(network, NETWORKS[network], shape, OUTPUTS, options).statistics
-    found = lowered(RunModule(module, OUTPUTS, statistics), *shape)
-    row["computed_by"] = f"PyTorch: {found}" if isinstance(found, NotLowered) else "kernels"
-    if not trains or int(str(row["parameters"])) > LARGEST:
+    except UsageError as error:
+        beginning = f"network {config.network!r}: "
+        return row | {"refused": " ".join(str(error).removeprefix(beginning).split())}
+    row |= layers(config, frames)
+    if not is_trained(row):
         return row
-    step, loop = seconds_of_steps(network, frames, options)
-    row |= {"step_ms": f"{step:.3g}", "loop_ms": f"{loop:.3g}"}
+    row |= of_a_run(config, frames)
+    row["loss"] = answer(lambda: one_epoch(model, "replay_by_loss", frames))
+    row["ewc"] = answer(lambda: one_epoch(model, "ewc", frames))
+    return row
+
+
+def is_trained(row: dict[str, str]) -> bool:
+    """Return whether a network is accepted and small enough to be trained here."""
+    return not row["refused"] and int(row["parameters"]) <= LARGEST
+
+
+def of_a_run(config: RunConfig, frames: FrameSet) -> dict[str, str]:
+    """Return whether a run resumes with equal bits, has dropout in Monte-Carlo passes, and can be exported."""
     try:
         whole = finished(config, frames)
     except Exception as error:
-        return row | {"resumed": " ".join(str(error).split())}
-    for column, strategy_name in (("loss", "replay_by_loss"), ("ewc", "ewc")):
-        other = tiny_config("time_il", strategy=strategy_name, **settings | {"epochs_per_task": 1})
-        row[column] = answer(lambda other=other: "yes" if finished(other, frames).finished else "no")  # type: ignore[misc]
-    row["resumed"] = answer(lambda: resumed(config, frames, whole))
-    row["mc"] = answer(lambda: dropout(whole))
-    row["onnx"] = answer(lambda: exported(whole))
-    return row
+        return {"resumed": " ".join(f"{error}".split())}
+    return {
+        "resumed": answer(lambda: resumed(config, frames, whole)),
+        "mc": answer(lambda: dropout(whole)),
+        "onnx": answer(lambda: exported(whole)),
+    }
+
+
+def layers(config: RunConfig, frames: FrameSet) -> dict[str, str]:
+    """Return the number of parameters of a network, and what computes it."""
+    network, options, shape = config.network, network_options(config, frames), (len(ELECTRODES), SAMPLES)
+    module = made(network, NETWORKS[network], 0, shape, OUTPUTS, options)
+    statistics = probed(network, NETWORKS[network], shape, OUTPUTS, options).statistics
+    program = lowered(RunModule(module, OUTPUTS, statistics), *shape)
+    parameters = sum(parameter.numel() for parameter in trained(module).values())
+    computed_by = f"PyTorch: {program}" if isinstance(program, NotLowered) else "kernels"
+    return {"parameters": f"{parameters}", "computed_by": computed_by}
+
+
+def one_epoch(model: str, method: str, frames: FrameSet) -> str:
+    """Return whether a run of one epoch by a method ends."""
+    run = finished(config_of(model, method, epochs_per_task=1), frames)
+    return "yes" if run.finished else "no"
+
+
+def with_times(row: dict[str, str]) -> dict[str, str]:
+    """Return a row with the times of a step, if the model is trained."""
+    if not is_trained(row):
+        return row
+    frames, config = frames_of_electrodes(), config_of(row["model"], "clops")
+    step, loop = seconds_of_steps(config.network, frames, network_options(config, frames))
+    return row | {"step_ms": f"{step:.3g}", "loop_ms": f"{loop:.3g}"}
+
+
+def read_rows() -> dict[str, dict[str, str]]:
+    """Return the rows of the table by model."""
+    if not ROWS.exists():
+        return {}
+    with ROWS.open(newline="") as file:
+        return {row["model"]: row for row in csv.DictReader(file)}
 
 
 def main(models: list[str]) -> None:
     """Try models and write their rows."""
     torch.set_num_threads(1)
     np.seterr(all="ignore")
-    rows = {row["model"]: row for row in csv.DictReader(ROWS.open())} if ROWS.exists() else {}
+    rows = read_rows()
     known = [network.removeprefix(braindecode.PREFIX) for network in braindecode.names()]
-    named = [model for model in models if model != "--checks"]
-    for model in named or [name for name in known if name not in rows]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            rows[model] = tried(model, trains="--checks" not in models)  # type: ignore[assignment]
+    for model in models or [name for name in known if name not in rows]:
+        rows[model] = with_times(contract(model))
         print(rows[model], flush=True)
         with ROWS.open("w", newline="") as file:
             table = csv.DictWriter(file, COLUMNS, lineterminator="\n")

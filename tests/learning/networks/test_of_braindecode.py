@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,6 +35,7 @@ from clops_sweep.learning.networks.signal import Signal
 from clops_sweep.testing import of_shape, tiny_config, tiny_frames
 from clops_sweep.testing.strategy_contract import check_named_strategy
 from clops_sweep.testing.watch import result_difference, saved_and_loaded
+from tests.helpers.braindecode import require_braindecode
 
 pytestmark = pytest.mark.nightly
 
@@ -43,11 +47,7 @@ RATE = 250.0
 @pytest.fixture(scope="module", autouse=True)
 def _installed() -> None:
     """Import braindecode once; its import prints warnings that the product expects."""
-    why = braindecode.why_unavailable()
-    if why is not None:
-        pytest.skip(why)
-    with warnings_ignored():
-        pytest.importorskip("braindecode.models", exc_type=ImportError)
+    require_braindecode()
 
 
 @contextmanager
@@ -257,3 +257,50 @@ def test_a_stored_model_predicts_and_is_exported_and_becomes_an_encoder(
     of_now = stored["braindecode_version"]
     expected = f"network 'braindecode:EEGNet': 1 stored run of braindecode {of_now}, and 1.8.99 is installed"
     assert expected in " ".join(told.split())
+
+
+HEADS_USED = ("ncm", "slda", "ranpac")
+HEADS = """
+import numpy as np
+from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
+
+
+def waves(seed):
+    stream = np.random.default_rng(seed)
+    labels = np.arange(96) % 4
+    pitch = 4 + 4 * labels[:, None, None]
+    frames = np.sin(2 * np.pi * pitch * np.arange(1000) / 250) + stream.normal(0, 1, (96, 6, 1000))
+    people = [f"{seed}-{number // 8}" for number in range(96)]
+    return Recordings(
+        frames.astype("float32"), sampling_rate=250, channels=["Fz", "C3", "Cz", "C4", "Pz", "Oz"], units="uV",
+        labels=labels, classes=["A", "B", "C", "D"], patients=people,
+    )
+
+
+@dataset("first")
+def first(data_root):
+    return waves(1)
+
+
+@dataset("second")
+def second(data_root):
+    return waves(2)
+
+
+TASKS = {"scenario": "class_il_union", "task_classes": [["A", "B"], ["C", "D"]], "batch_size": 8}
+BEFORE = RunConfig(dataset="first", network="braindecode:EEGNet", strategy="joint", epochs_per_task=3, **TASKS)
+BASE = RunConfig(dataset="second", network="linear", encoder=BEFORE, epochs_per_task=1, **TASKS)
+SPACE = SearchSpace("heads", BASE, {"strategy": ["ncm", "slda", "ranpac"]}, seeds=range(1))
+"""
+
+
+def test_a_sweep_of_closed_form_heads_on_a_pretrained_network(tmp_path: Path) -> None:
+    (tmp_path / "space.py").write_text(HEADS)
+    environment = os.environ | {"CLOPS_PREPARED_ROOT": str(tmp_path / "prepared")}
+    launch = [sys.executable, "-m", "clops_sweep", "space.py", "--no-ray", "--no-report"]
+    done = subprocess.run(launch, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=290)
+    assert done.returncode == 0, done.stdout + done.stderr
+    runs = read(str(tmp_path / "results"), "runs").set_index("strategy")
+    assert runs["network"].to_dict() == {"joint": "braindecode:EEGNet", **dict.fromkeys(HEADS_USED, "linear")}
+    assert set(runs.loc[list(HEADS_USED), "encoder"]) == {f"run:{runs.loc['joint', 'run_id']}"}
+    assert (runs.loc[list(HEADS_USED), "balanced_accuracy"] > 0.6).all()  # a quarter by chance
