@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pandas as pd
-from markupsafe import Markup
 
 from clops_sweep.errors import UsageError, one_line, reason
 
@@ -266,15 +265,9 @@ def _query(**given: str) -> str:
     return f"?{urlencode({name: value for name, value in given.items() if value})}"
 
 
-def _breakable(name: str) -> Markup:
-    """Return a name that a narrow screen breaks after an underscore."""
-    return Markup("_<wbr>").join(name.split("_"))
-
-
 _HELPERS: Context = {
     "DASH": DASH,
     "axis_title": axis_title,
-    "breakable": _breakable,
     "one_line": one_line,
     "plural": plural,
     "query": _query,

@@ -178,6 +178,11 @@ def with_code(text: str) -> Markup:
     return Markup("").join(parts)
 
 
+def breakable(name: str) -> Markup:
+    """Return a name as HTML that a narrow place breaks after an underscore."""
+    return Markup("_<wbr>").join(name.split("_"))
+
+
 def free_name(name: str, taken: Sequence[str], longer: str) -> str:
     """Return a name, made longer until it is not taken."""
     while name in taken:
@@ -240,4 +245,4 @@ _LOADER = FileSystemLoader(Path(__file__).parents[1])
 _ENVIRONMENT = Environment(
     loader=_LOADER, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_ENVIRONMENT.filters |= {"table_rows": table_rows, "with_code": with_code}
+_ENVIRONMENT.filters |= {"table_rows": table_rows, "with_code": with_code, "breakable": breakable}
