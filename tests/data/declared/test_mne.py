@@ -337,3 +337,22 @@ def test_a_folder_of_mff_files(tmp_path: Path) -> None:
     np.testing.assert_allclose(values, expected, rtol=1e-6)
     assert (found.channels or ())[0] == "E1"
     assert found.start == datetime(2020, 3, 4, 5, 6, 7, 250000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("marker", "is_refused"),
+    [
+        ("Mk2=Comment,SpO2 97,5,501,125,0", True),  # as MNE exports it by pybv
+        ("Mk2=Comment,a,b,5,501,125,0", True),
+        (r"Mk2=Comment,SpO2 97\1 5,501,125,0", False),
+        ("Mk2=New Segment,,501,1,0,20200131120002000000", False),
+        ("Mk2=Comment,rest,501,125,0,", False),
+    ],
+)
+def test_a_comma_in_the_description_of_a_marker(marker: str, is_refused: bool, tmp_path: Path) -> None:
+    header = _brainvision(tmp_path, markers=f"{marker}\n")
+    if is_refused:
+        with pytest.raises(UsageError, match=r"b\.vmrk: Mk2 has a comma in its description"):
+            from_mne(header, annotations=True)
+    else:
+        from_mne(header, annotations=True)

@@ -59,6 +59,8 @@ _SIGNAL_HEADER: Final = 216
 """Bytes of a signal's header in EDF and GDF before its number of samples in a record."""
 _MICROVOLT, _MILLIVOLT = 4275, 4274
 """Codes of ISO 11073 in GDF files from version 1.9."""
+_DIGITS_OF_A_DATE: Final = 20
+"""Digits of the date that may end a marker of a BrainVision file."""
 _RIFF: Final = b"RIFF"
 """The first bytes of a CNT file of ANT Neuro."""
 _RIGHT_UNITS: Final = ("uV", "\N{MICRO SIGN}V", "\N{GREEK SMALL LETTER MU}V", "mV", "V")
@@ -255,6 +257,29 @@ def _brainvision_units(path: Path) -> dict[str, str]:
     return found
 
 
+def _require_right_markers(path: Path) -> None:
+    """Raise a UsageError if a description in a BrainVision marker file has a comma that is not coded.
+
+    MNE exports such descriptions as they are, and reads what follows the comma as the position of the marker.
+    """
+    with open_regular(path) as binary:
+        header = binary.read().decode("utf-8", errors="replace")
+    named = re.search(r"^MarkerFile=(.+)$", header, re.MULTILINE)
+    markers = path.with_suffix(".vmrk") if named is None else path.parent / named[1].strip()
+    if not markers.is_file():
+        return
+    with open_regular(markers) as binary:
+        lines = binary.read().decode("utf-8", errors="replace").splitlines()
+    for line in lines:
+        cells = line.partition("=")[2].split(",") if re.match(r"Mk\d+=", line) else []
+        date = cells[5].strip() if len(cells) > 5 and cells[0] != "New Segment" else ""
+        if len(cells) > 6 or (date and len(date) != _DIGITS_OF_A_DATE):
+            raise UsageError(
+                f"{shorten(markers)}: {line.partition('=')[0]} has a comma in its description, so that MNE would read "
+                "a wrong time; write the comma as \\1"
+            )
+
+
 def _annotated(
     raw: Any, signal: NDArray[np.float64], names: Sequence[str], path: Path | None, closes: bool
 ) -> tuple[list[Event], list[str]]:
@@ -307,8 +332,10 @@ def _epochs(
 
 
 def _require_right_reading(path: Path) -> None:
-    """Raise a UsageError if MNE is known to read an EDF, BDF or GDF file wrongly."""
+    """Raise a UsageError if MNE is known to read an EDF, BDF, GDF or BrainVision file wrongly."""
     ending = path.suffix.lower()
+    if ending == ".vhdr":
+        _require_right_markers(path)
     if ending not in (*_EDF, ".gdf"):
         return
     with open_regular(path) as binary:
