@@ -358,7 +358,7 @@ def test_group_norm(
 
 
 @property_test
-@given(st.integers(1, 3), st.sampled_from([(4, 3, 5), (7, 1, 30), (2, 6, 2)]), batch_sizes, variants, seeds)
+@given(st.integers(1, 3), st.sampled_from([(4, 3, 5), (7, 1, 30), (2, 6, 4)]), batch_sizes, variants, seeds)
 def test_layer_norm(axes: int, shape: Shape, count: int, variant: str, seed: int) -> None:
     network = Network(shape, seed=seed)
     convolution(network, shape[0], kernel=(1, 1))
