@@ -20,7 +20,9 @@ _WIDTH = 4.2
 _NAMES = 1.7
 """Width of the names, in inches."""
 
-_ROW = 0.38
+_ROW = 0.44
+"""Height of a row in inches: three lines of a name."""
+
 _PANEL = 0.65
 """Height of a panel without its rows, in inches."""
 
@@ -58,7 +60,7 @@ def draw_best(record: BestMeans) -> Figure:
         axes.set_title(metric_named(metric).plain, fontweight="normal")
         axes.tick_params(axis="y", length=0)
         axes.locator_params(axis="x", nbins=4)
-        name_rows(axes, list(record.names), range(count), _ROW, width=_NAMES)
+        name_rows(axes, list(record.names), range(count), _ROW, size=8, width=_NAMES)
         axes.set_ylim(count - 0.5, -0.5)
     return figure
 
