@@ -26,11 +26,13 @@ END_OF_LINE = """(line => {
 
 
 @pytest.fixture(scope="module")
-def address(store: RunStore) -> Iterator[str]:
+def address(store: RunStore, chromium: Any) -> Iterator[str]:
     server = make_server(store, StoreSource(store, lambda key: None), host=None, port=0, token=None)
     thread = threading.Thread(target=server.serve)
     thread.start()
     yield server.address
+    chromium.open("about:blank")  # the page would go on asking a server that has ended
+    chromium.events.clear()
     server.stop()
     thread.join(timeout=20)
 
