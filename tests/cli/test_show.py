@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from click.testing import CliRunner
+from scipy.special import expit
 
 from clops_sweep import RunConfig
 from clops_sweep.cli.commands import command
@@ -52,7 +53,7 @@ def test_test_metrics_have_intervals_over_patients(tmp_path: Path, finished_tabl
     store, (one, other) = RunStore(tmp_path, keep=["predictions"]), ("a" * 24, "b" * 24)
     rows = [
         {"run_id": one, "trained_on": 1, "evaluated_on": 1, "task": "t", "instance": n, "patient": f"p{n}"}
-        | {"target_0": n % 2, "probability_0": 0.3 + 0.1 * (n % 5)}
+        | {"target_0": n % 2, "probability_0": expit(n % 5 - 1.0), "logit_0": n % 5 - 1.0}
         for n in range(24)
     ]
     for run_id, seed in ((one, 0), (other, 1)):
