@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -258,9 +259,16 @@ def _with_model(store: RunStore, row: Mapping[str, Any]) -> dict[str, Any]:
 def computed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     """Yield date, versions and model hashes of both runs, where the store has them."""
     for name, column in _COMPUTED.items():
-        values = [str(row[column]) if row.get(column) is not None else "" for row in (before, after)]
-        if any(values):
-            yield name, values[0], values[1]
+        earlier, later = _as_text(before.get(column)), _as_text(after.get(column))
+        if earlier or later:
+            yield name, earlier, later
+
+
+def _as_text(value: Any) -> str:
+    """Return a value of a run as text, a time to the minute."""
+    if isinstance(value, datetime):
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return "" if value is None else str(value)
 
 
 def _hash_of(criteria: Criteria | None) -> dict[str, str]:
