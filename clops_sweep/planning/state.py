@@ -204,7 +204,7 @@ class State:
 
     @cached_property
     def finished(self) -> set[str]:
-        """The runs that count as finished, including those of trials."""
+        """The runs that may have results: finished ones, those that lack only kept files, and all runs of trials."""
         plan = self.plan
         found = {str(run.run_id) for run in plan.of("finished")}
         found |= {str(run.run_id) for run in plan.of("pending")} & self.request.store.without_kept()
