@@ -129,8 +129,10 @@ def _list_runs(
     if holds is not None:
         rows = (row for batch in matching.to_batches() for row in batch.to_pylist())
         matching = matching.filter(pa.array((bool(holds(row)) for row in rows), pa.bool_()))
-    is_listed = [(run_id in of_tuning) == tuning for run_id in _values(matching, "run_id")]
-    table = matching.filter(pa.array(is_listed, pa.bool_()))
+    table = matching
+    if of_tuning or tuning:
+        is_listed = [(run_id in of_tuning) == tuning for run_id in _values(matching, "run_id")]
+        table = matching.filter(pa.array(is_listed, pa.bool_()))
     scores = _scores(table)
     differ = [name for name in columns if _differs(name, table)]
     differ.sort(key=lambda name: REPLICATES.index(name) if name in REPLICATES else -1)
@@ -164,11 +166,12 @@ def _values(table: pa.Table, column: str) -> list[Any]:
 def _scores(table: pa.Table) -> tuple[str, ...]:
     """Return the headline metrics of the runs' scenarios, on test people where there is no validation set."""
     names: dict[str, None] = {}
-    finished = table.filter(pc.equal(table["status"], "finished"))
+    is_finished = pc.equal(table["status"], "finished")
     for scenario in dict.fromkeys(_values(table, "scenario")):
-        of_scenario = finished.filter(pc.equal(finished["scenario"], scenario))
         metrics = headline(scenario)[:2]
-        is_test = len(of_scenario) > 0 and all(is_missing(value) for value in _values(of_scenario, metrics[0]))
+        of_scenario = pc.and_(is_finished, pc.equal(table["scenario"], scenario))
+        values = table[metrics[0]].filter(of_scenario).to_pylist()
+        is_test = len(values) > 0 and all(is_missing(value) for value in values)
         for metric in metrics:
             names[f"test_{metric}" if is_test else metric] = None
     return tuple(names)
