@@ -17,6 +17,7 @@ from clops_sweep.execution.tried_networks import TriedNetworks
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.machine import available_cores, usable_gpus
 from clops_sweep.planning.changes import changes
+from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.memories import memories
 from clops_sweep.planning.state import State, check_samplers, in_sequential_order
 
@@ -117,6 +118,8 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     say_plan(facts)
     for of_runs in held:
         click.echo(of_runs.words)
+    for sentence in doubts(state):
+        click.echo(sentence)
     say_kinds(state.plan)
     say_networks(state)
 

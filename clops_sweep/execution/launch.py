@@ -11,6 +11,7 @@ from clops_sweep.errors import DamagedStore, StoreError, UsageError, shown
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.outcome import Outcome
 from clops_sweep.planning.changes import changes
+from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.launched import remember
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.planning.request import Request
@@ -53,8 +54,8 @@ def launch(
         make_display: creates the display.
         retry_failed: whether to retry failed runs and trials.
         starting: called before Ray starts, if any run is pending.
-        warn: called with a sentence about each damaged part of the store that was set aside, and about code that
-            changed since requested runs were computed.
+        warn: called with a sentence about each damaged part of the store that was set aside, about domains that are
+            not used, and about code that changed since requested runs were computed.
 
     Raises:
         UsageError: the request, the data, a study's journal or the cluster is invalid, or another sweep runs in this
@@ -122,7 +123,7 @@ def _computed(
     state = _checked(state, resources, warn)
     frames = check_fit(state)
     changed = changes(state)
-    for sentence in changed:
+    for sentence in (*doubts(state), *changed):
         warn(sentence)
     store = state.asked.store
     remember(state.request.selection, store)
