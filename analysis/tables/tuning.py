@@ -83,6 +83,7 @@ class TunedMethod:
         first_tasks: number of tasks while tuning; None for all.
         seen: share of the reported test people who were validation people while tuning, averaged over the reported
             splits; NaN if the data are not prepared.
+        tied: whether all of several trials have the same score.
     """
 
     space: str
@@ -100,6 +101,7 @@ class TunedMethod:
     optimism: PairedDifference
     first_tasks: int | None = None
     seen: float = np.nan
+    tied: bool = False
 
 
 def tuned_methods(state: State) -> list[TunedMethod]:
@@ -142,6 +144,7 @@ def _rows(tuned: TunedSpace, asked: Request) -> Iterator[TunedMethod]:
             optimism=optimism_of(tuning, compared, measure, test, 1 if direction == "maximize" else -1),
             first_tasks=first_tasks,
             seen=seen if choice.words else 0.0,
+            tied=choice.tied,
         )
 
 
@@ -323,14 +326,30 @@ def terminal_table(rows: Sequence[TunedMethod]) -> TerminalTable:
         texts.append(tuple(text))
     tasks = " on the tasks of tuning" if first.first_tasks else ""
     level = f" [{_LEVEL_IN_WORDS}]" if any(np.isfinite(row.optimism.low) for row in rows) else ""
-    notes = [f"optimism{level}: {first.measure} while tuning minus {first.test} of the reported runs{tasks}"]
+    notes = _on_ties(rows)
+    if has_optimism:
+        notes.append(f"optimism{level}: {first.measure} while tuning minus {first.test} of the reported runs{tasks}")
     return TerminalTable(
         f"tuned {first.space!r} on {first.tune_on}: {first.measure} while tuning, {first.test} of n reported runs",
         header,
         tuple(texts),
         numbers,
-        tuple(notes) if has_optimism else (),
+        tuple(notes),
     )
+
+
+def _on_ties(rows: Sequence[TunedMethod]) -> list[str]:
+    """Return a sentence for each method whose trials all have the same score."""
+    sentences = []
+    for row in rows:
+        if not row.tied:
+            continue
+        of_tasks = f" on {plural(row.first_tasks, 'task')}" if row.first_tasks else ""
+        sentences.append(
+            f"{row.method or row.space}: all {row.trials} trials have the same {row.measure}: what was tuned has no "
+            f"effect{of_tasks}, so the choice is the first one"
+        )
+    return sentences
 
 
 def _chosen_in_words(row: TunedMethod) -> str:
@@ -360,6 +379,7 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
         f"tuning [interval: {_LEVEL_IN_WORDS}, within the limits of the measure], paired if every reported patient "
         "split was also tuned on; else the interval includes the variance of the score while tuning. "
         "Without a value, the two cannot be compared.",
+        *(f"{sentence}." for sentence in _on_ties(rows)),
         *notes_on_tasks,
         "Test people seen: share of the reported test people who were validation people while tuning, in another "
         "patient split.",

@@ -23,7 +23,7 @@ def _changed_plugins(state: State) -> list[str]:
         return []
     finished = [str(run.run_id) for run in state.plan.of("finished")]
     for search in state.searches:
-        finished += search.run_ids
+        finished += [run_id for run_id in search.run_ids if run_id not in state.failed]
     return changed_code(request.store.rows("runs", PROVENANCE, finished)) if finished else []
 
 

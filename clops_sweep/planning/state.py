@@ -66,6 +66,7 @@ class ChosenCell:
         trials: number of configurations that were tried.
         run_ids: all runs of the tuning, including pending and pruned ones.
         best: the runs of the chosen configuration.
+        tied: whether all of several trials have the same value, so that the choice is the first by chance.
     """
 
     method: str
@@ -74,6 +75,7 @@ class ChosenCell:
     trials: int = 0
     run_ids: tuple[str, ...] = ()
     best: tuple[str, ...] = ()
+    tied: bool = False
 
 
 @dataclass(frozen=True)
@@ -338,5 +340,7 @@ def _choices(space: SearchSpace, searches: Mapping[str, Search]) -> Iterator[Cho
         if search.record is not None and search.record.best and not search.left:
             best = search.record.best[0]
             chosen = search.search.settings(best.labels)
-            choice = replace(choice, chosen=chosen, words=in_words(best.labels), best=best.run_ids)
+            complete = search.record.of("complete")
+            tied = len(complete) > 1 and len({trial.values for trial in complete}) == 1
+            choice = replace(choice, chosen=chosen, words=in_words(best.labels), best=best.run_ids, tied=tied)
         yield choice

@@ -162,6 +162,7 @@ def test_optimism_of_tuning_on_the_first_task_is_about_that_task(world: Any, pre
     assert row.same_tasks.mean == pytest.approx(first["auc"].mean())
     assert row.optimism.mean == pytest.approx(row.while_tuning.mean - first["auc"].mean())
     assert row.reported.mean != pytest.approx(row.same_tasks.mean)
+    assert not row.tied
     table = terminal_table([row])
     assert "optimism" in table.header
     assert "on the tasks of tuning" in table.notes[0]
@@ -172,6 +173,15 @@ def test_optimism_is_left_out_where_nothing_is_comparable(world: Any, prepared_r
     row, _ = rows(world, grid(tune_on=TuneOn(tasks=1), objectives={"seconds": "minimize"}), prepared_root)
     assert row.optimism.n == 0
     assert terminal_table([row]).header[-1] == "n"
+
+
+def test_trials_with_equal_scores_are_named(world: Any, prepared_root: Path) -> None:
+    """Every run of the fake workers takes the same time."""
+    row, _ = rows(world, grid(tune_on=TuneOn(tasks=1), objectives={"seconds": "minimize"}), prepared_root)
+    assert row.tied
+    (said,) = terminal_table([row]).notes
+    assert said.startswith("er: all 3 trials have the same seconds: what was tuned has no effect on 1 task")
+    assert f"{said}." in tuning_text([row], "t").notes
 
 
 @pytest.mark.parametrize("sign", [1, -1])
