@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
+    from clops_sweep.data.frames import FrameSet
     from clops_sweep.data.prepared.counts import Row
     from clops_sweep.data.prepared.manifest import Manifest
     from clops_sweep.data.prepared.prepared_folder import PreparedSet
@@ -440,13 +441,18 @@ def _print_counts(
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
     channels = channel_ranges(manifest, prepared.table)
     tasks: dict[str, list[Row] | str] = {}
+    kinds: list[tuple[str, str, FrameSet, dict[str, Any]]] = []
     for scenario in info.scenarios:
+        by_lead = scenario == "domain_il"
+        kinds.append((scenario, scenario, opened["single" if by_lead else info.leads], {}))
+        if by_lead:
+            kinds += [(f"domain_il by {name}", scenario, frames, {"domain": name}) for name in frames.domains]
+    for title, scenario, of_scenario, options in kinds:
         try:
-            of_scenario = opened["single" if scenario == "domain_il" else info.leads]
-            tasks[scenario] = task_rows(build_scenario(of_scenario, scenario), of_scenario)
+            tasks[title] = task_rows(build_scenario(of_scenario, scenario, **options), of_scenario)
         except UsageError as problem:
             # The scenario is printed in front of the sentence.
-            tasks[scenario] = str(problem).removeprefix(f"{scenario} ")
+            tasks[title] = str(problem).removeprefix(f"{scenario} ")
     if as_json:
         built = {name: it for name, it in tasks.items() if not isinstance(it, str)}
         of_set = {it: getattr(manifest, it) for it in ("name", "options", "dropped", "skipped", "notes")}

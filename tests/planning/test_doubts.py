@@ -38,6 +38,7 @@ def test_domains_that_are_not_used_are_named(domain: str, is_said: bool, tmp_pat
     run = CliRunner().invoke
     done = run(command, ["data", "prepare", "wards", "--plugins", str(file), *prepared])
     assert done.exit_code == 0, done.output
+    assert "wards, domain_il by ward: frames (patients) per task" in done.output
     plan = run(command, ["plan", str(file), *prepared, "--results", str(tmp_path / "results")])
     assert plan.exit_code == 0, plan.output
     sentence = "wards, domain_il: each task is a lead; for tasks by ward, set domain='ward', or domain='lead' to keep"
