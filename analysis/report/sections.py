@@ -318,8 +318,8 @@ def _result_tables(
         if len(experiment.replicates) > 1
         else "Values of single runs.",
         f"Metrics of {computed_on([experiment], metrics)}.",
-        "Bold: the best row, if the interval (95 %, unadjusted) of its paired difference to all other rows excludes 0 "
-        "and no corrected p of these differences on the page is 0.05 or more.",
+        "Bold: the best row, and rows equal to it in all runs, if the interval (95 %, unadjusted) of its paired "
+        "difference to all other rows excludes 0 and no corrected p of these differences on the page is 0.05 or more.",
         *(sentence for sentence in [same_words(metrics).strip()] if sentence),
     )
     text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes, metrics)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
-from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.errors import UsageError, listed, nearest, shown
 from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.config import RunConfig
 
@@ -140,7 +140,10 @@ def _check(claim: Claim, configs: Collection[RunConfig]) -> None:
             raise UsageError(f"{where}: both sides are the number 0; expected a Side")
         for measure in filter(None, (contrast.measure, contrast.of_theirs)):
             if measure not in (*RESULTS, *OF_TABLES):
-                raise UsageError(f"{where}: measure {shown(measure)} is not a metric of runs; expected one such as auc")
+                similar = nearest(str(measure), (*RESULTS, *OF_TABLES))
+                raise UsageError(
+                    f"{where}: measure {shown(measure)} is not a metric of runs{similar}; expected one such as auc"
+                )
         for side in filter(None, contrast.sides):
             if not any(has(config, side.settings) for config in about):
                 raise UsageError(

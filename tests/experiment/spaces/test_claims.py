@@ -24,7 +24,10 @@ GOOD = Claim("good", "ER is above fine-tuning", Contrast(ER, FINETUNE))
         ([Claim("a", "x", ())], "expected a Contrast"),
         ([Claim("a", "x", Contrast(ER, FINETUNE), says="less")], "says = 'less'; expected more, same, not less"),
         ([Claim("a", "x", Contrast(ER, FINETUNE), matters=0)], "matters = 0"),
-        ([Claim("a", "x", Contrast(ER, FINETUNE, "auk"))], "measure 'auk' is not a metric"),
+        (
+            [Claim("a", "x", Contrast(ER, FINETUNE, "auk"))],
+            r"measure 'auk' .*\(did you mean 'auc'\?\)",
+        ),
         ([Claim("a", "x", Contrast(ER.but("b", seed_size=3), FINETUNE))], "no run of this file has strategy = 'er'"),
         ([Claim("a", "x", Contrast(ER, FINETUNE), dataset="mitbih")], "no run of this file has strategy = 'er'"),
     ],
