@@ -66,6 +66,13 @@ def compare_page(
     task = given.get("task", "") if given.get("task") in tasks else ""
     split = "test" if experiment.on_test else "validation"
     has_curves = len(rows) > 0 and experiment.measure in rows
+    chart = _chart(shown, names, choice, picked, table.varied) if len(shown) else None
+    chart_of_curves = curves(rows, curves_of, experiment.measure, split, task) if has_curves else None
+    histories = history(section.study) if section.study is not None else []
+    measured_axes = [column for column in (choice.x, choice.y) if column in table.measured]
+    coloured = []
+    for position, (run, name) in enumerate(curves_of.items()):
+        coloured.append((run, name, colour(position)))
     return {
         "experiment": experiment.name,
         "choice": choice,
@@ -75,21 +82,26 @@ def compare_page(
         "filters": filters(table),
         "total": len(table.frame),
         "shown": len(shown),
-        "whose": computed_on([experiment], [it for it in (choice.x, choice.y) if it in table.measured]),
+        "whose": computed_on([experiment], measured_axes),
         "is_tuning": experiment.is_tuning,
-        "chart": json.dumps(_chart(shown, names, choice, picked, table.varied)) if len(shown) else "",
+        "chart": _as_json(chart),
         "axes": min(len(table.varied) + 1, MOST_AXES),
         "chart_alt": f"{plural(len(shown), 'run')}: {choice.y} against {choice.x}",
         "not_shown": _not_shown(table, shown, choice),
         "picked": picked,
         "cleared": {name: value for name, value in given.items() if name != "runs"},
-        "curves_of": [(run, name, colour(position)) for position, (run, name) in enumerate(curves_of.items())],
-        "curves": json.dumps(curves(rows, curves_of, experiment.measure, split, task)) if has_curves else "",
+        "curves_of": coloured,
+        "curves": _as_json(chart_of_curves),
         "curves_alt": f"{experiment.measure} of {plural(len(curves_of), 'run')} after every epoch",
         "tasks": [("", "mean over tasks"), *((it, it) for it in tasks)],
         "task": task,
-        "histories": [json.dumps(it) for it in history(section.study)] if section.study is not None else [],
+        "histories": [_as_json(of_study) for of_study in histories],
     }
+
+
+def _as_json(chart: Chart | None) -> str:
+    """Return a chart as JSON; empty without one."""
+    return "" if chart is None else json.dumps(chart)
 
 
 def _chart(

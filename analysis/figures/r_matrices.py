@@ -66,7 +66,7 @@ def rows_of_split(rows: pd.DataFrame, split: str, name: str) -> pd.DataFrame:
     """Return the rows of R on a split.
 
     Raises:
-        UsageError: there are none; `name` says what of.
+        UsageError: no rows; `name` says of what.
     """
     chosen = rows[rows["split"] == split]
     if chosen.empty:

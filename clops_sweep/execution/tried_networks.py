@@ -69,7 +69,7 @@ class TriedNetworks:
         return list(dict.fromkeys("".join(texts).splitlines()))
 
     def _kept(self, facts: str, computed: Callable[[], str]) -> str:
-        """Return the text that is kept for some facts; it is computed and written if there is none."""
+        """Return the text that is kept for some facts; without one, it is computed and written."""
         file = self.root / _FOLDER / hash_of(facts=facts, code=_code_of_checks())
         with suppress(OSError, UsageError, UnicodeDecodeError), open_regular(file, _LONGEST) as kept:
             return kept.read().decode()

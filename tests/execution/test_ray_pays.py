@@ -102,6 +102,9 @@ def test_some_launches_need_ray(given: dict[str, Any], reason: str | None, monke
     assert found is None if reason is None else reason in str(found)
 
 
+STARTING = "starting Ray (about 8 s)"
+
+
 def test_a_launch_of_short_runs_does_not_start_ray_and_says_so(
     launch: Launch, commands: Preloaded, alone: Tables, tmp_path: Path
 ) -> None:
@@ -109,14 +112,14 @@ def test_a_launch_of_short_runs_does_not_start_ray_and_says_so(
     assert (sweep.wait(), sweep.errors) == (0, "")
     assert "workers: this process computes the first run" in sweep.output
     assert "workers: this process, which computes 5 runs in about" in sweep.output
-    assert "starting Ray (about" not in sweep.output
+    assert STARTING not in sweep.output
     assert_same(tmp_path / "results", alone)
 
 
 def test_ray_takes_over_with_the_same_numbers(launch: Launch, forked: Preloaded, alone: Tables, tmp_path: Path) -> None:
     sweep = launch("space.py", "--no-report", "--checkpoint-every", "1", script=forked, program=SWITCHING)
     assert (sweep.wait(), sweep.errors) == (0, "")
-    assert "starting Ray (about 8 s)" in sweep.output.splitlines()
+    assert STARTING in sweep.output.splitlines()
     assert "workers: Ray, which computes 6 runs" in sweep.output
     assert "6 runs asked for, 6 finished" in sweep.output
     assert_same(tmp_path / "results", alone)

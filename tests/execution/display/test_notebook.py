@@ -10,6 +10,7 @@ from nbclient import NotebookClient
 
 from clops_sweep.execution.display.notebook import NotebookBar
 
+PRINTED = "the end of a task"
 SWEEP = """
 from clops_sweep import RunConfig, SearchSpace, Strategy, strategy, sweep
 
@@ -45,9 +46,9 @@ def test_a_cell_with_a_sweep_shows_a_bar(
     assert "best so far: " in bar
     texts = "".join(output.get("text", "") for output in outputs) + "".join(pages)
     assert "2 runs to do" in texts
-    assert "the end of a task" not in texts
+    assert PRINTED not in texts
     (log,) = (tmp_path / "results" / ".work" / "logs").glob("*.log")
-    assert log.read_text().count("the end of a task") > 1
+    assert log.read_text().count(PRINTED) > 1
 
 
 def test_the_bar_is_updated_in_place() -> None:
