@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import re
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.errors import UsageError, listed, shown, speaking_python
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Resources
 from clops_sweep.execution.launch import launch
@@ -37,36 +35,13 @@ if TYPE_CHECKING:
     from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.learning.models.trained_model import TrainedModel
 
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-_PREPARE = re.compile(r"'clops-sweep data prepare (\w+)[^']*'")
-_OPTION = re.compile(r"--([a-z][a-z-]+)( (?=[A-Z]{3}))?")
-
-
-def _in_python(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Raise errors that name arguments, such as `data_root=DIR`, where those of the command name options."""
-
-    def argument(found: re.Match[str]) -> str:
-        name = {"set": "settings", "retry": "retry_failed"}.get(found[1], found[1].replace("-", "_"))
-        return f"{name}=" if found[2] else name
-
-    @functools.wraps(function)
-    def called(*arguments: _P.args, **options: _P.kwargs) -> _R:
-        try:
-            return function(*arguments, **options)
-        except UsageError as error:
-            text = _PREPARE.sub(r"prepare('\1', ...)", str(error))
-            raise type(error)(_OPTION.sub(argument, text)) from error.__cause__
-
-    return called
-
 
 def _warn(text: str) -> None:
     """Warn each time, also if an earlier sweep of this process gave the same warning."""
     warnings.warn_explicit(text, UserWarning, "clops_sweep.sweep", 1, registry={})
 
 
-@_in_python
+@speaking_python()
 def sweep(
     space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
     results: str | PathLike[str] = "results",
@@ -169,7 +144,7 @@ def sweep(
     return launch(request, resources, display, retry_failed=retry_failed, warn=_warn)
 
 
-@_in_python
+@speaking_python()
 def read(
     results: str | PathLike[str] = "results",
     table: Literal["runs", "r_matrix", "curves", "instances", "predictions", "intervals", "people"] = "runs",
@@ -219,7 +194,7 @@ def _computed(
     return compute(store, ids)[names]
 
 
-@_in_python
+@speaking_python()
 def load_model(results: str | PathLike[str], run_id: str, task: int | None = None) -> TrainedModel:
     """Load the network of a run, stored by ``--keep models`` or ``sweep(..., keep=["models"])``.
 
@@ -247,7 +222,7 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
     return model_from(store.models.read(whole_id, task), _encoders(store).of_model, f"model of run {whole_id}")
 
 
-@_in_python
+@speaking_python()
 def update_report(
     results: str | PathLike[str],
     run_id: str,
@@ -293,7 +268,7 @@ def update_report(
     return make_report(store, run_id, against, [*names], criteria, data)
 
 
-@_in_python
+@speaking_python()
 def write_report(
     space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
     results: str | PathLike[str] = "results",
@@ -343,7 +318,7 @@ def write_report(
     return report_of(state, target, axes=axes, metrics=shown_metrics, journal=style == "journal")
 
 
-@_in_python
+@speaking_python()
 def encode(
     config: RunConfig,
     results: str | PathLike[str] = "results",
@@ -380,7 +355,7 @@ def encode(
     return data.frames(config.data_key)
 
 
-@_in_python
+@speaking_python()
 def delete(results: str | PathLike[str], where: str) -> int:
     """Delete the runs of a store that meet a condition, from all its tables.
 
@@ -407,7 +382,7 @@ def delete(results: str | PathLike[str], where: str) -> int:
     return delete_runs(store, matching(store, where))
 
 
-@_in_python
+@speaking_python()
 def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
     """Copy the runs that another store has and this one lacks, with all their tables.
 

@@ -6,9 +6,16 @@ import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 
 _LONGEST_SENTENCE, _BEGINNING, _END = 560, 380, 160
 """Most characters of an error sentence, and of its two ends if it is longer."""
+
+_IN_PYTHON = ContextVar("in_python", default=False)
+"""Whether errors are for a caller of the public functions; else they are for a user of the command."""
+
+_OF_COMMAND = {"retry_failed": "retry failed", "settings": "set"}
+"""Options of the command whose names differ from those of the arguments."""
 
 _PASSWORD = re.compile(r"(://[^:@/?#\s]*:)[^\s'\"]+@")
 _SECRET = re.compile(
@@ -102,6 +109,36 @@ def user_code(refused: Callable[[BaseException], Exception]) -> Iterator[None]:
         if isinstance(error, UsageError) and str(error).strip():
             raise
         raise refused(error) from error
+
+
+@contextmanager
+def speaking_python() -> Iterator[None]:
+    """Name arguments of functions in the sentences made in the block, instead of options of the command."""
+    before = _IN_PYTHON.set(True)
+    try:
+        yield
+    finally:
+        _IN_PYTHON.reset(before)
+
+
+def either(command: str, python: str) -> str:
+    """Return the words for a user of the command, or those for a caller of the public functions."""
+    return python if _IN_PYTHON.get() else command
+
+
+def option(name: str, value: object = None) -> str:
+    """Return an option for a sentence: `--data-root DIR`, or the argument `data_root=DIR` of the public functions.
+
+    Args:
+        name: name of the argument.
+        value: its value, or a placeholder in capital letters; None for the name alone.
+    """
+    words = f"--{_OF_COMMAND.get(name, name).replace('_', '-')}"
+    if value is None:
+        return either(words, name)
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    is_placeholder = not isinstance(value, str) or text.isupper()
+    return either(f"{words} {text}", f"{name}={text if is_placeholder else shown(text)}")
 
 
 def one_line(what: object) -> str:

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, option
 
 _LIMITS = Path("/sys/fs/cgroup")
 _NVIDIA = Path("/proc/driver/nvidia/gpus")
@@ -65,11 +65,11 @@ def gpus_of_driver() -> int:
     return max(len(list(_NVIDIA.iterdir())) if _NVIDIA.is_dir() else 0, len(usable_gpus()))
 
 
-def check_gpu(option: str, wanted: float = 1) -> None:
+def check_gpu(request: str, wanted: float = 1) -> None:
     """Check that PyTorch can use a number of GPUs of this machine.
 
     Args:
-        option: the option that requests them, for the error.
+        request: the option that requests them, for the error.
         wanted: number of GPUs.
 
     Raises:
@@ -78,11 +78,11 @@ def check_gpu(option: str, wanted: float = 1) -> None:
     import torch
 
     if not torch.cuda.is_available():
-        raise UsageError(f"{option}: PyTorch {torch.__version__} can use no GPU here; leave it out to compute on CPUs")
+        raise UsageError(f"{request}: PyTorch {torch.__version__} can use no GPU here; leave it out to compute on CPUs")
     if wanted > torch.cuda.device_count():
         raise UsageError(
-            f"{option} {wanted:g}: this machine has {torch.cuda.device_count()}; expected no more, or a cluster with "
-            "--address"
+            f"{request} {wanted:g}: this machine has {torch.cuda.device_count()}; expected no more, or a cluster with "
+            f"{option('address')}"
         )
 
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from clops_sweep.errors import DamagedStore, StoreError, UsageError, masked, one_line
+from clops_sweep.errors import DamagedStore, StoreError, UsageError, either, masked, one_line, option, speaking_python
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,35 @@ def test_a_long_error_keeps_its_beginning_and_its_end() -> None:
     assert error.startswith("--set x=999")
     assert error.endswith("999: expected a number from 0 to 1")
     assert len(error) < 800
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "of_command", "of_python"),
+    [
+        ("data_root", "DIR", "--data-root DIR", "data_root=DIR"),
+        ("address", "HOST:PORT", "--address HOST:PORT", "address=HOST:PORT"),
+        ("device", "gpu", "--device gpu", "device='gpu'"),
+        ("gpus_per_trial", 0.25, "--gpus-per-trial 0.25", "gpus_per_trial=0.25"),
+        ("limit", 1, "--limit 1", "limit=1"),
+        ("no_ray", None, "--no-ray", "no_ray"),
+        ("settings", None, "--set", "settings"),
+        ("retry_failed", None, "--retry failed", "retry_failed"),
+    ],
+)
+def test_an_option_is_named_as_its_user_gives_it(name: str, value: object, of_command: str, of_python: str) -> None:
+    assert option(name, value) == of_command
+    with speaking_python():
+        assert option(name, value) == of_python
+        assert either("a command", "a call") == "a call"
+    assert option(name, value) == of_command
+
+
+def test_an_error_of_a_function_ends_its_speaking_python() -> None:
+    @speaking_python()
+    def refused(name: str) -> None:
+        raise UsageError(f"{option(name)}: expected another")
+
+    for _ in range(2):
+        with pytest.raises(UsageError, match=r"^no_ray: expected another$"):
+            refused("no_ray")
+    assert option("no_ray") == "--no-ray"

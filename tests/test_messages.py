@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clops_sweep import errors
+from clops_sweep.errors import option
 
 GOLDEN = Path(__file__).with_name("messages.txt")
 ROOT = GOLDEN.parents[1]
-ERRORS = {name for name in vars(errors) if isinstance(getattr(errors, name), type)} | {"ValueError", "TimeoutError"}
+KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, Exception)]
+ERRORS = {kind.__name__ for kind in KINDS} | {"ValueError", "TimeoutError"}
 
 
 def _text(node: ast.expr) -> str:
@@ -22,6 +24,13 @@ def _text(node: ast.expr) -> str:
         return "".join(map(_text, node.values))
     if isinstance(node, ast.BinOp):
         return _text(node.left) + _text(node.right)
+    match node:
+        case ast.FormattedValue(value=ast.Call() as call):
+            return _text(call)
+        case ast.Call(func=ast.Name("option"), args=arguments):
+            return option(*(str(it.value) if isinstance(it, ast.Constant) else "{}" for it in arguments))
+        case ast.Call(func=ast.Name("either"), args=[command, _]):
+            return _text(command)
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else "{}"
 
 

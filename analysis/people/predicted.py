@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import logsumexp
 
 from clops_sweep.data.frames import UNKNOWN_PERSON
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, option
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -43,7 +43,7 @@ class Predicted:
             UsageError: no rows.
         """
         if predictions.empty:
-            raise UsageError("the run has no predictions: a sweep keeps them with --keep predictions")
+            raise UsageError(f"the run has no predictions: a sweep keeps them with {option('keep', 'predictions')}")
         of_targets = [column for column in predictions if str(column).startswith("target_")]
         count = sum(bool(predictions[column].notna().all()) for column in of_targets)
         names = {name: [f"{name}_{n}" for n in range(count)] for name in ("target", "probability", "logit")}

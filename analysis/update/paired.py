@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, option
 
 from ..people.predicted import Bools, Floats, Predicted, drawn_units
 
@@ -164,7 +164,7 @@ def last_update(predictions: pd.DataFrame) -> LastUpdate:
     if len(stages) < 2:
         raise UsageError(
             "the run was trained on all tasks at once, so it has no model before an update; compare it with another "
-            "run: --against RUN_ID"
+            f"run: {option('against', 'RUN_ID')}"
         )
     before, after = (predictions[predictions["trained_on"] == stage] for stage in stages[-2:])
     rows = _paired(before, after)
@@ -192,7 +192,7 @@ def last_models(before: pd.DataFrame, after: pd.DataFrame) -> Paired:
 def _known(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the predictions for instances of tasks; people in no task are neither old nor new."""
     if predictions.empty:
-        raise UsageError("the run has no predictions; run its search space again with --keep predictions")
+        raise UsageError(f"the run has no predictions; run its search space again with {option('keep', 'predictions')}")
     return predictions[predictions["evaluated_on"] > 0]
 
 

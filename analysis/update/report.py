@@ -16,7 +16,7 @@ from clops_sweep.data.declared.recording_checks import UNKNOWN, require_few_grou
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, listed, several, shown
+from clops_sweep.errors import UsageError, listed, option, several, shown
 from clops_sweep.experiment.columns import FIELDS, former_settings
 from clops_sweep.experiment.fields import data_key_of_row
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
@@ -157,8 +157,8 @@ def newest_that_fits(store: RunStore, against: str | None = None) -> str | None:
 def _predictions(store: RunStore, run_id: str) -> Any:
     if run_id not in store.predicted():
         raise UsageError(
-            f"run {run_id}: its predictions were not stored; run its search space again with --keep predictions, which "
-            "adds them to finished runs"
+            f"run {run_id}: its predictions were not stored; run its search space again with "
+            f"{option('keep', 'predictions')}, which adds them to finished runs"
         )
     return store.read("predictions", run_id)
 
@@ -191,14 +191,14 @@ def _groups(
             there = f"; it has {listed(known)}" if known else ""
             evict = data_command("evict", row["dataset"], prepared_root=data.root)
             raise UsageError(
-                f"--groups: dataset {row['dataset']!r} was prepared without a column {shown(name)}{there}; columns "
-                f"come from Recordings(..., groups={{...}}), and '{evict}' lets older "
+                f"{option('groups')}: dataset {row['dataset']!r} was prepared without a column {shown(name)}{there}; "
+                f"columns come from Recordings(..., groups={{...}}), and '{evict}' lets older "
                 "frames be prepared again"
             )
         codes, values = known[name]
         of_instances = np.array(values, object)[codes[paired.instances]]
         columns[name] = np.array(banded(name, of_instances.tolist()), dtype=object)
-        require_few_groups(f"--groups {name}", columns[name])
+        require_few_groups(option("groups", name), columns[name])
     return columns
 
 
@@ -309,7 +309,9 @@ def _decisions(criteria: Criteria, report: UpdateReport) -> Iterator[Decision]:
             yield decision(name, "", limit, of_all[name])
         elif name in BY_GROUP:
             if not report.groups:
-                raise UsageError(f"{name}: there are no subgroups; expected columns for them, as in --groups sex")
+                raise UsageError(
+                    f"{name}: there are no subgroups; expected columns for them, as in {option('groups', 'sex')}"
+                )
             for group in report.groups:
                 flips = name == "max_group_flips"
                 measured = group.right_to_wrong if flips else group.accuracy.after

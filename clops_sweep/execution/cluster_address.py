@@ -16,7 +16,7 @@ from clops_sweep.execution.ray_environment import is_on_loopback  # first: what 
 import grpc
 import ray
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, option
 
 _SECONDS_TO_ANSWER = 10.0
 _SECONDS_IF_BUSY = 60.0
@@ -37,9 +37,11 @@ def running_cluster(asked: str) -> str:
     address = _automatic() if asked == "auto" else asked
     match = re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\s\[\]]+):(\d{1,5})", address)
     if match is None or int(match[2]) > 65535:
-        raise UsageError(f"--address {asked}: {address!r} is not an address; expected auto or HOST:PORT")
+        raise UsageError(f"{option('address', asked)}: {address!r} is not an address; expected auto or HOST:PORT")
     if is_on_loopback():
-        raise UsageError(f"--address {asked}: this process has started a Ray of its own before; expected a new process")
+        raise UsageError(
+            f"{option('address', asked)}: this process has started a Ray of its own before; expected a new process"
+        )
     if match[1] in _LOOPBACK:  # Ray uses the address that other machines know
         address = f"{ray.util.get_node_ip_address()}:{match[2]}"
     if os.environ.get("RAY_USE_TLS", "0") != "1":
@@ -51,7 +53,9 @@ def _automatic() -> str:
     """Return the cluster of the surrounding Ray job, or of `ray start` on this machine."""
     if address := os.environ.get("RAY_ADDRESS", "").strip():
         if address == "auto":
-            raise UsageError("--address auto: RAY_ADDRESS is auto as well; expected HOST:PORT in one of them")
+            raise UsageError(
+                f"{option('address', 'auto')}: RAY_ADDRESS is auto as well; expected HOST:PORT in one of them"
+            )
         return address
     file = temporary_folder() / "ray_current_cluster"
     try:
@@ -60,12 +64,13 @@ def _automatic() -> str:
         address = ""
     if not address:
         raise UsageError(
-            "--address auto: no cluster was started on this machine with 'ray start', and RAY_ADDRESS is not set"
+            f"{option('address', 'auto')}: no cluster was started on this machine with 'ray start', and RAY_ADDRESS is "
+            "not set"
         )
     if owner not in (os.getuid(), 0):
         raise UsageError(
-            f"--address auto: the cluster of this machine, at {address}, belongs to user {_user(owner)}; "
-            f"to use it, give --address {address}"
+            f"{option('address', 'auto')}: the cluster of this machine, at {address}, belongs to user {_user(owner)}; "
+            f"to use it, give {option('address', address)}"
         )
     return address
 
@@ -85,7 +90,7 @@ def _user(number: int) -> str:
 
 def _check_answers(asked: str, address: str) -> None:
     """Check that a gRPC server answers at an address."""
-    problem = f"--address {asked}: no Ray cluster answers there"
+    problem = f"{option('address', asked)}: no Ray cluster answers there"
     if address != asked:
         problem += f", at {address}"
     host, _, port = address.rpartition(":")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clops_sweep import native
-from clops_sweep.errors import UsageError, several
+from clops_sweep.errors import UsageError, option, several
 from clops_sweep.execution.jobs import Resources
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
@@ -68,13 +68,14 @@ def choose(state: State, resources: Resources) -> DeviceChoice:
     before = _computed_on(request.store, finished)
     if before is not None and wanted not in (None, before):
         raise UsageError(
-            f"--device {wanted}: the finished runs of this search space in {request.store.files.shown} were computed "
-            f"on {before.upper()}s; expected --device {before} or auto, or other --results"
+            f"{option('device', wanted)}: the finished runs of this search space in {request.store.files.shown} were "
+            f"computed on {before.upper()}s; expected {option('device', before)} or auto, or other {option('results')}"
         )
     if before == "gpu" and not (gpus or resources.is_elsewhere):
         raise UsageError(
             f"the finished runs of this search space in {request.store.files.shown} were computed on GPUs, and PyTorch "
-            f"{installed_version('torch')} cannot use a GPU here; expected a machine with a GPU, or other --results"
+            f"{installed_version('torch')} cannot use a GPU here; expected a machine with a GPU, or other "
+            f"{option('results')}"
         )
     kind = wanted or before or ("gpu" if gpus and _gains(request) else "cpu")
     if kind == "gpu":
@@ -93,7 +94,7 @@ def choose(state: State, resources: Resources) -> DeviceChoice:
     if not gpus:
         return DeviceChoice(resources, f"cpu; {idle}: PyTorch {installed_version('torch')} cannot use any")
     return DeviceChoice(
-        resources, f"cpu; {idle}: {PAPER_NETWORK} has native kernels for CPUs; override with --device gpu"
+        resources, f"cpu; {idle}: {PAPER_NETWORK} has native kernels for CPUs; override with {option('device', 'gpu')}"
     )
 
 
@@ -126,7 +127,7 @@ def _trials_per_gpu(
     if not gpus:
         return 1, "this machine has none to judge by"
     if resources.no_ray:
-        return 1, "--no-ray computes one run at a time"
+        return 1, f"{option('no_ray')} computes one run at a time"
     limits = [(_MOST_PER_GPU, "more would gain little")]
     cores = available_cores()
     by_cores = int(cores / resources.cpus_per_trial) // len(gpus)

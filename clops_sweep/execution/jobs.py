@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from clops_sweep.data.catalog import DataKey, DatasetInfo
 from clops_sweep.data.origins import Origin
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, option, shown
 from clops_sweep.execution.observers.requested import check_observers
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, check_limits
@@ -104,20 +104,23 @@ class Resources:
             if not isinstance(value, bool):
                 raise UsageError(f"{name} = {shown(value)}: expected True or False")
         if self.no_ray and self.ray:
-            raise UsageError("--ray and --no-ray are both given; expected one of them")
+            raise UsageError(f"{option('ray')} and {option('no_ray')} are both given; expected one of them")
         if self.no_ray and self.address is not None:
-            raise UsageError("--no-ray and --address are both given; expected one of them")
+            raise UsageError(f"{option('no_ray')} and {option('address')} are both given; expected one of them")
         if self.no_ray and self.epoch_timeout is not None:
-            raise UsageError("--epoch-timeout ends a worker of Ray, and --no-ray has none; expected one of them")
+            raise UsageError(
+                f"{option('epoch_timeout')} ends a worker of Ray, and {option('no_ray')} has none; expected one of them"
+            )
         if self.device not in get_args(Device):
             raise UsageError(f"device = {shown(self.device)}: expected auto, cpu or gpu")
         if self.device == "cpu" and self.gpus_per_trial:
             raise UsageError(
-                f"--device cpu and --gpus-per-trial {self.gpus_per_trial:g} are both given; expected one of them"
+                f"{option('device', 'cpu')} and {option('gpus_per_trial', self.gpus_per_trial)} are both given; "
+                "expected one of them"
             )
         if self.nice and (self.no_ray or self.address):
             how = "start the command with nice -n" if self.no_ray else "set RAY_worker_niceness where `ray start` runs"
-            raise UsageError(f"--nice is for the workers of a Ray that the launch starts; instead, {how}")
+            raise UsageError(f"{option('nice')} is for the workers of a Ray that the launch starts; instead, {how}")
 
     def check(self) -> None:
         """Check that the resources exist, as far as possible before Ray starts.
@@ -133,13 +136,13 @@ class Resources:
             return  # an existing cluster checks this itself
         if not self.no_ray and self.cpus_per_trial > available_cores():
             raise UsageError(
-                f"--cpus-per-trial {self.cpus_per_trial:g}: this machine has {available_cores()} for this process; "
-                "expected no more, or a cluster with --address"
+                f"{option('cpus_per_trial', self.cpus_per_trial)}: this machine has {available_cores()} for this "
+                f"process; expected no more, or a cluster with {option('address')}"
             )
         if self.gpus_per_trial:
-            check_gpu("--gpus-per-trial", self.gpus_per_trial)
+            check_gpu(option("gpus_per_trial"), self.gpus_per_trial)
         elif self.device == "gpu":
-            check_gpu("--device gpu")
+            check_gpu(option("device", "gpu"))
 
     @property
     def is_elsewhere(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import DamagedStore, StoreError, UsageError, shown
+from clops_sweep.errors import DamagedStore, StoreError, UsageError, option, shown
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.outcome import Outcome
 from clops_sweep.planning.changes import changes
@@ -102,8 +102,8 @@ def _first_part(state: State) -> State:
         first = selection.pretraining
         if asked.shard:
             raise UsageError(
-                f"--shard {asked.shard}: the run of encoder = {shown(first[0])} is not finished; expected a launch "
-                "with --limit 1 before the shards, which trains it"
+                f"{option('shard', str(asked.shard))}: the run of encoder = {shown(first[0])} is not finished; "
+                f"expected a launch with {option('limit', 1)} before the shards, which trains it"
             )
         asked.data.prepare(config.data_key.signals for config in (*selection.configs, *first))
         check_fit(state)

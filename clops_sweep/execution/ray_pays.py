@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from clops_sweep.errors import several
+from clops_sweep.errors import option, several
 from clops_sweep.execution.jobs import Job, Resources
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import REGISTRIES
@@ -38,9 +38,9 @@ def why_ray(resources: Resources) -> str | None:
     if resources.gpus_per_trial:
         return "it shares out the GPUs"
     if resources.epoch_timeout is not None:
-        return "--epoch-timeout ends a worker"
+        return f"{option('epoch_timeout')} ends a worker"
     if resources.nice:
-        return "--nice is for its workers"
+        return f"{option('nice')} is for its workers"
     if resources.observe:
         return "observers follow its workers"
     for registry in REGISTRIES.values():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared.prepared_folder import know
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, option
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.spaces.selection import Selection
@@ -46,7 +46,8 @@ class Request:
         if self.shard is not None and self.selection.searches:
             name = self.selection.searches[0].name
             raise UsageError(
-                f"--shard {self.shard}: {name!r} is an Optuna search, whose trials depend on each other; expected grids"
+                f"{option('shard', str(self.shard))}: {name!r} is an Optuna search, whose trials depend on each other; "
+                "expected grids"
             )
 
     def unknown_spaces(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, option
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.fields import BEFORE
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
@@ -71,7 +71,7 @@ def check_definition(
             raise UsageError(
                 f"search space {space.name!r}: its study in {where} was made with {name} {before} and not {after}; "
                 "a study keeps its definition (n_trials and sampler apart): give the space another name, or other "
-                "--results"
+                f"{option('results')}"
             )
 
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import UsageError, several
+from clops_sweep.errors import UsageError, option, several
 from clops_sweep.experiment.events import Progress
 from clops_sweep.store.run_store import RunStore
 
@@ -75,7 +75,7 @@ class LaunchFile:
                     raise UsageError(
                         f"results {self._files.shown}: another launch (process {content.get('pid')} on "
                         f"{str(content.get('machine')).partition(' ')[0]}) is computing {several(len(shared), 'run')} "
-                        "of these; wait until it has ended, or give each launch its --shard"
+                        f"of these; wait until it has ended, or give each launch its {option('shard')}"
                     )
             self._files.make_folder(self._folder)
             self._files.write(f"{self._path}{_PENDING}", json.dumps(sorted(run_ids)).encode())

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pyarrow import fs as arrow_fs
 
-from clops_sweep.errors import DamagedStore, UsageError
+from clops_sweep.errors import DamagedStore, UsageError, option
 from clops_sweep.store.files import Files
 
 KeptModels = Literal["last", "all"]
@@ -66,7 +66,7 @@ class ModelFiles:
         """
         hashes = self._hashes(run_id)
         if not hashes:
-            raise UsageError(f"run {run_id}: no model is stored; run it again with --keep models")
+            raise UsageError(f"run {run_id}: no model is stored; run it again with {option('keep', 'models')}")
         numbers = {int(found[1]): name for name in hashes if (found := _FILE.fullmatch(name))}
         name = numbers.get(max(numbers) if tasks is None else tasks)
         if name is None:
@@ -124,10 +124,13 @@ class ModelFiles:
             except (ValueError, RecursionError):
                 found = None
             if not isinstance(found, dict) or not any(_FILE.fullmatch(name) for name in found):
-                raise DamagedStore(f"{path}: is not the list of models that was written; run with --keep models again")
+                raise DamagedStore(
+                    f"{path}: is not the list of models that was written; run with {option('keep', 'models')} again"
+                )
             if (owner := found.pop("run_id", run_id)) != run_id:
                 raise DamagedStore(
-                    f"{path}: lists the models of run {owner}; delete its folder and run with --keep models again"
+                    f"{path}: lists the models of run {owner}; delete its folder and run with "
+                    f"{option('keep', 'models')} again"
                 )
             return found
         return {}
@@ -137,7 +140,10 @@ class ModelFiles:
         try:
             content = self._files.read(path)
         except FileNotFoundError:
-            return f"{path}: is missing; delete its folder and run with --keep models again"
+            return f"{path}: is missing; delete its folder and run with {option('keep', 'models')} again"
         if hashlib.sha256(content).hexdigest() != sha256:
-            return f"{path}: was changed after it was written; delete its folder and run with --keep models again"
+            return (
+                f"{path}: was changed after it was written; delete its folder and run with "
+                f"{option('keep', 'models')} again"
+            )
         return None

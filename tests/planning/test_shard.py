@@ -44,13 +44,18 @@ def test_what_is_no_shard_is_refused(text: object) -> None:
     ("options", "sentence"),
     [
         ({"shard": "17/16"}, "^shard = '17/16': expected i/n"),
-        ({"shard": "1/2"}, "^shard 1/2: 'search' is an Optuna search"),
+        ({"shard": "1/2"}, "^shard='1/2': 'search' is an Optuna search"),
         ({"stop_after": "soon"}, "^stop_after = 'soon': expected a duration"),
         ({"no_ray": 1}, "^no_ray = 1: expected True or False"),
         ({"ray": "yes"}, "^ray = 'yes': expected True or False"),
         ({"no_ray": True, "ray": True}, "ray and no_ray are both given"),
         ({"no_ray": True, "address": "auto"}, "no_ray and address are both given"),
-        ({"no_ray": True, "epoch_timeout": 3}, "epoch_timeout ends a worker of Ray"),
+        ({"no_ray": True, "epoch_timeout": 3}, "epoch_timeout ends a worker of Ray, and no_ray has none"),
+        ({"device": "cpu", "gpus_per_trial": 0.5}, "device='cpu' and gpus_per_trial=0.5 are both given"),
+        ({"cpus_per_trial": 1e6}, "cpus_per_trial=1e[+]06: this machine has .* or a cluster with address$"),
+        ({"observe": ["tensorbord"]}, "^observe 'tensorbord': no such observer"),
+        ({"where": "seed =="}, "^where keeps some of a list of runs"),
+        ({"settings": {"seed": 1}}, "by seeds, not by settings$"),
     ],
 )
 def test_sweep_refuses_what_does_not_go_together(tmp_path: Path, options: dict[str, object], sentence: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clops_sweep.data.files.folder import one_sentence, shorten, visible
-from clops_sweep.errors import AbsentData, UsageError, one_line
+from clops_sweep.errors import AbsentData, UsageError, one_line, option
 
 
 def declared_files(name: str, patterns: Sequence[str], data_root: Path) -> dict[str, Path]:
@@ -28,7 +28,7 @@ def declared_files(name: str, patterns: Sequence[str], data_root: Path) -> dict[
             if not files:
                 raise AbsentData(
                     f"dataset {name!r}: files: data root {shorten(data_root)} has no {pattern}; look at the path, or "
-                    "give the folder that holds it with --data-root DIR"
+                    f"give the folder that holds it with {option('data_root', 'DIR')}"
                 )
             found |= {file.relative_to(data_root).as_posix(): file for file in files}
     return dict(sorted(found.items()))

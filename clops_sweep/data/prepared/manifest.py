@@ -15,7 +15,7 @@ from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.files.hashes import file_sha256, hash_of, npy_sha256
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.prepared.commands import data_command
-from clops_sweep.errors import DamagedStore, UsageError
+from clops_sweep.errors import DamagedStore, UsageError, either
 from clops_sweep.regular_files import METADATA_LIMIT, read_json
 
 FORMAT_VERSION: Final = 3
@@ -174,7 +174,9 @@ def check_content(folder: Path, name: str, record: FileRecord) -> None:
 
 def remedy(folder: Path) -> str:
     """Return what to do about a damaged prepared folder."""
-    return f"run '{data_command('prepare', folder.name, prepared_root=folder.parent)}' again"
+    command = data_command("prepare", folder.name, prepared_root=folder.parent)
+    call = either(f"'{command}'", f"prepare({folder.name!r}, ...)")
+    return f"run {call} again"
 
 
 def frames_hash(content_hash: str, split_hash: str, normalize: str) -> str:

@@ -30,7 +30,7 @@ from clops_sweep.data.prepared.manifest import (
 from clops_sweep.data.records import OnError, Source
 from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.sets.named import data_set
-from clops_sweep.errors import AbsentData, DamagedStore, UsageError
+from clops_sweep.errors import AbsentData, DamagedStore, UsageError, either
 
 State = Literal["absent", "raw", "prepared", "damaged"]
 
@@ -91,7 +91,8 @@ def required_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     if prepared is None:
         name = data_set(name).name  # refuses unknown names
         command = data_command("prepare", name, prepared_root=prepared_root, data_root=data_root)
-        raise UsageError(f"dataset {name!r} is not prepared; run '{command}' first")
+        call = f"prepare({name!r}, ...)"
+        raise UsageError(f"dataset {name!r} is not prepared; run " + either(f"'{command}'", call) + " first")
     return prepared
 
 

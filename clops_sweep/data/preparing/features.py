@@ -32,7 +32,7 @@ from clops_sweep.data.prepared.manifest import FileRecord
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
 from clops_sweep.data.scenarios.leaks import signal_digests
-from clops_sweep.errors import DamagedStore, UsageError
+from clops_sweep.errors import DamagedStore, UsageError, option
 from clops_sweep.regular_files import read_json
 
 FEATURES: Final = "features"
@@ -160,7 +160,7 @@ class CachedFeatures:
                 raise UsageError(
                     f"encoder {self._encoder!r}: its {what} of {self._name!r} take {needed / 1e9:,.1f} GB, and "
                     f"{free / 1e9:,.1f} GB are free in {self._folder.parent}; free some, or choose another "
-                    "--prepared-root"
+                    f"{option('prepared_root')}"
                 )
             digest, title = digest_of_array(_DTYPE, shape), f"{self._name}: {what} of {self._encoder}"
             with open(staging / _ARRAY, "xb") as file:

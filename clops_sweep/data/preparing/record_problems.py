@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.records import OnError, Source
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, either
 
 
 @dataclass
@@ -33,7 +33,10 @@ class Problems:
             UsageError: under `stop`.
         """
         if self.on_error == "stop":
-            raise UsageError(f"{reason}; or leave such records out with data prepare --on-error skip")
+            call = "prepare(..., on_error='skip')"
+            raise UsageError(
+                f"{reason}; or leave such records out with " + either("data prepare --on-error skip", call)
+            )
         self.skipped.append((record, reason))
         self.every += [reason, *more]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clops_sweep.data.files.checksums import listed_below
 from clops_sweep.data.files.folder import one_sentence, shorten, visible
-from clops_sweep.errors import AbsentData
+from clops_sweep.errors import AbsentData, option
 
 
 def find_folder(
@@ -23,7 +23,9 @@ def find_folder(
     """
     looked_for = " or ".join(f"{name}/" for name in names)
     if data_root is None:
-        raise AbsentData(f"{dataset} needs the folder that holds {looked_for}; give it with --data-root DIR")
+        raise AbsentData(
+            f"{dataset} needs the folder that holds {looked_for}; give it with {option('data_root', 'DIR')}"
+        )
     with one_sentence(data_root):
         if not data_root.is_dir():
             raise AbsentData(

@@ -26,7 +26,7 @@ from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Common, EveryRecordFails, Index, Source, Windows
 from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.shortcuts import marker_problem
-from clops_sweep.errors import AbsentData, UsageError, one_line, user_code
+from clops_sweep.errors import AbsentData, UsageError, either, one_line, user_code
 
 RULES: Final = Rules(version=5, whole_moments=True, tolerates_dead_leads=True, tolerates_repeats=True)
 
@@ -50,8 +50,8 @@ class DeclaredSet(DataSet):
         """The declaration; AbsentData if no file in this process declares the data set."""
         if self._declaration is None:
             raise AbsentData(
-                f"dataset {self.name!r} is not declared by any given file; pass the file that declares it: "
-                "--plugins FILE"
+                f"dataset {self.name!r} is not declared by any given file; "
+                + either("pass the file that declares it: --plugins FILE", "import the file that declares it")
             )
         return self._declaration
 

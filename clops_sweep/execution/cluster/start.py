@@ -25,7 +25,7 @@ import ray
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import UsageError, one_line
+from clops_sweep.errors import UsageError, one_line, option
 from clops_sweep.execution.cluster_address import running_cluster, temporary_folder
 from clops_sweep.execution.jobs import Resources
 from clops_sweep.execution.ray_pays import SECONDS_OF_RAY
@@ -207,7 +207,7 @@ def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) 
             warn(f"{sentence}; waiting for one that has")
     idle = 0 if resources.gpus_per_trial or not resources.address else ray.cluster_resources().get("GPU", 0)
     if idle and warn:
-        warn(f"the cluster's GPUs ({idle:g}) stay idle; --device gpu uses them")
+        warn(f"the cluster's GPUs ({idle:g}) stay idle; {option('device', 'gpu')} uses them")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clops_sweep.errors import UsageError, nearest_or_all, shown
+from clops_sweep.errors import UsageError, nearest_or_all, option, shown
 from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.registry import OBSERVERS
 
@@ -52,20 +52,23 @@ def check_observers(texts: Sequence[str]) -> None:
         name, colon, target = text.partition(":")
         if name not in OBSERVERS:
             known = f"no such observer{nearest_or_all(name, OBSERVERS)}"
-            raise UsageError(f"--observe {shown(text)}: {known}")
+            raise UsageError(f"{option('observe')} {shown(text)}: {known}")
         if name in seen:
-            raise UsageError(f"--observe {name} is given twice; expected once")
+            raise UsageError(f"{option('observe', name)} is given twice; expected once")
         if colon and not target:
-            raise UsageError(f"--observe {shown(text)}: nothing follows the colon; expected {name}:TARGET")
+            raise UsageError(f"{option('observe')} {shown(text)}: nothing follows the colon; expected {name}:TARGET")
         if name not in OBSERVERS.added:
             if importlib.util.find_spec(name) is None:
-                raise UsageError(f"--observe {name} needs the package {name}: pip install {name}")
+                raise UsageError(f"{option('observe', name)} needs the package {name}: pip install {name}")
             if name == "mlflow" and not (target or os.environ.get("MLFLOW_TRACKING_URI")):
                 raise UsageError(
-                    "--observe mlflow: expected where to, as in mlflow:http://HOST:5000, or MLFLOW_TRACKING_URI"
+                    f"{option('observe', 'mlflow')}: expected where to, as in mlflow:http://HOST:5000, or "
+                    "MLFLOW_TRACKING_URI"
                 )
         elif target and not isinstance(OBSERVERS[name], type):
-            raise UsageError(f"--observe {shown(text)}: a function takes no target; expected {name}, or a class")
+            raise UsageError(
+                f"{option('observe')} {shown(text)}: a function takes no target; expected {name}, or a class"
+            )
         seen.add(name)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, prefixed, several, shown
+from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, option, prefixed, several, shown
 from clops_sweep.experiment.config import SEED, RunConfig, any_combination, known_key, owners
 from clops_sweep.experiment.fields import SPLIT_AXES
 from clops_sweep.experiment.html_table import html_table
@@ -480,10 +480,13 @@ class SearchSpace:
                 )
             if key in self._keys_of_axes():
                 raise UsageError(
-                    f"search space {self.name!r} varies {key!r} itself; keep some of its values with --where instead"
+                    f"search space {self.name!r} varies {key!r} itself; keep some of its values with {option('where')} "
+                    "instead"
                 )
             if key == "seed":
-                raise UsageError("seeds are set by the search space and by --seeds, not by --set")
+                raise UsageError(
+                    f"seeds are set by the search space and by {option('seeds')}, not by {option('settings')}"
+                )
         base = self.base.replace(**settings)
         self._check_used(settings, base.explicit)
         self.__dict__.pop("_validated", None)  # frees memory

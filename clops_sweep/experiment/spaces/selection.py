@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, option, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import OF_SELECTION, check_limits
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
@@ -157,8 +157,8 @@ class Selection:
         found = [(space, space.search) for space in self.spaces if isinstance(space.search, OptunaSearch)]
         if found and self.where:
             raise UsageError(
-                f"--where keeps some of a list of runs, and search space {found[0][0].name!r} has none before it is "
-                "run; bound its distributions instead"
+                f"{option('where')} keeps some of a list of runs, and search space {found[0][0].name!r} has none "
+                "before it is run; bound its distributions instead"
             )
         for space, _ in found:
             for config in configs_at_bounds(space):

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Collection
 from typing import Any, Protocol
 
-from clops_sweep.errors import UsageError, nearest, one_line, shown
+from clops_sweep.errors import UsageError, nearest, one_line, option, shown
 from clops_sweep.experiment.config import known_key
 
 _LONGEST_REASON = 80
@@ -99,8 +99,8 @@ class Where:
         if self._columns is not None:
             return UsageError(f"condition {shown(self.expression)}: {what}")
         return UsageError(
-            f"--where {shown(self.expression)}: {what}; expected a condition on config fields and options, such as "
-            "storage_fraction == 0.5"
+            f"{option('where')} {shown(self.expression)}: {what}; expected a condition on config fields and options, "
+            "such as storage_fraction == 0.5"
         )
 
 

@@ -17,7 +17,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.records import MOST_SAMPLES
 from clops_sweep.data.scenarios import LossKind, Scenario
 from clops_sweep.data.scenarios.leaks import Seen
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, option
 from clops_sweep.experiment.config import Rank, RunConfig
 from clops_sweep.learning.networks.signal import Signal
 
@@ -138,7 +138,9 @@ def facts_in(content: bytes, of: str = "the file") -> ModelFacts:
         _digests(facts.signals)
         return facts
     except (ValueError, KeyError, TypeError):
-        raise UsageError(f"{of}: is not a model of clops-sweep; expected one stored by --keep models") from None
+        raise UsageError(
+            f"{of}: is not a model of clops-sweep; expected one stored by {option('keep', 'models')}"
+        ) from None
 
 
 def _digests(written: str) -> NDArray[np.uint64]:
