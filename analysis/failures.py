@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from clops_sweep.store.rows import failure_reason
+from clops_sweep.store.rows import reason_of
 
 from .formats import plural
 
@@ -27,18 +27,18 @@ def failures(runs: pd.DataFrame) -> list[Failure]:
     """Group failed runs by reason, the most frequent first.
 
     Args:
-        runs: rows with column `status` and, for failed runs, `run_id`, `error` and, if known, `started_at`.
+        runs: rows with column `status` and, for failed runs, `run_id`, `reason`, `error` and, if known, `started_at`.
     """
     failed = runs[runs["status"] == "failed"]
     if failed.empty:
         return []
     if "started_at" in failed:
         failed = failed.sort_values("started_at", ascending=False, kind="stable", na_position="last")
-    reasons = [
-        Failure(str(reason), str(rows["error"].iloc[0] or ""), tuple(map(str, rows["run_id"])))
-        for reason, rows in failed.groupby(failed["error"].map(failure_reason), sort=False)
-    ]
-    return sorted(reasons, key=lambda it: -len(it.run_ids))
+    reasons = failed.apply(reason_of, axis="columns")
+    by_reason = []
+    for reason, rows in failed.groupby(reasons, sort=False):
+        by_reason.append(Failure(str(reason), str(rows["error"].iloc[0] or ""), tuple(map(str, rows["run_id"]))))
+    return sorted(by_reason, key=lambda failure: -len(failure.run_ids))
 
 
 def failure_notices(runs: pd.DataFrame) -> Iterator[str]:

@@ -40,7 +40,7 @@ from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State, check_samplers
 from clops_sweep.store.launches import UnderWay, runs_under_way
-from clops_sweep.store.rows import failure_reason, printable
+from clops_sweep.store.rows import printable, reason_of
 
 _SECONDS_BETWEEN_LOOKS, _SECONDS_BETWEEN_LOOKS_ELSEWHERE = 3.0, 15.0
 _RUNNING_SHOWN = 20
@@ -182,8 +182,8 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
             for name, it in plans.items()
         ]
         pending = not plans or any(it.count("pending", "waiting") for it in plans.values())
-    rows = request.store.rows("runs", ["run_id", "status", "error"], failed) if failed else []
-    reasons = {row["run_id"]: failure_reason(row["error"]) for row in rows if row["status"] == "failed"}
+    rows = request.store.rows("runs", ["run_id", "status", "reason", "error"], failed) if failed else []
+    reasons = {row["run_id"]: reason_of(row) for row in rows if row["status"] == "failed"}
     running = runs_under_way(request.store)
     if as_json:
         listed = [{"run_id": it, "name": names.get(it), "reason": reason} for it, reason in reasons.items()]

@@ -34,7 +34,7 @@ from clops_sweep.store.run_store import RunStore
 if TYPE_CHECKING:
     from clops_sweep.analysis.people.patient_intervals import PatientInterval
 
-_ELSEWHERE = ("run_id", "status", "error", "plugins")
+_ELSEWHERE = ("run_id", "status", "error", "reason", "plugins")
 """Columns of `RECORDED` that are printed in their own section."""
 
 

@@ -10,7 +10,7 @@ from clops_sweep.errors import several
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.state import Search, State, TunedSpace
-from clops_sweep.store.rows import failure_reason
+from clops_sweep.store.rows import reason_of
 from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ class Outcome:
     def failures(self) -> dict[str, str]:
         """Failed runs by id, with the exception that ended them."""
         failed = [str(run.run_id) for run in self.plan.of("failed")]
-        rows = self.store.rows("runs", ["run_id", "error"], failed) if failed else []
-        return {row["run_id"]: failure_reason(row["error"]) for row in rows}
+        rows = self.store.rows("runs", ["run_id", "reason", "error"], failed) if failed else []
+        return {row["run_id"]: reason_of(row) for row in rows}
 
     @property
     def runs(self) -> pd.DataFrame:

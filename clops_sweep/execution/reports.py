@@ -83,11 +83,13 @@ class AttemptFailed:
 
     Attributes:
         error: a traceback, or a description of how the worker died.
+        reason: the same on one line.
         is_final: whether another attempt would fail in the same way.
         facts: what the worker knows of host and time, as columns of `runs`.
     """
 
     error: str
+    reason: str
     is_final: bool = False
     facts: Mapping[str, Any] = field(default_factory=dict)
 

@@ -36,7 +36,7 @@ from clops_sweep.execution.feeding.relay import Relay
 from clops_sweep.execution.jobs import Jobs, Resources, Workplace
 from clops_sweep.execution.reports import AttemptFailed, bounded
 from clops_sweep.execution.worker.scratch import private_folder
-from clops_sweep.store.rows import KILLED, OUT_OF_MEMORY
+from clops_sweep.store.rows import last_line
 
 
 class FirstWithoutWorker(FIFOScheduler):
@@ -100,12 +100,12 @@ class ContinualRunTrainable(tune.Trainable):
 
 
 _NO_MEMORY = (
-    f"{OUT_OF_MEMORY}the machine ran out of memory and Ray ended the worker; fewer run at a time with more "
+    "OutOfMemory: the machine ran out of memory and Ray ended the worker; fewer run at a time with more "
     "--cpus-per-trial"
 )
 _KILLED = (
-    f"{KILLED}the worker's process ended without an error: killed for want of memory, or crashed (the log then has its "
-    "stack); fewer run at a time with more --cpus-per-trial"
+    "WorkerKilled: the worker's process ended without an error: killed for want of memory, or crashed (the log then "
+    "has its stack); fewer run at a time with more --cpus-per-trial"
 )
 _TIMED_OUT = (
     "TimedOut: an epoch took longer than --epoch-timeout {:g} s, and the worker was ended; the run's log shows where "
@@ -330,13 +330,13 @@ class Watcher(tune.Callback, tune.Stopper):
     def lost(self, trial_id: str, jobs: Jobs, error: str) -> None:
         """Handle the death of the worker of some jobs."""
         why = _why_it_ended(error)
-        error = bounded(error)
+        death = AttemptFailed(bounded(error), last_line(error))
         if why is not None:
-            error = f"{error.rstrip()}\n{why}"
-        death = AttemptFailed(error)
+            death = AttemptFailed(f"{death.error.rstrip()}\n{why}", why)
         limit = self._workplace.epoch_timeout
         if limit is not None and why != _NO_MEMORY and self._is_timed_out(trial_id, jobs, limit):
-            death = AttemptFailed(_TIMED_OUT.format(limit), is_final=True)
+            late = _TIMED_OUT.format(limit)
+            death = AttemptFailed(late, late, is_final=True)
         self._relay.lost(jobs, death)
         self._last_heard.pop(trial_id, None)
 

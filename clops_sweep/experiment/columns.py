@@ -46,8 +46,8 @@ RESULTS: Mapping[str, type] = {
 """Metrics and cost of a finished run, by column."""
 
 RECORDED = (
-    *("run_id", "status", "error", "started_at", "data_hash", "split_hash", "encoder_hash", "features_hash"),
-    *("semantics_version", "package_version"),
+    *("run_id", "status", "error", "reason", "started_at", "data_hash", "split_hash", "encoder_hash"),
+    *("features_hash", "semantics_version", "package_version"),
     *("git_commit", "git_dirty", "python", "torch", "ray", "device", "backend", "host", "plugins"),
 )
 """The other columns: status and provenance."""

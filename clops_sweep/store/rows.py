@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,15 +24,7 @@ if TYPE_CHECKING:
     from clops_sweep.learning.result import Columns, RunResult
 
 
-_TRACEBACK = "Traceback (most recent call last):"
-_EXCEPTION_GROUP = re.compile(r"^  \| ([\w.]*Group: .*)")
 _LONGEST_REASON = 200
-_MEMORY_RAISED = re.compile(r"([\w.]*MemoryError\b|[\w.]*Error: .*(can't allocate|CUDA out of) memory)")
-_MEMORY_HELP = "; fewer run at a time with more --cpus-per-trial, or --gpus-per-trial for the GPU's memory"
-
-OUT_OF_MEMORY, KILLED = "OutOfMemory: ", "WorkerKilled: "
-"""Begin of the line behind the text of an error of Ray that says why a worker ended, and what helps."""
-
 
 DataHash = Callable[[RunConfig], str | None]
 Facts = Mapping[str, Any]
@@ -76,30 +67,35 @@ def rows_of_result(run_id: str, config: RunConfig, result: RunResult, data_hash:
     return tables
 
 
-def rows_of_failure(run_id: str, config: RunConfig, error: str, data_hash: DataHash, facts: Facts) -> Tables:
+def rows_of_failure(
+    run_id: str, config: RunConfig, error: str, reason: str, data_hash: DataHash, facts: Facts
+) -> Tables:
     """Return the row of a failed run in the `runs` table, with its error.
 
     Args:
         run_id: its id.
         config: its config.
         error: a traceback, or a description of how the worker died.
+        reason: the same on one line.
         data_hash: returns the content hash of a config's data.
         facts: versions and, if known, machine and time, for the `runs` table.
     """
-    printed = masked(error.encode("utf-8", "backslashreplace").decode("utf-8"))
-    return {"runs": _runs_row(run_id, config, data_hash, facts, status="failed", error=printed)}
+    texts = {"error": _storable(error), "reason": _storable(reason)}
+    return {"runs": _runs_row(run_id, config, data_hash, {**facts, **texts}, status="failed")}
 
 
-def _runs_row(
-    run_id: str, config: RunConfig, data_hash: DataHash, values: Facts, *, status: Status, error: str | None = None
-) -> pa.Table:
+def _storable(text: str) -> str:
+    """Return a text without passwords, and with escapes for what UTF-8 does not encode."""
+    return masked(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def _runs_row(run_id: str, config: RunConfig, data_hash: DataHash, values: Facts, *, status: Status) -> pa.Table:
     """Return the row of a run in `runs`."""
     row = {
         **config_row(config),
         **values,
         "run_id": run_id,
         "status": status,
-        "error": error,
         "data_hash": data_hash(config),
         "semantics_version": config.semantics_version,
         "plugins": plugins_of(config),
@@ -112,24 +108,28 @@ def _runs_row(
     return table
 
 
-def failure_reason(error: object) -> str:
-    """Summarise a traceback in one line: the exception and the first line of its message, or why the worker ended.
+def reason_of(row: Mapping[str, Any]) -> str:
+    """Return why a run failed, on one line: the exception with the first line of its message, or how its worker ended.
 
     Args:
-        error: the column `error` of a failed run; may be empty.
+        row: columns `reason` and `error` of a failed run. Rows of earlier versions have no reason: the last line of
+            their error takes its place.
     """
-    lines = [line for line in error.splitlines() if line.strip()] if isinstance(error, str) else []
-    heads = [number for number, line in enumerate(lines) if line.startswith(_TRACEBACK)]
-    behind = lines[heads[-1] + 1 :] if heads else []
-    groups = (found[1] for line in lines if (found := _EXCEPTION_GROUP.match(line)))
-    exceptions = (line for line in behind if not line.startswith(" "))
-    ended = (line for line in reversed(lines) if line.startswith((OUT_OF_MEMORY, KILLED)))
-    said = (
-        next(ended, None) or next(groups, None) or next(exceptions, None) or (lines[-1] if lines else "unknown error")
-    )
-    said = printable(said.strip())
-    shortened = said if len(said) <= _LONGEST_REASON else f"{said[:_LONGEST_REASON]}…"
-    return shortened + _MEMORY_HELP if _MEMORY_RAISED.match(said) else shortened
+    reason, error = row["reason"], row["error"]
+    if isinstance(reason, str):
+        return printable(reason)
+    return printable(last_line(error)) if isinstance(error, str) else "unknown error"
+
+
+def last_line(error: str) -> str:
+    """Return the last line of an error, shortened. Of a traceback, it has the exception and the end of its message."""
+    lines = error.rstrip().splitlines() or ["unknown error"]
+    return shortened(lines[-1].strip())
+
+
+def shortened(reason: str) -> str:
+    """Return a reason with at most 200 characters."""
+    return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
 
 
 def check_registered(row: Mapping[str, Any], store: StoreReader) -> None:

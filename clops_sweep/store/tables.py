@@ -20,6 +20,7 @@ RUNS = pa.schema(
         *((name, _ARROW[kind]) for name, kind in CONFIG.items()),
         ("status", pa.string()),
         ("error", pa.string()),
+        ("reason", pa.string()),
         *((name, _ARROW[kind]) for name, kind in RESULTS.items()),
         ("started_at", pa.timestamp("us", tz="UTC")),
         ("data_hash", pa.string()),

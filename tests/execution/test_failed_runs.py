@@ -14,7 +14,6 @@ from ray._private.utils import get_used_memory
 
 from clops_sweep import RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.store.rows import failure_reason
 from tests.execution.conftest import Launch
 from tests.helpers.launching import (
     ALL_METRICS,
@@ -222,7 +221,7 @@ def _ended(attach: Launch, tmp_path: Path, group: str) -> None:
     assert helps in failed
     runs = pd.read_parquet(tmp_path / "results" / "runs").set_index("seed")
     assert runs["status"].to_dict() == {0: "finished", 1: "failed", 2: "finished"}
-    assert failure_reason(runs.loc[1, "error"]).endswith(helps)
+    assert runs.loc[1, "reason"].endswith(helps)
 
 
 @pytest.mark.nightly

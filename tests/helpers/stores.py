@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.store.rows import DataHash, Facts, rows_of_failure, rows_of_result
+from clops_sweep.store.rows import DataHash, Facts, last_line, rows_of_failure, rows_of_result
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 
@@ -41,4 +41,4 @@ def record_failure(
 ) -> None:
     """Write runs, by id, that failed with an error."""
     for run_id, config in runs.items():
-        write_finished(store, run_id, rows_of_failure(run_id, config, error, data_hash, facts))
+        write_finished(store, run_id, rows_of_failure(run_id, config, error, last_line(error), data_hash, facts))

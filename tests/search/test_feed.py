@@ -201,9 +201,9 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
     feed, said = world.driver(it)
     jobs = feed.next_jobs(1)
     relay = relay_of(feed, world.store, said)
-    relay.lost(jobs, AttemptFailed("the worker died"))
+    relay.lost(jobs, AttemptFailed("the worker died", "the worker died"))
     assert feed.next_jobs(1) == jobs  # once more, from its checkpoint
-    relay.lost(jobs, AttemptFailed("the worker died"))
+    relay.lost(jobs, AttemptFailed("the worker died", "the worker died"))
     (job,) = jobs
     record = study(world, it)
     assert (record.trials[0].state, record.trials[0].error) == ("failed", f"run {job.run_id} has failed")

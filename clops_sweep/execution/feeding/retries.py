@@ -13,7 +13,7 @@ from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.observers.events import after_failure
 from clops_sweep.execution.reports import AttemptFailed, Failed, Retrying
 from clops_sweep.experiment.events import Event
-from clops_sweep.store.rows import DataHash, failure_reason, rows_of_failure
+from clops_sweep.store.rows import DataHash, printable, rows_of_failure
 from clops_sweep.store.run_store import RunStore
 
 
@@ -61,8 +61,8 @@ class Retries:
         facts = {**self._software, **failure.facts}
         if run_id in self._started_at:
             facts["started_at"] = self._started_at.pop(run_id)
-        tables = rows_of_failure(job.run_id, job.config, failure.error, self._data_hash, facts)
+        tables = rows_of_failure(job.run_id, job.config, failure.error, failure.reason, self._data_hash, facts)
         self._store.add(job.run_id, tables)
         if self._tell is not None:
             self._tell([after_failure(job.run_id, job.config, failure.error)])
-        return Failed(failure_reason(failure.error))
+        return Failed(printable(failure.reason))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import sys
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
@@ -19,7 +17,7 @@ import torch
 from clops_sweep import machine
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.errors import Diverged, StoreError, UsageError, reason
+from clops_sweep.errors import StoreError, UsageError
 from clops_sweep.execution.jobs import Job, Workplace
 from clops_sweep.execution.observers.events import after_epoch, after_run
 from clops_sweep.execution.reports import (
@@ -31,10 +29,10 @@ from clops_sweep.execution.reports import (
     Scored,
     Unrecorded,
     WorkerReport,
-    bounded,
 )
 from clops_sweep.execution.run_log import epoch_line, print_for, scores_after
 from clops_sweep.execution.worker.epoch_watch import epoch_limit
+from clops_sweep.execution.worker.exceptions import attempt_failed
 from clops_sweep.experiment.events import Progress
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.learning.frame_bank import LastBank
@@ -120,8 +118,7 @@ class RunRunner:
         """End the attempt with the current exception; the driver decides whether there is another one."""
         self._process.restore()
         self._run = None
-        facts = {**self._facts(), "started_at": self._began_at}
-        return AttemptFailed(_printed_error(), isinstance(error, UsageError | Diverged), facts)
+        return attempt_failed(error, {**self._facts(), "started_at": self._began_at})
 
     def _advance(self, is_due: Callable[[], bool]) -> WorkerReport:
         """Train some epochs, or finish the run."""
@@ -258,18 +255,6 @@ class RunRunner:
         """Write a checkpoint, from which the next launch continues."""
         if self._run is not None and not self._run.finished:
             self._save()
-
-
-def _printed_error() -> str:
-    """Return the current exception with its traceback; exceptions of user code may fail to print."""
-    kind, error, _ = sys.exc_info()
-    try:
-        printed = bounded(traceback.format_exc())
-        last = printed.rstrip().rpartition("\n")[2]
-        # The end of a long error or exception group does not name the exception.
-        return f"{printed.rstrip()}\n{reason(error)}" if error and last.startswith(" ") else printed
-    except Exception:
-        return f"{kind.__name__ if kind else 'Exception'}: what was raised cannot be printed"
 
 
 def _frames(shared: FrameSet | ray.ObjectRef[FrameSet]) -> FrameSet:

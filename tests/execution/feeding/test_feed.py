@@ -154,7 +154,7 @@ def test_a_run_that_kills_its_worker_fails_and_no_other_of_its_job(store: RunSto
         if bad in jobs:
             deaths += 1
             sizes.append(len(jobs))
-            relay.lost(jobs, AttemptFailed("killed"))
+            relay.lost(jobs, AttemptFailed("killed", "killed"))
             continue
         for job in jobs:
             feed.report(job, Finished({"auc": 0.8}, 1.0))
@@ -172,7 +172,7 @@ def test_a_run_that_exceeds_the_time_limit_of_an_epoch_is_not_tried_again(store:
     job = run(0)
     feed, said = GridFeed([job]), Said()
     assert feed.next_jobs(1) == (job,)
-    relay_of(feed, store, said).lost((job,), AttemptFailed("killed", is_final=True))
+    relay_of(feed, store, said).lost((job,), AttemptFailed("killed", "killed", is_final=True))
     assert feed.finished
     assert said.reports == [(job.run_id, Failed())]
     assert store.statuses() == {job.run_id: "failed"}
@@ -182,7 +182,9 @@ def test_exceptions_and_deaths_of_workers_count_as_attempts_of_one_run(store: Ru
     job, other = run(0), run(1)
     feed, said = GridFeed([job, other]), Said()
     relay = relay_of(feed, store, said, max_retries=2)
-    raised = AttemptFailed("Traceback ...", facts={"host": "here", "started_at": datetime(2026, 1, 1, tzinfo=UTC)})
+    raised = AttemptFailed(
+        "Traceback ...", "Traceback ...", facts={"host": "here", "started_at": datetime(2026, 1, 1, tzinfo=UTC)}
+    )
     attempts = 0
     while (jobs := feed.next_jobs(1)) is not None:
         if job not in jobs:
@@ -191,7 +193,7 @@ def test_exceptions_and_deaths_of_workers_count_as_attempts_of_one_run(store: Ru
             continue
         attempts += 1
         if attempts == 2:
-            relay.lost(jobs, AttemptFailed("killed"))
+            relay.lost(jobs, AttemptFailed("killed", "killed"))
         else:
             relay.pass_on(jobs, [(0, raised)])
             feed.returned(jobs)
@@ -204,7 +206,7 @@ def test_exceptions_and_deaths_of_workers_count_as_attempts_of_one_run(store: Ru
 
 
 def test_a_run_that_paused_for_pruning_has_no_more_retries_than_others(store: RunStore) -> None:
-    raised = AttemptFailed("Traceback ...")
+    raised = AttemptFailed("Traceback ...", "Traceback ...")
     retries = Retries(store, 2, lambda config: "generated0001", {})
     before, after = replace(run(0), until=1), replace(run(0), until=2)
     assert [retries.after(job, raised) for job in (before, before, after)] == [Retrying(), Retrying(), Failed()]
@@ -237,7 +239,7 @@ def test_a_job_that_raised_leaves_the_others_of_its_worker_alone(store: RunStore
     several = feed.next_jobs(1)
     assert several is not None
     assert len(several) > 2
-    sent: list[tuple[int, WorkerReport]] = [(0, AttemptFailed("Traceback ..."))]
+    sent: list[tuple[int, WorkerReport]] = [(0, AttemptFailed("Traceback ...", "Traceback ..."))]
     for index in range(1, len(several)):
         sent += [(index, Begun()), (index, Computed({}, None, {"auc": 0.8}, 1.0))]
     passed_on = relay.pass_on(several, sent)
