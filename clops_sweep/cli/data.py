@@ -24,6 +24,7 @@ from clops_sweep.cli.options import (
     results_option,
 )
 from clops_sweep.cli.plain_table import print_table
+from clops_sweep.cli.task_counts import row_as_data
 from clops_sweep.data.catalog import DataKey, Leads, Normalization
 from clops_sweep.errors import UsageError, nearest, several
 
@@ -457,10 +458,10 @@ def _print_counts(
         built = {name: it for name, it in tasks.items() if not isinstance(it, str)}
         of_set = {it: getattr(manifest, it) for it in ("name", "options", "dropped", "skipped", "notes")}
         print_json(
-            {**of_set, "folder": prepared.folder, "frames": len(frames), "classes": _split_counts(rows)}
+            {**of_set, "folder": prepared.folder, "frames": len(frames), "classes": [row_as_data(row) for row in rows]}
             | {it: getattr(manifest, it) for it in ("unit", "sampling_rate", "samples")}
             | {"channels": [dict(zip(("name", "lowest", "highest", "missing"), it, strict=True)) for it in channels]}
-            | {"tasks": {name: _split_counts(it) for name, it in built.items()}}
+            | {"tasks": {name: [row_as_data(row) for row in it] for name, it in built.items()}}
             | {"impossible": {name: it for name, it in tasks.items() if isinstance(it, str)}}
         )
         return
@@ -508,17 +509,6 @@ def _options_line(manifest: Manifest, prepared_root: Path, data_root: Path | Non
         words += ["--option", f"{key}={defaults[key]}"]
     back = data_command("prepare", manifest.name, *words, prepared_root=prepared_root, data_root=data_root)
     return f"{line}; not the default {', '.join(f'{key}={defaults[key]}' for key in others)}, which '{back}' restores"
-
-
-def _split_counts(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Return a table of counts as data."""
-    from clops_sweep.data.frames import SPLIT_NAMES
-
-    return [
-        {"name": row.name}
-        | {it: dict(zip(SPLIT_NAMES, getattr(row, it), strict=True)) for it in ("frames", "patients")}
-        for row in rows
-    ]
 
 
 def _encoders(results: str, data_root: Path | None) -> Encoders:

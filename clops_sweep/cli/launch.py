@@ -33,6 +33,7 @@ from clops_sweep.cli.report import render_unless_drawn
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.runs import say_best
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
+from clops_sweep.cli.task_counts import say_tasks
 from clops_sweep.errors import UsageError, masked, several
 from clops_sweep.execution.launch import launch as launched
 from clops_sweep.execution.outcome import Outcome
@@ -40,6 +41,7 @@ from clops_sweep.experiment.limits import OF_RESOURCES, Device, seconds_in
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
+from clops_sweep.planning.task_tables import task_tables
 
 if TYPE_CHECKING:
     from clops_sweep.analysis.tables.tuning import TunedMethod
@@ -152,6 +154,7 @@ def launch(
         if not (address or resources.gpus_per_trial or chosen):
             click.echo(f"clops-sweep: {native.why_missing()}", err=True)
         say_first(state.plan)
+        say_tasks(task_tables(state.request))
         say_kinds(state.plan)
         if not resources.gpus_per_trial:
             say_networks(state)

@@ -11,6 +11,7 @@ import click
 
 from clops_sweep.cli.options import print_json
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
+from clops_sweep.cli.task_counts import say_tasks, say_unchecked, tasks_as_data
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.tried_networks import TriedNetworks
@@ -20,6 +21,7 @@ from clops_sweep.planning.changes import changes
 from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.memories import memories
 from clops_sweep.planning.state import State, check_samplers, in_sequential_order
+from clops_sweep.planning.task_tables import task_tables
 
 _FEW_HOURS = 0.01  # shorter times are printed in seconds
 
@@ -108,14 +110,21 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     check_fit(state)
     held = memories(state.request)
     before = _pretraining(state, resources)
+    tables = task_tables(state.request)
     if as_json:
-        extra = {"memories": [vars(it) for it in held], "pretraining": [plan_as_data(it) for it in before]}
+        extra = {
+            "tasks": tasks_as_data(tables),
+            "memories": [vars(it) for it in held],
+            "pretraining": [plan_as_data(it) for it in before],
+        }
         print_json({"results": request.store.files.shown, **plan_as_data(facts), **extra})
         return
     for of in before:
         cost = _in_words(of.cost, of.resources) if of.cost and not of.cost.unknown else "no estimate"
         click.echo(f"pretraining of encoders, before the others: {counts(of.state.plan)}; {cost}")
     say_plan(facts)
+    say_unchecked(tables, request.data)
+    say_tasks(tables)
     for of_runs in held:
         click.echo(of_runs.words)
     for sentence in doubts(state):

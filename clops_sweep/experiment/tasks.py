@@ -26,7 +26,7 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
             instances, an option exceeds what the memory holds, `curves="test"` despite a validation set,
             or `early_stopping` without one.
     """
-    scenario = _built(config, frames)
+    scenario = built_tasks(config, frames)
     _check_tasks(config, scenario)
     return scenario
 
@@ -50,13 +50,13 @@ def with_tasks(
         key = config.data_key, config.tasks_key, config.task_order
         sharing.setdefault(key, []).append(config)
     for (data_key, *_), alike in sharing.items():
-        scenario = _built(alike[0], frames[data_key])
+        scenario = built_tasks(alike[0], frames[data_key])
         for config in alike:
             _check_tasks(config, scenario)
             yield config, scenario
 
 
-def _built(config: RunConfig, frames: FrameSet) -> Scenario:
+def built_tasks(config: RunConfig, frames: FrameSet) -> Scenario:
     """Return the tasks; they depend on `data_key`, `tasks_key` and `task_order` alone."""
     from clops_sweep.data.scenarios import build_scenario
 

@@ -1,0 +1,90 @@
+"""Output on the tasks of the requested runs: frames and people of each in training, validation and test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from clops_sweep.cli.plain_table import print_table
+from clops_sweep.data.frames import SPLIT_NAMES
+from clops_sweep.data.prepared.commands import data_command
+from clops_sweep.data.prepared.prepared_folder import prepared_set
+from clops_sweep.errors import several
+
+if TYPE_CHECKING:
+    from clops_sweep.data.prepared.counts import Row
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.planning.task_tables import TaskTable
+
+_MOST_TASKS = 8
+"""Tasks of a table with a row each; of more, the table has the ranges."""
+
+_MOST_TABLES = 4
+
+_WIDTH = 100
+"""Width of tables where standard output is no terminal, in characters."""
+
+
+def say_tasks(tables: Sequence[TaskTable]) -> None:
+    """Print a table of tasks for each data set and scenario, if it is prepared."""
+    prepared = [table for table in tables if table.rows is not None]
+    for table in prepared[:_MOST_TABLES]:
+        rows = table.rows or []
+        unit = "frames (people)" if all(people is not None for row in rows for people in row.patients) else "frames"
+        click.echo(f"tasks of {table.title}: {unit}")
+        print_table(("task", *SPLIT_NAMES), _texts(rows), wrapped=("task",), numbers=SPLIT_NAMES, width=_WIDTH)
+    if len(prepared) > _MOST_TABLES:
+        click.echo(f"and {several(len(prepared) - _MOST_TABLES, 'table')} more of tasks; plan --json has all")
+
+
+def say_unchecked(tables: Iterable[TaskTable], data: PreparedData) -> None:
+    """Print which data sets are not checked yet, because they are not prepared, and the command that prepares each."""
+    for name in dict.fromkeys(table.dataset for table in tables if table.rows is None):
+        if prepared_set(name, data.root, data.source) is None:
+            prepare = data_command("prepare", name, prepared_root=data.root, data_root=data.source)
+            click.echo(f"tasks and data of {name} are not checked yet; a launch prepares them first, or: {prepare}")
+
+
+def tasks_as_data(tables: Iterable[TaskTable]) -> list[dict[str, Any]]:
+    """Return the tables as data; `tasks` is None if the data are not prepared on this machine."""
+    return [
+        {
+            "dataset": table.dataset,
+            "scenario": table.scenario,
+            "settings": table.settings,
+            "split_seed": table.split_seed,
+            "split": table.split,
+            "splits": table.splits,
+            "task_orders": table.orders,
+            "tasks": None if table.rows is None else [row_as_data(row) for row in table.rows],
+        }
+        for table in tables
+    ]
+
+
+def row_as_data(row: Row) -> dict[str, Any]:
+    """Return a row of counts by split as data."""
+    counts = {"frames": row.frames, "patients": row.patients}
+    return {"name": row.name} | {name: dict(zip(SPLIT_NAMES, of, strict=True)) for name, of in counts.items()}
+
+
+def _texts(rows: Sequence[Row]) -> list[list[str]]:
+    """Return the cells of a table of tasks: a row for each, or one with the ranges of many."""
+    if len(rows) <= _MOST_TASKS:
+        return [[row.name, *(_cell([row], part) for part in range(len(SPLIT_NAMES)))] for row in rows]
+    name = f"each of {len(rows)} tasks, {rows[0].name} to {rows[-1].name}"
+    return [[name, *(_cell(rows, part) for part in range(len(SPLIT_NAMES)))]]
+
+
+def _cell(rows: Sequence[Row], part: int) -> str:
+    """Return the frames and people of some tasks in one part of the split, as ranges if they differ."""
+    frames = _span([row.frames[part] for row in rows])
+    people = [count for row in rows if (count := row.patients[part]) is not None]
+    return f"{frames} ({_span(people)})" if people else frames
+
+
+def _span(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

@@ -1,0 +1,112 @@
+"""Tables of the tasks of the requested runs: frames and people of each task in training, validation and test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from clops_sweep.data.prepared.counts import Row, task_rows
+from clops_sweep.errors import shown
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.registry import SCENARIOS
+from clops_sweep.experiment.tasks import built_tasks
+from clops_sweep.planning.request import Request
+
+
+@dataclass(frozen=True)
+class TaskTable:
+    """The tasks of one data set in one scenario.
+
+    Attributes:
+        dataset: name of the data set.
+        scenario: name of the scenario.
+        settings: the settings of the scenario in which the requested runs differ, such as `domain`.
+        split_seed: seed of the patient split that is counted, the lowest one.
+        split: the fold that is counted; None without folds.
+        splits: number of patient splits that are requested.
+        orders: number of task orders that are requested; the rows are in the natural order if there are several.
+        rows: a row for each task; None if the data are not prepared on this machine.
+    """
+
+    dataset: str
+    scenario: str
+    settings: dict[str, Any]
+    split_seed: int
+    split: str | None
+    splits: int
+    orders: int
+    rows: list[Row] | None
+
+    @property
+    def title(self) -> str:
+        """Return a phrase such as "wearable, class_il_union, split_seed 0 of 5 splits"."""
+        chosen = "".join(f", {name} = {shown(value)}" for name, value in self.settings.items())
+        words = f"{self.dataset}, {self.scenario}{chosen}"
+        if self.rows is None:
+            return words
+        split = f"split {self.split}" if self.split is not None else f"split_seed {self.split_seed}"
+        return f"{words}, {split}" + (f" of {self.splits} splits" if self.splits > 1 else "")
+
+
+def task_tables(request: Request) -> list[TaskTable]:
+    """Return a table for each data set and scenario of the requested runs, of the first of their patient splits.
+
+    The tasks of each table are built once, however many runs there are.
+
+    Raises:
+        UsageError: data and scenario of a run do not fit.
+    """
+    groups: dict[tuple[Any, ...], list[RunConfig]] = {}
+    for config in _distinct(request.selection.configs):
+        groups.setdefault((config.dataset, *config.tasks_key), []).append(config)
+    differing = _differing(configs[0] for configs in groups.values())
+    tables = []
+    for configs in groups.values():
+        first = min(configs, key=lambda config: (config.split_seed, config.split or ""))
+        names = differing.get((first.dataset, first.scenario), [])
+        settings = {name: _value(first, name) for name in names}
+        splits = {(config.split_seed, config.split) for config in configs}
+        orders = len({config.task_order for config in configs})
+        rows = _rows(request, first, several_orders=orders > 1)
+        tables.append(
+            TaskTable(first.dataset, first.scenario, settings, first.split_seed, first.split, len(splits), orders, rows)
+        )
+    return tables
+
+
+def _distinct(configs: Iterable[RunConfig]) -> Iterable[RunConfig]:
+    """Return one config for each choice of data, tasks and task order."""
+    found: dict[tuple[Any, ...], RunConfig] = {}
+    for config in configs:
+        found.setdefault((config.data_key, config.tasks_key, config.task_order), config)
+    return found.values()
+
+
+def _differing(configs: Iterable[RunConfig]) -> dict[tuple[str, str], list[str]]:
+    """Return the settings of the tasks of which a data set and scenario have several values."""
+    groups: dict[tuple[str, str], list[RunConfig]] = {}
+    for config in configs:
+        groups.setdefault((config.dataset, config.scenario), []).append(config)
+    differing = {}
+    for key, group in groups.items():
+        first = group[0]
+        names = [*sorted(SCENARIOS.declaration(first.scenario).fields), *first.options_of("scenario")]
+        names += ["blurry", "first_tasks"]
+        differing[key] = [name for name in names if any(_value(it, name) != _value(first, name) for it in group)]
+    return differing
+
+
+def _value(config: RunConfig, name: str) -> Any:
+    return getattr(config, name) if name in type(config).model_fields else config.get(name)
+
+
+def _rows(request: Request, config: RunConfig, *, several_orders: bool) -> list[Row] | None:
+    """Return the rows of a table; None if the data are not prepared."""
+    if request.data_hash(config) is None:
+        return None
+    frames = request.data.frames(config.data_key)
+    is_by_difficulty = isinstance(config.task_order, str)
+    if config.first_tasks is None and (several_orders or is_by_difficulty):
+        config = config.replace(task_order="sequential")
+    return task_rows(built_tasks(config, frames), frames)

@@ -1,0 +1,108 @@
+"""Tables of tasks at a plan and at a launch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from clops_sweep.cli.commands import command
+from tests.data.declared_files import forget
+
+FILE = """
+import numpy as np
+
+from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
+
+PERSON = np.arange(480) // 16
+
+
+@dataset("wearable", scenarios=["class_il_union"])
+def wearable(data_root):
+    y = np.arange(480) % 4
+    x = np.random.default_rng(0).normal(size=(480, 1, 50)) + y[:, None, None]
+    names = ["lie", "sit", "stand", "walk"]
+    return Recordings(x, 50, ["az"], "g", labels=y, classes=names, patients=PEOPLE)
+
+
+BASE = RunConfig(dataset="wearable", scenario="SCENARIO", network="linear", epochs_per_task=1)
+AXES = {"strategy": ["finetune", "er"], "split_seed": range(3)}
+SPACE = SearchSpace("own", BASE, AXES, seeds=range(2))
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    forget("wearable")
+    yield
+    forget("wearable")
+
+
+def _run(*words: str) -> Result:
+    done = CliRunner(env={"CLOPS_PREPARED_ROOT": "prepared"}).invoke(command, words)
+    assert done.exit_code == 0, done.output
+    return done
+
+
+def _write(people: str = "PERSON", scenario: str = "class_il_union") -> None:
+    Path("own.py").write_text(FILE.replace("PEOPLE", people).replace("SCENARIO", scenario))
+
+
+def test_tasks_have_frames_and_people_of_one_split() -> None:
+    _write()
+    before = _run("plan", "own.py").output
+    assert "tasks of" not in before
+    remedy = "clops-sweep data prepare wearable --plugins own.py"
+    assert f"tasks and data of wearable are not checked yet; a launch prepares them first, or: {remedy}" in before
+    (unknown,) = json.loads(_run("plan", "own.py", "--json").stdout)["tasks"]
+    assert (unknown["tasks"], unknown["splits"], unknown["split_seed"]) == (None, 3, 0)
+    counted = json.loads(_run("data", "prepare", "wearable", "--plugins", "own.py", "--json").stdout)
+    after = _run("plan", "own.py").output
+    assert "not checked" not in after
+    lines = after.splitlines()
+    first = lines.index("tasks of wearable, class_il_union, split_seed 0 of 3 splits: frames (people)")
+    assert lines[first + 1].split() == ["task", "training", "validation", "test"]
+    rows = counted["tasks"]["class_il_union"]
+    for line, row in zip(lines[first + 2 :], rows, strict=False):
+        counts = (f"{row['frames'][part]} ({row['patients'][part]})" for part in ("training", "validation", "test"))
+        assert line.split("  ")[0] == row["name"]
+        assert all(count in line for count in counts)
+    (table,) = json.loads(_run("plan", "own.py", "--json").stdout)["tasks"]
+    assert table["tasks"] == rows
+    assert sum(row["frames"][part] for row in rows for part in row["frames"]) == 480
+
+
+def test_many_tasks_are_one_row_of_ranges() -> None:
+    _write(scenario="subject_il")
+    _run("data", "prepare", "wearable", "--plugins", "own.py")
+    output = _run("plan", "own.py").output
+    (line,) = (line for line in output.splitlines() if line.startswith("each of "))
+    assert line.split("  ")[0] == "each of 9 tasks, Group 1 (2 people) to Group 9 (2 people)"
+    assert [cell.strip() for cell in line.split("  ")[1:] if cell] == ["32 (2)", "96 (6)", "96 (6)"]
+
+
+def test_without_people_only_frames_are_counted() -> None:
+    _write("None")
+    _run("data", "prepare", "wearable", "--plugins", "own.py")
+    assert "class_il_union, split_seed 0 of 3 splits: frames\n" in _run("plan", "own.py").output
+
+
+def test_a_table_for_each_choice_of_tasks() -> None:
+    _write()
+    text = Path("own.py").read_text()
+    groups = '{"task_classes": [[[0, 1], [2, 3]], [[0, 2], [1, 3]]]}'
+    Path("own.py").write_text(text.replace("BASE, AXES", f"BASE, {groups}"))
+    _run("data", "prepare", "wearable", "--plugins", "own.py")
+    output = _run("plan", "own.py").output
+    assert output.count("tasks of wearable, class_il_union, task_classes = ") == 2
+    assert "lie / stand" in output
+
+
+def test_a_launch_counts_the_tasks_before_the_first_run() -> None:
+    _write()
+    output = _run("own.py", "--no-ray", "--no-report").output
+    assert output.index("tasks of wearable, class_il_union, split_seed 0 of 3") < output.index("[1/12] finished")
