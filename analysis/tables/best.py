@@ -36,6 +36,9 @@ MOST_ROWS = 6
 """Most configurations per search space."""
 MOST_METRICS = 2
 
+_MOST_TIED = 4
+"""Most names of tied configurations in a sentence."""
+
 _UNITS = {"patient splits": "split", "folds": "fold", "seeds": "seed", "runs": "split"}
 
 
@@ -44,7 +47,8 @@ class Best:
     """The best configuration of a variant, with the mean of each metric and its interval.
 
     `of` is the number of configurations that competed. `above` is the difference from fine-tuning; None for fine-tuning
-    itself, or without a fine-tuning run with equal training. `rivals` has the differences of all that competed.
+    itself, or without a fine-tuning run with equal training. `rivals` has the differences of all that competed. `tied`
+    names the configurations that share the best mean, if this one is the best and others do.
     """
 
     experiment: Experiment
@@ -53,6 +57,7 @@ class Best:
     means: Mapping[str, PairedDifference] = field(hash=False)
     above: Comparison | None
     rivals: Comparisons | None = None
+    tied: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -75,17 +80,12 @@ def best_configurations(
         searched: the parameters of a search, whose configurations form one variant.
         most: maximum number of configurations.
     """
-    metrics = [name for name in experiment.headline if metric_named(name).better][:MOST_METRICS]
+    metrics = metrics_of_best(experiment)
     if not metrics:
         return []
     score = _scores(experiment, metrics[0])
     competing = sorted(score)
-    best: list[int] = []
-    for cells in variants(experiment, tuple(searched) or experiment.number_axes).values():
-        of_variant = [cell for cell in cells if cell in score]
-        if of_variant:
-            best.append(max(of_variant, key=score.__getitem__))
-    best = sorted(best, key=score.__getitem__, reverse=True)[:most]
+    best = _best_cells(experiment, score, searched)[:most]
     above = {}
     for rivals in _above_fine_tuning(experiment, competing, best, others, searched):
         above.update({row.cell: (row, rivals) for row in rivals.rows})
@@ -93,8 +93,54 @@ def best_configurations(
     for cell in best:
         means = {metric: mean_of(experiment, cell, metric) for metric in metrics}
         row, rivals_of_cell = above.get(cell, (None, None))
-        configurations.append(Best(experiment, cell, len(competing), means, row, rivals_of_cell))
+        tied = _tied(experiment, score, cell) if cell == best[0] else ()
+        configurations.append(Best(experiment, cell, len(competing), means, row, rivals_of_cell, tied))
     return configurations
+
+
+def metrics_of_best(experiment: Experiment) -> list[str]:
+    """Return the headline metrics that the table shows; the first one ranks."""
+    return [name for name in experiment.headline if metric_named(name).better][:MOST_METRICS]
+
+
+def best_cells(experiment: Experiment) -> tuple[list[int], tuple[str, ...]]:
+    """Return the cells of `best_configurations`, the best first, and the names of those that share the best mean."""
+    metrics = metrics_of_best(experiment)
+    if not metrics:
+        return [], ()
+    score = _scores(experiment, metrics[0])
+    best = _best_cells(experiment, score, ())
+    return best, _tied(experiment, score, best[0]) if best else ()
+
+
+def tied_in_words(names: Sequence[str], of: int) -> str:
+    """Return a sentence about the configurations that share the best mean.
+
+    Args:
+        names: their names.
+        of: number of configurations that competed.
+    """
+    which = f"all {of:,} configurations"
+    if len(names) < of:
+        more = len(names) - _MOST_TIED
+        which = ", ".join(names[:_MOST_TIED]) + (f" and {more:,} more" if more > 0 else "")
+    return f"tied for the best, with equal means to three decimals: {which}"
+
+
+def _tied(experiment: Experiment, score: Mapping[int, float], best: int) -> tuple[str, ...]:
+    """Return the names of the configurations whose mean is printed like that of the best one; none if it is alone."""
+    tied = [cell for cell, value in score.items() if number(value) == number(score[best])]
+    return tuple(cell_name(experiment.cells[cell]) for cell in tied) if len(tied) > 1 else ()
+
+
+def _best_cells(experiment: Experiment, score: Mapping[int, float], searched: Collection[str]) -> list[int]:
+    """Return the best of the competing cells of each variant, the best of all first."""
+    best: list[int] = []
+    for cells in variants(experiment, tuple(searched) or experiment.number_axes).values():
+        of_variant = [cell for cell in cells if cell in score]
+        if of_variant:
+            best.append(max(of_variant, key=score.__getitem__))
+    return sorted(best, key=score.__getitem__, reverse=True)
 
 
 def _scores(experiment: Experiment, metric: str) -> dict[int, float]:
@@ -266,6 +312,10 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
     most = max(best.of for best in shown)
     if most > 1:
         yield f"The best of {most:,} configurations has also been lucky: expect lower scores on other people."
+    for best in shown:
+        if best.tied:
+            sentence = tied_in_words(best.tied, best.of)
+            yield f"{sentence[0].upper()}{sentence[1:]}."
     of_means = [best.means for best in shown]
     of_differences = [row.differences for row in compared]
     estimates = chain.from_iterable(of_metrics.values() for of_metrics in (*of_means, *of_differences))

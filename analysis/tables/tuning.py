@@ -48,6 +48,7 @@ from ..statistics import (
     units_in_words,
     units_of,
 )
+from .terminal_table import TerminalTable
 
 LEVEL = 0.95
 """Coverage of the interval of the optimism, which is not adjusted for the number of methods."""
@@ -290,47 +291,33 @@ def _seen(space: SearchSpace, asked: Request) -> float:
     return float(np.mean(shares))
 
 
-@dataclass(frozen=True)
-class TerminalTable:
-    """The methods of a tuned space as texts for a terminal.
-
-    Attributes:
-        title: name of the space, the tuning data, and what the columns of scores hold.
-        header: names of the columns.
-        rows: the texts of each method.
-        numbers: the columns that are aligned on the right.
-        notes: sentences for below the table.
-    """
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    numbers: tuple[str, ...]
-    notes: tuple[str, ...]
-
-
 def terminal_table(rows: Sequence[TunedMethod]) -> TerminalTable:
     """Return the state and the results of the methods of one tuned space."""
     first = rows[0]
     has_optimism = any(row.optimism.n for row in rows)
-    numbers = ("trials", "runs", "compute", first.measure, first.test, "n")
+    notes: list[str] = []
+    scores = [f"{first.measure}, tuning", "reported"]
+    if first.test != first.measure:
+        scores = ["validation", "test"]
+        notes.append(f"{first.measure}: of validation people while tuning, of test people in n reported runs")
+    numbers = ("trials", "runs", "compute", *scores, "n")
     header = ("method", "chosen", *numbers, *(["optimism"] if has_optimism else []))
     texts = []
     for row in rows:
-        scores = [number(row.while_tuning.mean), number(row.reported.mean), str(row.reported.n)]
+        means = [number(row.while_tuning.mean), number(row.reported.mean), str(row.reported.n)]
         cost = [str(row.trials), str(row.runs), duration(row.seconds) if row.runs else DASH]
-        text = [row.method or row.space, _chosen_in_words(row), *cost, *scores]
+        text = [row.method or row.space, _chosen_in_words(row), *cost, *means]
         if has_optimism:
             optimism = row.optimism
             text.append(with_interval(optimism.mean, optimism.low, optimism.high) if optimism.n else DASH)
         texts.append(tuple(text))
     tasks = " on the tasks of tuning" if first.first_tasks else ""
     level = f" [{_LEVEL_IN_WORDS}]" if any(np.isfinite(row.optimism.low) for row in rows) else ""
-    notes = _on_ties(rows)
+    notes += _on_ties(rows)
     if has_optimism:
-        notes.append(f"optimism{level}: {first.measure} while tuning minus {first.test} of the reported runs{tasks}")
+        notes.append(f"optimism{level}: score while tuning minus test score of the reported runs{tasks}")
     return TerminalTable(
-        f"tuned {first.space!r} on {first.tune_on}: {first.measure} while tuning, {first.test} of n reported runs",
+        f"tuning of {first.space!r} on {first.tune_on}",
         header,
         tuple(texts),
         numbers,

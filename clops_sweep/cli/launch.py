@@ -28,10 +28,11 @@ from clops_sweep.cli.options import (
     json_option,
     print_json,
 )
+from clops_sweep.cli.plain_table import TERMINAL, print_table
 from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first, say_kinds, say_networks
 from clops_sweep.cli.report import render_unless_drawn
 from clops_sweep.cli.request_options import request_options
-from clops_sweep.cli.runs import say_best
+from clops_sweep.cli.runs import shortest
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.cli.task_counts import say_tasks
 from clops_sweep.errors import UsageError, masked, several
@@ -42,9 +43,14 @@ from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.planning.task_tables import task_tables
+from clops_sweep.store.rows import printable
 
 if TYPE_CHECKING:
+    from clops_sweep.analysis.tables.best_terminal import BestOfSpace
     from clops_sweep.analysis.tables.tuning import TunedMethod
+
+_MOST_BEST = 4
+"""Most search spaces whose best configurations are printed."""
 
 
 @click.command()
@@ -177,7 +183,8 @@ def launch(
             click.echo("interrupted", err=True)
             raise Ended(stop_status) from None
         tuned = [] if outcome.stopped else tuned_rows(outcome.state)
-        _say_outcome(request, outcome, tuned)
+        best = _best(outcome)
+        _say_outcome(request, outcome, best, tuned)
         if not (no_report or request.shard or outcome.interrupted or outcome.stopped):
             try:
                 is_of_encoders = not outcome.state.request.selection.files  # runs that become encoders have failed
@@ -187,7 +194,8 @@ def launch(
             except UsageError as error:  # the results are complete; the report can be made later
                 click.echo(f"clops-sweep: no report: {error}", err=True)
     if as_json:
-        print_json(_as_data(outcome, tuned) | {"report": report, "resume": resume_command(sys.argv[1:])})
+        more = {"best": _best_as_data(best), "report": report, "resume": resume_command(sys.argv[1:])}
+        print_json(_as_data(outcome, tuned) | more)
     if outcome.interrupted:
         raise Ended(stop_status)
     raise Ended(EXIT_FINISHED if outcome.complete else EXIT_FAILED)
@@ -208,7 +216,47 @@ def _as_data(outcome: Outcome, tuned: Sequence[TunedMethod]) -> dict[str, Any]:
     }
 
 
-def _say_outcome(request: Request, outcome: Outcome, tuned: Sequence[TunedMethod]) -> None:
+def _best(outcome: Outcome) -> list[BestOfSpace]:
+    """Return the best configurations of each search space, once a launch has computed runs and was not interrupted."""
+    if not outcome.ran or outcome.interrupted or outcome.stopped or not outcome.plan.count("finished"):
+        return []
+    from clops_sweep.analysis.tables.best_terminal import best_of_state
+
+    try:
+        return best_of_state(outcome.state)
+    except UsageError as error:  # as folds and random splits in one search space, which the report refuses, too
+        click.echo(f"clops-sweep: best configurations: {error}", err=True)
+        return []
+
+
+def _best_as_data(best: Sequence[BestOfSpace]) -> list[dict[str, object]]:
+    if not best:
+        return []
+    from clops_sweep.analysis.tables.best_terminal import best_as_data
+
+    return best_as_data(best)
+
+
+def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
+    """Print the best configurations, a table for each search space, and the command that lists all runs."""
+    if not best or outcome.plan.count("finished") == 1:
+        return
+    from clops_sweep.analysis.tables.best_terminal import terminal_table
+
+    digits = shortest([str(run.run_id) for run in outcome.plan.of("finished")])
+    for of_space in best[:_MOST_BEST]:
+        table = terminal_table(of_space, digits)
+        click.echo(printable(table.title))
+        texts = [[printable(text) for text in row] for row in table.rows]
+        print_table(table.header, texts, wrapped=table.header[:1], numbers=table.numbers, width=TERMINAL)
+        for note in table.notes:
+            click.echo(printable(note))
+    if len(best) > _MOST_BEST:
+        click.echo(f"and {several(len(best) - _MOST_BEST, 'search space')} more, in the report")
+    click.echo(f"list runs with: {outcome.state.request.store.command('runs')}")
+
+
+def _say_outcome(request: Request, outcome: Outcome, best: Sequence[BestOfSpace], tuned: Sequence[TunedMethod]) -> None:
     """Print the outcome, and the command that continues if the launch did not complete."""
     resume = resume_command(sys.argv[1:])
     if outcome.interrupted:
@@ -230,11 +278,9 @@ def _say_outcome(request: Request, outcome: Outcome, tuned: Sequence[TunedMethod
         click.echo(f"{idle}{counts(plan)}")
         if not outcome.ran and plan.count("failed"):
             click.echo("--retry failed runs failed runs again")
-    print_searches(outcome.searches)
+    _say_best(outcome, best)
     print_tuned(tuned)
-    finished = [str(run.run_id) for run in plan.asked if run.state == "finished"]
-    if outcome.ran and finished:
-        say_best(outcome.state.request.store, finished)
+    print_searches(outcome.searches)
     click.echo(f"results: {request.store.files.shown}")
 
 

@@ -8,6 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 WIDE = 10_000
 """Width of a table that is never wrapped, in characters."""
 
+TERMINAL = 100
+"""Width of a table that is wrapped where standard output is no terminal, in characters."""
+
 _LEAST_WRAPPED = 20
 """Least width of a column that may be wrapped, if its texts are longer."""
 

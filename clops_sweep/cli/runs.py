@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,6 @@ from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
 
 _ROWS = 20
-_BEST = 3
 _SHORTEST_ID = 8
 
 Row = Mapping[str, Any]
@@ -92,23 +91,12 @@ class ListedRuns:
         return _values(self.table, "status").count("failed")
 
 
-def say_best(store: RunStore, run_ids: Collection[str]) -> None:
-    """Print the best of some finished runs, and the command that lists all."""
-    listed = _list_runs(store, run_ids=run_ids)
-    if len(listed) < 2:
-        return
-    click.echo(f"best of {several(len(listed), 'run')} by {listed.scores[0]}:")
-    _print_table(listed.first(_BEST), listed)
-    click.echo(f"list runs with: {store.command('runs')}")
-
-
 def _list_runs(
     store: RunStore,
     *,
     where: str | None = None,
     sort: str | None = None,
     tuning: bool = False,
-    run_ids: Collection[str] | None = None,
 ) -> ListedRuns:
     """Return the runs to list. Failed runs come last.
 
@@ -117,15 +105,14 @@ def _list_runs(
         where: a condition on columns of the table `runs`.
         sort: a column to sort by, with a leading minus to reverse; by default the first headline metric.
         tuning: whether to list the trials that chose a configuration instead of all other runs.
-        run_ids: the runs to choose from, whatever they are for; by default all of one kind.
 
     Raises:
         UsageError: the condition is invalid, or it or `sort` names an unknown column.
     """
     columns = store.schema("runs", store.live()).names
     holds = None if where is None else Where(where, columns)
-    of_tuning = _tuning_runs(store) if run_ids is None else set()
-    matching = store.table("runs", None if run_ids is None else sorted(run_ids))
+    of_tuning = _tuning_runs(store)
+    matching = store.table("runs")
     if holds is not None:
         rows = (row for batch in matching.to_batches() for row in batch.to_pylist())
         matching = matching.filter(pa.array((bool(holds(row)) for row in rows), pa.bool_()))
@@ -237,7 +224,7 @@ def _say(store: RunStore, listed: ListedRuns, limit: int) -> None:
 
 def _print_table(rows: Sequence[Row], listed: ListedRuns) -> None:
     """Print a row per run, with ids as short as `show` takes them."""
-    digits = _shortest(_values(listed.table, "run_id"))
+    digits = shortest(_values(listed.table, "run_id"))
     numbers = (*listed.scores, "seconds")
     texts = []
     for row in rows:
@@ -249,7 +236,7 @@ def _print_table(rows: Sequence[Row], listed: ListedRuns) -> None:
     print_table(("run_id", *listed.settings, *numbers), texts, wrapped=listed.settings, numbers=numbers)
 
 
-def _shortest(ids: Sequence[str]) -> int:
+def shortest(ids: Sequence[str]) -> int:
     """Return how many characters tell all ids apart."""
     digits = _SHORTEST_ID
     while len({run_id[:digits] for run_id in ids}) < len(ids):

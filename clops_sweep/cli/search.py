@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clops_sweep.cli.plain_table import print_table
+from clops_sweep.cli.plain_table import TERMINAL, print_table
 from clops_sweep.errors import several
 from clops_sweep.experiment.spaces.search_space import in_words
 from clops_sweep.planning.state import Search, State
@@ -19,9 +19,6 @@ from clops_sweep.store.run_store import RunStore
 if TYPE_CHECKING:
     from clops_sweep.analysis.tables.tuning import TunedMethod
 
-
-_TERMINAL = 100
-"""Width of tables where standard output is no terminal, in characters."""
 
 _CHOSEN = "chosen"
 
@@ -58,7 +55,7 @@ def print_tuned(rows: Sequence[TunedMethod]) -> None:
         table = terminal_table([row for row in rows if row.space == space])
         click.echo(printable(table.title))
         texts = [[printable(text) for text in row] for row in table.rows]
-        print_table(table.header, texts, wrapped=[_CHOSEN], numbers=table.numbers, width=_TERMINAL)
+        print_table(table.header, texts, wrapped=[_CHOSEN], numbers=table.numbers, width=TERMINAL)
         for note in table.notes:
             click.echo(note)
 

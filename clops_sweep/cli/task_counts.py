@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clops_sweep.cli.plain_table import print_table
+from clops_sweep.cli.plain_table import TERMINAL, print_table
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.prepared.prepared_folder import prepared_set
@@ -23,9 +23,6 @@ _MOST_TASKS = 8
 
 _MOST_TABLES = 4
 
-_WIDTH = 100
-"""Width of tables where standard output is no terminal, in characters."""
-
 
 def say_tasks(tables: Sequence[TaskTable]) -> None:
     """Print a table of tasks for each data set and scenario, if it is prepared."""
@@ -34,7 +31,7 @@ def say_tasks(tables: Sequence[TaskTable]) -> None:
         rows = table.rows or []
         unit = "frames (people)" if all(people is not None for row in rows for people in row.patients) else "frames"
         click.echo(f"tasks of {table.title}: {unit}")
-        print_table(("task", *SPLIT_NAMES), _texts(rows), wrapped=("task",), numbers=SPLIT_NAMES, width=_WIDTH)
+        print_table(("task", *SPLIT_NAMES), _texts(rows), wrapped=("task",), numbers=SPLIT_NAMES, width=TERMINAL)
     if len(prepared) > _MOST_TABLES:
         click.echo(f"and {several(len(prepared) - _MOST_TABLES, 'table')} more of tasks; plan --json has all")
 

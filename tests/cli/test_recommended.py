@@ -375,7 +375,7 @@ PAGES = "pages_name_the_repetition_and_the_output_of_runs"
 PLACES = {
     "clops_sweep/cli/show.py:_repetition": RUN,
     "clops_sweep/cli/launch.py:launch": FAILED,
-    "clops_sweep/cli/runs.py:say_best": LIST,
+    "clops_sweep/cli/launch.py:_say_best": LIST,
     "clops_sweep/cli/runs.py:_say": LIST,
     "clops_sweep/cli/commands.py:_say_status": FAILED,
     "clops_sweep/cli/data.py:_options_line": "the_options_line_names_the_preparation_with_all_defaults",

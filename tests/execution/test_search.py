@@ -192,7 +192,7 @@ def test_a_launch_that_is_killed_between_tuning_and_reporting_goes_on(
     tuning, reported = runs[runs["first_tasks"] == 1], runs[runs["first_tasks"].isna()]
     assert (len(tuning), len(reported)) == (2 * 2 * 2, 3 * 2)
     assert tuning["epochs_trained"].eq(1).all()
-    table_of_tuning = again.output[again.output.index("tuned 'chosen' on TuneOn") :].splitlines()
+    table_of_tuning = again.output[again.output.index("tuning of 'chosen' on TuneOn") :].splitlines()
     assert "optimism" in table_of_tuning[1]
     for method, of in tuning.groupby("strategy"):
         best = of.groupby("learning_rate")["auc"].mean().idxmax()

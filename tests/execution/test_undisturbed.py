@@ -45,9 +45,10 @@ def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) ->
         f"{name}, seed {seed}" for name in names for seed in range(2)
     )
     best = lines[RUNS + 4 : -2]
-    assert best[0] == "best of 6 runs by auc:"
-    assert best[1].split() == ["run_id", "strategy", "storage_fraction", "seed", "auc", "bwt", "seconds"]
-    assert len(best) == 2 + 3 + 1
+    assert best[0].startswith("best 2 of 3 configurations of 'space': mean AUC; run_id: ")
+    header = ["configuration", "validation", "lowest to highest", "test", "BWT", "runs", "run_id"]
+    assert [text.strip() for text in best[1].split("  ") if text.strip()] == header
+    assert len(best) == 2 + 2 + 1
     assert best[-1] == "list runs with: clops-sweep runs"
     assert lines[RUNS + 3 :] == [
         "6 runs asked for, 6 finished, 0 pending, 0 failed",

@@ -165,7 +165,8 @@ def test_optimism_of_tuning_on_the_first_task_is_about_that_task(world: Any, pre
     assert not row.tied
     table = terminal_table([row])
     assert "optimism" in table.header
-    assert "on the tasks of tuning" in table.notes[0]
+    assert "on the tasks of tuning" in table.notes[-1]
+    assert table.notes[0] == "auc: of validation people while tuning, of test people in n reported runs"
     assert "Average AUC, test, tasks of tuning" in tuning_text([row], "t").header
 
 

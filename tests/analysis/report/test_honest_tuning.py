@@ -131,7 +131,7 @@ def test_report_terminal_and_folder_have_the_name_of_the_space(study: Path) -> N
     page = index.read_text()
     assert "<h1>first ward</h1>" in page
     assert "<title>first ward</title>" in page
-    assert "tuned 'first ward'" in said(
+    assert "tuning of 'first ward'" in said(
         *("status", study / "study.py", "--results", study / "results", "--prepared-root", study / "prepared")
     )
 
