@@ -151,7 +151,7 @@ def best_as_data(tables: Sequence[BestOfSpace]) -> list[dict[str, object]]:
             "is_reported": table.is_reported,
             "on_test": table.on_test,
             "configurations": table.of,
-            "best": [vars(row) for row in table.rows],
+            "best": list(map(vars, table.rows)),
             "tied": list(table.tied),
         }
         for table in tables

@@ -24,7 +24,7 @@ from clops_sweep.cli.options import (
     results_option,
 )
 from clops_sweep.cli.plain_table import print_table
-from clops_sweep.cli.task_counts import row_as_data
+from clops_sweep.cli.task_counts import rows_as_data
 from clops_sweep.data.catalog import DataKey, Leads, Normalization
 from clops_sweep.errors import UsageError, nearest, several
 
@@ -458,10 +458,10 @@ def _print_counts(
         built = {name: it for name, it in tasks.items() if not isinstance(it, str)}
         of_set = {it: getattr(manifest, it) for it in ("name", "options", "dropped", "skipped", "notes")}
         print_json(
-            {**of_set, "folder": prepared.folder, "frames": len(frames), "classes": [row_as_data(row) for row in rows]}
+            {**of_set, "folder": prepared.folder, "frames": len(frames), "classes": rows_as_data(rows)}
             | {it: getattr(manifest, it) for it in ("unit", "sampling_rate", "samples")}
             | {"channels": [dict(zip(("name", "lowest", "highest", "missing"), it, strict=True)) for it in channels]}
-            | {"tasks": {name: [row_as_data(row) for row in it] for name, it in built.items()}}
+            | {"tasks": {name: rows_as_data(it) for name, it in built.items()}}
             | {"impossible": {name: it for name, it in tasks.items() if isinstance(it, str)}}
         )
         return

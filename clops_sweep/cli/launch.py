@@ -247,7 +247,7 @@ def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     for of_space in best[:_MOST_BEST]:
         table = terminal_table(of_space, digits)
         click.echo(printable(table.title))
-        texts = [[printable(text) for text in row] for row in table.rows]
+        texts = [list(map(printable, row)) for row in table.rows]
         print_table(table.header, texts, wrapped=table.header[:1], numbers=table.numbers, width=TERMINAL)
         for note in table.notes:
             click.echo(printable(note))

@@ -55,14 +55,18 @@ def tasks_as_data(tables: Iterable[TaskTable]) -> list[dict[str, Any]]:
             "split": table.split,
             "splits": table.splits,
             "task_orders": table.orders,
-            "tasks": None if table.rows is None else [row_as_data(row) for row in table.rows],
+            "tasks": None if table.rows is None else rows_as_data(table.rows),
         }
         for table in tables
     ]
 
 
-def row_as_data(row: Row) -> dict[str, Any]:
-    """Return a row of counts by split as data."""
+def rows_as_data(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """Return a table of counts by split as data."""
+    return list(map(_row_as_data, rows))
+
+
+def _row_as_data(row: Row) -> dict[str, Any]:
     counts = {"frames": row.frames, "patients": row.patients}
     return {"name": row.name} | {name: dict(zip(SPLIT_NAMES, of, strict=True)) for name, of in counts.items()}
 
@@ -70,9 +74,12 @@ def row_as_data(row: Row) -> dict[str, Any]:
 def _texts(rows: Sequence[Row]) -> list[list[str]]:
     """Return the cells of a table of tasks: a row for each, or one with the ranges of many."""
     if len(rows) <= _MOST_TASKS:
-        return [[row.name, *(_cell([row], part) for part in range(len(SPLIT_NAMES)))] for row in rows]
-    name = f"each of {len(rows)} tasks, {rows[0].name} to {rows[-1].name}"
-    return [[name, *(_cell(rows, part) for part in range(len(SPLIT_NAMES)))]]
+        return [_line(row.name, [row]) for row in rows]
+    return [_line(f"each of {len(rows)} tasks, {rows[0].name} to {rows[-1].name}", rows)]
+
+
+def _line(name: str, rows: Sequence[Row]) -> list[str]:
+    return [name, *(_cell(rows, part) for part in range(len(SPLIT_NAMES)))]
 
 
 def _cell(rows: Sequence[Row], part: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,8 +93,12 @@ def _differing(configs: Iterable[RunConfig]) -> dict[tuple[str, str], list[str]]
         first = group[0]
         names = [*sorted(SCENARIOS.declaration(first.scenario).fields), *first.options_of("scenario")]
         names += ["blurry", "first_tasks"]
-        differing[key] = [name for name in names if any(_value(it, name) != _value(first, name) for it in group)]
+        differing[key] = [name for name in names if _has_several(group, name)]
     return differing
+
+
+def _has_several(configs: Sequence[RunConfig], name: str) -> bool:
+    return any(_value(config, name) != _value(configs[0], name) for config in configs)
 
 
 def _value(config: RunConfig, name: str) -> Any:
