@@ -31,11 +31,14 @@ class SeededByTrial(BaseSampler):
         self._make = make
         self._seed = seed
         self._current: tuple[int, BaseSampler] | None = None
+        self._drawn: set[str] = set()
+        """Parameters that the current sampler has drawn."""
 
     def _of(self, trial: FrozenTrial) -> BaseSampler:
         if self._current is None or self._current[0] != trial.number:
             seed = np.random.SeedSequence([self._seed, trial.number]).generate_state(1)[0]
             self._current = trial.number, self._make(int(seed))
+            self._drawn = set()
         return self._current[1]
 
     def infer_relative_search_space(self, study: optuna.Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
@@ -46,13 +49,25 @@ class SeededByTrial(BaseSampler):
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
         """Sample them."""
-        return self._of(trial).sample_relative(study, trial, search_space)
+        values = self._of(trial).sample_relative(study, trial, search_space)
+        self._drawn.update(values)
+        return values
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """Sample a parameter independently."""
-        return self._of(trial).sample_independent(study, trial, param_name, param_distribution)
+        """Sample a parameter independently.
+
+        If an earlier process was killed between two parameters of the trial, those that it stored are drawn again, so
+        that the rest is as it would have been.
+        """
+        sampler = self._of(trial)
+        for name, distribution in trial.distributions.items():
+            if name not in self._drawn:
+                self._drawn.add(name)
+                sampler.sample_independent(study, trial, name, distribution)
+        self._drawn.add(param_name)
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
 
     def before_trial(self, study: optuna.Study, trial: FrozenTrial) -> None:
         """Forward the start of a trial."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import optuna
-from optuna.pruners import NopPruner, SuccessiveHalvingPruner
+from optuna.pruners import NopPruner
 from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
@@ -15,9 +15,10 @@ from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.search.definition import DEFINITION, check_definition, definition
 from clops_sweep.search.labels import encoded, suggested
+from clops_sweep.search.pruning import goes_on
 from clops_sweep.search.samplers import make_sampler, refused
 from clops_sweep.search.storage import open_journal, place, quiet, reading, upload
-from clops_sweep.search.trials import ERROR, IS_PHASE, REPEATS, RUN_IDS, current_trials
+from clops_sweep.search.trials import ERROR, IS_PHASE, PRUNING, REPEATS, RUN_IDS, current_trials
 from clops_sweep.store.run_store import RunStore
 
 _STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
@@ -47,7 +48,6 @@ def open_study(
         UsageError: the journal cannot be used, or the study was created from another definition.
     """
     search = search_of(space)
-    pruner = search.pruner
     with reading(store):
         storage = open_journal(store)
         study = optuna.create_study(
@@ -55,7 +55,7 @@ def open_study(
             storage=storage,
             directions=list(space.objectives.values()),
             sampler=make_sampler(search),
-            pruner=SuccessiveHalvingPruner(pruner.min_resource, pruner.reduction_factor) if pruner else NopPruner(),
+            pruner=NopPruner(),  # `Trial.prune` decides
             load_if_exists=True,
         )
         begun = len(study.get_trials(deepcopy=False))
@@ -83,6 +83,7 @@ class Trial:
 
     def __init__(self, trial: optuna.Trial, search: OptunaSearch) -> None:
         self._trial = trial
+        self._search = search
         self.number = trial.number
         with quiet():
             self.labels: Mapping[str, Any] = {name: suggested(trial, search, name) for name in search.parameters}
@@ -90,8 +91,7 @@ class Trial:
     @property
     def tasks_reported(self) -> int:
         """Number of tasks at the last report, also by an earlier driver; 0 before the first."""
-        with quiet():
-            return max(self._trial.study.get_trials(deepcopy=False)[self.number].intermediate_values, default=0)
+        return max(self._values_of_all()[self.number], default=0)
 
     def record_runs(self, run_ids: Sequence[str]) -> None:
         """Record the ids of its runs."""
@@ -103,11 +103,45 @@ class Trial:
         with quiet():
             self._trial.set_user_attr(ERROR, error)
 
-    def report(self, value: float, tasks: int) -> bool:
-        """Report the average objective after some tasks, and return whether to prune the trial."""
+    def report(self, value: float, tasks: int) -> None:
+        """Record the average objective after some tasks."""
         with quiet():
             self._trial.report(value, tasks)
-            return self._trial.should_prune()
+
+    def prune(self, value: float, tasks: int) -> bool:
+        """Record the average objective after the tasks of a rung, and return whether to prune the trial.
+
+        That it is pruned is recorded first: if the driver is killed before it ends the trial, the next one does so.
+        """
+        pruner = self._search.pruner
+        assert pruner is not None
+        others = self._values_of_all()
+        del others[self.number]
+        on_rung = [values[tasks] for values in others.values() if tasks in values]
+        is_maximized = self._trial.study.direction == StudyDirection.MAXIMIZE
+        is_pruned = not goes_on(value, on_rung, pruner.reduction_factor, "maximize" if is_maximized else "minimize")
+        if is_pruned:
+            with quiet():
+                self._trial.set_user_attr(PRUNING, {"tasks": tasks, "value": value})
+        self.report(value, tasks)
+        return is_pruned
+
+    def unfinished_pruning(self) -> int | None:
+        """Return the tasks after which an earlier driver pruned the trial without ending it; None if none did."""
+        with quiet():
+            pruning = self._trial.user_attrs.get(PRUNING)
+        if pruning is None:
+            return None
+        tasks: int = pruning["tasks"]
+        if self.tasks_reported < tasks:
+            self.report(pruning["value"], tasks)
+        return tasks
+
+    def _values_of_all(self) -> dict[int, Mapping[int, float]]:
+        """Return the reported values of every trial of the study, by number of tasks."""
+        with quiet():
+            trials = self._trial.study.get_trials(deepcopy=False)
+            return {trial.number: trial.intermediate_values for trial in trials}
 
 
 class Study:

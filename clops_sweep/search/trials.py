@@ -23,7 +23,7 @@ from clops_sweep.search.records import TrialState as State
 from clops_sweep.search.storage import existing_journal, place, reading
 from clops_sweep.store.run_store import RunStore
 
-RUN_IDS, ERROR, REPEATS = "run_ids", "error", "repeats"
+RUN_IDS, ERROR, REPEATS, PRUNING = "run_ids", "error", "repeats", "pruning"
 IS_PHASE = "is_phase"
 """Attributes of trials and studies; optuna-dashboard also shows them."""
 

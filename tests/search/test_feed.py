@@ -14,11 +14,15 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from optuna.pruners import SuccessiveHalvingPruner
+from optuna.storages.journal import JournalFileBackend
 
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace, SuccessiveHalving
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.feeding.only_driver import only_driver
 from clops_sweep.execution.reports import AttemptFailed
+from clops_sweep.experiment.spaces.optuna_search import Direction
+from clops_sweep.search.pruning import goes_on
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.storage import open_journal
 from clops_sweep.search.trials import read_study
@@ -191,6 +195,57 @@ def test_pruning_is_successive_halving_over_tasks(world: Any, pruner: Successive
             assert (run_id in world.store.statuses()) == (expected == "complete")
     assert 0 < len(record.of("pruned")) < 9
     assert said.left_out == 2 * len(record.of("pruned"))
+
+
+@pytest.mark.parametrize("direction", ["maximize", "minimize"])
+@given(values=st.lists(st.floats(0, 1) | st.sampled_from([0.5, 0.25, float("nan")]), min_size=1, max_size=12))
+@settings(max_examples=30)
+def test_a_trial_goes_on_as_with_optuna_s_pruner(direction: Direction, values: list[float]) -> None:
+    theirs = optuna.create_study(direction=direction, pruner=SuccessiveHalvingPruner(1, 3))
+    for number, value in enumerate(values):
+        trial = theirs.ask()
+        trial.report(value, 1)
+        assert goes_on(value, values[:number], 3, direction) == (not trial.should_prune())
+
+
+class Killed(KeyboardInterrupt):
+    """The driver dies here."""
+
+
+def test_a_driver_may_be_killed_at_each_write_to_the_journal(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next driver ends trials that a dead one has pruned; none trains past its rung."""
+    it = space(n_trials=4, pruning=True, seeds=[0])
+    undisturbed = type(world)(world.folder / "undisturbed")
+    writes = []
+    append = JournalFileBackend.append_logs
+
+    def counted(self: JournalFileBackend, logs: list[dict[str, Any]]) -> None:
+        append(self, logs)
+        writes.append(logs)
+
+    monkeypatch.setattr(JournalFileBackend, "append_logs", counted)
+    undisturbed.finish(it)
+    expected = [(trial.state, trial.intermediate) for trial in study(undisturbed, it).trials]
+    assert {state for state, _ in expected} == {"complete", "pruned"}
+    count = len(writes)
+    for last in range(1, count):
+        killed = type(world)(world.folder / f"killed_{last}")
+
+        def dies(self: JournalFileBackend, logs: list[dict[str, Any]], killed: Any = killed, last: int = last) -> None:
+            append(self, logs)
+            writes.append(logs)
+            if len(writes) == last:
+                raise Killed
+
+        writes.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(JournalFileBackend, "append_logs", dies)
+            with pytest.raises(Killed):
+                killed.finish(it)
+        killed.finish(it)
+        assert choices(study(killed, it)) == choices(study(undisturbed, it)), last
+        assert [(trial.state, trial.intermediate) for trial in study(killed, it).trials] == expected, last
+        assert killed.trained == undisturbed.trained, last
 
 
 # --- failures ---------------------------------------------------------------------------------------------------------

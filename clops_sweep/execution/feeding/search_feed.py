@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import isfinite
 from statistics import fmean
 
-from clops_sweep.errors import StoreError, UsageError, one_line
+from clops_sweep.errors import StoreError, UsageError, one_line, several
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.jobs import Job, Jobs
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, ends
@@ -209,8 +209,12 @@ class SearchFeed:
         failed = [run_id for run_id in runs if statuses.get(run_id) == "failed"]
         if failed and not self._retry_failed:
             self._fail(trial, f"run {failed[0]} has failed before")
-        else:
+            return
+        pruned_after = asked.unfinished_pruning()
+        if pruned_after is None:
             self._go_on(trial)
+        else:
+            self._prune(trial, pruned_after)
 
     def _jobs_of(self, trial: _Trial, run_ids: Collection[str]) -> list[Job]:
         """Return the jobs of some runs of a trial, in its order."""
@@ -262,11 +266,14 @@ class SearchFeed:
             self._go_on(trial)
             return
         so_far = trial.so_far | self._after(trial.until, trial.finished)
-        if trial.asked.report(fmean(so_far.values()), trial.until):
-            self._study.tell(trial.asked, "pruned")
-            self._end(trial, f"pruned after {trial.until} task{'s' * (trial.until > 1)}")
+        if trial.asked.prune(fmean(so_far.values()), trial.until):
+            self._prune(trial, trial.until)
         else:
             self._go_on(trial)
+
+    def _prune(self, trial: _Trial, tasks: int) -> None:
+        self._study.tell(trial.asked, "pruned")
+        self._end(trial, f"pruned after {several(tasks, 'task')}")
 
     def _complete(self, trial: _Trial) -> None:
         rows = self._store.read("runs", list(trial.runs))
