@@ -26,7 +26,8 @@ outcome = sweep([grid, search], "results", settings={"batch_size": 32}, seeds=1,
 again = sweep([grid, search], "results", settings={"batch_size": 32}, seeds=1)
 runs = read("results", "runs", columns=["run_id", "strategy", "batch_size", "auc"])
 print(json.dumps([
-    outcome.complete, outcome.counts, outcome.ran, outcome.plan.places, str(outcome), again.ran, again.complete,
+    outcome.complete, outcome.counts, outcome.ran, outcome.plan.cells_and_seeds, str(outcome),
+    again.ran, again.complete,
     [search.count("complete") for search in outcome.searches],
     sorted(runs["strategy"]), sorted(set(runs["batch_size"])), len(outcome.store.read("runs")), outcome.failures,
     repr(outcome), outcome._repr_html_(), sorted(outcome.runs["strategy"]), bool(outcome.runs.isna().all().any()),

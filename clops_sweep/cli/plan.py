@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def counts(plan: Plan) -> str:
     """Return the state of the runs in one line."""
     pending = plan.count("pending", "waiting")
-    shared = f" (for {plan.places} cells and seeds)" if plan.places > len(plan.asked) else ""
+    shared = f" (for {plan.cells_and_seeds} cells and seeds)" if plan.cells_and_seeds > len(plan.asked) else ""
     return (
         f"{several(len(plan.asked), 'run')} asked for{shared}, {plan.count('finished')} finished, {pending} pending, "
         f"{plan.count('failed')} failed"
@@ -194,7 +194,7 @@ def plan_as_data(facts: Facts) -> dict[str, Any]:
     hours = {} if cost is None else _hours(cost, facts.resources)
     return {
         "asked": len(plan.asked),
-        "cells_and_seeds": plan.places,
+        "cells_and_seeds": plan.cells_and_seeds,
         **{state: plan.count(state) for state in ("finished", "failed")},
         "pending": plan.count("pending", "waiting"),
         "first": [{"run_id": run.run_id, "status": run.state} for run in plan.first],

@@ -16,7 +16,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
-from clops_sweep.execution.jobs import Job, MakeWorkplace, Resources
+from clops_sweep.execution.jobs import Job, MakeWorkplace
 from clops_sweep.execution.reports import Begun, Report
 from clops_sweep.execution.run_log import mark_output, print_for
 from clops_sweep.execution.worker.job_runner import JobRunner
@@ -42,7 +42,6 @@ class Watch(Protocol):
 @contextmanager
 def workers(
     frames: Mapping[DataKey, FrameSet],
-    resources: Resources,
     display: Display,
     make_workplace: MakeWorkplace,
     watch: Watch | None = None,
@@ -51,12 +50,10 @@ def workers(
 
     Args:
         frames: the prepared data.
-        resources: the resources of a job.
         display: shows the progress.
         make_workplace: creates the settings of this process.
         watch: may end the work early; None to compute all jobs.
     """
-    del resources
     runner = JobRunner(make_workplace(frames))
 
     def run_fed(feed: Feed, relay: Relay) -> None:

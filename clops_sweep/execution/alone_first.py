@@ -125,9 +125,7 @@ def workers(
                 run_with_ray = until_the_end.enter_context(on_ray.workers(frames, resources, display, of_ray))
             else:
                 if run_here is None:
-                    run_here = until_the_switch.enter_context(
-                        alone.workers(frames, resources, display, of_this_process, watch)
-                    )
+                    run_here = until_the_switch.enter_context(alone.workers(frames, display, of_this_process, watch))
                 run_here(feed, relay)
 
         yield run

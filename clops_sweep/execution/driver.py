@@ -26,7 +26,7 @@ from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Resources, SharedFrames, Workplace
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
-from clops_sweep.execution.ray_pays import Rest
+from clops_sweep.execution.workers import RayWorkers, ThisProcess, ThisProcessFirst, Workers
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_logs import log_folder
 from clops_sweep.store.run_store import RunStore
@@ -49,19 +49,18 @@ def run_feeds(
     store: RunStore,
     resources: Resources,
     display: Display,
-    rest: Rest | None = None,
+    workers: Workers,
 ) -> None:
     """Run the jobs of some feeds, one feed after another; no cluster is started without jobs.
 
     It ends early if the user interrupts it, with `display.interrupted` set. `pending` are the runs that no other launch
-    may compute meanwhile. With `rest`, the runs to compute, this process computes them until Ray would end sooner;
-    without it, Ray computes all, unless `resources.no_ray`.
+    may compute meanwhile.
 
     Raises:
         UsageError: a plug-in cannot be sent to workers, there is no cluster at the address, or no trial fits on it.
         StoreError: results can no longer be written; unfinished runs stay pending.
     """
-    plugins = {} if resources.no_ray or rest is not None else _packed_plugins()
+    plugins = _packed_plugins() if isinstance(workers, RayWorkers) else {}
     software = machine.software()
     observers = Observers(requested_observers(resources.observe, store), display.warn)
     retries = Retries(
@@ -77,7 +76,7 @@ def run_feeds(
         with RunsUnderWay(store, pending, log) as under_way, writing(store):
             witness = str(log) if resources.address and store.files.local else ""
             workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
-            with _workers(frames, resources, display, workplace, rest) as run_fed, closing(observers, display):
+            with _workers(frames, resources, display, workplace, workers) as run_fed, closing(observers, display):
                 while feed is not None:
                     relay = Relay(store, display, feed, observers, under_way, retries)
                     while not (display.interrupted or _is_over(feed)):
@@ -92,21 +91,23 @@ def _workers(
     resources: Resources,
     display: Display,
     make: partial[Workplace],
-    rest: Rest | None,
+    workers: Workers,
 ) -> AbstractContextManager[RunFed]:
     """Return what computes the jobs: this process, Ray, or one after the other."""
-    if resources.no_ray:
-        from clops_sweep.execution import alone
+    here = partial(make, alone=True)
+    match workers:
+        case ThisProcess():
+            from clops_sweep.execution import alone
 
-        return alone.workers(frames, resources, display, make)
-    if rest is not None:
-        from clops_sweep.execution import alone_first
+            return alone.workers(frames, display, here)
+        case ThisProcessFirst(rest):
+            from clops_sweep.execution import alone_first
 
-        here = partial(make, alone=True)
-        return alone_first.workers(frames, resources, display, here, make, rest)
-    from clops_sweep.execution import on_ray
+            return alone_first.workers(frames, resources, display, here, make, rest)
+        case RayWorkers():
+            from clops_sweep.execution import on_ray
 
-    return on_ray.workers(frames, resources, display, make)
+            return on_ray.workers(frames, resources, display, make)
 
 
 @contextmanager
@@ -173,7 +174,6 @@ def make_workplace(
 
     `alone` is whether they are for this process, in which all plug-ins are registered.
     """
-    alone = alone or resources.no_ray
     return Workplace(
         frames=shared,
         data_hashes={key: frame_set.data_hash for key, frame_set in frames.items()},

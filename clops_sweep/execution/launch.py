@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import DamagedStore, StoreError, UsageError, option, shown
 from clops_sweep.execution.fit import check_fit
-from clops_sweep.execution.outcome import Outcome
+from clops_sweep.execution.outcome import Ended, Ending, Interrupted, NothingToDo, Outcome, Stopped
 from clops_sweep.planning.changes import changes
 from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.launched import remember
@@ -20,9 +21,11 @@ from clops_sweep.store.launch_folders import remember_folders
 from clops_sweep.store.upkeep import without_damage
 
 if TYPE_CHECKING:
+    from clops_sweep.data.catalog import DataKey
+    from clops_sweep.data.frames import FrameSet
     from clops_sweep.execution.display.live import Display
     from clops_sweep.execution.jobs import Resources
-    from clops_sweep.execution.ray_pays import Rest
+    from clops_sweep.execution.workers import Workers
 
 MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
 """Creates a display, a context manager that shows progress."""
@@ -61,11 +64,12 @@ def launch(
         UsageError: the request, the data, a study's journal or the cluster is invalid, or another sweep runs in this
             process.
     """
+    settings = _Launch(resources, make_display, retry_failed, starting, warn)
     with _only_sweep():
         state = State.of(request)
         while True:  # runs that become encoders come first
             part = _first_part(state)
-            outcome = _computed(part, resources, make_display, retry_failed, starting, warn)
+            outcome = settings.compute(part)
             if part is state or not outcome.complete:
                 return outcome
             state = state.again()
@@ -98,118 +102,143 @@ def _first_part(state: State) -> State:
         UsageError: only a shard of the runs is requested, or the data do not fit.
     """
     while state.pretraining is not None:
-        asked, selection = state.asked, state.request.selection
+        given, selection = state.given, state.request.selection
         first = selection.pretraining
-        if asked.shard:
+        if given.shard:
             raise UsageError(
-                f"{option('shard', str(asked.shard))}: the run of encoder = {shown(first[0])} is not finished; "
+                f"{option('shard', str(given.shard))}: the run of encoder = {shown(first[0])} is not finished; "
                 f"expected a launch with {option('limit', 1)} before the shards, which trains it"
             )
-        asked.data.prepare(config.data_key.signals for config in (*selection.configs, *first))
+        given.data.prepare(config.data_key.signals for config in (*selection.configs, *first))
         check_fit(state)
         state = state.pretraining.again()
     return state
 
 
-def _computed(
-    state: State,
-    resources: Resources,
-    make_display: MakeDisplay,
-    retry_failed: bool,
-    starting: Starting,
-    warn: Callable[[str], None],
-) -> Outcome:
-    """Compute the runs of a request whose encoders are there, then those that its searches choose."""
-    state = _checked(state, resources, warn)
-    frames = check_fit(state)
-    changed = changes(state)
-    for sentence in (*doubts(state), *changed):
-        warn(sentence)
-    store = state.asked.store
-    remember(state.request.selection, store)
-    remember_folders(store, state.asked.data.root)
-    pending = state.to_do(retry_failed)
-    if not pending and all(search.complete or not (search.left or retry_failed) for search in state.searches):
-        return Outcome.of(state, ran=False, changed=changed)
-    from clops_sweep.execution.devices import choose
+@dataclass(frozen=True)
+class _Launch:
+    """The settings of a launch; see `launch`."""
 
-    choice = choose(state, resources)
+    resources: Resources
+    make_display: MakeDisplay
+    retry_failed: bool
+    starting: Starting
+    warn: Callable[[str], None]
+
+    def compute(self, state: State) -> Outcome:
+        """Compute the runs of a request whose encoders are there, then those that its searches choose."""
+        state = self._checked(state)
+        frames = check_fit(state)
+        changed = changes(state)
+        for sentence in (*doubts(state), *changed):
+            self.warn(sentence)
+        remember(state.request.selection, state.given.store)
+        remember_folders(state.given.store, state.given.data.root)
+        if self._is_done(state):
+            return Outcome.of(state, NothingToDo(), changed)
+        state, ending = self._computed(state, frames)
+        return Outcome.of(state, ending, changed)
+
+    def _checked(self, state: State) -> State:
+        """Check the request before anything starts, and return its state.
+
+        Data are prepared, and damaged parts of the store are set aside.
+        """
+        given = state.given
+        configs = state.request.selection.configs
+        check_samplers(state.request)
+        self.resources.check()
+        given.store.check_writable()
+        is_prepared = None not in {given.data_hash(config) for config in configs}
+        given.data.prepare(config.data_key for config in configs)
+        if not is_prepared:
+            state = state.again()
+        try:
+            pending = state.plan.of("pending")  # a run whose part lacks a file of another table is pending, too
+        except DamagedStore:  # a part of unknown content, or one that a task order depends on
+            without_damage(given.store, None, self.warn)
+            state = state.again()
+            pending = state.plan.of("pending")
+        stored = state.finished | {str(run.run_id) for run in pending}
+        return state.again() if without_damage(given.store, stored, self.warn) else state
+
+    def _is_done(self, state: State) -> bool:
+        """Return whether no run can start and no trial is left."""
+        if state.to_do(self.retry_failed):
+            return False
+        return all(search.complete or not (search.left or self.retry_failed) for search in state.searches)
+
+    def _computed(self, state: State, frames: Mapping[DataKey, FrameSet]) -> tuple[State, Ending]:
+        """Compute the runs, and return the state at the end, and how it ended."""
+        from clops_sweep.execution.devices import choose
+
+        choice = choose(state, self.resources)
+        pending = state.to_do(self.retry_failed)
+        store = state.given.store
+        with _only_driver(state):
+            workers = _workers_of(state, pending, choice.resources)
+            _check_start(self.resources, workers)
+            store.open_for_writing()
+            if pending:
+                self.starting(state, pending, choice.resources)
+            from clops_sweep.execution.driver import run_feeds
+            from clops_sweep.execution.feeding.sweep_feeds import SweepFeeds, planned_again
+
+            ids = [run.run_id for run in pending if run.run_id is not None]
+            is_at_once = False
+            with self.make_display() as display:
+                display.warn(f"device: {choice.words}")
+                sweep = SweepFeeds(state, choice.resources, self.retry_failed, display)
+                try:
+                    run_feeds(sweep.feeds, ids, frames, store, choice.resources, display, workers)
+                    state = planned_again(state)
+                except KeyboardInterrupt:
+                    is_at_once = True
+                except (StoreError, OSError) as error:
+                    return state, Stopped(str(error))
+        if is_at_once:
+            with suppress(StoreError):  # else the earlier state stays
+                state = planned_again(state)
+        if is_at_once or (display.interrupted and state.is_unfinished):
+            return state, Interrupted(display.unfinished())
+        return state, Ended()
+
+
+@contextmanager
+def _only_driver(state: State) -> Iterator[None]:
+    """Let no other driver run the searches of a request in the block.
+
+    Raises:
+        UsageError: another one runs a search.
+    """
     with ExitStack() as locks:
         if state.searches:
             from clops_sweep.execution.feeding.only_driver import only_driver
 
             for search in state.searches:
-                locks.enter_context(only_driver(search.space, store))
-        rest = _rest(state, pending, choice.resources)
-        _check_start(resources, imports=rest is None)
-        store.open_for_writing()
-        if pending:
-            starting(state, pending, choice.resources)
-        from clops_sweep.execution.driver import run_feeds
-        from clops_sweep.execution.feeding.sweep_feeds import SweepFeeds, planned_again
-
-        ids = [run.run_id for run in pending if run.run_id is not None]
-        at_once = False
-        with make_display() as display:
-            display.warn(f"device: {choice.words}")
-            sweep = SweepFeeds(state, choice.resources, retry_failed, display)
-            try:
-                run_feeds(sweep.feeds, ids, frames, store, choice.resources, display, rest)
-                state = planned_again(state)
-            except KeyboardInterrupt:
-                at_once = True
-            except (StoreError, OSError) as error:
-                return Outcome.of(state, ran=True, stopped=str(error), changed=changed)
-    if at_once:
-        with suppress(StoreError):  # else the earlier state stays
-            state = planned_again(state)
-    left = display.unfinished() if at_once or (display.interrupted and state.is_unfinished) else None
-    return Outcome.of(state, ran=True, left=left, changed=changed)
+                locks.enter_context(only_driver(search.space, state.given.store))
+        yield
 
 
-def _checked(state: State, resources: Resources, warn: Callable[[str], None]) -> State:
-    """Check the request before anything starts, and return its state. Data are prepared, and damaged parts set aside.
-
-    Args:
-        state: the state of the request.
-        resources: the resources of a job.
-        warn: called with a sentence about each damaged part.
-    """
-    asked = state.asked
-    configs = state.request.selection.configs
-    check_samplers(state.request)
-    resources.check()
-    asked.store.check_writable()
-    is_prepared = None not in {asked.data_hash(config) for config in configs}
-    asked.data.prepare(config.data_key for config in configs)
-    if not is_prepared:
-        state = state.again()
-    try:
-        pending = state.plan.of("pending")  # a run whose part lacks a file of another table is pending, too
-    except DamagedStore:  # a part of unknown content, or one that a task order depends on
-        without_damage(asked.store, None, warn)
-        state = state.again()
-        pending = state.plan.of("pending")
-    stored = state.finished | {str(run.run_id) for run in pending}
-    return state.again() if without_damage(asked.store, stored, warn) else state
-
-
-def _rest(state: State, pending: Sequence[PlannedRun], resources: Resources) -> Rest | None:
-    """Return the runs to compute, if this process may compute them; None if only Ray or only this process may."""
+def _workers_of(state: State, pending: Sequence[PlannedRun], resources: Resources) -> Workers:
+    """Return what computes the runs."""
     from clops_sweep.execution.ray_pays import Rest, why_ray
+    from clops_sweep.execution.workers import RayWorkers, ThisProcess, ThisProcessFirst
     from clops_sweep.planning.costs import Costs, known_costs
 
-    if resources.no_ray or why_ray(resources) is not None:
-        return None
+    if resources.no_ray:
+        return ThisProcess()
+    if why_ray(resources) is not None:
+        return RayWorkers()
     to_come = [*pending, *state.plan.of("waiting"), *state.to_come]
     try:
         costs = known_costs(to_come, state.plan.of("finished"), state.request.store, "cpu")
     except DamagedStore:  # a damaged part hides finished runs from the estimate, nothing else
         costs = Costs()
-    return Rest.of([run.config for run in to_come], costs, resources)
+    return ThisProcessFirst(Rest.of([run.config for run in to_come], costs, resources))
 
 
-def _check_start(resources: Resources, imports: bool) -> None:
+def _check_start(resources: Resources, workers: Workers) -> None:
     """Check that Ray can start, if the launch may start it, and import it if the launch starts with it.
 
     Ray is imported only here, after all errors of the user have been checked for.
@@ -219,11 +248,12 @@ def _check_start(resources: Resources, imports: bool) -> None:
     """
     from clops_sweep.execution.ray_environment import stay_on_loopback
     from clops_sweep.execution.start_check import check_ray_can_start
+    from clops_sweep.execution.workers import RayWorkers, ThisProcess
 
-    if resources.no_ray:
+    if isinstance(workers, ThisProcess):
         return
     if not resources.address:
         check_ray_can_start()
         stay_on_loopback()
-    if imports:
+    if isinstance(workers, RayWorkers):
         import clops_sweep.execution.on_ray  # noqa: F401

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import several
@@ -17,6 +17,38 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from clops_sweep.execution.jobs import Job
+
+
+@dataclass(frozen=True)
+class NothingToDo:
+    """No run was pending, so nothing was computed."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Everything that could be computed was."""
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """The user stopped the launch; the same launch continues.
+
+    Attributes:
+        jobs: the jobs that had not ended.
+    """
+
+    jobs: Sequence[Job]
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """An error, such as a full disk, ended the launch early; the same launch continues once this is fixed."""
+
+    error: str
+
+
+Ending = NothingToDo | Ended | Interrupted | Stopped
+"""How a launch ended."""
 
 
 @dataclass(frozen=True)
@@ -42,39 +74,28 @@ class Outcome:
     changed_code: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls,
-        state: State,
-        *,
-        ran: bool,
-        left: Sequence[Job] | None = None,
-        stopped: str | None = None,
-        changed: Sequence[str] = (),
-    ) -> Outcome:
-        """Return the outcome of a launch that ends now.
+    def of(cls, state: State, ending: Ending, changed: Sequence[str]) -> Outcome:
+        """Return the outcome of a launch.
 
         Args:
             state: the state at its end.
-            ran: whether any run was pending.
-            left: the jobs that an interrupt ended; None without one.
-            stopped: what ended it early.
+            ending: how it ended.
             changed: a sentence for each plug-in and encoder that changed before.
         """
-        jobs = list(left or ())
-        return cls(
-            state,
-            ran,
-            interrupted=left is not None,
-            stopped=stopped,
-            under_way=len(jobs),
-            checkpointed=sum(state.asked.store.has_checkpoint(job.run_id) for job in jobs),
-            changed_code=tuple(changed),
-        )
+        outcome = cls(state, not isinstance(ending, NothingToDo), changed_code=tuple(changed))
+        match ending:
+            case Stopped(error):
+                return replace(outcome, stopped=error)
+            case Interrupted(jobs):
+                checkpointed = sum(state.given.store.has_checkpoint(job.run_id) for job in jobs)
+                return replace(outcome, interrupted=True, under_way=len(jobs), checkpointed=checkpointed)
+            case NothingToDo() | Ended():
+                return outcome
 
     @property
     def store(self) -> RunStore:
         """The store; `store.read("runs")` reads the results."""
-        return self.state.asked.store
+        return self.state.given.store
 
     @property
     def plan(self) -> Plan:

@@ -117,9 +117,9 @@ def _path(request: Request) -> str:
     """
     store = request.store.files
     start = Path.cwd() if store.folder is None else store.folder.parent
-    places = [Path(os.path.relpath(file.resolve(), start)).as_posix() for file in request.selection.files]
+    paths = [Path(os.path.relpath(file.resolve(), start)).as_posix() for file in request.selection.files]
     folder = f"{store.root}/claims"
-    ending = f"-{sha256(places)[:8]}.json"
+    ending = f"-{sha256(paths)[:8]}.json"
     for written in store.names(folder):
         if written.endswith(ending):  # under an earlier name of the study
             return f"{folder}/{written}"

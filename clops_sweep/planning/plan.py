@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,12 +13,13 @@ from clops_sweep.experiment.spaces.run_names import RunName, run_names
 from clops_sweep.experiment.spaces.search_space import RunRequest
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty, source_config
 from clops_sweep.planning.shard import Shard
+from clops_sweep.store.parts import Status
 from clops_sweep.store.run_store import RunStore
 
 FOR_ORDERS = RunName.of("for task orders")
 """Name of runs that are not requested, but whose s determines the task order of others."""
 
-State = Literal["finished", "failed", "pending", "waiting"]
+RunState = Literal["finished", "failed", "pending", "waiting"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class PlannedRun:
 
     run_id: str | None
     config: RunConfig
-    state: State
+    state: RunState
     name: RunName = field(default_factory=RunName)
 
     @property
@@ -51,21 +52,21 @@ class Plan:
         first: runs that are not requested, but whose s determines the task order of others.
         asked: the requested runs.
         unprepared: requested data sets and encoder features that are not prepared on this machine.
-        places: number of cells and seeds of search spaces; equivalent ones share one run.
+        cells_and_seeds: number of cells and seeds of search spaces; equivalent ones share one run.
         without_kept: number of pending runs that lack only the predictions or models to keep.
     """
 
     first: tuple[PlannedRun, ...]
     asked: tuple[PlannedRun, ...]
     unprepared: tuple[str, ...]
-    places: int
+    cells_and_seeds: int
     without_kept: int = 0
 
-    def of(self, *states: State) -> list[PlannedRun]:
+    def of(self, *states: RunState) -> list[PlannedRun]:
         """Return the runs in any of the given states, including those not requested."""
         return [run for run in (*self.first, *self.asked) if run.state in states]
 
-    def count(self, *states: State) -> int:
+    def count(self, *states: RunState) -> int:
         """Return the number of requested runs in any of the given states."""
         return sum(run.state in states for run in self.asked)
 
@@ -88,10 +89,11 @@ def make_plan(
     """
     with gc_paused():
         wanted = list(requests)
-        named = list(zip(wanted, run_names(wanted), strict=True))
-        if shard is not None:
-            named = [(it, name) for it, name in named if _is_in(shard, it.config, data_hash)]
-        return _make_plan([it for it, _ in named], [name for _, name in named], store, data_hash)
+        kept = []
+        for request, name in zip(wanted, run_names(wanted), strict=True):
+            if shard is None or _is_in(shard, request.config, data_hash):
+                kept.append((request.config, name))
+        return _make_plan(kept, store, data_hash)
 
 
 def _is_in(shard: Shard, config: RunConfig, data_hash: Callable[[RunConfig], str | None]) -> bool:
@@ -101,39 +103,54 @@ def _is_in(shard: Shard, config: RunConfig, data_hash: Callable[[RunConfig], str
 
 
 def _make_plan(
-    requests: Sequence[RunRequest],
-    called: Sequence[RunName],
-    store: RunStore,
-    data_hash: Callable[[RunConfig], str | None],
+    requested: Sequence[tuple[RunConfig, RunName]], store: RunStore, data_hash: Callable[[RunConfig], str | None]
 ) -> Plan:
-    asked = [request.config for request in requests]
-    orders = orders_by_difficulty(asked, store, data_hash)
-    sources = [source_config(config) for config, resolved in orders.items() if resolved is None]
-    statuses = store.statuses()
-    runs: dict[str, PlannedRun] = {}
-    contents: dict[DataKey, str | None] = {}
-    resolved = [orders.get(config, config) or config for config in asked] if orders else asked
-    names: dict[str, RunName] = {}
-    for config, name in zip(resolved, called, strict=True):
-        names.setdefault(config.identity, name)
-    for config in (*sources, *resolved):
-        identity, data = config.identity, config.data_key
-        if identity in runs:
-            continue
-        name = names.get(identity, FOR_ORDERS)
-        if data not in contents:
-            contents[data] = data_hash(config)
-        content = contents[data]
-        if content is None or config.task_order in BY_DIFFICULTY:
-            runs[identity] = PlannedRun(None, config, "waiting", name)
-        else:
-            run_id = config.run_id(content)
-            runs[identity] = PlannedRun(run_id, config, statuses.get(run_id, "pending"), name)
-    first = {config.identity for config in sources} - ({config.identity for config in asked} if sources else set())
+    """Return the plan of the requested configs, each with its name."""
+    orders = orders_by_difficulty([config for config, _ in requested], store, data_hash)
+    look_up = _LookUp(store.statuses(), data_hash)
+    asked: dict[str, PlannedRun] = {}
+    for config, name in requested:
+        if config.task_order in BY_DIFFICULTY:
+            config = orders[config] or config
+        if config.identity not in asked:
+            asked[config.identity] = look_up.run(config, name)
+    first: dict[str, PlannedRun] = {}
+    for config, resolved in orders.items():
+        if resolved is None:
+            source = source_config(config)
+            if source.identity not in asked:
+                first[source.identity] = look_up.run(source, FOR_ORDERS)
+    run_ids = {run.run_id for run in (*first.values(), *asked.values())}
     return Plan(
-        tuple(run for identity, run in runs.items() if identity in first),
-        tuple(run for identity, run in runs.items() if identity not in first),
-        tuple(sorted({data.words for data, content in contents.items() if content is None})),
-        len(asked),
-        len({run.run_id for run in runs.values()} & store.without_kept()),
+        tuple(first.values()),
+        tuple(asked.values()),
+        look_up.unprepared,
+        len(requested),
+        len(run_ids & store.without_kept()),
     )
+
+
+class _LookUp:
+    """Looks up the state of runs."""
+
+    def __init__(self, statuses: Mapping[str, Status], data_hash: Callable[[RunConfig], str | None]) -> None:
+        self._statuses = statuses
+        self._data_hash = data_hash
+        self._contents: dict[DataKey, str | None] = {}
+
+    def run(self, config: RunConfig, name: RunName) -> PlannedRun:
+        """Return a run with its state."""
+        key = config.data_key
+        if key not in self._contents:
+            self._contents[key] = self._data_hash(config)
+        content = self._contents[key]
+        if content is None or config.task_order in BY_DIFFICULTY:
+            return PlannedRun(None, config, "waiting", name)
+        run_id = config.run_id(content)
+        return PlannedRun(run_id, config, self._statuses.get(run_id, "pending"), name)
+
+    @property
+    def unprepared(self) -> tuple[str, ...]:
+        """The data sets and features of the runs so far that are not prepared."""
+        missing = {key.words for key, content in self._contents.items() if content is None}
+        return tuple(sorted(missing))

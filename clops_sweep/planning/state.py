@@ -105,14 +105,14 @@ class State:
     studies is read once. Fields that need more than that are computed at their first use.
 
     Attributes:
-        asked: what was asked for.
+        given: what was asked for.
         request: the same, with the encoders that are trained and the configurations that are chosen. Its store is that
             of this moment, for reading.
         searches: the requested searches, with their trials.
         tuned: the tuned spaces, with their choices.
     """
 
-    asked: Request
+    given: Request
     request: Request
     searches: tuple[Search, ...]
     tuned: tuple[TunedSpace, ...]
@@ -137,19 +137,19 @@ class State:
 
     def again(self) -> State:
         """Read the state of the same request now."""
-        return State.of(self.asked)
+        return State.of(self.given)
 
     @classmethod
-    def _of(cls, asked: Request, store: RunStore) -> State:
+    def _of(cls, given: Request, store: RunStore) -> State:
         """Return the state of a request in a store at one moment."""
-        request = _with_trained_encoders(replace(asked, store=store))
+        request = _with_trained_encoders(replace(given, store=store))
         searches = tuple(_search(request, space) for space in request.selection.searches)
         by_name = {search.space.name: search for search in searches}
         tuned = tuple(TunedSpace(space, tuple(_choices(space, by_name))) for space in request.selection.tuned)
         if tuned:
             reported = tuple(space for it in tuned if (space := it.reported) is not None)
             request = replace(request, selection=replace(request.selection, reported=reported))
-        return cls(asked, request, searches, tuned)
+        return cls(given, request, searches, tuned)
 
     @cached_property
     def plan(self) -> Plan:
@@ -162,7 +162,7 @@ class State:
         first = self.request.selection.pretraining
         if not first:
             return None
-        return State._of(_pretraining(self.asked, first), self.request.store.keeping("models"))
+        return State._of(_pretraining(self.given, first), self.request.store.keeping("models"))
 
     @cached_property
     def spaces(self) -> list[SearchSpace]:

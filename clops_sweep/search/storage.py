@@ -1,4 +1,7 @@
-"""Storage of studies: a journal file of Optuna beside the results; at S3, a local copy, uploaded after each trial."""
+"""Storage of studies: a journal file of Optuna beside the results.
+
+For results on S3, the driver writes to a local copy, which it uploads after each trial.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from clops_sweep.search.records import STUDIES, studies_of
 from clops_sweep.store.run_store import RunStore
 
 
-def place(store: RunStore) -> str:
+def journal_name(store: RunStore) -> str:
     """Return the name of the journal for messages."""
     return f"{store.files.shown}/{STUDIES}"
 
@@ -53,8 +56,8 @@ def reading(store: RunStore) -> Iterator[None]:
         raise
     except (ValueError, LookupError, TypeError, AttributeError, RuntimeError, AssertionError, ArithmeticError) as error:
         raise UsageError(
-            f"studies {place(store)}: damaged, or edited ({type(error).__name__}: {one_line(error)}); put back a copy "
-            "that Optuna has written, or move the file away: then searches begin anew, and finished runs stay"
+            f"studies {journal_name(store)}: damaged, or edited ({type(error).__name__}: {one_line(error)}); put back "
+            "a copy that Optuna has written, or move the file away: then searches begin anew, and finished runs stay"
         ) from None
 
 
@@ -93,7 +96,7 @@ def open_journal(store: RunStore) -> JournalStorage:
 
 
 def upload(store: RunStore) -> None:
-    """Upload the journal of a driver, if the store is not in a folder."""
+    """Copy the local journal of the driver to an object store. In a folder of results, the journal is written there."""
     if not store.files.local:
         store.files.write(f"{store.files.root}/{STUDIES}", _of_driver(store).read_bytes())
 
@@ -142,6 +145,6 @@ def _opened(path: Path) -> JournalStorage:
 
 
 def _of_driver(store: RunStore) -> Path:
-    """Return the file that a driver writes to."""
+    """Return the journal that a driver writes to: that of the results, or its local copy for results on S3."""
     own = hashlib.sha256(store.files.shown.encode()).hexdigest()
     return (store.files.folder or store.log_folder / "studies" / own) / STUDIES

@@ -17,7 +17,7 @@ from clops_sweep.search.definition import DEFINITION, check_definition, definiti
 from clops_sweep.search.labels import encoded, suggested
 from clops_sweep.search.pruning import goes_on
 from clops_sweep.search.samplers import make_sampler, refused
-from clops_sweep.search.storage import open_journal, place, quiet, reading, upload
+from clops_sweep.search.storage import journal_name, open_journal, quiet, reading, upload
 from clops_sweep.search.trials import ERROR, IS_PHASE, PRUNING, REPEATS, RUN_IDS, current_trials
 from clops_sweep.store.run_store import RunStore
 
@@ -59,7 +59,7 @@ def open_study(
             load_if_exists=True,
         )
         begun = len(study.get_trials(deepcopy=False))
-        check_definition(space, study.user_attrs, begun > 0, data_hashes, place(store))
+        check_definition(space, study.user_attrs, begun > 0, data_hashes, journal_name(store))
         if DEFINITION not in study.user_attrs:
             study.set_metric_names(list(space.objectives))
             study.set_user_attr(DEFINITION, definition(space, data_hashes))

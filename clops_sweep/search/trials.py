@@ -11,28 +11,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import optuna
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import FrozenTrial
+from optuna.trial import TrialState as OptunaState
 
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.search.definition import check_definition
 from clops_sweep.search.labels import decoded
-from clops_sweep.search.records import StudyRecord, TrialRecord
-from clops_sweep.search.records import TrialState as State
-from clops_sweep.search.storage import existing_journal, place, reading
+from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState
+from clops_sweep.search.storage import existing_journal, journal_name, reading
 from clops_sweep.store.run_store import RunStore
 
 RUN_IDS, ERROR, REPEATS, PRUNING = "run_ids", "error", "repeats", "pruning"
 IS_PHASE = "is_phase"
 """Attributes of trials and studies; optuna-dashboard also shows them."""
 
-_STATES: Mapping[TrialState, State] = {
-    TrialState.COMPLETE: "complete",
-    TrialState.PRUNED: "pruned",
-    TrialState.FAIL: "failed",
-    TrialState.RUNNING: "running",
-    TrialState.WAITING: "waiting",
+_STATES: Mapping[OptunaState, TrialState] = {
+    OptunaState.COMPLETE: "complete",
+    OptunaState.PRUNED: "pruned",
+    OptunaState.FAIL: "failed",
+    OptunaState.RUNNING: "running",
+    OptunaState.WAITING: "waiting",
 }
 
 
@@ -65,7 +65,7 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
     if study is None:
         return None
     with reading(store):
-        check_definition(space, study.attributes, bool(study.trials), data_hashes or {}, place(store))
+        check_definition(space, study.attributes, bool(study.trials), data_hashes or {}, journal_name(store))
         records = []
         for trial in study.trials:
             names = [name for name in search.parameters if name in trial.params]
@@ -123,7 +123,7 @@ class _StoredStudy:
         for direction in study.directions:
             is_maximized = direction == optuna.study.StudyDirection.MAXIMIZE
             directions.append("maximize" if is_maximized else "minimize")
-        names = study.metric_names or [f"objective {place}" for place in range(len(directions))]
+        names = study.metric_names or [f"objective {number}" for number in range(len(directions))]
         return cls(
             study.study_name,
             study.user_attrs,
@@ -158,7 +158,7 @@ def _record(trial: FrozenTrial, labels: Mapping[str, Any]) -> TrialRecord:
         number=trial.number,
         state=_STATES[trial.state],
         labels=labels,
-        values=tuple(map(float, trial.values)) if trial.state == TrialState.COMPLETE and trial.values else None,
+        values=tuple(map(float, trial.values)) if trial.state == OptunaState.COMPLETE and trial.values else None,
         intermediate={k: v for k, v in sorted(trial.intermediate_values.items()) if math.isfinite(v)},
         run_ids=tuple(trial.user_attrs.get(RUN_IDS, ())),
         error=trial.user_attrs.get(ERROR),

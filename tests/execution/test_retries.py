@@ -15,6 +15,7 @@ from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.driver import run_feeds
 from clops_sweep.execution.feeding.feed import GridFeed
 from clops_sweep.execution.jobs import Job, Resources
+from clops_sweep.execution.workers import ThisProcess
 from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
@@ -51,7 +52,8 @@ def computed(
     resources = Resources(no_ray=True, max_retries=RETRIES, checkpoint_every=1)
     with SweepDisplay() as display:
         display.begin(runs, Path("log"))
-        run_feeds(feeds, [job.run_id for job in jobs], {runs[0].data_key: frames}, store, resources, display)
+        ids = [job.run_id for job in jobs]
+        run_feeds(feeds, ids, {runs[0].data_key: frames}, store, resources, display, ThisProcess())
     return store.read("runs").set_index("seed").sort_index(), capsys.readouterr().out
 
 

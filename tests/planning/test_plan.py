@@ -57,7 +57,7 @@ SHARED = SearchSpace(
 def test_configs_that_must_give_the_same_numbers_are_one_run(tmp_path: Path, finished_tables: Tables) -> None:
     store = RunStore(tmp_path)
     plan = _plan(store, SHARED)
-    assert plan.places == 16
+    assert plan.cells_and_seeds == 16
     assert len(plan.asked) == 2 * (3 + 1)  # with a = 1 nothing is scored, and fine-tuning has no buffer at all
     assert counts(plan).startswith("8 runs asked for (for 16 cells and seeds), 0 finished, 8 pending")
     assert len({run.run_id for run in plan.asked}) == 8

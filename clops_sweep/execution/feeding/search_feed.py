@@ -22,11 +22,11 @@ _STORING = (UsageError, StoreError, OSError)
 
 
 @dataclass
-class _Trial:
+class _RunningTrial:
     """A running trial: its runs and their progress.
 
     Attributes:
-        asked: the trial, as its study has asked for it.
+        in_study: the trial in its study.
         until: number of tasks after which its runs pause; None if they do not.
         so_far: average objective over these tasks, for each run that has paused.
         waiting: jobs that no worker has started.
@@ -36,7 +36,7 @@ class _Trial:
         over: whether the trial has ended in the study, or was left for another launch.
     """
 
-    asked: Trial
+    in_study: Trial
     runs: dict[str, RunConfig]
     rungs: Iterator[int]
     until: int | None = None
@@ -51,8 +51,8 @@ class _Trial:
     @property
     def name(self) -> RunName:
         """Name of its runs: "trial 3: learning_rate 0.00012"."""
-        labels = [Label(value_in_words(value), name) for name, value in self.asked.labels.items()]
-        return RunName(tuple(labels), f"trial {self.asked.number}")
+        labels = [Label(value_in_words(value), name) for name, value in self.in_study.labels.items()]
+        return RunName(tuple(labels), f"trial {self.in_study.number}")
 
 
 class SearchFeed:
@@ -89,10 +89,10 @@ class SearchFeed:
         self._data_hash = data_hash
         self._retry_failed = retry_failed
         self._display = display
-        self._trials: list[_Trial] = []
+        self._trials: list[_RunningTrial] = []
         self._blocked: list[tuple[Trial, dict[str, RunConfig]]] = []
         """Trials with runs that other trials are computing, and their runs by id."""
-        self._jobs: dict[Job, _Trial] = {}
+        self._jobs: dict[Job, _RunningTrial] = {}
         self.error: str | None = None
         """The error that ended the search early, such as a journal that could not be written to."""
 
@@ -195,12 +195,12 @@ class SearchFeed:
         else:
             self._start(trial, runs)
 
-    def _start(self, asked: Trial, runs: dict[str, RunConfig]) -> None:
+    def _start(self, suggested: Trial, runs: dict[str, RunConfig]) -> None:
         statuses = self._store.statuses()
         pruner = self._search.pruner
-        reported = asked.tasks_reported
+        reported = suggested.tasks_reported
         rungs = (tasks for tasks in pruner.rungs() if tasks > reported) if pruner else iter(())
-        trial = _Trial(asked, runs, rungs)
+        trial = _RunningTrial(suggested, runs, rungs)
         trial.finished = {run_id for run_id in runs if statuses.get(run_id) == "finished"}
         trial.counted = set(trial.finished)
         for job in self._jobs_of(trial, trial.finished):
@@ -210,13 +210,13 @@ class SearchFeed:
         if failed and not self._retry_failed:
             self._fail(trial, f"run {failed[0]} has failed before")
             return
-        pruned_after = asked.unfinished_pruning()
+        pruned_after = suggested.unfinished_pruning()
         if pruned_after is None:
             self._go_on(trial)
         else:
             self._prune(trial, pruned_after)
 
-    def _jobs_of(self, trial: _Trial, run_ids: Collection[str]) -> list[Job]:
+    def _jobs_of(self, trial: _RunningTrial, run_ids: Collection[str]) -> list[Job]:
         """Return the jobs of some runs of a trial, in its order."""
         jobs = []
         for run_id, config in trial.runs.items():
@@ -226,7 +226,7 @@ class SearchFeed:
                 jobs.append(Job(run_id, config, name=name))
         return jobs
 
-    def _go_on(self, trial: _Trial) -> None:
+    def _go_on(self, trial: _RunningTrial) -> None:
         """Queue the trial's next jobs, or set its values if all its runs are finished."""
         pending = self._jobs_of(trial, trial.runs.keys() - trial.finished)
         if not pending:
@@ -266,16 +266,16 @@ class SearchFeed:
             self._go_on(trial)
             return
         so_far = trial.so_far | self._after(trial.until, trial.finished)
-        if trial.asked.prune(fmean(so_far.values()), trial.until):
+        if trial.in_study.prune(fmean(so_far.values()), trial.until):
             self._prune(trial, trial.until)
         else:
             self._go_on(trial)
 
-    def _prune(self, trial: _Trial, tasks: int) -> None:
-        self._study.tell(trial.asked, "pruned")
+    def _prune(self, trial: _RunningTrial, tasks: int) -> None:
+        self._study.tell(trial.in_study, "pruned")
         self._end(trial, f"pruned after {several(tasks, 'task')}")
 
-    def _complete(self, trial: _Trial) -> None:
+    def _complete(self, trial: _RunningTrial) -> None:
         rows = self._store.read("runs", list(trial.runs))
         values = []
         for column in self._space.objectives:
@@ -286,20 +286,20 @@ class SearchFeed:
             values.append(fmean(numbers))
         if self._search.pruner:
             self._report_rungs(trial)
-        best = self._study.tell(trial.asked, "complete", values)
+        best = self._study.tell(trial.in_study, "complete", values)
         said = ", ".join(f"{name} {value:.3f}" for name, value in zip(self._space.objectives, values, strict=True))
         runs = f", mean of {len(trial.runs)} runs" if len(trial.runs) > 1 else ""
         self._end(trial, f"complete: {said}{runs}", best=best)
 
-    def _report_rungs(self, trial: _Trial) -> None:
+    def _report_rungs(self, trial: _RunningTrial) -> None:
         """Report a finished trial's values at the tasks of pruning decisions that it passed without a pause."""
         matrix = self._store.read("r_matrix", list(trial.runs))
-        reported, tasks = trial.asked.tasks_reported, int(matrix["trained_on"].max())
+        reported, tasks = trial.in_study.tasks_reported, int(matrix["trained_on"].max())
         for rung in self._search.pruner.rungs() if self._search.pruner else ():
             if rung >= tasks:
                 return
             if rung > reported and (matrix["trained_on"] == rung).any():
-                trial.asked.report(fmean(self._after(rung, set(trial.runs)).values()), rung)
+                trial.in_study.report(fmean(self._after(rung, set(trial.runs)).values()), rung)
 
     @property
     def _measure(self) -> str:
@@ -314,18 +314,18 @@ class SearchFeed:
         rows = rows[(rows["split"] == "validation") & (rows["trained_on"] == tasks) & (rows["evaluated_on"] <= tasks)]
         return {str(run_id): fmean(group[self._measure]) for run_id, group in rows.groupby("run_id")}
 
-    def _fail(self, trial: _Trial, error: str) -> None:
-        self._study.tell(trial.asked, "failed", error=error)
+    def _fail(self, trial: _RunningTrial, error: str) -> None:
+        self._study.tell(trial.in_study, "failed", error=error)
         self._end(trial, f"failed: {error}")
 
-    def _end(self, trial: _Trial, how: str, *, best: bool = False) -> None:
+    def _end(self, trial: _RunningTrial, how: str, *, best: bool = False) -> None:
         under_way = {job.run_id for job, owner in self._jobs.items() if owner is trial}
         left_out = trial.runs.keys() - trial.counted - under_way
-        text = f"trial {trial.asked.number} {how} ({in_words(trial.asked.labels)})"
+        text = f"trial {trial.in_study.number} {how} ({in_words(trial.in_study.labels)})"
         self._display.trial_ended(text, left_out, best=best)
         self._drop(trial)
 
-    def _drop(self, trial: _Trial) -> None:
+    def _drop(self, trial: _RunningTrial) -> None:
         trial.over = True
         trial.waiting = []
         self._trials.remove(trial)

@@ -34,7 +34,7 @@ class SweepFeeds:
 
     def __init__(self, state: State, resources: Resources, retry_failed: bool, display: Display) -> None:
         self._state = state
-        self._store = state.asked.store
+        self._store = state.given.store
         self._resources = resources
         self._retry_failed = retry_failed
         self._display = display
@@ -78,14 +78,14 @@ class SweepFeeds:
         from clops_sweep.execution.feeding.search_feed import SearchFeed
         from clops_sweep.search.study import open_study
 
-        asked = self._state.asked
-        study = open_study(space, self._store, data_hashes(asked, space), retry_failed=self._retry_failed)
+        given = self._state.given
+        study = open_study(space, self._store, data_hashes(given, space), retry_failed=self._retry_failed)
         if study.left:
             of_a_trial = [space.base.replace(**settings) for settings in space.replicates()]
             count = several(study.left, "trial")
             self._display.begin(of_a_trial * study.left, log, f"search {space.name!r}: {count}, up to ")
             feed = SearchFeed(
-                space, study, self._store, asked.data_hash, retry_failed=self._retry_failed, display=self._display
+                space, study, self._store, given.data_hash, retry_failed=self._retry_failed, display=self._display
             )
             feed.begin()
             yield feed
@@ -98,7 +98,7 @@ def planned_again(state: State) -> State:
         StoreError: the store cannot be read.
     """
     now = state.again()
-    with storing(state.asked.store):
+    with storing(state.given.store):
         _ = now.plan
     return now
 
