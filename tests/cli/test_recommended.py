@@ -371,12 +371,14 @@ RUN, FAILED = (
 INTERRUPTED = "tests/execution/test_interrupted.py:an_interrupted_sweep_is_resumed_with_the_command_that_it_prints"
 CHECKLIST = "a_checklist_names_the_launch_or_a_run"
 OFFERED = "tests/cli/test_update_report.py:without_an_id_the_newest_run_that_fits_is_offered"
+COUNTED = "tests/cli/test_task_counts.py:tasks_have_frames_and_people_of_one_split"
 PAGES = "pages_name_the_repetition_and_the_output_of_runs"
 PLACES = {
     "clops_sweep/cli/show.py:_repetition": RUN,
     "clops_sweep/cli/launch.py:launch": FAILED,
     "clops_sweep/cli/launch.py:_say_best": LIST,
     "clops_sweep/cli/runs.py:_say": LIST,
+    "clops_sweep/cli/task_counts.py:say_unchecked": COUNTED,
     "clops_sweep/cli/commands.py:_say_status": FAILED,
     "clops_sweep/cli/data.py:_options_line": "the_options_line_names_the_preparation_with_all_defaults",
     "clops_sweep/cli/new.py:new": "new_names_the_launch_of_its_file",
