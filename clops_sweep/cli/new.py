@@ -30,13 +30,15 @@ SPACE = SearchSpace(
         "storage_fraction": [0.1, 0.5],
         # A name that you choose, with named variants. A variant sets any number of fields.
         "variant": {"CLOPS": {}, "Random storage": {"storage_order": "random"}},
+        # Patient splits: each has other people in training, validation and test. Statistics are by splits.
+        "split_seed": range(3),
     },
-    seeds=range(2),  # every combination of the axes is run with each seed
+    seeds=[0],  # every combination of the axes is run with each seed
 )
 '''
 """A search-space file that needs no data."""
 
-_TEMPLATES = ("arrays", "wfdb", "edf", "hdf5", "network", "method")
+_TEMPLATES = ("arrays", "wfdb", "edf", "hdf5", "wards", "network", "method")
 """Search-space files in the folder `recipes`: for recordings of a user, and for a network or method."""
 
 _NEEDS_DATA = {
@@ -44,8 +46,12 @@ _NEEDS_DATA = {
     "wfdb": "your records into the folder hospital",
     "edf": "your files into the folder nights",
     "hdf5": "your arrays into exams.h5",
+    "wards": "your records and records.csv into the folder hospital",
 }
 """What a template needs beside it."""
+
+_WITH_CRITERIA = "wards"
+"""The template that comes with acceptance criteria, in a file beside it."""
 
 _RECIPES = {
     "slurm": ("slurm.sh", "sbatch"),
@@ -66,7 +72,8 @@ _TIME_LIMITS = {"slurm": "12:00:00", "slurm_array": "04:00:00"}
 @click.option(
     "--template",
     type=click.Choice(_TEMPLATES),
-    help="Write a search space on your recordings (arrays, wfdb, edf, hdf5), or with your network or method.",
+    help="Write a search space on your recordings (arrays, wfdb, edf, hdf5), on wards with an update "
+    "report and its criteria (wards), or with your network or method.",
 )
 @click.option("--slurm", is_flag=True, help="Write a Slurm job instead: a Ray cluster on several nodes.")
 @click.option("--slurm-array", is_flag=True, help="Write a Slurm job array instead: one shard per task, without Ray.")
@@ -103,19 +110,46 @@ def new(
         elif source is not None:
             content = _shipped(source)
         elif template is not None:
-            content = Path(__file__).with_name("recipes").joinpath(f"{template}.py.template").read_bytes()
+            content = _template(f"{template}.py", name)
         else:
             content = _FIRST_SPACE.encode()
+        criteria = _criteria_of(name) if template == _WITH_CRITERIA else None
+        if criteria is not None:
+            if os.path.lexists(criteria):
+                raise _taken(criteria)
+            _write(criteria, _template(f"{template}.toml", name))
         _write(name, content)
     command = shlex.join([*(_RECIPES[recipe][1].split() if recipe else ["clops-sweep"]), str(name)])
+    if criteria is not None:
+        command += " --keep predictions"
     if as_json:
-        print_json({"file": name, "command": command})
+        print_json({"file": name, "criteria": criteria, "command": command})
     elif recipe == "kuberay":
         click.echo(f"{name} is written; put your image and your bucket in it, then submit it with: {command}")
+    elif criteria is not None:
+        click.echo(
+            f"{name} and {criteria} are written; adapt them, put {_NEEDS_DATA[_WITH_CRITERIA]} beside them, then run "
+            f"them with: {command}"
+        )
     elif template in _NEEDS_DATA:
         click.echo(f"{name} is written; adapt it, put {_NEEDS_DATA[template]} beside it, then run it with: {command}")
     else:
         click.echo(f"{name} is written; {'submit' if recipe else 'run'} it with: {command}")
+
+
+def _criteria_of(name: Path) -> Path:
+    """Return the path of the acceptance criteria that go with a search-space file."""
+    return name.with_name(f"{name.stem}_criteria.toml")
+
+
+def _template(template: str, name: Path) -> bytes:
+    """Return a template with the names of the files that are written."""
+    text = Path(__file__).with_name("recipes").joinpath(f"{template}.template").read_text()
+    files = {"CRITERIA": _criteria_of(name), "FILE": name}
+    if template.startswith(_WITH_CRITERIA):
+        for word, path in files.items():
+            text = re.sub(rf"\b{word}\b", lambda _, path=path: shlex.quote(str(path)), text)
+    return text.encode()
 
 
 def _recipe(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
@@ -80,7 +81,8 @@ def update_report(
     store = RunStore.named(results)
     store.files.check_is_there()
     if run_id is None:
-        raise UsageError(_offer(store, newest_that_fits(store, against), against))
+        given = {"--against": against, "--groups": groups, "--criteria": criteria_file, "--output": output}
+        raise UsageError(_offer(store, newest_that_fits(store, against), given))
     data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
     with waiting(f"reading the predictions of run {run_id} and drawing patients again"):
         report = make_report(store, run_id, against, names, criteria, data)
@@ -115,14 +117,22 @@ def update_report(
         raise Ended(EXIT_FAILED)
 
 
-def _offer(store: RunStore, run_id: str | None, against: str | None) -> str:
-    """Return what to do without a run id: the command for the newest run that fits, if there is one."""
+def _offer(store: RunStore, run_id: str | None, given: Mapping[str, str | Path | None]) -> str:
+    """Return what to do without a run id: the command for the newest run that fits, if there is one.
+
+    Args:
+        store: the store.
+        run_id: the newest run that fits.
+        given: options that the command keeps, None where it was not given.
+    """
     if run_id is None:
         return (
             f"update-report: expected a run id, and {store.files.shown} has no run that fits; run a search space again "
             "with --keep predictions, which adds them to finished runs"
         )
-    words = [] if against is None else ["--against", against]
+    words: list[str] = []
+    for name, value in given.items():
+        words += [] if value is None else [name, str(value)]
     (plugins,) = store.read("runs", [run_id], ["plugins"])["plugins"]
     for file in plugin_files_to_name(store, plugins):
         words += ["--plugins", file]

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from clops_sweep import ContinualRun
+from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.fields import facts_of
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
@@ -48,7 +49,7 @@ def test_the_first_space_is_planned_by_the_command_that_it_is_said_to_be_run_wit
     assert sorted(path.name for path in (tmp_path / name).parent.iterdir() if path.is_file()) == [Path(name).name]
     planned = clops_sweep(*shlex.split(command)[1:], "--dry-run")
     assert (planned.returncode, planned.stderr) == (0, "")
-    assert planned.stdout.startswith("8 runs asked for, 0 finished, 8 pending, 0 failed\n")
+    assert planned.stdout.startswith("12 runs asked for, 0 finished, 12 pending, 0 failed\n")
 
 
 def test_a_file_with_a_method_states_the_facts_of_its_option_and_trains(
@@ -121,6 +122,56 @@ def test_templates_for_recordings_train_on_files_like_those_that_they_name(
         assert result.runs["epochs_trained"].item() > 0
     finally:
         forget(name)
+
+
+def _wards(folder: Path, stream: np.random.Generator) -> None:
+    rows = ["record,rhythm,patient,ward,sex,age"]
+    for number in range(120):
+        patient = number // 2
+        name = f"r{number:03}"
+        write_wfdb(folder / "hospital", name, stream.integers(-999, 999, (1, 2500)), 250)
+        label = ("sinus rhythm", "AF")[number % 2]
+        rows.append(f"{name},{label},{patient},{'AB'[patient % 2]},{'fm'[patient // 2 % 2]},{40 + patient % 40}")
+    (folder / "hospital" / "records.csv").write_text("\n".join(rows))
+
+
+def test_the_template_of_wards_ends_with_an_update_report_that_judges_its_criteria(
+    new: Command, tmp_path: Path, clops_sweep: Command
+) -> None:
+    done = new("my wards.py", "--template", "wards")
+    assert (done.returncode, done.stderr) == (0, "")
+    said, _, command = done.stdout.strip().partition(", then run them with: ")
+    assert said.startswith("my wards.py and my wards_criteria.toml are written; ")
+    assert shlex.split(command) == ["clops-sweep", "my wards.py", "--keep", "predictions"]
+    _wards(tmp_path, np.random.default_rng(0))
+    try:
+        (space,) = load_spaces(tmp_path / "my wards.py")
+        assert [it.config.split_seed for it in space.requests()] == [*range(5)] * 2
+        limits = read_criteria(tmp_path / "my wards_criteria.toml")
+        assert (limits.min_sensitivity, limits.min_specificity) == ({"AF": 0.8}, {"AF": 0.9})
+        written = (tmp_path / "my wards.py").read_text().splitlines()
+        launch, report = (shlex.split(line) for line in written if line.startswith("    clops-sweep "))
+        shorter = ("--set", "epochs_per_task=1", "--where", "split_seed == 0", "--no-report", "--no-ray")
+        launched = clops_sweep(*launch[1:], *shorter, CLOPS_PREPARED_ROOT="prepared")
+        assert launched.returncode == 0, launched.stderr
+        offered = clops_sweep(*report[1:], CLOPS_PREPARED_ROOT="prepared")
+        assert "my wards.py" in offered.stderr, offered.stderr
+        command = shlex.split(offered.stderr.strip().rpartition("clops-sweep update-report")[2])
+        judged = clops_sweep("update-report", *command, CLOPS_PREPARED_ROOT="prepared")
+        assert judged.returncode in (0, 1), judged.stderr
+        assert "max_group_flips of sex f" in judged.stdout
+        assert "min_specificity of AF" in judged.stdout
+        assert "The last task has recordings of another ward: B." in judged.stdout
+    finally:
+        forget("wards")
+
+
+def test_criteria_that_are_there_are_not_replaced(new: Command, tmp_path: Path) -> None:
+    (tmp_path / "wards_criteria.toml").write_text("max_flips = 0.01")
+    done = new("wards.py", "--template", "wards")
+    assert done.returncode == 2
+    assert "wards_criteria.toml: exists already and is not replaced; choose another name" in done.stderr
+    assert not (tmp_path / "wards.py").exists()
 
 
 def test_the_template_of_a_network_trains(new: Command, tmp_path: Path, prepared_root: Path) -> None:
