@@ -24,13 +24,14 @@ def plugins_of(config: RunConfig) -> str | None:
     None if all its plug-ins are built in. Plug-ins that its strategy does not use are left out.
     """
     used = json.loads(config.identity)
-    found: dict[str, list[str | None]] = {}
+    custom: dict[str, list[str | None]] = {}
     for field in _NAMING:
         name = config.get(field)
         origin = ORIGINS.get((field, name))
         if origin is not None and used.get(field) == name:
-            found[name if name not in found else f"{field} {name}"] = [origin.file, origin.sha256, origin.code]
-    return json.dumps(found) if found else None
+            key = f"{field} {name}" if name in custom else name
+            custom[key] = [origin.file, origin.sha256, origin.code]
+    return json.dumps(custom) if custom else None
 
 
 def plugin_origins(plugins: object) -> tuple[Origin, ...]:
@@ -40,10 +41,11 @@ def plugin_origins(plugins: object) -> tuple[Origin, ...]:
 
 def described(plugins: object) -> list[str]:
     """Describe each plug-in of a run in one line, from its column `plugins`."""
-    return [
-        f"{name}: {origin.file or 'a notebook'}, SHA-256 {(origin.sha256 or 'not known')[:12]}"
-        for name, origin in _stored(plugins).items()
-    ]
+    lines = []
+    for name, origin in _stored(plugins).items():
+        sha256 = origin.sha256 or "not known"
+        lines.append(f"{name}: {origin.file or 'a notebook'}, SHA-256 {sha256[:12]}")
+    return lines
 
 
 def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -53,21 +55,33 @@ def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         rows: rows of `runs`, with the columns `PROVENANCE`. Runs of earlier versions and unregistered plug-ins are
             skipped.
     """
-    counts = Counter(
-        (field, str(row[field]), before.file or "a notebook")
-        for row in rows
-        if (stored := _stored(row["plugins"]))
-        for field in _NAMING
-        if field != "encoder"  # their code is part of the run's identity
-        if (before := stored.get(f"{field} {row[field]}") or stored.get(row[field])) is not None
-        and (now := ORIGINS.get((field, row[field]))) is not None
-        and now.differs(before)
-    )
-    return [
-        f"{field} {name!r}: its code is no longer what computed {runs} stored run{'s' if runs > 1 else ''} ({file}); "
-        "under another name it is computed anew"
-        for (field, name, file), runs in sorted(counts.items())
-    ]
+    counts: Counter[tuple[str, str, str]] = Counter()
+    for row in rows:
+        counts.update(_changed_plugins(row))
+    sentences = []
+    for (field, name, file), runs in sorted(counts.items()):
+        sentences.append(
+            f"{field} {name!r}: its code is no longer what computed {_stored_runs(runs)} ({file}); under another name "
+            "it is computed anew"
+        )
+    return sentences
+
+
+def _changed_plugins(row: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return field, name and file of the plug-ins of a run whose code has changed since."""
+    stored = _stored(row["plugins"])
+    if not stored:
+        return []
+    changed = []
+    for field in _NAMING:
+        if field == "encoder":  # the code of an encoder is part of the run's identity
+            continue
+        name = row[field]
+        before = stored.get(f"{field} {name}") or stored.get(name)
+        now = ORIGINS.get((field, name))
+        if before is not None and now is not None and now.differs(before):
+            changed.append((field, str(name), before.file or "a notebook"))
+    return changed
 
 
 def changed_encoders(rows: Iterable[Mapping[str, Any]], now: Mapping[str, str]) -> list[str]:
@@ -77,13 +91,23 @@ def changed_encoders(rows: Iterable[Mapping[str, Any]], now: Mapping[str, str]) 
         rows: rows of `runs`, with the columns `encoder` and `encoder_hash`.
         now: identities of encoders by name.
     """
-    changed = ((row["encoder"], row["encoder_hash"]) for row in rows if row["encoder"] in now)
-    counts = Counter(name for name, before in changed if isinstance(before, str) and before != now[name])
-    return [
-        f"encoder {name!r}: its code, weights or declaration changed after {runs} stored run{'s' if runs > 1 else ''}; "
-        "its runs are computed anew, under other ids"
-        for name, runs in sorted(counts.items())
-    ]
+    counts: Counter[str] = Counter()
+    for row in rows:
+        name = row["encoder"]
+        before = row["encoder_hash"]
+        if name in now and isinstance(before, str) and before != now[name]:
+            counts[name] += 1
+    sentences = []
+    for name, runs in sorted(counts.items()):
+        sentences.append(
+            f"encoder {name!r}: its code, weights or declaration changed after {_stored_runs(runs)}; its runs are "
+            "computed anew, under other ids"
+        )
+    return sentences
+
+
+def _stored_runs(count: int) -> str:
+    return f"{count} stored run{'s' if count > 1 else ''}"
 
 
 def _stored(plugins: object) -> dict[str, Origin]:

@@ -126,7 +126,8 @@ def dataset(
         raise UsageError(f"dataset {shown(name)}: expected a name of letters, digits and underscores")
     with prefixed(f"dataset {name!r}"):
         for key in ("classes", "channels"):
-            given[key] = None if given[key] is None else checks.names(key, given[key])
+            if given[key] is not None:
+                given[key] = checks.names(key, given[key])
         info = DatasetInfo(
             name=name,
             title=_text("title", title) or f"{name}, declared by a search-space file",
@@ -146,7 +147,8 @@ def dataset(
             leads=checks.one_of("leads", leads, get_args(Leads)),
             people_of=_text("people_of", people_of),
         )
-        checks.windowing(**{argument: given[argument] for argument in checks.OF_WINDOWS if given[argument] is not None})
+        windowing = {argument: given[argument] for argument in checks.OF_WINDOWS if given[argument] is not None}
+        checks.windowing(**windowing)
         checks.optional_positive("sampling_rate", sampling_rate)
         checks.units("" if units is None else units)
         checks.one_of("markers", markers, get_args(Markers))
@@ -156,15 +158,21 @@ def dataset(
 
     def declare(member: Member) -> Member:
         _check_member(name, member)
-        options = {"files": patterns, "terms": info.terms, "reference": info.reference_lead, "recording": recording}
-        options |= {} if filters is None else {"filters": repr(filters)}
-        options |= {} if markers == "refuse" else {"markers": markers}
+        options: dict[str, Any] = {
+            "files": patterns,
+            "terms": info.terms,
+            "reference": info.reference_lead,
+            "recording": recording,
+        }
+        # Options at their defaults are left out, so that they change no fingerprint of a set prepared without them.
+        if filters is not None:
+            options["filters"] = repr(filters)
+        if markers != "refuse":
+            options["markers"] = markers
         canonical = json.dumps([code_hash(member), options], sort_keys=True, default=str)
         fingerprint = hashlib.sha256(canonical.encode()).hexdigest()
-        place = source_file(member)
-        declared = Declared(
-            member, str(place or "a notebook"), patterns, fingerprint, recording, filters=filters, markers=markers
-        )
+        file = str(source_file(member) or "a notebook")
+        declared = Declared(member, file, patterns, fingerprint, recording, filters=filters, markers=markers)
         DATASETS.register(info, declared)
         remember_origin("dataset", name, member)
         return member
@@ -173,14 +181,14 @@ def dataset(
 
 
 def _check_member(name: str, member: Any) -> None:
-    what = f"dataset {name!r}"
     if not inspect.isfunction(member):
-        raise UsageError(f"{what}: expected a function of the data root, not {_kind(member)}")
+        raise UsageError(f"dataset {name!r}: expected a function of the data root, not {_kind(member)}")
     try:
         inspect.signature(member).bind(None)
     except TypeError:
         raise UsageError(
-            f"{what}: {member.__name__}() is called with the data root alone; expected a function of one argument"
+            f"dataset {name!r}: {member.__name__}() is called with the data root alone; expected a function of one "
+            "argument"
         ) from None
 
 
@@ -218,16 +226,22 @@ def _dates(argument: str, value: Any) -> tuple[str, ...]:
 
 
 def _files(argument: str, value: Any) -> tuple[str, ...]:
-    given = [value] if isinstance(value, str | PathLike) else value
-    if not isinstance(given, Sequence):
+    listed = [value] if isinstance(value, str | PathLike) else value
+    if not isinstance(listed, Sequence):
         raise checks.refused(argument, "a list of paths under the data root", value)
     patterns = []
-    for pattern in given:
-        path = PurePath(fspath(pattern)) if isinstance(pattern, str | PathLike) else None
-        if path is None or path.is_absolute() or ".." in path.parts or path == PurePath():
-            raise checks.refused(argument, "paths, folders or patterns under the data root", pattern)
+    for pattern in listed:
+        if not isinstance(pattern, str | PathLike):
+            raise _not_below_root(argument, pattern)
+        path = PurePath(fspath(pattern))
+        if path.is_absolute() or ".." in path.parts or path == PurePath():
+            raise _not_below_root(argument, pattern)
         patterns.append(path.as_posix())
     return tuple(patterns)
+
+
+def _not_below_root(argument: str, pattern: object) -> UsageError:
+    return checks.refused(argument, "paths, folders or patterns under the data root", pattern)
 
 
 def _kind(value: object) -> str:

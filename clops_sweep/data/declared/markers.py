@@ -24,16 +24,25 @@ _CAPITALS: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 def looks_like_marker(name: str, unit: object = "") -> bool:
     """Return whether a channel holds triggers or markers, by a word of its name or by its unit."""
-    words = re.split(r"[^a-z]+", _CAPITALS.sub(" ", name).lower())
-    return not WORDS.isdisjoint(words) or (isinstance(unit, str) and unit.strip().lower() in _UNITS)
+    in_words = _CAPITALS.sub(" ", name).lower()
+    words = re.split(r"[^a-z]+", in_words)
+    has_word = not WORDS.isdisjoint(words)
+    has_unit = isinstance(unit, str) and unit.strip().lower() in _UNITS
+    return has_word or has_unit
 
 
 def marker_names(names: Sequence[str], units: object = "") -> tuple[str, ...]:
     """Return the channels that look like markers, unless all do; `units` is one unit or one per channel."""
-    several = isinstance(units, Sequence) and not isinstance(units, str) and len(units) == len(names)
-    given: Sequence[object] = units if several else [units] * len(names)  # type: ignore[assignment]
-    found = tuple(name for name, unit in zip(names, given, strict=True) if looks_like_marker(name, unit))
-    return () if len(found) == len(names) else found
+    unit_of_channel: Sequence[object] = [units] * len(names)
+    if isinstance(units, Sequence) and not isinstance(units, str) and len(units) == len(names):
+        unit_of_channel = units
+    markers = []
+    for name, unit in zip(names, unit_of_channel, strict=True):
+        if looks_like_marker(name, unit):
+            markers.append(name)
+    if len(markers) == len(names):
+        return ()
+    return tuple(markers)
 
 
 def left_out_note(names: Sequence[str]) -> str:

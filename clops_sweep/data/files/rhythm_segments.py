@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +32,22 @@ def rhythm_segments(
     samples: NDArray[np.int64], symbols: Sequence[str], notes: Sequence[str], length: int
 ) -> list[Segment]:
     """Return the segments between rhythm annotations: a rhythm lasts until the next one or the end of the record."""
-    found = zip(samples, symbols, notes, strict=True)
-    return _between([(sample, note) for sample, symbol, note in found if symbol == "+"], length)
+    changes = []
+    for sample, symbol, note in zip(samples, symbols, notes, strict=True):
+        if symbol == "+":
+            changes.append((int(sample), note))
+    return _between(changes, length)
 
 
-def _between(changes: Sequence[tuple[np.int64, str]], length: int) -> list[Segment]:
+def _between(changes: Sequence[tuple[int, str]], length: int) -> list[Segment]:
     """Return the segments from each change to the next one, or to the end of the record."""
-    ends = [*(int(begin) for begin, _ in changes), length][1:]
-    return [Segment(int(begin), end, label) for (begin, label), end in zip(changes, ends, strict=True) if begin < end]
+    begins = [begin for begin, _ in changes]
+    ends = [*begins[1:], length] if changes else []
+    segments = []
+    for (begin, label), end in zip(changes, ends, strict=True):
+        if begin < end:
+            segments.append(Segment(begin, end, label))
+    return segments
 
 
 def labelled_segments(
@@ -52,9 +59,15 @@ def labelled_segments(
     symbol of any other annotation; successive annotations of one label are one segment.
     """
     rhythms = rhythm_segments(samples, symbols, notes, length)
-    found = zip(samples, symbols, notes, strict=True)
-    others = [(at, note if symbol == '"' and note else symbol) for at, symbol, note in found if symbol != "+"]
-    events = [next(equal) for _, equal in groupby(others, lambda other: other[1])]
-    if any(each.rhythm in used for each in rhythms) or not any(label in used for _, label in events):
+    changes: list[tuple[int, str]] = []
+    for sample, symbol, note in zip(samples, symbols, notes, strict=True):
+        if symbol == "+":
+            continue
+        label = note if symbol == '"' and note else symbol
+        if not changes or label != changes[-1][1]:
+            changes.append((int(sample), label))
+    rhythm_is_used = any(segment.rhythm in used for segment in rhythms)
+    label_is_used = any(label in used for _, label in changes)
+    if rhythm_is_used or not label_is_used:
         return rhythms
-    return _between(events, length)
+    return _between(changes, length)

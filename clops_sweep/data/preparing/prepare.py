@@ -30,6 +30,7 @@ from clops_sweep.data.prepared.prepared_folder import (
 from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand, split_of, within
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
 from clops_sweep.data.records import OnError
+from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import DamagedStore, UsageError, listed, one_line
 
@@ -68,26 +69,47 @@ def prepare(
         UsageError: the data root or a file in it is missing or not as published; one sentence with the remedy.
     """
     data = data_set(name, options)
-    try:
-        prepared = prepared_set(name, prepared_root, data_root)
-    except DamagedStore:
-        prepared = None
+    prepared = _usable_set(data, prepared_root, data_root, any_options=options is None)
     with terminated_like_interrupted():
-        if prepared is None or anew or not (options is None or prepared.manifest.options == data.chosen):
-            from clops_sweep.data.preparing.preparation import make_prepared_folder
-
-            folder = prepared_root / name
-            try:
-                make_prepared_folder(data, folder, data_root, progress=progress, on_error=on_error, workers=workers)
-            except MemoryError as error:
-                raise UsageError(
-                    f"dataset {name!r}: not enough memory to prepare it ({one_line(error) or 'MemoryError'}); cut "
-                    "shorter or fewer frames, or use a machine with more"
-                ) from None
+        if prepared is None or anew:
+            _make_folder(data, prepared_root / name, data_root, progress=progress, on_error=on_error, workers=workers)
             prepared = required_set(name, prepared_root, data_root)
             array_written(prepared.folder, FRAMES, prepared.manifest.files[FRAMES])
         make_splits(prepared, split_seeds, progress)
     return prepared
+
+
+def _usable_set(data: DataSet, prepared_root: Path, data_root: Path | None, *, any_options: bool) -> PreparedSet | None:
+    """Return the set as it is prepared; None if it is missing, damaged or outdated, or has other options."""
+    try:
+        prepared = prepared_set(data.name, prepared_root, data_root)
+    except DamagedStore:
+        return None
+    if prepared is None:
+        return None
+    same_options = prepared.manifest.options == data.chosen
+    return prepared if any_options or same_options else None
+
+
+def _make_folder(
+    data: DataSet,
+    folder: Path,
+    data_root: Path | None,
+    *,
+    progress: bool,
+    on_error: OnError,
+    workers: int | None,
+) -> None:
+    """Prepare a data set in its folder; a UsageError if the memory does not suffice."""
+    from clops_sweep.data.preparing.preparation import make_prepared_folder
+
+    try:
+        make_prepared_folder(data, folder, data_root, progress=progress, on_error=on_error, workers=workers)
+    except MemoryError as error:
+        raise UsageError(
+            f"dataset {data.name!r}: not enough memory to prepare it ({one_line(error) or 'MemoryError'}); cut "
+            "shorter or fewer frames, or use a machine with more"
+        ) from None
 
 
 def open_frames(
@@ -133,8 +155,12 @@ def open_frames(
     table = prepared.table
     frames = mapped_frames(prepared)
     gain, offset = normalized_gain_offset(normalize, table.gain, table.offset, table.statistics)
-    parts = within(prepared, split_of(prepared, split_seed, split, validation), split_within)
-    whole = FrameSet(
+    of_people = split_of(prepared, split_seed, split, validation)
+    split_codes = within(prepared, of_people, split_within)
+    domains = {}
+    for axis, domain_names in manifest.domains.items():
+        domains[axis] = (table.domain(axis), domain_names)
+    single_leads = FrameSet(
         name=name,
         frames=frames,
         gain=gain,
@@ -144,20 +170,21 @@ def open_frames(
         patient_names=manifest.patient_names,
         labels=table.labels,
         classes=manifest.classes,
-        split=parts,
+        split=split_codes,
         leads=table.leads,
         lead_names=manifest.lead_names,
         times=table.times,
-        data_hash=_hash_of_frames(prepared, parts, normalize, "single"),
+        data_hash=_hash_of_frames(prepared, split_codes, normalize, "single"),
         frame_seconds=manifest.frame_seconds,
-        domains={name: (table.domain(name), names) for name, names in manifest.domains.items()},
+        domains=domains,
         info=manifest.dataset_info(),
         recordings=table.recordings,
         start=table.start,
     )
     if leads == "single" or len(manifest.lead_names) == 1:
-        return whole
-    return _all_leads(whole, _moments(prepared), _hash_of_frames(prepared, parts, normalize, leads))
+        return single_leads
+    hash_of_all_leads = _hash_of_frames(prepared, split_codes, normalize, leads)
+    return _all_leads(single_leads, _moments(prepared), hash_of_all_leads)
 
 
 def _all_leads(frames: FrameSet, moments: NDArray[np.int64], data_hash: str) -> FrameSet:
@@ -184,9 +211,13 @@ def _all_leads(frames: FrameSet, moments: NDArray[np.int64], data_hash: str) -> 
             f"dataset {frames.name!r}: leads = 'all': no recording has frames of all its leads at one time "
             f"({listed(frames.lead_names)}); expected leads = 'single'"
         )
-    firsts = np.concatenate([[0], np.cumsum(sizes)])[complete]
-    members = order[firsts[:, None] + np.arange(count)].astype(np.int64)
+    begins = np.concatenate([[0], np.cumsum(sizes)])
+    positions = begins[complete][:, None] + np.arange(count)
+    members = order[positions].astype(np.int64)
     first = members[:, 0]
+    domains = {}
+    for axis, (codes, names) in frames.domains.items():
+        domains[axis] = (codes[first], names)
     return replace(
         frames,
         members=members,
@@ -195,7 +226,7 @@ def _all_leads(frames: FrameSet, moments: NDArray[np.int64], data_hash: str) -> 
         split=frames.split[first],
         leads=frames.leads[first],
         times=None if frames.times is None else frames.times[first],
-        domains={name: (codes[first], names) for name, (codes, names) in frames.domains.items()},
+        domains=domains,
         recordings=None if frames.recordings is None else frames.recordings[first],
         start=None if frames.start is None else frames.start[first],
         data_hash=data_hash,
@@ -211,8 +242,11 @@ def _moments(prepared: PreparedSet) -> NDArray[np.int64]:
 
 
 def _hash_of_frames(prepared: PreparedSet, split: NDArray[np.int8], normalize: str, leads: str) -> str:
-    found = frames_hash(prepared.manifest.content_hash, array_sha256(split), normalize)
-    return found if leads == "single" or len(prepared.manifest.lead_names) == 1 else hash_of(frames=found, leads=leads)
+    manifest = prepared.manifest
+    of_single_leads = frames_hash(manifest.content_hash, array_sha256(split), normalize)
+    if leads == "single" or len(manifest.lead_names) == 1:
+        return of_single_leads
+    return hash_of(frames=of_single_leads, leads=leads)
 
 
 def data_hash(
@@ -238,7 +272,8 @@ def data_hash(
     prepared = prepared_set(name, prepared_root, data_root)
     if prepared is None:
         return None
-    parts = split_at_hand(prepared, split_seed, split, validation)
-    if parts is None:
+    of_people = split_at_hand(prepared, split_seed, split, validation)
+    if of_people is None:
         return None
-    return _hash_of_frames(prepared, within(prepared, parts, split_within), normalize, leads)
+    split_codes = within(prepared, of_people, split_within)
+    return _hash_of_frames(prepared, split_codes, normalize, leads)

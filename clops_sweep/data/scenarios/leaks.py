@@ -50,21 +50,25 @@ class Seen:
     @classmethod
     def of_names(cls, names: Sequence[str]) -> Seen:
         """Return what names of data sets stand for: "ptbxl", "mitbih:100,101" (people of it), or "cinc2021"."""
-        listed = [name.partition(":") for name in names]
-        people = {person_hash(name, it.strip()) for name, _, people in listed for it in people.split(",")}
-        whole = [name for name, several, _ in listed if not several or name not in DATASETS]
-        return cls(
-            frozenset(people), datasets=frozenset({*whole, *(it for name in whole for it in CHALLENGES.get(name, ()))})
-        )
+        people = set()
+        datasets = set()
+        for name in names:
+            dataset, separator, of_dataset = name.partition(":")
+            for person in of_dataset.split(","):
+                people.add(person_hash(dataset, person.strip()))
+            if not separator or dataset not in DATASETS:
+                datasets.update((dataset, *CHALLENGES.get(dataset, ())))
+        return cls(frozenset(people), datasets=frozenset(datasets))
 
     @classmethod
     def of(cls, scenario: Scenario, frames: FrameSet, parts: Collection[str] = _PARTS) -> Seen:
         """Return the people and signals in some parts of all tasks."""
         rows = _rows(scenario, parts)
         digests = np.unique(signal_digests(frames, rows))
-        names = {frames.patient_names[code] for code in np.unique(frames.patients[rows]).tolist()}
+        of_signals = digests[digests > 0]
         owner = _people_of(frames.name)
-        return cls(frozenset(person_hash(owner, name) for name in names), ((frames.name, digests[digests > 0]),))
+        people = frozenset(person_hash(owner, name) for name in _names_of_people(frames, rows))
+        return cls(people, ((frames.name, of_signals),))
 
     def __or__(self, other: Seen) -> Seen:
         """Return everything that either has seen."""
@@ -81,12 +85,15 @@ class Seen:
         """
         owner = _people_of(frames.name)
         names = {frames.name, owner, *(name for name in DATASETS if _people_of(name) == owner)}
-        people = [any(person_hash(name, it) in self.people for name in names) for it in frames.patient_names]
-        found: NDArray[np.bool_] = np.array(people, bool)[frames.patients[instances]]
+        people_seen = []
+        for person in frames.patient_names:
+            hashes = {person_hash(name, person) for name in names}
+            people_seen.append(not hashes.isdisjoint(self.people))
+        recognised: NDArray[np.bool_] = np.array(people_seen, bool)[frames.patients[instances]]
         for name, digests in self.signals:
             if name != frames.name:
-                found |= np.isin(signal_digests(frames, instances), digests).any(1)
-        return found
+                recognised |= np.isin(signal_digests(frames, instances), digests).any(1)
+        return recognised
 
 
 def check_leaks(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks] = ()) -> None:
@@ -107,25 +114,30 @@ def check_leaks(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks] 
     Raises:
         UsageError: a leak; the message names the data set and one such person.
     """
-    where, recur = f"dataset {frames.name!r}, scenario {scenario.name!r}", scenario.people_recur
-    rows = [np.concatenate([getattr(task, part).rows for task in scenario.tasks]) for part in _PARTS]
+    where = f"dataset {frames.name!r}, scenario {scenario.name!r}"
+    recur = scenario.people_recur
+    rows = []
+    for part in _PARTS:
+        of_tasks = [getattr(task, part).rows for task in scenario.tasks]
+        rows.append(np.concatenate(of_tasks))
     if scenario.unseen is not None:
         unseen = frames.patients[scenario.unseen.rows]
-        for code in unseen[np.isin(unseen, frames.patients[np.concatenate(rows)])][:1].tolist():
+        in_tasks = frames.patients[np.concatenate(rows)]
+        for code in unseen[np.isin(unseen, in_tasks)][:1].tolist():
             raise UsageError(
                 f"{where}: {_person(frames, code)} is in unseen and in a task; expected other people in unseen"
             )
-    for one, other in combinations(range(len(_PARTS)), 2):
-        there = rows[other]
+    for first, second in combinations(range(len(_PARTS)), 2):
         if recur:
-            twice = there[np.isin(_samples(frames, there), _samples(frames, rows[one])).any(1)]
+            is_twice = np.isin(_samples(frames, rows[second]), _samples(frames, rows[first])).any(1)
         else:
-            twice = there[np.isin(frames.patients[there], frames.patients[rows[one]])]
+            is_twice = np.isin(frames.patients[rows[second]], frames.patients[rows[first]])
+        twice = rows[second][is_twice]
         if len(twice):
+            person = _person(frames, int(frames.patients[twice[0]]))
             raise UsageError(
-                f"{where}: {'an instance of ' * recur}{_person(frames, int(frames.patients[twice[0]]))} is in "
-                f"{SPLIT_NAMES[one]} and in {SPLIT_NAMES[other]}; expected {'instances' if recur else 'people'} in one "
-                "split each"
+                f"{where}: {'an instance of ' * recur}{person} is in {SPLIT_NAMES[first]} and in "
+                f"{SPLIT_NAMES[second]}; expected {'instances' if recur else 'people'} in one split each"
             )
     if recur:
         _refuse_overlaps(where, rows, frames)
@@ -133,10 +145,12 @@ def check_leaks(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks] 
         _refuse_tuning(where, (scenario, frames), tuning)
     if frames.encoded is not None:
         evaluated = _evaluated(scenario)
-        for row in evaluated[frames.encoded.seen[evaluated]][:1]:
+        seen = evaluated[frames.encoded.seen[evaluated]]
+        if len(seen):
+            person = _person(frames, int(frames.patients[seen[0]]))
             raise UsageError(
-                f"{where}: {_person(frames, int(frames.patients[row]))} is evaluated, and was seen by encoder "
-                f"{frames.encoded.encoder!r} before training; expected other people for pretraining"
+                f"{where}: {person} is evaluated, and was seen by encoder {frames.encoded.encoder!r} before training; "
+                "expected other people for pretraining"
             )
 
 
@@ -149,13 +163,19 @@ def share_seen(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks]) 
         tuned_on: what the configuration was chosen on.
     """
     tested = _people(scenario, frames, "test")
-    alike = [it for it in tuned_on if it[1].name == frames.name]
-    looked_at = set().union(*(_people(*it, "validation") for it in alike))
+    looked_at: set[str] = set()
+    for tuning_scenario, tuning_frames in tuned_on:
+        if tuning_frames.name == frames.name:
+            looked_at |= _people(tuning_scenario, tuning_frames, "validation")
     return len(tested & looked_at) / len(tested)
 
 
 def _people(scenario: Scenario, frames: FrameSet, part: str) -> set[str]:
-    return {frames.patient_names[code] for code in np.unique(frames.patients[_rows(scenario, [part])]).tolist()}
+    return _names_of_people(frames, _rows(scenario, [part]))
+
+
+def _names_of_people(frames: FrameSet, instances: NDArray[np.int64]) -> set[str]:
+    return {frames.patient_names[code] for code in np.unique(frames.patients[instances]).tolist()}
 
 
 def _rows(scenario: Scenario, parts: Collection[str]) -> NDArray[np.int64]:
@@ -171,19 +191,22 @@ def _evaluated(scenario: Scenario) -> NDArray[np.int64]:
 
 def _refuse_tuning(where: str, reported: Tasks, tuned_on: Tasks) -> None:
     """Refuse tuning on the same split, or on another data set with signals that are evaluated here."""
-    (scenario, frames), (other, of_other) = reported, tuned_on
-    if of_other.name == frames.name:
-        if _people(other, of_other, "test") == _people(scenario, frames, "test"):
+    scenario, frames = reported
+    tuning_scenario, tuning_frames = tuned_on
+    if tuning_frames.name == frames.name:
+        if _people(tuning_scenario, tuning_frames, "test") == _people(scenario, frames, "test"):
             raise UsageError(
                 f"{where}: the tuning split has the same test people; expected another split of the people, or "
                 "tune_on='same'"
             )
         return
     evaluated = _evaluated(scenario)
-    for row in evaluated[Seen.of(other, of_other).recognised(frames, evaluated)][:1]:
+    seen = evaluated[Seen.of(tuning_scenario, tuning_frames).recognised(frames, evaluated)]
+    if len(seen):
+        person = _person(frames, int(frames.patients[seen[0]]))
         raise UsageError(
-            f"{where}: {_person(frames, int(frames.patients[row]))} is evaluated, and is also in dataset "
-            f"{of_other.name!r}, which is used for tuning; expected data of other people"
+            f"{where}: {person} is evaluated, and is also in dataset {tuning_frames.name!r}, which is used for tuning; "
+            "expected data of other people"
         )
 
 
@@ -195,13 +218,13 @@ def signal_digests(frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np
     if frames.encoded is not None:
         return frames.encoded.digests[instances]
     samples = _samples(frames, instances)
-    rows, places = np.unique(samples, return_inverse=True)
-    found = np.zeros(len(rows), np.uint64)
-    for place, row in enumerate(rows.tolist()):
+    rows, row_of_sample = np.unique(samples, return_inverse=True)
+    digests = np.zeros(len(rows), np.uint64)
+    for index, row in enumerate(rows.tolist()):
         signal = frames.frames[row]
         if (signal != signal[0]).any():
-            found[place] = int.from_bytes(samples_digest(signal)[:8], "little")
-    return found[places].reshape(samples.shape)
+            digests[index] = int.from_bytes(samples_digest(signal)[:8], "little")
+    return digests[row_of_sample].reshape(samples.shape)
 
 
 def _people_of(dataset: str) -> str:
@@ -223,18 +246,24 @@ def _refuse_overlaps(where: str, rows: Sequence[NDArray[np.int64]], frames: Fram
     """Raise a UsageError for two overlapping windows in different splits, if their positions are known."""
     if frames.recordings is None or frames.start is None or frames.frame_seconds is None:
         return
-    every, part = np.concatenate(rows), np.repeat(np.arange(len(rows)), [len(it) for it in rows])
-    signal = frames.recordings[every].astype(np.int64) * (1 + frames.leads.max()) + frames.leads[every]
-    order = np.lexsort((part, frames.start[every], signal))
-    every, part, signal = every[order], part[order], signal[order]
+    windows = np.concatenate(rows)
+    split = np.repeat(np.arange(len(rows)), [len(of_split) for of_split in rows])
+    signal = frames.recordings[windows].astype(np.int64) * (1 + frames.leads.max()) + frames.leads[windows]
+    order = np.lexsort((split, frames.start[windows], signal))
+    windows = windows[order]
+    split = split[order]
+    signal = signal[order]
     # if any windows of different splits overlap, then so do two neighbours of different splits
-    close = np.diff(frames.start[every]) < frames.frame_seconds * (1 - _ROUNDING)
-    for place in np.flatnonzero(close & (np.diff(signal) == 0) & (np.diff(part) != 0))[:1]:
-        one, other = sorted(part[place : place + 2].tolist())
-        person = _person(frames, int(frames.patients[every[place]]))
+    is_close = np.diff(frames.start[windows]) < frames.frame_seconds * (1 - _ROUNDING)
+    same_signal = np.diff(signal) == 0
+    other_split = np.diff(split) != 0
+    overlapping = np.flatnonzero(is_close & same_signal & other_split)
+    if len(overlapping):
+        first = overlapping[0]
+        splits = [SPLIT_NAMES[code] for code in sorted(split[first : first + 2].tolist())]
+        person = _person(frames, int(frames.patients[windows[first]]))
         raise UsageError(
-            f"{where}: samples of {person} are in {SPLIT_NAMES[one]} and in {SPLIT_NAMES[other]}; expected windows "
-            "that do not overlap"
+            f"{where}: samples of {person} are in {' and in '.join(splits)}; expected windows that do not overlap"
         )
 
 

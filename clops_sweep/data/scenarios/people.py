@@ -47,7 +47,8 @@ def subject_il(
     """
     if not frames.people_known:
         raise UsageError(f"subject_il: {frames.name!r} names no people, who are the tasks; expected data with patients")
-    by_time, chosen = split_within == "time", reference_lead_of(frames)
+    by_time = split_within == "time"
+    chosen = reference_lead_of(frames)
     if by_time != bool((frames.split == UNSEEN).any()):
         raise UsageError(
             f"subject_il: split_within = {split_within!r}, and frames of {frames.name!r} were opened otherwise; "
@@ -57,7 +58,8 @@ def subject_il(
     in_groups = chosen & np.isin(frames.split, parts)
     people = _by_enrolment(frames, in_groups)
     if people_order is not None:
-        people = people[random.Random(people_order).sample(range(len(people)), len(people))]
+        shuffle = random.Random(people_order)
+        people = people[shuffle.sample(range(len(people)), len(people))]
     size = -(-len(people) // GROUPS) if people_per_task is None else people_per_task
     if size > len(people):
         raise UsageError(
@@ -65,18 +67,19 @@ def subject_il(
             f"at most {len(people)}"
         )
     _require_trained(frames, chosen)
-    held_out = np.zeros(len(frames), bool) if by_time else chosen & np.isin(frames.split, (VALIDATION, TEST))
     targets = class_targets(frames)
-    tasks = [
-        TaskInstances(
-            f"Group {number}",
-            held_out | (in_groups & np.isin(frames.patients, group)),
-            targets,
-            f"Group {number} ({_people(len(group))})",
-        )
-        for number, group in enumerate(np.array_split(people, -(-len(people) // size)), start=1)
-    ]
-    unseen = TaskInstances("unseen", chosen & (frames.split == UNSEEN), targets) if by_time else None
+    if by_time:
+        evaluated_in_all = np.zeros(len(frames), bool)
+        unseen = TaskInstances("unseen", chosen & (frames.split == UNSEEN), targets)
+    else:
+        evaluated_in_all = chosen & np.isin(frames.split, (VALIDATION, TEST))
+        unseen = None
+    groups = np.array_split(people, -(-len(people) // size))
+    tasks = []
+    for number, group in enumerate(groups, start=1):
+        instances = evaluated_in_all | (in_groups & np.isin(frames.patients, group))
+        title = f"Group {number} ({_people(len(group))})"
+        tasks.append(TaskInstances(f"Group {number}", instances, targets, title))
     return ScenarioTasks(kind_of_labels(frames), tasks, people_recur=by_time, one_class_tasks=True, unseen=unseen)
 
 
@@ -95,10 +98,12 @@ def _by_enrolment(frames: FrameSet, chosen: NDArray[np.bool_]) -> NDArray[np.int
 
 def _require_trained(frames: FrameSet, chosen: NDArray[np.bool_]) -> None:
     """Check that every evaluated class is trained on."""
-    has = frames.labels if frames.multi_label else np.eye(len(frames.classes), dtype=bool)[frames.labels]
-    trained = has[chosen & (frames.split == TRAINING)].any(0)
-    for part, name in enumerate((*SPLIT_NAMES, "test")):
-        for code in np.flatnonzero(has[chosen & (frames.split == part)].any(0) & ~trained):
+    identity = np.eye(len(frames.classes), dtype=bool)
+    has_class = frames.labels if frames.multi_label else identity[frames.labels]
+    trained = has_class[chosen & (frames.split == TRAINING)].any(0)
+    for split, name in enumerate((*SPLIT_NAMES, "test")):
+        evaluated = has_class[chosen & (frames.split == split)].any(0)
+        for code in np.flatnonzero(evaluated & ~trained):
             raise UsageError(
                 f"subject_il: class {frames.classes[code]!r} of {frames.name!r} is in {name} and not in training; "
                 "expected another split_seed, or data without it"

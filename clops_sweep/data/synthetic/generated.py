@@ -54,8 +54,8 @@ def _small_population() -> list[Person]:
     people: list[Person] = []
     for group in range(18):
         rhythms = {(group + 3 * step) % len(RHYTHMS) for step in range(4)}
-        each = 4 + (group // 3) % 2
-        frames = tuple(each if code in rhythms else 0 for code in range(len(RHYTHMS)))
+        count = 4 + (group // 3) % 2
+        frames = tuple(count if code in rhythms else 0 for code in range(len(RHYTHMS)))
         for split in (TRAINING, TRAINING, VALIDATION, TEST):
             people.append(Person(f"P{len(people) + 1:04d}", split, group // 6, frames))
     return people
@@ -73,8 +73,10 @@ def paper_population(frames_each: int = 22) -> list[Person]:
             sizes[-1] += count % frames_each
             for number, size in enumerate(sizes):
                 frames = [0] * len(RHYTHMS)
-                frames[2 * task], frames[2 * task + 1] = (size + 1) // 2, size // 2
-                people.append(Person(f"P{len(people) + 1:04d}", split, number % 3, tuple(frames)))
+                frames[2 * task] = (size + 1) // 2
+                frames[2 * task + 1] = size // 2
+                name = f"P{len(people) + 1:04d}"
+                people.append(Person(name, split, number % 3, tuple(frames)))
     return people
 
 
@@ -107,23 +109,26 @@ class GeneratedPerson(Source):
     def read(self, common: Common) -> Frames:
         """Generate the samples of a person, rhythm by rhythm, each frame in all twelve leads."""
         codes = np.repeat(np.arange(len(common.classes)), self.person.frames)
-        day = np.datetime64(_TERM_ENDS[self.person.term], "s") - np.timedelta64(1 + self.number % 360, "D")
+        term_end = np.datetime64(_TERM_ENDS[self.person.term], "s")
+        day = term_end - np.timedelta64(1 + self.number % 360, "D")
         begins = np.arange(len(codes)) * FRAME_LENGTH
         rate = FRAME_LENGTH / FRAME_SECONDS
         windows = common.offered(begins, codes, FRAME_LENGTH, rate, patient=self.record, time=day)
+
         patient = draw_patient(np.random.default_rng([SEED, self.number]))
         recorder = _RECORDERS[self.person.term]
-        frames = [
-            _record_frame(
-                common.classes[code], patient, recorder, np.random.default_rng([SEED, self.number, frame]),
-                self.difficulty,
-            )
-            for frame, code in enumerate(codes)
-        ]  # fmt: skip
-        stored = np.rint(np.concatenate(frames) / _MICROVOLT)
+        frames = []
+        for frame, code in enumerate(codes):
+            rhythm = common.classes[code]
+            stream = np.random.default_rng([SEED, self.number, frame])
+            frames.append(_record_frame(rhythm, patient, recorder, stream, self.difficulty))
+
+        microvolts = np.rint(np.concatenate(frames) / _MICROVOLT)
+        stored = np.clip(microvolts, -32768, 32767).astype(np.int16)
         gain = np.full(len(stored), _MICROVOLT, np.float32)
-        whole = np.clip(stored, -32768, 32767).astype(np.int16)
-        return Frames(windows, whole, gain, np.zeros_like(gain), np.zeros(len(gain), bool))
+        offset = np.zeros_like(gain)
+        missing = np.zeros(len(gain), bool)
+        return Frames(windows, stored, gain, offset, missing)
 
 
 def _rules(population: Sequence[Person]) -> Rules:
@@ -135,25 +140,25 @@ def _rules(population: Sequence[Person]) -> Rules:
         So counts per class, split and year are the same for every seed.
         """
         chosen = [people[name] for name in index.patient_names]
-        found = np.array([person.split for person in chosen], np.int8)
+        splits = np.array([person.split for person in chosen], np.int8)
         if seed == 0:
-            return found
+            return splits
         stream = np.random.default_rng([SEED, seed])
         alike: dict[tuple[int, tuple[int, ...]], list[int]] = {}
         for position, person in enumerate(chosen):
             alike.setdefault((person.term, person.frames), []).append(position)
         for positions in alike.values():
-            found[positions] = stream.permutation(found[positions])
-        return found
+            splits[positions] = stream.permutation(splits[positions])
+        return splits
 
     return Rules(split=split, integers=True, reads_files=False, version=2)
 
 
 def _generated(population: Sequence[Person], difficulty: Difficulty) -> list[Source]:
-    return [
-        GeneratedPerson((person.name,), number=number, person=person, difficulty=difficulty)
-        for number, person in enumerate(population)
-    ]
+    sources: list[Source] = []
+    for number, person in enumerate(population):
+        sources.append(GeneratedPerson((person.name,), number=number, person=person, difficulty=difficulty))
+    return sources
 
 
 @packaged("synthetic", classes=tuple(RHYTHMS), channels=LEAD_NAMES, units="mV", rules=_rules(_small_population()))
@@ -182,15 +187,19 @@ def _record_frame(
 ) -> NDArray[np.float64]:
     """Generate a frame in twelve leads, [12, 2500] mV, with breathing, muscle noise and the recorder's effects."""
     time = np.arange(FRAME_LENGTH, dtype=np.float64) * (FRAME_SECONDS / FRAME_LENGTH)
-    leads: NDArray[np.float64] = _INDEPENDENT @ draw_dipole(rhythm, patient, stream, FRAME_LENGTH, difficulty)
+    dipole = draw_dipole(rhythm, patient, stream, FRAME_LENGTH, difficulty)
+    leads: NDArray[np.float64] = _INDEPENDENT @ dipole
     if rhythm == "NOISE":
         leads = leads * stream.uniform(0.3, 1.0) + _artefacts(stream, time)
     elif stream.random() < difficulty.artefacts:
         leads = leads + stream.uniform(0, ARTEFACT_LEVEL) * _artefacts(stream, time)
-    breath = 2 * np.pi * (stream.uniform(0.15, 0.4) * time + stream.uniform(0, 1, (8, 1)))
-    leads += patient.wander * stream.uniform(0.3, 1.0, (8, 1)) * np.sin(breath)
+    breaths_per_second = stream.uniform(0.15, 0.4)
+    breath = 2 * np.pi * (breaths_per_second * time + stream.uniform(0, 1, (8, 1)))
+    wander = patient.wander * stream.uniform(0.3, 1.0, (8, 1))
+    leads += wander * np.sin(breath)
     leads = _smooth(leads, recorder.smoothing) + recorder.offset
-    leads += recorder.hum * np.sin(2 * np.pi * (_MAINS * time + stream.uniform()))
+    mains = 2 * np.pi * (_MAINS * time + stream.uniform())
+    leads += recorder.hum * np.sin(mains)
     leads += patient.noise * stream.standard_normal(leads.shape)
     return np.asarray(_ALL_FROM_INDEPENDENT @ leads)
 
@@ -198,12 +207,18 @@ def _record_frame(
 def _artefacts(stream: np.random.Generator, time: NDArray[np.float64]) -> NDArray[np.float64]:
     """Draw muscle noise in bursts, electrode movement and lost contact, [8, len(time)] mV."""
     shape = (8, len(time))
-    burst = np.exp(-0.5 * ((time - stream.uniform(0, FRAME_SECONDS)) / stream.uniform(0.4, 2.0)) ** 2)
-    muscle = stream.uniform(0.15, 0.4) * (0.2 + burst) * stream.standard_normal(shape)
-    drift = np.cumsum(stream.standard_normal(shape), axis=1) * stream.uniform(0.002, 0.015)
+    middle = stream.uniform(0, FRAME_SECONDS)
+    width = stream.uniform(0.4, 2.0)
+    burst = np.exp(-0.5 * ((time - middle) / width) ** 2)
+    amplitude = stream.uniform(0.15, 0.4)
+    muscle = amplitude * (0.2 + burst) * stream.standard_normal(shape)
+    walk = np.cumsum(stream.standard_normal(shape), axis=1)
+    drift = walk * stream.uniform(0.002, 0.015)
     steps = np.zeros(shape)
     for _ in range(int(stream.integers(0, 4))):
-        steps += stream.normal(0, 0.4, (8, 1)) * (time > stream.uniform(0, FRAME_SECONDS))
+        height = stream.normal(0, 0.4, (8, 1))
+        begin = stream.uniform(0, FRAME_SECONDS)
+        steps += height * (time > begin)
     return np.asarray(muscle + drift - drift.mean(1, keepdims=True) + steps)
 
 

@@ -19,33 +19,43 @@ def gaussian_of(samples: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         float64 [..., D] and [..., D, D].
     """
     values = samples.to(torch.float64)
+    count, dimensions = values.shape[-2:]
     mean = values.mean(-2)
     centred = values - mean.unsqueeze(-2)
-    covariance = centred.transpose(-1, -2) @ centred / max(1, values.shape[-2] - 1)
-    return mean, covariance + RIDGE * torch.eye(values.shape[-1], dtype=torch.float64, device=values.device)
+    scatter = centred.transpose(-1, -2) @ centred
+    covariance = scatter / max(1, count - 1)
+    identity = torch.eye(dimensions, dtype=torch.float64, device=values.device)
+    return mean, covariance + RIDGE * identity
 
 
 def gaussian_kl(
     mean: torch.Tensor, covariance: torch.Tensor, other_mean: torch.Tensor, other_covariance: torch.Tensor
 ) -> torch.Tensor:
-    """KL(N(m, S) || N(m', S')) = 1/2 [ tr(S'^-1 S) - D + (m' - m)^T S'^-1 (m' - m) + ln det S' - ln det S ].
+    """Return KL(N(m, S) || N(m', S')), the divergence of two Gaussians in D dimensions, in nats.
+
+        KL = 1/2 [ tr(S'^-1 S) - D + (m' - m)^T S'^-1 (m' - m) + ln det S' - ln det S ].
+
+    With the Cholesky factors S = L L^T and S' = L' L'^T, the trace is |L'^-1 L|^2 and the square |L'^-1 (m' - m)|^2.
 
     Args:
-        mean: [..., D].
-        covariance: [..., D, D], positive definite.
-        other_mean: [..., D].
-        other_covariance: [..., D, D], positive definite.
+        mean: m, [..., D].
+        covariance: S, [..., D, D], positive definite.
+        other_mean: m', [..., D].
+        other_covariance: S', [..., D, D], positive definite.
 
     Returns:
-        [...], in nats.
+        float64 [...].
     """
+    dimensions = mean.shape[-1]
     lower = torch.linalg.cholesky(covariance)
     other_lower = torch.linalg.cholesky(other_covariance)
+    difference = (other_mean - mean).unsqueeze(-1)
     ratio = torch.linalg.solve_triangular(other_lower, lower, upper=False)
-    offset = torch.linalg.solve_triangular(other_lower, (other_mean - mean).unsqueeze(-1), upper=False)
-    log_ratio = _log_diagonal(other_lower) - _log_diagonal(lower)
-    quadratic = ratio.square().sum((-1, -2)) + offset.square().sum((-1, -2)) - mean.shape[-1]
-    divergence: torch.Tensor = quadratic / 2 + log_ratio
+    offset = torch.linalg.solve_triangular(other_lower, difference, upper=False)
+    trace = ratio.square().sum((-1, -2))
+    square = offset.square().sum((-1, -2))
+    half_log_ratio = _half_log_determinant(other_lower) - _half_log_determinant(lower)
+    divergence: torch.Tensor = (trace + square - dimensions) / 2 + half_log_ratio
     return divergence
 
 
@@ -60,13 +70,22 @@ def divergence_of_probabilities(kind: LossKind, clean: torch.Tensor, perturbed: 
         perturbed: [..., T, C], T samples.
     """
     if kind == "softmax":
-        return gaussian_kl(*gaussian_of(clean[..., :-1]), *gaussian_of(perturbed[..., :-1]))
-    labels = zip(clean.split(1, dim=-1), perturbed.split(1, dim=-1), strict=True)
-    divergences = [gaussian_kl(*gaussian_of(one), *gaussian_of(other)) for one, other in labels]
+        return _fitted_divergence(clean[..., :-1], perturbed[..., :-1])
+    divergences = []
+    for label in range(clean.shape[-1]):
+        of_label = slice(label, label + 1)
+        divergences.append(_fitted_divergence(clean[..., of_label], perturbed[..., of_label]))
     return torch.stack(divergences).sum(0)
 
 
-def _log_diagonal(lower: torch.Tensor) -> torch.Tensor:
+def _fitted_divergence(samples: torch.Tensor, other_samples: torch.Tensor) -> torch.Tensor:
+    """Return the divergence of the Gaussians fitted to two sets of samples, each [..., T, D]: float64 [...]."""
+    mean, covariance = gaussian_of(samples)
+    other_mean, other_covariance = gaussian_of(other_samples)
+    return gaussian_kl(mean, covariance, other_mean, other_covariance)
+
+
+def _half_log_determinant(lower: torch.Tensor) -> torch.Tensor:
     """Return half the log-determinant of L L^T."""
     logs: torch.Tensor = lower.diagonal(dim1=-2, dim2=-1).log().sum(-1)
     return logs
