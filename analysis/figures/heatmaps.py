@@ -77,7 +77,10 @@ class Panel:
 
     def texts(self, record: Heatmap) -> dict[tuple[int, ...], str]:
         """Return the tooltips of the requested cells by (row, column)."""
-        return {(r, c): place_in_words(record, self, (r, c)) for r, c in np.argwhere(self.asked > 0).tolist()}
+        texts: dict[tuple[int, ...], str] = {}
+        for row, column in np.argwhere(self.asked > 0).tolist():
+            texts[row, column] = cell_in_words(record, self, (row, column))
+        return texts
 
 
 @dataclass(frozen=True)
@@ -112,8 +115,13 @@ class Heatmap:
     def best_panel(self) -> int | None:
         """The panel with the best mean of all; the first if several are equal."""
         sign = -1 if self.metric.better == "lower" else 1
-        best = [(sign * panel.mean[panel.best], -i) for i, panel in enumerate(self.panels) if panel.best]
-        return -max(best)[1] if best else None
+        best_panel = None
+        highest = -np.inf
+        for index, panel in enumerate(self.panels):
+            if panel.best is not None and sign * panel.mean[panel.best] > highest:
+                best_panel = index
+                highest = sign * panel.mean[panel.best]
+        return best_panel
 
     @property
     def named_values(self) -> NamedValues:
@@ -121,11 +129,17 @@ class Heatmap:
         values = []
         for panel in self.panels:
             for row, column in np.argwhere(np.isfinite(panel.mean)).tolist():
-                at = f"{axis_symbol(self.row_axis)} = {label_text(self.rows[row])}"
-                at += f", {axis_symbol(self.column_axis)} = {label_text(self.columns[column])}"
-                name = f"{panel.title}, {at}" if panel.title else at
+                labels = self.labels_in_words((row, column))
+                name = f"{panel.title}, {labels}" if panel.title else labels
                 values.append((name, float(panel.mean[row, column])))
         return NamedValues(self.metric.plain, values, self.metric.better)
+
+    def labels_in_words(self, cell: tuple[int, int]) -> str:
+        """Return the labels of a cell (row, column), such as "a = 0.5, b = 0.1"."""
+        row, column = cell
+        of_row = f"{axis_symbol(self.row_axis)} = {label_text(self.rows[row])}"
+        of_column = f"{axis_symbol(self.column_axis)} = {label_text(self.columns[column])}"
+        return f"{of_row}, {of_column}"
 
 
 def heatmap(
@@ -149,18 +163,20 @@ def heatmap(
     row_axis, column_axis = chosen_axes(experiment, axes)
     rows, columns = experiment.axes[row_axis], experiment.axes[column_axis]
     others = [axis for axis in experiment.axes if axis not in (row_axis, column_axis)]
-    position = {
-        tuple(repr(cell.labels[axis]) for axis in (*others, row_axis, column_axis)): index
-        for index, cell in enumerate(experiment.cells)
-    }
+    positions: dict[tuple[str, ...], int] = {}
+    for index, cell in enumerate(experiment.cells):
+        labels = tuple(repr(cell.labels[axis]) for axis in (*others, row_axis, column_axis))
+        positions[labels] = index
     of_cells = estimates(experiment.by_split(metric))
     counts = [experiment.counts(status) for status in ("finished", None, "failed")]
     panels = []
     for variant in _variants(experiment, others):
-        cells = np.array(
-            [[position.get((*map(repr, variant), repr(r), repr(c)), -1) for c in columns] for r in rows],
-            dtype=np.int64,
-        )
+        of_variant = tuple(map(repr, variant))
+        cells = np.full((len(rows), len(columns)), -1, dtype=np.int64)
+        for row, row_label in enumerate(rows):
+            for column, column_label in enumerate(columns):
+                labels = (*of_variant, repr(row_label), repr(column_label))
+                cells[row, column] = positions.get(labels, -1)
         if (cells >= 0).any():
             panels.append(_panel(_title(others, variant), cells, of_cells, counts, shown))
     return Heatmap(
@@ -205,79 +221,155 @@ def draw_heatmap(record: Heatmap) -> Figure:
     the best of all a star. If `is_large`, cells are small and have no values: a frame marks the best cell of a panel,
     and a dot each `marked` cell. The SVG file has values as tooltips.
     """
-    small, n_rows, n_columns = record.is_large, len(record.rows), len(record.columns)
-    width, height = (_SMALL, _SMALL) if small else (max(0.6, 1.8 / n_columns), CELL_HEIGHT)
-    room = max(n_columns * width, _LEAST_ROOM)
-    size = 6.0 if small else 9.5
-    titles = [
-        in_lines(panel.title or record.metric.plain, room, size, 3 if small else 4, not small)
-        for panel in record.panels
-    ]
-    above = (0.14 + 1.35 * size / 72 * max(title.count("\n") + 1 for title in titles)) / height
-    high, wide = n_rows + above, (room + (width if small else 0.15)) / width
-    most = max(1, int(_HIGHEST / (height * high)))
-    across = max(int(_WIDTH / (width * wide)), math.ceil(len(record.panels) / most), 1)
-    across = min(across, len(record.panels))
-    down = math.ceil(len(record.panels) / across)
-    rows, columns = ([label_text(label) for label in labels] for labels in (record.rows, record.columns))
-    beside, below = (max(inches(name, 8.5) for name in names) for names in (rows, columns))
-    figure = new_figure(
-        max(across * wide * width + 1.6 + max(0, min(beside, 2.2) - 0.4), 3.6),
-        down * high * height + 0.75 + (min(below, 2) if below > width and not small else 0),
-    )
-    axes, scale = figure.subplots(), Normalize(*record.limits)
-    places = [(index // across * high + above, index % across * wide) for index in range(len(record.panels))]
-    for index, (panel, (top, left)) in enumerate(zip(record.panels, places, strict=True)):
-        painted = draw_cells(
-            axes, panel.mean, panel.texts(record), scale, record.colours, 0 if small else 1, (top, left)
-        )
-        middle = 0 if small else n_columns / 2
-        axes.text(
-            left + middle, top - 0.07 / height, titles[index], ha="left" if small else "center", va="bottom",
-            linespacing=1.1, fontsize=size, fontweight="normal" if small else "bold",
-        ).set_in_layout(False)  # fmt: skip
+    small = record.is_large
+    layout = _Layout.of(record)
+    row_names = [label_text(label) for label in record.rows]
+    column_names = [label_text(label) for label in record.columns]
+    figure = new_figure(*layout.figure_size(row_names, column_names))
+    axes = figure.subplots()
+    scale = Normalize(*record.limits)
+    for index, panel in enumerate(record.panels):
+        top, left = layout.corner(index)
+        gap = 0 if small else 1
+        painted = draw_cells(axes, panel.mean, panel.texts(record), scale, record.colours, gap, (top, left))
+        _write_title(axes, layout, index, len(record.columns))
         is_best = index == record.best_panel
         if small:
             _mark_small(axes, panel, top, left, painted, is_best)
             continue
-        for at in np.argwhere(panel.asked > 0).tolist():
-            _write(axes, record.metric, panel, tuple(at), top, left, painted, is_best)
+        for cell in np.argwhere(panel.asked > 0).tolist():
+            _write(axes, record.metric, panel, tuple(cell), top, left, painted, is_best)
         if panel.best is not None:
-            frame_cell(axes, (top + panel.best[0], left + panel.best[1]), 3.6)
-    axes.set(xlim=(0, (across - 1) * wide + room / width), ylim=(down * high, 0))
-    begins_across, begins_down = [i * wide for i in range(across)], [i * high + above for i in range(down)]
+            row, column = panel.best
+            frame_cell(axes, (top + row, left + column), 3.6)
+    right = (layout.across - 1) * layout.panel_width + layout.room / layout.width
+    axes.set(xlim=(0, right), ylim=(layout.down * layout.panel_height, 0))
+    begins_across = [column * layout.panel_width for column in range(layout.across)]
+    begins_down = [row * layout.panel_height + layout.above for row in range(layout.down)]
     if small:
-        across_names = (inches(columns[0], _NAME_SIZE) + inches(columns[-1], _NAME_SIZE)) / 2 + 0.05
-        _name_ends(axes.set_xticks, columns, begins_across, across_names)
-        _name_ends(axes.set_yticks, rows, begins_down, 1.5 * _NAME_SIZE / 72)
+        apart = (inches(column_names[0], _NAME_SIZE) + inches(column_names[-1], _NAME_SIZE)) / 2 + 0.05
+        _name_ends(axes.set_xticks, column_names, begins_across, apart)
+        _name_ends(axes.set_yticks, row_names, begins_down, 1.5 * _NAME_SIZE / 72)
     else:
-        name_columns(axes, columns * across, [it + i + 0.5 for it in begins_across for i in range(n_columns)], width)
-        name_rows(axes, rows * down, [it + i + 0.5 for it in begins_down for i in range(n_rows)], height)
+        name_columns(axes, column_names * layout.across, _middles(begins_across, len(column_names)), layout.width)
+        name_rows(axes, row_names * layout.down, _middles(begins_down, len(row_names)), layout.height)
     figure.supxlabel(axis_title(record.column_axis), fontsize=9)
     figure.supylabel(axis_title(record.row_axis), fontsize=9)
-    tall = down * high * height
-    share = min(_BAR, tall - above * height) / tall  # beside the cells, not the titles
+    high = layout.down * layout.panel_height * layout.height
+    share = min(_BAR, high - layout.above * layout.height) / high  # beside the cells, not the titles
     add_colour_bar(
         figure, axes, scale, record.colours, record.metric.plain, shrink=share, anchor=(0.0, 0.0),
-        fraction=0.4 / figure.get_figwidth(), aspect=max(share * tall / 0.14, 5), pad=0.015,
+        fraction=0.4 / figure.get_figwidth(), aspect=max(share * high / 0.14, 5), pad=0.015,
     )  # fmt: skip
     return figure
 
 
-def place_in_words(record: Heatmap, panel: Panel, at: tuple[int, int]) -> str:
-    """Describe a cell of a panel: its labels, mean, standard deviation and runs."""
-    place = (
-        f"{axis_symbol(record.row_axis)} = {label_text(record.rows[at[0]])}, "
-        f"{axis_symbol(record.column_axis)} = {label_text(record.columns[at[1]])}"
-    )
-    mean, sd, n, asked = float(panel.mean[at]), float(panel.sd[at]), int(panel.n[at]), int(panel.asked[at])
-    runs = f"{panel.finished[at]} of {plural(asked, 'run')}"
+@dataclass(frozen=True)
+class _Layout:
+    """Sizes of the panels and their cells. Those of a panel and `above` count cells, the others are in inches.
+
+    Attributes:
+        small: whether cells have no values.
+        width: width of a cell.
+        height: height of a cell.
+        room: width of a panel's title.
+        size: font size of the titles, in points.
+        titles: the title of each panel, in lines.
+        above: height of the titles.
+        panel_width: width of a panel with the gap to the next one.
+        panel_height: height of a panel with its title.
+        across: number of panels side by side.
+        down: number of panels one below another.
+    """
+
+    small: bool
+    width: float
+    height: float
+    room: float
+    size: float
+    titles: tuple[str, ...]
+    above: float
+    panel_width: float
+    panel_height: float
+    across: int
+    down: int
+
+    @classmethod
+    def of(cls, record: Heatmap) -> _Layout:
+        """Return as many panels side by side as fit, or more if the figure would become too high."""
+        small = record.is_large
+        n_panels = len(record.panels)
+        n_columns = len(record.columns)
+        width, height, size, lines, gap = max(0.6, 1.8 / n_columns), CELL_HEIGHT, 9.5, 4, 0.15
+        if small:
+            width, height, size, lines, gap = _SMALL, _SMALL, 6.0, 3, _SMALL
+        room = max(n_columns * width, _LEAST_ROOM)
+        titles = []
+        for panel in record.panels:
+            titles.append(in_lines(panel.title or record.metric.plain, room, size, lines, not small))
+        most_lines = max(title.count("\n") + 1 for title in titles)
+        above = (0.14 + 1.35 * size / 72 * most_lines) / height
+        panel_height = len(record.rows) + above
+        panel_width = (room + gap) / width
+        most_down = max(1, int(_HIGHEST / (height * panel_height)))
+        across = max(int(_WIDTH / (width * panel_width)), math.ceil(n_panels / most_down), 1)
+        across = min(across, n_panels)
+        down = math.ceil(n_panels / across)
+        return cls(small, width, height, room, size, tuple(titles), above, panel_width, panel_height, across, down)
+
+    def figure_size(self, row_names: Sequence[str], column_names: Sequence[str]) -> tuple[float, float]:
+        """Return width and height of the figure in inches."""
+        beside = max(inches(name, 8.5) for name in row_names)
+        below = max(inches(name, 8.5) for name in column_names)
+        width = self.across * self.panel_width * self.width + 1.6 + max(0, min(beside, 2.2) - 0.4)
+        height = self.down * self.panel_height * self.height + 0.75
+        if below > self.width and not self.small:
+            height += min(below, 2)
+        return max(width, 3.6), height
+
+    def corner(self, index: int) -> tuple[float, float]:
+        """Return top and left of the cells of a panel, counted in cells."""
+        row, column = divmod(index, self.across)
+        return row * self.panel_height + self.above, column * self.panel_width
+
+
+def _middles(begins: Sequence[float], count: int) -> list[float]:
+    """Return the middles of `count` cells from each begin on."""
+    middles = []
+    for begin in begins:
+        middles += [begin + index + 0.5 for index in range(count)]
+    return middles
+
+
+def _write_title(axes: Axes, layout: _Layout, index: int, n_columns: int) -> None:
+    """Write a panel's title above its cells: at the left above small cells, else in the middle."""
+    top, left = layout.corner(index)
+    bottom = top - 0.07 / layout.height
+    x, alignment, weight = left + n_columns / 2, "center", "bold"
+    if layout.small:
+        x, alignment, weight = left, "left", "normal"
+    axes.text(
+        x, bottom, layout.titles[index], ha=alignment, va="bottom", linespacing=1.1, fontsize=layout.size,
+        fontweight=weight,
+    ).set_in_layout(False)  # fmt: skip
+
+
+def cell_in_words(record: Heatmap, panel: Panel, cell: tuple[int, int]) -> str:
+    """Describe a cell (row, column) of a panel: its labels, mean, standard deviation and runs."""
+    labels = record.labels_in_words(cell)
+    mean = float(panel.mean[cell])
+    asked = int(panel.asked[cell])
     if not math.isfinite(mean):
-        return f"{place}: {f'{panel.failed[at]} of {asked} failed' if panel.failed[at] else 'no finished run yet'}"
-    value = record.metric.with_spread(mean, sd)
-    ids = record.runs.get(int(panel.cells[at]), ())
-    some = f"{' '.join(ids[:_MOST_NAMED])}{' …' if len(ids) > _MOST_NAMED else ''}"
-    return f"{place}: {record.metric.plain} {value}, n = {n}, {runs} finished" + (f": {some}" if ids else "")
+        failed = panel.failed[cell]
+        return f"{labels}: {failed} of {asked} failed" if failed else f"{labels}: no finished run yet"
+    value = record.metric.with_spread(mean, float(panel.sd[cell]))
+    runs = f"{panel.finished[cell]} of {plural(asked, 'run')} finished"
+    text = f"{labels}: {record.metric.plain} {value}, n = {int(panel.n[cell])}, {runs}"
+    ids = record.runs.get(int(panel.cells[cell]), ())
+    if not ids:
+        return text
+    text += f": {' '.join(ids[:_MOST_NAMED])}"
+    return f"{text} …" if len(ids) > _MOST_NAMED else text
 
 
 def _panel(
@@ -296,9 +388,11 @@ def _panel(
         if cell < 0:
             continue
         summary = of_cells[int(cell)]
-        mean[at], sd[at], n[at] = summary.mean, summary.sd, summary.n
-        for here, everywhere in zip(of_runs, counts, strict=True):
-            here[at] = everywhere[cell]
+        mean[at] = summary.mean
+        sd[at] = summary.sd
+        n[at] = summary.n
+        for of_panel, of_experiment in zip(of_runs, counts, strict=True):
+            of_panel[at] = of_experiment[cell]
     best = None
     if metric.better is not None and np.isfinite(mean).any():
         first = np.nanargmax(mean) if metric.better == "higher" else np.nanargmin(mean)
@@ -310,25 +404,30 @@ def _panel(
 
 def _variants(experiment: Experiment, others: Sequence[str]) -> list[tuple[Any, ...]]:
     """Return the combinations of the other axes that have a cell; the full product may be far too large."""
-    order = {axis: {repr(label): at for at, label in enumerate(experiment.axes[axis])} for axis in others}
-    found = {tuple(order[axis][repr(cell.labels[axis])] for axis in others) for cell in experiment.cells}
-    ordered = []
-    for positions in sorted(found):
+    order = {}
+    for axis in others:
+        order[axis] = {repr(label): position for position, label in enumerate(experiment.axes[axis])}
+    combinations = set()
+    for cell in experiment.cells:
+        combinations.add(tuple(order[axis][repr(cell.labels[axis])] for axis in others))
+    variants = []
+    for positions in sorted(combinations):
         labels = [experiment.axes[axis][position] for axis, position in zip(others, positions, strict=True)]
-        ordered.append(tuple(labels))
-    return ordered
+        variants.append(tuple(labels))
+    return variants
 
 
 def _title(others: Sequence[str], variant: Sequence[Any]) -> str:
-    parts = [
-        label_text(label) if isinstance(label, str) else f"{axis_title(axis)} = {label_text(label)}"
-        for axis, label in zip(others, variant, strict=True)
-    ]
-    return ", ".join(parts)
+    labels = []
+    for axis, label in zip(others, variant, strict=True):
+        text = label_text(label)
+        labels.append(text if isinstance(label, str) else f"{axis_title(axis)} = {text}")
+    return ", ".join(labels)
 
 
 def _limits(panels: Sequence[Panel], metric: Metric) -> tuple[float, float]:
-    means = np.concatenate([panel.mean[np.isfinite(panel.mean)] for panel in panels]) if panels else np.array([])
+    finite = [panel.mean[np.isfinite(panel.mean)] for panel in panels]
+    means = np.concatenate([np.array([]), *finite])
     if metric.signed:
         reach = max(float(np.abs(means).max(initial=0.0)), 0.01)
         return -reach, reach
@@ -341,13 +440,17 @@ def _limits(panels: Sequence[Panel], metric: Metric) -> tuple[float, float]:
 def _mark_small(axes: Axes, panel: Panel, top: float, left: float, painted: Floats, holds_best: bool) -> None:
     """Draw a frame around the best cell, a star if it is the best of all, and a dot in each marked cell."""
     if panel.best is not None:
-        place = top + panel.best[0], left + panel.best[1]
-        frame = Rectangle((place[1], place[0]), 1, 1, fill=False, edgecolor="black", lw=1, zorder=2)
+        y = top + panel.best[0]
+        x = left + panel.best[1]
+        frame = Rectangle((x, y), 1, 1, fill=False, edgecolor="black", lw=1, zorder=2)
         axes.add_patch(frame).set_in_layout(False)
         if holds_best:
-            write_in_cell(axes, place, "★", painted[panel.best], fontsize=5)
-    if panel.marked is not None and (panel.marked & np.isfinite(panel.mean)).any():
-        down, right = np.argwhere(panel.marked & np.isfinite(panel.mean)).T + 0.5
+            write_in_cell(axes, (y, x), "★", painted[panel.best], fontsize=5)
+    if panel.marked is None:
+        return
+    marked = np.argwhere(panel.marked & np.isfinite(panel.mean))
+    if len(marked):
+        down, right = marked.T + 0.5
         axes.plot(left + right, top + down, ".", ms=2.2, mew=0, color="black")
 
 
@@ -355,11 +458,16 @@ def _name_ends(set_ticks: Callable[..., object], names: Sequence[str], begins: S
     """Name the first and last row or column of each panel; in one text if they are closer than a distance in inches."""
     ends = len(names) - 1
     if ends * _SMALL >= apart:
-        texts, places = [names[0], names[-1]], [0.5, ends + 0.5]
+        texts = [names[0], names[-1]]
+        offsets = [0.5, ends + 0.5]
     else:
-        texts, places = [" … ".join(dict.fromkeys([names[0], names[-1]]))], [len(names) / 2]
+        texts = [" … ".join(dict.fromkeys([names[0], names[-1]]))]
+        offsets = [len(names) / 2]
     shown = [shortened(text, _LEAST_ROOM, _NAME_SIZE) for text in texts]
-    set_ticks([begin + place for begin in begins for place in places], shown * len(begins), fontsize=_NAME_SIZE)
+    ticks = []
+    for begin in begins:
+        ticks += [begin + offset for offset in offsets]
+    set_ticks(ticks, shown * len(begins), fontsize=_NAME_SIZE)
 
 
 def _write(
@@ -373,19 +481,24 @@ def _write(
     holds_best: bool,
 ) -> None:
     """Write the mean with its asterisk or star, the standard deviation, and the number of runs if some are missing."""
-    place = top + at[0], left + at[1]
+    corner = (top + at[0], left + at[1])
     if not np.isfinite(panel.mean[at]):
         if panel.failed[at]:
             box = {"fc": "white", "ec": "none", "pad": 1}
-            write_in_cell(axes, place, "failed", "white", fontsize=7, bbox=box)
+            write_in_cell(axes, corner, "failed", "white", fontsize=7, bbox=box)
         return
-    background, best = painted[at], panel.best == at
-    lines = [metric.text(float(panel.mean[at])) + "*" * (panel.marked is not None and bool(panel.marked[at]))]
-    lines += [f"± {metric.text(float(panel.sd[at]))}"] if np.isfinite(panel.sd[at]) else []
+    background = painted[at]
+    is_best = panel.best == at
+    is_marked = panel.marked is not None and panel.marked[at]
+    mean = metric.text(float(panel.mean[at]))
+    lines = [f"{mean}*" if is_marked else mean]
+    if np.isfinite(panel.sd[at]):
+        lines.append(f"± {metric.text(float(panel.sd[at]))}")
     if panel.finished[at] < panel.asked[at]:
         lines.append(f"{panel.finished[at]} of {panel.asked[at]} runs")
     for line, (text, down) in enumerate(zip(lines, _DOWN[len(lines)], strict=True)):
-        size, weight = (6.6, "normal") if line else (8.5, "bold" if best else "normal")
-        write_in_cell(axes, place, text, background, down, fontsize=size, fontweight=weight)
-    if holds_best and best:
-        write_in_cell(axes, place, "★", background, 0.24, 0.88, fontsize=7.5)
+        size = 6.6 if line else 8.5
+        weight = "bold" if is_best and not line else "normal"
+        write_in_cell(axes, corner, text, background, down, fontsize=size, fontweight=weight)
+    if holds_best and is_best:
+        write_in_cell(axes, corner, "★", background, 0.24, 0.88, fontsize=7.5)
