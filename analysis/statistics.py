@@ -119,7 +119,7 @@ class PairedDifference:
     """The mean difference over n units, with a 95 % interval and the two-sided p of the corrected t-test.
 
     `low`, `high` and `p` are NaN below 3 units, for an incomplete set of folds, and if all differences are equal.
-    `units` describes the units; None without units. `each` has the difference of each unit.
+    `units` describes the units; None without units. `of_units` has the difference of each unit.
     """
 
     mean: float
@@ -128,7 +128,7 @@ class PairedDifference:
     p: float
     n: int
     units: Units | None = None
-    each: tuple[float, ...] = ()
+    of_units: tuple[float, ...] = ()
 
     @property
     def excludes_zero(self) -> bool:
@@ -147,12 +147,17 @@ def estimate(values: npt.ArrayLike) -> Estimate:
 
 def estimates(values: Floats) -> list[Estimate]:
     """Return `estimate` of every row of an array (rows, values)."""
-    whole = np.array([values.shape[1] > 1]) & np.isfinite(values).all(axis=1)
-    of_rows = [_NOTHING if full else estimate(row) for full, row in zip(whole.tolist(), values, strict=True)]
-    rows, complete = np.flatnonzero(whole), values[whole]
-    if rows.size:
-        for row, mean, sd in zip(rows, complete.mean(axis=1), complete.std(axis=1, ddof=1), strict=True):
-            of_rows[row] = Estimate(float(mean), float(sd), values.shape[1])
+    n = values.shape[1]
+    of_rows = [_NOTHING] * len(values)
+    is_complete = np.array([n > 1]) & np.isfinite(values).all(axis=1)
+    for row in np.flatnonzero(~is_complete).tolist():
+        of_rows[row] = estimate(values[row])
+    complete = values[is_complete]
+    if complete.size:  # all at once, which is much faster for many rows
+        means = complete.mean(axis=1).tolist()
+        sds = complete.std(axis=1, ddof=1).tolist()
+        for row, mean, sd in zip(np.flatnonzero(is_complete).tolist(), means, sds, strict=True):
+            of_rows[row] = Estimate(mean, sd, n)
     return of_rows
 
 
@@ -176,7 +181,7 @@ def splits_of(runs: pd.DataFrame) -> list[Split]:
 
 def ordered(replicates: Iterable[Replicate]) -> list[Replicate]:
     """Return distinct replicates, random splits before folds, then ascending."""
-    return sorted(set(replicates), key=lambda it: (isinstance(it[0], Fold), it))
+    return sorted(set(replicates), key=lambda replicate: (isinstance(replicate[0], Fold), replicate))
 
 
 def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
@@ -190,13 +195,16 @@ def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
     if "split_hash" not in runs or "patients_train" not in runs:
         return of_splits
     recorded = runs.dropna(subset=["split_hash", "patients_train"])
-    rho = _overlaps(recorded)
-    places: dict[Split, list[int]] = {}
+    overlaps = _overlaps(recorded)
+    runs_of: dict[Split, list[int]] = {}
     for position, split in enumerate(splits_of(recorded)):
-        places.setdefault(split, []).append(position)
-    for split, of_split in places.items():
-        name = "+".join(sorted(set(recorded["split_hash"].iloc[of_split])))
-        of_splits[split] = Partition(name, **{str(part): float(of.iloc[of_split].mean()) for part, of in rho.items()})
+        runs_of.setdefault(split, []).append(position)
+    for split, positions in runs_of.items():
+        name = "+".join(sorted(set(recorded["split_hash"].iloc[positions])))
+        rho = {}
+        for part, of_runs in overlaps.items():
+            rho[str(part)] = float(of_runs.iloc[positions].mean())
+        of_splits[split] = Partition(name, **rho)
     return of_splits
 
 
@@ -205,14 +213,18 @@ def _overlaps(runs: pd.DataFrame) -> pd.DataFrame:
     people = runs.reindex(columns=[f"patients_{part}" for part in ("train", "validation", "test", "unseen", "all")])
     train, validation, test, unseen, everybody = (people[name].astype(float) for name in people)
     parts = people.iloc[:, :4].fillna(0).sum(axis=1)
-    everybody = everybody.fillna(parts.mask(runs.reindex(columns=["split_within"])["split_within"] == "time"))
+    by_time = runs.reindex(columns=["split_within"])["split_within"] == "time"
+    everybody = everybody.fillna(parts.mask(by_time))
     validation = validation.where(validation > 0, test)  # then test people are evaluated
 
     def among_all(evaluated: pd.Series) -> pd.Series:
-        return evaluated / (everybody - evaluated).where(everybody > evaluated)
+        other_people = everybody - evaluated
+        return evaluated / other_people.where(other_people > 0)
 
     def overlap(evaluated: pd.Series) -> pd.Series:
-        return (evaluated / train.where(train > 0)).where(parts <= everybody, among_all(evaluated))
+        of_training = evaluated / train.where(train > 0)
+        people_are_in_one_part = parts <= everybody
+        return of_training.where(people_are_in_one_part, among_all(evaluated))
 
     return pd.DataFrame(
         {
@@ -246,28 +258,47 @@ def units_of(replicates: Sequence[Replicate], known: Partitions, measure: str = 
     splits = list(dict.fromkeys(split for split, _ in replicates))
     folds = [split for split in splits if isinstance(split, Fold)]
     check_alike(splits)
-    names = [known[split].name if split in known else f"split {split}" for split, _ in replicates]
-    several_of_them = len(set(names)) > 1
-    groups: dict[str | int, list[int]] = {}
-    for position, (name, (_, seed)) in enumerate(zip(names, replicates, strict=True)):
-        groups.setdefault(name if several_of_them else seed, []).append(position)
-    if not several_of_them:
-        members = tuple(map(tuple, groups.values()))
+    of_partition: dict[str, list[int]] = {}
+    of_seed: dict[int, list[int]] = {}
+    for position, (split, seed) in enumerate(replicates):
+        name = known[split].name if split in known else f"split {split}"
+        of_partition.setdefault(name, []).append(position)
+        of_seed.setdefault(seed, []).append(position)
+    if len(of_partition) < 2:
+        members = tuple(map(tuple, of_seed.values()))
         return Units(members, "seeds", obstacle=_too_few(len(members), "seed") or _incomplete(folds))
-    seeds = [{replicates[position][1] for position in group} for group in groups.values()]
-    common = set.intersection(*seeds)
-    kept = common or set.union(*seeds)
-    members = tuple(tuple(at for at in group if replicates[at][1] in kept) for group in groups.values())
-    part, unknown = _EVALUATED.get(measure.partition("_")[0], "validation"), Partition("")
-    overlap = float(np.mean([getattr(known.get(replicates[group[0]][0], unknown), part) for group in members]))
-    same = all(of_unit == seeds[0] for of_unit in seeds)
-    return Units(
-        members,
-        ("folds" if folds else "patient splits") if overlap > 0 else "runs",
-        overlap if overlap > 0 else 0.0,
-        "same" if same else "common" if common else "own",
-        _incomplete(folds) or _too_few(len(members), "fold" if folds else "patient split"),
-    )
+    members, seeds = _with_comparable_seeds(list(of_partition.values()), replicates)
+    overlap = _mean_overlap([replicates[unit[0]][0] for unit in members], known, measure)
+    obstacle = _incomplete(folds) or _too_few(len(members), "fold" if folds else "patient split")
+    if not overlap > 0:  # not recorded
+        return Units(members, "runs", 0.0, seeds, obstacle)
+    return Units(members, "folds" if folds else "patient splits", overlap, seeds, obstacle)
+
+
+def _with_comparable_seeds(
+    groups: Sequence[Sequence[int]], replicates: Sequence[Replicate]
+) -> tuple[tuple[tuple[int, ...], ...], Literal["same", "common", "own"]]:
+    """Return the replicates of each group whose seeds all groups have, or all if no seed is common to all.
+
+    Also returns how the seeds of the groups agree, as in `Units.seeds`.
+    """
+    seeds_of = [{replicates[position][1] for position in group} for group in groups]
+    if all(seeds == seeds_of[0] for seeds in seeds_of):
+        return tuple(map(tuple, groups)), "same"
+    common = set.intersection(*seeds_of)
+    if not common:
+        return tuple(map(tuple, groups)), "own"
+    members = []
+    for group in groups:
+        members.append(tuple(position for position in group if replicates[position][1] in common))
+    return tuple(members), "common"
+
+
+def _mean_overlap(splits: Sequence[Split], known: Partitions, measure: str) -> float:
+    """Return the mean rho of the people that a measure evaluates, over splits; NaN if one is not recorded."""
+    part = _EVALUATED.get(measure.partition("_")[0], "validation")
+    unknown = Partition("")
+    return float(np.mean([getattr(known.get(split, unknown), part) for split in splits]))
 
 
 def check_alike(splits: Sequence[Split]) -> None:
@@ -276,29 +307,35 @@ def check_alike(splits: Sequence[Split]) -> None:
     Raises:
         UsageError: folds and random splits, or folds of different numbers of parts.
     """
-    of = {split.of if isinstance(split, Fold) else 0 for split in splits}
-    if len(of) > 1:
-        kinds = [f"{folds} folds" if folds else "random splits" for folds in sorted(of)]
+    numbers_of_folds = {split.of if isinstance(split, Fold) else 0 for split in splits}
+    if len(numbers_of_folds) > 1:
+        kinds = [f"{folds} folds" if folds else "random splits" for folds in sorted(numbers_of_folds)]
         raise UsageError(
             f"{' and '.join(kinds)} of the same people cannot be compared together; put them into search spaces of "
             "their own"
         )
 
 
-def _too_few(n: int, what: str) -> str:
-    return f"{several(n, what)} where {MIN_UNITS} are needed" if n < MIN_UNITS else ""
+def _too_few(n: int, unit: str) -> str:
+    return f"{several(n, unit)} where {MIN_UNITS} are needed" if n < MIN_UNITS else ""
 
 
 def _incomplete(folds: Sequence[Fold]) -> str:
     """Return a phrase that names the missing folds; empty if there are no folds or none is missing."""
-    there = {(fold.repeat, fold.part) for fold in folds}
-    missing = [
-        f"{part}/{folds[0].of}" + (f" of split seed {repeat}" if len({fold.repeat for fold in folds}) > 1 else "")
-        for repeat in sorted({fold.repeat for fold in folds})
-        for part in range(1, folds[0].of + 1)
-        if (repeat, part) not in there
-    ]
-    return f"{'folds' if len(missing) > 1 else 'fold'} {', '.join(missing)} missing" if missing else ""
+    if not folds:
+        return ""
+    number_of_folds = folds[0].of
+    repeats = sorted({fold.repeat for fold in folds})
+    present = {(fold.repeat, fold.part) for fold in folds}
+    missing = []
+    for repeat in repeats:
+        suffix = f" of split seed {repeat}" if len(repeats) > 1 else ""
+        for part in range(1, number_of_folds + 1):
+            if (repeat, part) not in present:
+                missing.append(f"{part}/{number_of_folds}{suffix}")
+    if not missing:
+        return ""
+    return f"{'folds' if len(missing) > 1 else 'fold'} {', '.join(missing)} missing"
 
 
 def standard_error(units: Floats, overlap: float = 0.0) -> Floats:
@@ -314,8 +351,10 @@ def standard_error(units: Floats, overlap: float = 0.0) -> Floats:
     n = units.shape[-1]
     if n < MIN_UNITS:
         return np.full(units.shape[:-1], np.nan)
-    spread = np.ptp(units, axis=-1) > np.maximum(1e-12, 1e-9 * np.abs(units).max(axis=-1))
-    return np.where(spread, units.std(axis=-1, ddof=1) * np.sqrt(1 / n + overlap), np.nan)
+    rounding = np.maximum(1e-12, 1e-9 * np.abs(units).max(axis=-1))
+    differs = np.ptp(units, axis=-1) > rounding
+    s = units.std(axis=-1, ddof=1)
+    return np.where(differs, s * np.sqrt(1 / n + overlap), np.nan)
 
 
 def interval(units: Floats, overlap: float = 0.0) -> tuple[Floats, Floats]:
@@ -328,8 +367,10 @@ def interval(units: Floats, overlap: float = 0.0) -> tuple[Floats, Floats]:
     Returns:
         Two arrays [...]; NaN as `standard_error`.
     """
-    mean, n = units.mean(axis=-1), units.shape[-1]
-    half = special.stdtrit(max(n - 1, 1), (1 + CONFIDENCE) / 2) * standard_error(units, overlap)
+    n = units.shape[-1]
+    mean = units.mean(axis=-1)
+    t = special.stdtrit(max(n - 1, 1), (1 + CONFIDENCE) / 2)
+    half = t * standard_error(units, overlap)
     return mean - half, mean + half
 
 
@@ -342,24 +383,27 @@ def bound(mean: float, error: float, n: int, tail: float) -> float:
         n: number of differences.
         tail: error rate of the bound, such as 0.05.
     """
-    return mean + float(special.stdtrit(max(n - 1, 1), 1 - tail)) * error
+    t = float(special.stdtrit(max(n - 1, 1), 1 - tail))
+    return mean + t * error
 
 
-def at_level(found: PairedDifference, level: float) -> PairedDifference:
+def at_level(difference: PairedDifference, level: float) -> PairedDifference:
     """Return a tested difference, from `paired_differences`, with an interval of another level than 95 %."""
-    assert found.units is not None
-    error = float(standard_error(np.asarray(found.each), found.units.overlap))
-    half = float(special.stdtrit(max(found.n - 1, 1), (1 + level) / 2)) * error
-    return replace(found, low=found.mean - half, high=found.mean + half)
+    assert difference.units is not None
+    error = float(standard_error(np.asarray(difference.of_units), difference.units.overlap))
+    t = float(special.stdtrit(max(difference.n - 1, 1), (1 + level) / 2))
+    half = t * error
+    return replace(difference, low=difference.mean - half, high=difference.mean + half)
 
 
-def clipped(found: PairedDifference, limits: tuple[float, float]) -> PairedDifference:
+def clipped(difference: PairedDifference, limits: tuple[float, float]) -> PairedDifference:
     """Return a difference whose interval ends at the least and largest possible value.
 
     The true value lies between the limits, so the interval contains it exactly as often as before.
     """
-    low, high = (float(np.clip(end, *limits)) for end in (found.low, found.high))  # NaN stays NaN
-    return replace(found, low=low, high=high)
+    low = float(np.clip(difference.low, *limits))  # NaN stays NaN
+    high = float(np.clip(difference.high, *limits))
+    return replace(difference, low=low, high=high)
 
 
 def p_above(units: Floats, bound: float = 0.0, overlap: float = 0.0) -> Floats:
@@ -417,25 +461,29 @@ def paired_differences(
 ) -> list[PairedDifference]:
     """Return `paired_difference` of every row of two arrays (rows, replicates)."""
     differences = ours - theirs
-    labels = [(0, seed) for seed in range(differences.shape[1])] if replicates is None else list(replicates)
+    if replicates is None:
+        replicates = [(0, seed) for seed in range(differences.shape[1])]
     of_rows = [PairedDifference(np.nan, np.nan, np.nan, np.nan, 0)] * len(differences)
     if not len(differences):
         return of_rows
-    there, group_of = np.unique(np.isfinite(differences), axis=0, return_inverse=True)
-    for group, columns in enumerate(there):
-        if not columns.any():
+    # Rows with values of the same replicates have the same units, and are computed together.
+    presence, group_of = np.unique(np.isfinite(differences), axis=0, return_inverse=True)
+    for group, is_present in enumerate(presence):
+        if not is_present.any():
             continue
-        rows, places = np.flatnonzero(group_of.reshape(-1) == group), np.flatnonzero(columns)
-        units = units_of([labels[column] for column in places], known or {}, measure)
-        present = differences[np.ix_(rows, places)]
+        rows = np.flatnonzero(group_of.reshape(-1) == group)
+        columns = np.flatnonzero(is_present)
+        units = units_of([replicates[column] for column in columns], known or {}, measure)
+        present = differences[np.ix_(rows, columns)]
         by_unit = np.stack([present[:, list(members)].mean(axis=1) for members in units.members], axis=1)
         tested = np.full((3, len(rows)), np.nan)
         if not units.obstacle:
-            p = p_above(by_unit, overlap=units.overlap)
-            tested = np.stack([*interval(by_unit, units.overlap), 2 * np.minimum(p, 1 - p)])
+            lows, highs = interval(by_unit, units.overlap)
+            one_sided = p_above(by_unit, overlap=units.overlap)
+            tested = np.stack([lows, highs, 2 * np.minimum(one_sided, 1 - one_sided)])
         for row, values, (low, high, p) in zip(rows.tolist(), by_unit, tested.T.tolist(), strict=True):
-            each = tuple(values.tolist())
-            of_rows[row] = PairedDifference(float(values.mean()), low, high, p, values.size, units, each)
+            mean = float(values.mean())
+            of_rows[row] = PairedDifference(mean, low, high, p, values.size, units, tuple(values.tolist()))
     return of_rows
 
 

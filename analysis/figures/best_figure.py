@@ -69,6 +69,6 @@ def _draw_mean(axes: Axes, mean: PairedDifference, place: int, said: str) -> Non
     if np.isfinite(mean.low):
         axes.plot([mean.low, mean.high], [place, place], color=colour(0), lw=1.8)
     else:
-        axes.plot(mean.each, [place] * len(mean.each), "o", ms=3.5, color=colour(0), mfc="white")
+        axes.plot(mean.of_units, [place] * len(mean.of_units), "o", ms=3.5, color=colour(0), mfc="white")
     axes.plot(mean.mean, place, "o", ms=5.5, color=colour(0))
     tell_points(axes, [mean.mean], [float(place)], [said])

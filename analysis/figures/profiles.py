@@ -74,20 +74,23 @@ def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[s
         raise UsageError(f"search space {experiment.name!r} has no axis {axis!r}; it has {known}")
     labels = experiment.axes.get(axis, (experiment.name,))
     others = [other for other in experiment.axes if other != axis]
-    names = [", ".join(_other_label(other, cell.labels[other]) for other in others) for cell in experiment.cells]
-    variants = tuple(dict.fromkeys(names))
-    splits = len({split for split, _ in experiment.replicates})
-    shape = (len(variants), len(labels), splits if splits > 1 else len(experiment.replicates))
-    values = {
-        known_metric(metric, experiment.numeric_columns).column: np.full(shape, np.nan)
-        for metric in metrics or experiment.headline
-    }
+    variant_of_cell = []
+    for cell in experiment.cells:
+        of_others = [_other_label(other, cell.labels[other]) for other in others]
+        variant_of_cell.append(", ".join(of_others))
+    variants = tuple(dict.fromkeys(variant_of_cell))
+    n_splits = len({split for split, _ in experiment.replicates})
+    n_values = n_splits if n_splits > 1 else len(experiment.replicates)
     columns = {repr(label): position for position, label in enumerate(labels)}
-    for metric, array in values.items():
+    values = {}
+    for name in metrics or experiment.headline:
+        metric = known_metric(name, experiment.numeric_columns).column
         by_split = experiment.by_split(metric)
+        values[metric] = np.full((len(variants), len(labels), n_values), np.nan)
         for index, cell in enumerate(experiment.cells):
+            row = variants.index(variant_of_cell[index])
             column = columns[repr(cell.labels[axis])] if axis else 0
-            array[variants.index(names[index]), column] = by_split[index]
+            values[metric][row, column] = by_split[index]
     return Profile(experiment.name, axis, labels, variants, axis in experiment.number_axes, values)
 
 
@@ -101,19 +104,24 @@ def draw_profile(record: Profile) -> Figure:
     texts = [label_text(label) for label in record.labels]
     in_rows = not record.is_scale and (len(texts) > MOST_COLUMNS or max(map(len, texts)) > 24)
     width = 2.5 if in_rows else max(2.5, 0.62 * len(texts))
-    size = (4.6 + 2.1 * len(metrics), 1.2 + 0.2 * len(texts)) if in_rows else (max(width * len(metrics), 5.0), 3.1)
-    figure = new_figure(*size)
+    if in_rows:
+        figure = new_figure(4.6 + 2.1 * len(metrics), 1.2 + 0.2 * len(texts))
+    else:
+        figure = new_figure(max(width * len(metrics), 5.0), 3.1)
     grid = figure.subplots(1, len(metrics), squeeze=False, sharey=in_rows)[0]
-    offsets = (np.arange(len(record.variants)) - (len(record.variants) - 1) / 2) * min(0.6 / len(record.variants), 0.2)
+    n_variants = len(record.variants)
+    offsets = (np.arange(n_variants) - (n_variants - 1) / 2) * min(0.6 / n_variants, 0.2)
     for axes, metric in zip(grid, metrics, strict=True):
         axes.set_title(in_lines(metric.plain, width - 0.6, 9.5), fontweight="normal")
         axes.grid(axis="both" if in_rows else "y", color=GRID, lw=0.6)
         if metric.signed:
-            (axes.axvline if in_rows else axes.axhline)(0, color=MUTED, lw=0.8)
+            draw_zero = axes.axvline if in_rows else axes.axhline
+            draw_zero(0, color=MUTED, lw=0.8)
         for position, offset in enumerate(offsets.tolist()):
             _draw_variant(axes, record, metric, position, offset, in_rows)
         if not in_rows:
-            name_columns(axes, texts, range(len(texts)), (figure.get_figwidth() / len(metrics) - 0.6) / len(texts))
+            room = figure.get_figwidth() / len(metrics) - 0.6
+            name_columns(axes, texts, range(len(texts)), room / len(texts))
             axes.set_xlim(-0.5, len(texts) - 0.5)
     if in_rows:
         name_rows(grid[0], texts, range(len(texts)), 0.2, width=4.5)
@@ -133,29 +141,32 @@ def _legend(figure: Figure, handles: Mapping[str, Any]) -> None:
 
 
 def _draw_variant(axes: Axes, record: Profile, metric: Metric, position: int, offset: float, in_rows: bool) -> None:
-    name, tint = record.variants[position], colour(position)
-    finite = [values[np.isfinite(values)] for values in record.values[metric.column][position]]
-    there = [position for position, values in enumerate(finite) if values.size]
-    if not there:
-        return
-    places = np.array(there) + offset
-    mean = np.array([finite[position].mean() for position in there])
-    sd = np.array([finite[position].std(ddof=1) if finite[position].size >= MIN_UNITS else 0.0 for position in there])
+    name = record.variants[position]
+    tint = colour(position)
     beside = 0.0 if in_rows else 0.07
-    x, y = (mean, places) if in_rows else (places, mean)
-    for place, at in zip(there, places, strict=True):
-        runs, across = finite[place], np.full(finite[place].size, at + beside)
-        dots = (runs, across) if in_rows else (across, runs)
+    middles, means, sds, texts = [], [], [], []
+    for index, (label, of_label) in enumerate(zip(record.labels, record.values[metric.column][position], strict=True)):
+        values = of_label[np.isfinite(of_label)]
+        if not values.size:
+            continue
+        middles.append(index + offset)
+        means.append(values.mean())
+        sds.append(values.std(ddof=1) if values.size >= MIN_UNITS else 0.0)
+        texts.append(_point_in_words(metric, (name, label_text(label)), values))
+        across = np.full(values.size, middles[-1] + beside)
+        dots = (values, across) if in_rows else (across, values)
         axes.plot(*dots, ".", ms=3, color=tint, alpha=0.45)
+    if not middles:
+        return
+    x, y = (means, middles) if in_rows else (middles, means)
     axes.errorbar(
-        x, y, xerr=sd if in_rows else None, yerr=None if in_rows else sd, marker="o", ms=4.5, lw=1.3, elinewidth=1.3,
+        x, y, xerr=sds if in_rows else None, yerr=None if in_rows else sds, marker="o", ms=4.5, lw=1.3, elinewidth=1.3,
         capsize=2.5, color=tint, ls="-" if record.is_scale else "none", label=name or record.name,
     )  # fmt: skip
-    said = [_said(metric, (name, label_text(record.labels[position])), finite[position]) for position in there]
-    tell_points(axes, x, y, said)
+    tell_points(axes, x, y, texts)
 
 
-def _said(metric: Metric, names: Sequence[str], values: Floats) -> str:
+def _point_in_words(metric: Metric, names: Sequence[str], values: Floats) -> str:
     """Describe a point: its configuration, mean, standard deviation and number of runs."""
     point = estimate(values)
     name = ", ".join(filter(None, names))

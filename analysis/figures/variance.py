@@ -56,7 +56,9 @@ class VarianceBySource:
     def of_a_difference(self) -> tuple[float, float]:
         """Return the variances of a paired difference of two methods: between splits, and between runs of one split."""
         by_source = self.by_source
-        return 2 * max(0.0, by_source[f"{METHOD} x {SPLIT}"]), 2 * max(0.0, by_source[f"{METHOD} x the others"])
+        between = 2 * max(0.0, by_source[f"{METHOD} x {SPLIT}"])
+        within = 2 * max(0.0, by_source[f"{METHOD} x the others"])
+        return between, within
 
     def power(self, splits: int, seeds: int, difference: float = DIFFERENCE) -> float:
         """Return the power of a two-sided paired t-test over splits for a difference of two methods, at a level of 5 %.
@@ -93,19 +95,23 @@ def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceB
             f"search space {experiment.name!r}: variance by source needs an axis weight_seed, and one of methods"
         )
     weights = list(experiment.axes["weight_seed"])
-    methods = list(dict.fromkeys(tuple(cell.label(axis) for axis in others) for cell in experiment.cells))
-    splits, seeds = (sorted(set(of)) for of in zip(*experiment.replicates, strict=True))
+    method_of_cell = [tuple(cell.label(axis) for axis in others) for cell in experiment.cells]
+    methods = list(dict.fromkeys(method_of_cell))
+    splits = sorted({split for split, _ in experiment.replicates})
+    seeds = sorted({seed for _, seed in experiment.replicates})
     values = np.full((len(methods), len(splits), len(weights), len(seeds)), np.nan)
     by_replicate = experiment.by_replicate(metric)
-    for cell, row in zip(experiment.cells, by_replicate, strict=True):
-        method = methods.index(tuple(cell.label(axis) for axis in others))
+    for cell, of_cell, row in zip(experiment.cells, method_of_cell, by_replicate, strict=True):
+        method = methods.index(of_cell)
         weight = weights.index(cell.labels["weight_seed"])
         for (split, seed), value in zip(experiment.replicates, row, strict=True):
             values[method, splits.index(split), weight, seeds.index(seed)] = value
     for axis in range(values.ndim):
-        others_of = tuple(other for other in range(values.ndim) if other != axis)
-        values = values.compress(np.isfinite(values).any(axis=others_of), axis=axis)
-    values = values[..., np.isfinite(values).all(axis=(0, 1, 2))]
+        other_axes = tuple(other for other in range(values.ndim) if other != axis)
+        has_a_run = np.isfinite(values).any(axis=other_axes)
+        values = values.compress(has_a_run, axis=axis)
+    seed_is_complete = np.isfinite(values).all(axis=(0, 1, 2))
+    values = values[..., seed_is_complete]
     if min(values.shape) < 2:
         sizes = ", ".join(f"{size} of {name}" for size, name in zip(values.shape, FACTORS, strict=True))
         raise UsageError(
@@ -137,27 +143,31 @@ def variance_components(values: Floats, factors: Sequence[str]) -> dict[frozense
         The component of every effect, by its factors.
     """
     sizes = dict(zip(factors, values.shape, strict=True))
-    effects = [frozenset(members) for k in range(len(factors), 0, -1) for members in itertools.combinations(factors, k)]
+
+    def repeats(effect: frozenset[str]) -> int:
+        """Return n(B) of an effect B."""
+        return prod(size for factor, size in sizes.items() if factor not in effect)
+
     components: dict[frozenset[str], float] = {}
-    for effect in effects:
-        above = sum(
-            prod(sizes[factor] for factor in factors if factor not in other) * component
-            for other, component in components.items()
-            if effect < other
-        )
-        repeats = prod(sizes[factor] for factor in factors if factor not in effect)
-        components[effect] = (_mean_square(values, factors, effect) - above) / repeats
+    for order in range(len(factors), 0, -1):
+        for effect in map(frozenset, itertools.combinations(factors, order)):
+            above = 0.0
+            for other, component in components.items():
+                if effect < other:
+                    above += repeats(other) * component
+            components[effect] = (_mean_square(values, factors, effect) - above) / repeats(effect)
     return components
 
 
 def _mean_square(values: Floats, factors: Sequence[str], effect: frozenset[str]) -> float:
     """Return the mean square of an effect: means over all other factors, minus all lower effects."""
-    left = values.mean(axis=tuple(axis for axis, factor in enumerate(factors) if factor not in effect), keepdims=True)
-    for axis, it in enumerate(factors):
-        if it in effect:
-            left = left - left.mean(axis=axis, keepdims=True)
-    freedom = prod(size - 1 for size, factor in zip(values.shape, factors, strict=True) if factor in effect)
-    return float((left**2).sum() * values.size / left.size / freedom)
+    axes_of_effect = [axis for axis, factor in enumerate(factors) if factor in effect]
+    other_axes = tuple(axis for axis in range(values.ndim) if axis not in axes_of_effect)
+    remainder = values.mean(axis=other_axes, keepdims=True)
+    for axis in axes_of_effect:
+        remainder = remainder - remainder.mean(axis=axis, keepdims=True)
+    freedom = prod(values.shape[axis] - 1 for axis in axes_of_effect)
+    return float((remainder**2).sum() * values.size / remainder.size / freedom)
 
 
 def _source(factors: frozenset[str]) -> str:
@@ -165,4 +175,6 @@ def _source(factors: frozenset[str]) -> str:
         return next(factor for factor in (SEED, WEIGHTS, SPLIT) if factor in factors)
     if factors == {METHOD}:
         return METHOD
-    return f"{METHOD} x {SPLIT}" if factors == {METHOD, SPLIT} else f"{METHOD} x the others"
+    if factors == {METHOD, SPLIT}:
+        return f"{METHOD} x {SPLIT}"
+    return f"{METHOD} x the others"

@@ -7,7 +7,7 @@ interval says how much a number depends on who was tested, not on who was traine
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -72,14 +72,14 @@ class PatientInterval:
     @property
     def drawn(self) -> str:
         """Describe the number of patients or other units."""
-        each = several(self.people, f"test {self.unit}")
-        return each if self.unit == "patient" else f"{each} as if independent, because people are unknown"
+        units = several(self.people, f"test {self.unit}")
+        return units if self.unit == "patient" else f"{units} as if independent, because people are unknown"
 
 
 def patient_bootstrap(
     predictions: pd.DataFrame, other: pd.DataFrame | None = None, *, resamples: int = RESAMPLES
 ) -> dict[str, PatientInterval]:
-    """The bootstrap over test patients for AUC, accuracy, balanced accuracy, their BWT and forgetting.
+    """Return an interval over test patients for AUC, accuracy, balanced accuracy, their BWT and forgetting, by the bootstrap.
 
     A resample draws the patients of all tasks together, with replacement. All instances of a patient who is drawn k
     times count k times. From them, R[i][j] is computed for all tasks, and each metric from R by its formula in `runs`.
@@ -113,17 +113,25 @@ def patient_bootstrap(
 
     def measured(weights: Floats) -> Floats:
         """Return the metrics of the run, minus those of the other."""
-        first, *others = (run.metrics(weights) for run in runs)
-        return first - others[0] if others else first
+        of_run, *of_other = (run.metrics(weights) for run in runs)
+        return of_run - of_other[0] if of_other else of_run
 
     people = len(ours.people)
     obstacles = {metric: ours.obstacle(metric) for metric in PATIENT_METRICS}
-    draws = measured(drawn_people(people, 0 if all(obstacles.values()) else min(resamples, most_resamples(people))))
+    count = min(resamples, most_resamples(people))
+    if all(obstacles.values()):
+        count = 0
+    draws = measured(drawn_people(people, count))
     intervals = {}
-    for (metric, obstacle), column in zip(obstacles.items(), draws.T, strict=True):
-        low, high = (np.nan, np.nan) if obstacle else ends_of(column, people)
-        why = obstacle or (ALIKE if np.isnan(low) and np.isfinite(column[0]) else "")
-        intervals[metric] = PatientInterval(float(column[0]), low, high, people, why, ours.unit)
+    for metric, of_metric in zip(PATIENT_METRICS, draws.T, strict=True):
+        value = float(of_metric[0])
+        obstacle = obstacles[metric]
+        low, high = np.nan, np.nan
+        if not obstacle:
+            low, high = ends_of(of_metric, people)
+            if np.isnan(low) and np.isfinite(value):
+                obstacle = ALIKE
+        intervals[metric] = PatientInterval(value, low, high, people, obstacle, ours.unit)
     return intervals
 
 
@@ -157,8 +165,8 @@ def predictions_of(store: RunStore, run_ids: Iterable[str] | None = None) -> Ite
         store: the store.
         run_ids: the runs; by default all with predictions.
     """
-    there = store.predicted()
-    wanted = sorted(there) if run_ids is None else [run_id for run_id in run_ids if run_id in there]
+    predicted = store.predicted()
+    wanted = sorted(predicted) if run_ids is None else [run_id for run_id in run_ids if run_id in predicted]
     for run_id in wanted:
         yield run_id, store.read("predictions", run_id)
 
@@ -170,13 +178,13 @@ def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataF
         store: the store.
         run_ids: the runs; by default all with predictions.
     """
-    rows = [
-        (run_id, name, interval.value, interval.low, interval.high, interval.people, interval.obstacle, interval.unit)
-        for run_id, predictions in predictions_of(store, run_ids)
-        if len(predictions)
-        for name, interval in patient_bootstrap(predictions).items()
-        if np.isfinite(interval.value)
-    ]
+    rows: list[tuple[object, ...]] = []
+    for run_id, predictions in predictions_of(store, run_ids):
+        if not len(predictions):
+            continue
+        for metric, interval in patient_bootstrap(predictions).items():
+            if np.isfinite(interval.value):
+                rows.append((run_id, metric, *astuple(interval)))
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
@@ -215,68 +223,80 @@ class _TestSet:
     def of(cls, predictions: pd.DataFrame) -> _TestSet:
         in_tasks = predictions[predictions["evaluated_on"] > 0]
         rows = in_tasks.sort_values(["trained_on", "evaluated_on", "instance"], kind="stable")
-        given = Predicted.of(rows)
-        targets = given.targets
-        unit, drawn = drawn_units(rows)
-        people, codes = np.unique(drawn, return_inverse=True)
-        trained, evaluated = rows["trained_on"].to_numpy(), rows["evaluated_on"].to_numpy()
-        numbers, names, tasks, stages = np.unique(evaluated).tolist(), [], [], []
+        predicted = Predicted.of(rows)
+        unit, unit_of_row = drawn_units(rows)
+        people, codes = np.unique(unit_of_row, return_inverse=True)
+        instances = rows["instance"].to_numpy()
+        trained = rows["trained_on"].to_numpy()
+        evaluated = rows["evaluated_on"].to_numpy()
+        numbers = np.unique(evaluated).tolist()
+        stages = []
         for stage in np.unique(trained).tolist():
-            stages.append([given.take((trained == stage) & (evaluated == number)) for number in numbers])
+            stages.append([predicted.take((trained == stage) & (evaluated == number)) for number in numbers])
+        tasks = []
+        names = []
         for number in numbers:
-            here = (trained == trained[0]) & (evaluated == number)
-            tasks.append(_Task(codes[here], rows["instance"].to_numpy()[here], targets[here]))
-            names.append(str(rows["task"].to_numpy()[here][0]))
+            of_task = (trained == trained[0]) & (evaluated == number)
+            tasks.append(_Task(codes[of_task], instances[of_task], predicted.targets[of_task]))
+            names.append(str(rows["task"].to_numpy()[of_task][0]))
         if len(stages) == 1 and len(tasks) > 1:  # trained on all tasks at once
-            columns = zip(*((task.patients, task.instances, task.targets) for task in tasks), strict=True)
-            whole = _Task(*map(np.concatenate, columns))
-            return cls(unit, people, [whole], ["all tasks"], [[given]])
+            union = _Task(
+                np.concatenate([task.patients for task in tasks]),
+                np.concatenate([task.instances for task in tasks]),
+                np.concatenate([task.targets for task in tasks]),
+            )
+            return cls(unit, people, [union], ["all tasks"], [[predicted]])
         return cls(unit, people, tasks, names, stages)
 
     def same_instances(self, other: _TestSet) -> bool:
         """Return whether both were tested on the same instances of the same people, in any tasks."""
-        ours, theirs = (
-            {
-                instance: run.people[who]
-                for task in run.tasks
-                for instance, who in zip(task.instances, task.patients, strict=True)
-            }
-            for run in (self, other)
-        )
-        return ours == theirs
+        return self._person_of_instance() == other._person_of_instance()
+
+    def _person_of_instance(self) -> dict[int, object]:
+        person_of_instance: dict[int, object] = {}
+        for task in self.tasks:
+            people = self.people[task.patients]
+            person_of_instance.update(zip(task.instances.tolist(), people, strict=True))
+        return person_of_instance
 
     def obstacle(self, metric: str) -> str:
         """Return why a metric has no interval; empty if it has one."""
         if len(self.people) < MIN_UNITS:
             return f"{several(len(self.people), f'test {self.unit}')} where {MIN_UNITS} are needed"
-        if not metric.startswith("test_accuracy"):
-            for name, task in zip(self.names, self.tasks, strict=True):
-                for what, people in task.classes():
-                    if len(people) < MIN_UNITS:
-                        with_it = f"{several(len(people), f'test {self.unit}')} with {what} in task {name}"
-                        return f"{with_it} where {MIN_UNITS} are needed"
+        if metric.startswith("test_accuracy"):
+            return ""
+        for name, task in zip(self.names, self.tasks, strict=True):
+            for label, people in task.classes():
+                if len(people) < MIN_UNITS:
+                    with_label = f"{several(len(people), f'test {self.unit}')} with {label} in task {name}"
+                    return f"{with_label} where {MIN_UNITS} are needed"
         return ""
 
     def metrics(self, weights: Floats) -> Floats:
         """Return `PATIENT_METRICS` [b, metrics] with weights of the people [b, people], the first row all 1."""
         n = len(self.tasks)
+        if len(self.stages) < n:
+            return np.full((len(weights), len(PATIENT_METRICS)), np.nan)
         r = np.full((3, len(weights), len(self.stages), n), np.nan)
         for column, task in enumerate(self.tasks):
             step = max(1, AT_ONCE // max(1, len(task.patients)))
             for first in range(0, len(weights), step):
-                of_instances = weights[first : first + step].T[task.patients].T
+                some = slice(first, first + step)
+                of_instances = weights[some].T[task.patients].T
                 for row, stage in enumerate(self.stages):
-                    r[:, first : first + step, row, column] = scores(stage[column], of_instances)
-        of_tasks = [np.unique(task.patients) for task in self.tasks]
+                    r[:, some, row, column] = scores(stage[column], of_instances)
         share = np.ones((len(weights), n))
-        if min(map(len, of_tasks)) < FEW_IN_TASK:
-            share = np.stack([weights[:, people].mean(1) for people in of_tasks], axis=1)
-        if len(self.stages) < n:
-            return np.full((len(weights), len(PATIENT_METRICS)), np.nan)
-        terms = [of(measure) for measure in r for of in _OF_R.values()]
-        means = [mean_of_defined(term, share[:, : term.shape[1]]) for term in terms]
-        undefined = [np.isnan(term[0]).any() for term in terms]
-        return np.where(undefined, np.nan, np.stack(means, axis=1))
+        people_of_tasks = [np.unique(task.patients) for task in self.tasks]
+        if min(map(len, people_of_tasks)) < FEW_IN_TASK:
+            share = np.stack([weights[:, people].mean(1) for people in people_of_tasks], axis=1)
+        metrics = []
+        for of_measure in r:
+            for terms_of in _OF_R.values():
+                terms = terms_of(of_measure)
+                metric = mean_of_defined(terms, share[:, : terms.shape[1]])
+                is_defined = not np.isnan(terms[0]).any()
+                metrics.append(metric if is_defined else np.full(len(weights), np.nan))
+        return np.stack(metrics, axis=1)
 
 
 def most_resamples(count: int) -> int:
@@ -285,7 +305,7 @@ def most_resamples(count: int) -> int:
 
 
 def drawn_people(count: int, resamples: int) -> Floats:
-    """How often each person counts: once, then as often as drawn with replacement, [1 + resamples, people].
+    """Return how often each person counts: once, then as often as drawn with replacement, [1 + resamples, people].
 
     Equal numbers give equal draws.
 
@@ -299,9 +319,10 @@ def drawn_people(count: int, resamples: int) -> Floats:
 
 def mean_of_defined(values: Floats, weights: Floats) -> Floats:
     """Return the weighted mean of each row [b, k] without NaN; NaN if a row has no number."""
-    there = np.where(np.isnan(values), 0, weights)
+    of_defined = np.where(np.isnan(values), 0, weights)
+    weighted = np.nan_to_num(values) * of_defined
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((np.nan_to_num(values) * there).sum(1) / there.sum(1))
+        return np.asarray(weighted.sum(1) / of_defined.sum(1))
 
 
 def scores(predicted: Predicted, weights: Floats) -> Floats:
@@ -317,28 +338,37 @@ def scores(predicted: Predicted, weights: Floats) -> Floats:
     Returns:
         [3, b]: means over the classes that have weight; NaN without any.
     """
-    none, of_instances = np.full((len(weights), 1), np.nan), np.ascontiguousarray(weights.T)
-    aucs, recalls = [], []
+    of_instances = np.ascontiguousarray(weights.T)
+    aucs = []
+    recalls = []
     with np.errstate(invalid="ignore", divide="ignore"):
         accuracy = weights @ predicted.right / weights.sum(1)
         for present, said, score in zip(predicted.targets.T, predicted.said.T, predicted.scores.T, strict=True):
-            both = present.any() and not present.all()
-            if both:
+            has_both = present.any() and not present.all()
+            if has_both:
                 aucs.append(_auc(present, score, of_instances))
             recall = weights @ (present & said) / (weights @ present)
             if predicted.exclusive and present.any():
                 recalls.append(recall)
-            elif both:
-                recalls.append((recall + weights @ ~(present | said) / (weights @ ~present)) / 2)
-    by_class = (np.stack(each, axis=1) if each else none for each in (aucs, recalls))
-    auc, balanced = (mean_of_defined(each, np.ones_like(each)) for each in by_class)
-    return np.stack([auc, accuracy, balanced])
+            elif has_both:
+                recall_of_absence = weights @ ~(present | said) / (weights @ ~present)
+                recalls.append((recall + recall_of_absence) / 2)
+    return np.stack([_mean_over_classes(aucs, len(weights)), accuracy, _mean_over_classes(recalls, len(weights))])
+
+
+def _mean_over_classes(by_class: Sequence[Floats], count: int) -> Floats:
+    """Return the mean over the classes in which a value is defined, [b], from values [b] of each class."""
+    if not by_class:
+        return np.full(count, np.nan)
+    values = np.stack(by_class, axis=1)
+    return mean_of_defined(values, np.ones_like(values))
 
 
 def by_score(present: Bools, score: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return the weights [b, distinct scores] of the instances with and without a class, by ascending score [n]."""
     order = np.argsort(score, kind="stable")
-    ordered, sorted_weights = score[order], weights[:, order]
+    ordered = score[order]
+    sorted_weights = weights[:, order]
     first = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
     has_class = present[order]
     positive = np.add.reduceat(sorted_weights * has_class, first, axis=1)
@@ -350,8 +380,9 @@ def _auc(present: Bools, score: Floats, weights: Floats) -> Floats:
     """Return the weighted AUC [b]; `weights` are [n, b], so that sums over instances run along whole rows."""
     negative = np.flatnonzero(~present)[np.argsort(score[~present])]
     below = np.pad(np.cumsum(weights[negative], axis=0), ((1, 0), (0, 0)))
-    right = sum(
-        np.einsum("ib,ib->b", weights[present], below[np.searchsorted(score[negative], score[present], side)])
-        for side in ("left", "right")
-    )
-    return np.asarray(right / 2 / (weights[present].sum(0) * below[-1]))
+    positive_weights = weights[present]
+    right = np.zeros(weights.shape[1])
+    for side in ("left", "right"):  # ties count half
+        rank = np.searchsorted(score[negative], score[present], side)
+        right += np.einsum("ib,ib->b", positive_weights, below[rank])
+    return np.asarray(right / 2 / (positive_weights.sum(0) * below[-1]))

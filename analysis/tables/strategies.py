@@ -146,4 +146,4 @@ def draw_difference(axes: Axes, found: PairedDifference, place: float, filled: b
         axes.plot([found.low, found.high], [place, place], color=colour(0), lw=1.8)
         axes.plot(found.mean, place, "o", ms=5.5, color=colour(0), mfc=colour(0) if filled else "white")
     else:
-        axes.plot(found.each, [place] * len(found.each), "o", ms=3.5, color=colour(0), mfc="white")
+        axes.plot(found.of_units, [place] * len(found.of_units), "o", ms=3.5, color=colour(0), mfc="white")

@@ -135,11 +135,11 @@ def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
         "test_auc",
     )
     assert row.optimism.n == 3
-    assert row.optimism.each == pytest.approx(expected.each)
+    assert row.optimism.of_units == pytest.approx(expected.of_units)
     half = (expected.high - expected.low) / 2
     if tune_on != "same":  # two tuning splits, as variable as the validation scores of the three reported ones
         scores = runs.loc[world.run_ids(configs), "auc"].to_numpy().reshape(3, 2).mean(axis=1)
-        variances = np.var(expected.each, ddof=1) / 3, np.var(scores, ddof=1) / 2
+        variances = np.var(expected.of_units, ddof=1) / 3, np.var(scores, ddof=1) / 2
         half = stats.t.ppf(0.975, 2 * sum(variances) ** 2 / np.square(variances).sum()) * sum(variances) ** 0.5
     assert row.optimism.high - row.optimism.mean == pytest.approx(half, nan_ok=True)
     assert (row.trials, row.runs, row.seconds) == (3, len(choice.run_ids), 2.0 * len(choice.run_ids))

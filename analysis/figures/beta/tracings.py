@@ -68,49 +68,51 @@ def tracings(instances: pd.DataFrame, frames: Frames, count: int = 1) -> tuple[T
     Raises:
         UsageError: no instance has an s, or an instance is not among the frames.
     """
-    known = instances[instances["s"].notna()].sort_values(["s", "instance"], kind="stable")
-    if known.empty:
+    with_s = instances[instances["s"].notna()].sort_values(["s", "instance"], kind="stable")
+    if with_s.empty:
         raise UsageError("tracings: no instance has an s, as the strategy of this run learns no beta")
-    if known["instance"].max() >= len(frames) or known["instance"].min() < 0:
+    if with_s["instance"].max() >= len(frames) or with_s["instance"].min() < 0:
         raise UsageError(
             f"tracings: the run has instances that are not among the {len(frames)} frames of {frames.name}"
         )
-    count = min(count, len(known))
-    chosen = [("lowest s", known.iloc[i]) for i in range(count)]
-    chosen += [("highest s", known.iloc[-1 - i]) for i in range(count)]
-    return _of_rows(chosen, frames, natural_order(map(str, instances["task"].unique())))
-
-
-def _of_rows(chosen: Sequence[tuple[str, pd.Series]], frames: Frames, tasks: tuple[str, ...]) -> tuple[Tracing, ...]:
+    count = min(count, len(with_s))
+    chosen = [("lowest s", with_s.iloc[i]) for i in range(count)]
+    chosen += [("highest s", with_s.iloc[-1 - i]) for i in range(count)]
+    tasks = natural_order(map(str, instances["task"].unique()))
     signals = frames.signal(np.array([int(row["instance"]) for _, row in chosen])).astype(np.float64)
-    seconds = frames.frame_seconds
-    samples = np.arange(signals.shape[-1], dtype=float)
-    return tuple(
-        _tracing(title, row, signal, frames, samples if seconds is None else samples * seconds / samples.size, tasks)
-        for (title, row), signal in zip(chosen, signals, strict=True)
-    )
+    records = []
+    for (title, row), signal in zip(chosen, signals, strict=True):
+        records.append(_tracing(title, row, signal, frames, tasks))
+    return tuple(records)
 
 
-def _tracing(
-    title: str, row: pd.Series, signal: Floats, frames: Frames, time: Floats, tasks: tuple[str, ...]
-) -> Tracing:
+def _tracing(title: str, row: pd.Series, signal: Floats, frames: Frames, tasks: tuple[str, ...]) -> Tracing:
+    """Return the tracing of a row of `instances`, from its signal [samples] or [channels, samples]."""
     instance = int(row["instance"])
-    channels = frames.lead_names if signal.ndim == 2 else (frames.lead_names[int(frames.leads[instance])],)
+    task = str(row["task"])
+    time = np.arange(signal.shape[-1], dtype=float)
+    if frames.frame_seconds is not None:
+        time = time * frames.frame_seconds / time.size
+    channels = frames.lead_names
+    if signal.ndim == 1:
+        channels = (frames.lead_names[int(frames.leads[instance])],)
     is_ecg = frames.unit in MILLIVOLT and all(_ECG_LEAD.fullmatch(channel) for channel in channels)
+    scale = MILLIVOLT[frames.unit] if is_ecg else 1.0
+    unit = "mV" if is_ecg else _NORMALIZED.get(frames.unit, frames.unit)
     return Tracing(
-        title,
-        str(row["task"]),
-        str(row["label"]),
-        str(row["patient"]),
-        float(row["s"]),
-        instance,
-        time,
-        np.atleast_2d(signal) * (MILLIVOLT[frames.unit] if is_ecg else 1.0),
-        channels,
-        "mV" if is_ecg else _NORMALIZED.get(frames.unit, frames.unit),
-        frames.frame_seconds,
-        is_ecg,
-        tasks.index(str(row["task"])),
+        title=title,
+        task=task,
+        label=str(row["label"]),
+        patient=str(row["patient"]),
+        s=float(row["s"]),
+        instance=instance,
+        time=time,
+        signal=np.atleast_2d(signal) * scale,
+        channels=channels,
+        unit=unit,
+        seconds=frames.frame_seconds,
+        is_ecg=is_ecg,
+        task_position=tasks.index(task),
     )
 
 
@@ -137,34 +139,53 @@ def _decimals_of_s(records: Sequence[Tracing]) -> int:
 
 def _on_ecg_paper(records: Sequence[Tracing]) -> Figure:
     """Draw to scale: the size of the axes follows from 25 mm per second and 10 mm per millivolt."""
-    bands = [[_millivolt_span(signal) for signal in record.signal] for record in records]
-    width = max(record.seconds or 0.0 for record in records) * 25 * _INCH_PER_MM
     left, bottom = 0.5, 0.45
+    width = max(record.seconds or 0.0 for record in records) * 25 * _INCH_PER_MM
     inches = max(width + left + 0.2, 3.4)
-    titles = [_title(record, _decimals_of_s(records), inches - left - 0.1) for record in records]
-    heights = [sum(high - low for low, high in band) * 10 * _INCH_PER_MM for band in bands]
-    gaps = [0.3 + 0.13 * (title.count("\n") + 1) for title in titles]
+    titles = []
+    spans_of_records = []
+    heights = []
+    gaps = []
+    for record in records:
+        title = _title(record, _decimals_of_s(records), inches - left - 0.1)
+        titles.append(title)
+        gaps.append(0.3 + 0.13 * (title.count("\n") + 1))
+        spans = [_millivolt_span(signal) for signal in record.signal]
+        spans_of_records.append(spans)
+        heights.append(_sum_of_spans(spans) * 10 * _INCH_PER_MM)
     total = sum(heights) + sum(gaps) + bottom
     figure = new_figure(inches, total, layout=None)
     top = total
-    for record, title, band, height, gap in zip(records, titles, bands, heights, gaps, strict=True):
+    for record, title, spans, height, gap in zip(records, titles, spans_of_records, heights, gaps, strict=True):
         top -= gap + height
         axes = figure.add_axes((left / inches, top / total, width / inches, height / total))
-        seconds = width / (25 * _INCH_PER_MM)
-        span = band[0] if len(band) == 1 else (-sum(high - low for low, high in band), 0.0)
-        offsets = [0.0] if len(band) == 1 else _offsets(band)
-        _draw_channels(axes, record, offsets)
         axes.set_title(title, loc="left", fontsize=8, fontweight="normal")
-        axes.set(xlim=(0, seconds), ylim=span)
-        _draw_clinical_grid(axes, span, seconds)
-        if len(band) == 1:
-            axes.set_yticks(np.arange(np.ceil(span[0]), span[1] + 1e-9, 1.0))
-            axes.set_ylabel("mV", fontsize=_FONT)
-        else:
-            _name_channels(axes, record, offsets)
+        _draw_on_grid(axes, record, spans, seconds=width / (25 * _INCH_PER_MM))
         if record is records[-1]:
             axes.set_xlabel("time, s (25 mm/s, 10 mm/mV)", fontsize=_FONT)
     return figure
+
+
+def _draw_on_grid(axes: Axes, record: Tracing, spans: Sequence[tuple[float, float]], seconds: float) -> None:
+    """Draw the channels of an instance below one another, each in its span of millivolts, on the clinical grid."""
+    if len(spans) == 1:
+        limits = spans[0]
+        offsets = [0.0]
+    else:
+        limits = (-_sum_of_spans(spans), 0.0)
+        offsets = _offsets(spans)
+    _draw_channels(axes, record, offsets)
+    axes.set(xlim=(0, seconds), ylim=limits)
+    _draw_clinical_grid(axes, limits, seconds)
+    if len(spans) == 1:
+        axes.set_yticks(np.arange(np.ceil(limits[0]), limits[1] + 1e-9, 1.0))
+        axes.set_ylabel("mV", fontsize=_FONT)
+    else:
+        _name_channels(axes, record, offsets)
+
+
+def _sum_of_spans(spans: Sequence[tuple[float, float]]) -> float:
+    return sum(high - low for low, high in spans)
 
 
 def _plain(records: Sequence[Tracing]) -> Figure:
@@ -172,7 +193,8 @@ def _plain(records: Sequence[Tracing]) -> Figure:
     most = max(len(record.channels) for record in records)
     height = 1.3 if most == 1 else most * min(0.6, max(5 / most, 0.24))
     figure = new_figure(_WIDTH, (height + 0.6) * len(records) + 0.3)
-    for axes, record, title in zip(figure.subplots(len(records), 1, squeeze=False)[:, 0], records, titles, strict=True):
+    grid = figure.subplots(len(records), 1, squeeze=False)[:, 0]
+    for axes, record, title in zip(grid, records, titles, strict=True):
         axes.set_title(title, loc="left", fontsize=8, fontweight="normal")
         axes.set_xlabel("time, s" if record.seconds is not None else "sample")
         axes.margins(x=0.01)
@@ -227,7 +249,8 @@ def _millivolt_span(signal: Floats) -> tuple[float, float]:
     """Return limits in whole large squares around a signal; values beyond 4 mV of the median are clipped."""
     middle = float(np.median(signal))
     clipped = np.clip(signal, middle - 4, middle + 4)
-    low, high = np.floor(clipped.min() / 0.5) * 0.5, np.ceil(clipped.max() / 0.5) * 0.5
+    low = np.floor(clipped.min() / 0.5) * 0.5
+    high = np.ceil(clipped.max() / 0.5) * 0.5
     return float(low), float(max(high, low + 1.0))
 
 
@@ -238,9 +261,12 @@ def _offsets(bands: Sequence[tuple[float, float]]) -> list[float]:
 
 
 def _draw_clinical_grid(axes: Axes, span: tuple[float, float], seconds: float) -> None:
-    for step, width, tint in ((1, 0.25, "#f6cccc"), (5, 0.6, "#e89a9a")):
-        axes.vlines(np.arange(0, seconds + 1e-9, 0.04 * step), *span, colors=tint, lw=width, zorder=1)
-        axes.hlines(np.arange(span[0], span[1] + 1e-9, 0.1 * step), 0, seconds, colors=tint, lw=width, zorder=1)
+    low, high = span
+    for squares, width, tint in ((1, 0.25, "#f6cccc"), (5, 0.6, "#e89a9a")):
+        x = np.arange(0, seconds + 1e-9, 0.04 * squares)
+        y = np.arange(low, high + 1e-9, 0.1 * squares)
+        axes.vlines(x, low, high, colors=tint, lw=width, zorder=1)
+        axes.hlines(y, 0, seconds, colors=tint, lw=width, zorder=1)
     axes.set_xticks(np.arange(0, seconds + 1e-9, 1.0 if seconds > 2 else 0.2))
     axes.tick_params(length=2, labelsize=7)
     axes.spines[:].set_visible(False)

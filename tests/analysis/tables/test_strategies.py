@@ -58,7 +58,7 @@ def test_every_pair_over_the_seeds_that_both_have(tmp_path: Path, generated: Mod
     configs = [RunConfig(seed=seed) for seed in range(1, 5)]
     by_hand = paired_difference([auc(c) for c in configs], [auc(c.replace(strategy="finetune")) for c in configs])
     found = rows["clops", "finetune"]
-    assert (found.mean, found.p, found.each) == (by_hand.mean, by_hand.p, by_hand.each)
+    assert (found.mean, found.p, found.of_units) == (by_hand.mean, by_hand.p, by_hand.of_units)
     ratio = stats.t.ppf(1 - 0.025 / 3, 3) / stats.t.ppf(0.975, 3)  # the smallest p of three
     assert found.high - found.mean == pytest.approx(ratio * (by_hand.high - by_hand.mean))
 
