@@ -79,7 +79,7 @@ class PatientInterval:
 def patient_bootstrap(
     predictions: pd.DataFrame, other: pd.DataFrame | None = None, *, resamples: int = RESAMPLES
 ) -> dict[str, PatientInterval]:
-    """Return an interval over test patients for AUC, accuracy, balanced accuracy, their BWT and forgetting, by the bootstrap.
+    """Return bootstrap intervals over test patients for AUC, accuracy, balanced accuracy, their BWT and forgetting.
 
     A resample draws the patients of all tasks together, with replacement. All instances of a patient who is drawn k
     times count k times. From them, R[i][j] is computed for all tasks, and each metric from R by its formula in `runs`.
