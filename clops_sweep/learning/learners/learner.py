@@ -43,6 +43,16 @@ from clops_sweep.learning.parameters import Parameters
 Loss = Callable[..., torch.Tensor]
 """Maps logits, float32 [B, C], and other given tensors to a loss, or to terms of its sum."""
 
+ByLogits = Callable[..., torch.Tensor]
+"""Maps logits, float32 [B, C], which it must not write to, and other given tensors to the gradient of a loss by the
+logits, [B, C]."""
+
+GivenOfBatch = Callable[[EpochBatch], Sequence[torch.Tensor]]
+"""Returns the other given tensors of a batch."""
+
+Direction = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Maps the gradient of a batch, [P], and memory gradients, [J, P], to the gradient that the step follows, [P]."""
+
 
 class Learner(ABC):
     """The network of a run in training. Training changes its parameters in place.
@@ -112,7 +122,8 @@ class Learner(ABC):
 
     def memory_gradient(self, batch: Batch, dropout_keys: torch.Tensor) -> torch.Tensor:
         """Return the gradient of sum_i weights_i l_i with batch norm in evaluation mode; otherwise as `gradient`."""
-        return self.gradient(batch, dropout_keys, batch_statistics=False)[1]
+        _, gradient = self.gradient(batch, dropout_keys, batch_statistics=False)
+        return gradient
 
     @abstractmethod
     def backpropagate(
@@ -120,7 +131,7 @@ class Learner(ABC):
         rows: torch.Tensor,
         draws: torch.Tensor | None,
         dropout_keys: torch.Tensor | None,
-        by_logits: Callable[..., torch.Tensor],
+        by_logits: ByLogits,
         *given: torch.Tensor,
         batch_statistics: bool = True,
         track_statistics: bool = True,
@@ -202,10 +213,9 @@ class Learner(ABC):
         """
         by_logits = self._instances_by_logits(rows, loss, given)
         for row in range(len(rows)):
-            own = slice(row, row + 1)
-            _, gradient = self.backpropagate(
-                rows[own], None, None, lambda logits, by: by, by_logits[own], batch_statistics=False
-            )
+            instance = slice(row, row + 1)
+            of_instance = partial(_given_gradient, by_logits[instance])
+            _, gradient = self.backpropagate(rows[instance], None, None, of_instance, batch_statistics=False)
             yield gradient
 
     def mean_of_instance_gradients(
@@ -222,9 +232,10 @@ class Learner(ABC):
         Returns:
             The mean, laid out like `parameters.flat`.
         """
-        made, total = {"square": torch.square, "abs": torch.abs}[of_each], torch.zeros_like(self.parameters.flat)
+        function = torch.square if of_each == "square" else torch.abs
+        total = torch.zeros_like(self.parameters.flat)
         for gradient in self.instance_gradients(rows, loss, *given):
-            total.add_(made(gradient))
+            total.add_(function(gradient))
         return total.div_(len(rows))
 
     def _instances_by_logits(self, rows: torch.Tensor, loss: Loss, given: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -296,9 +307,11 @@ class Learner(ABC):
     def apply_penalised(self, gradient: torch.Tensor, penalty: Penalty) -> None:
         """Take one Adam step on the sum of a loss, whose gradient is given as for `apply`, and a penalty."""
         before = self.parameters.flat.clone()
-        self.apply(torch.addcmul(gradient, before - penalty.centre, penalty.importance))
+        penalised = torch.addcmul(gradient, before - penalty.centre, penalty.importance)
+        self.apply(penalised)
         if penalty.path is not None:
-            penalty.path.addcmul_(gradient, self.parameters.flat - before, value=-1)
+            change = self.parameters.flat - before
+            penalty.path.addcmul_(gradient, change, value=-1)
 
     def train_step(self, batch: Batch, dropout_keys: torch.Tensor, penalty: Penalty | None = None) -> torch.Tensor:
         """Take one Adam step on a batch, and on a penalty if given; return the losses l_i, float32 [B]."""
@@ -330,8 +343,8 @@ class Learner(ABC):
     def train_by_logits(
         self,
         epoch: Epoch,
-        by_logits: Callable[..., torch.Tensor],
-        given: Callable[[EpochBatch], Sequence[torch.Tensor]],
+        by_logits: ByLogits,
+        given: GivenOfBatch,
         table: LogitTable | None = None,
     ) -> None:
         """Take a step on each batch of an epoch, in training mode, along the gradient of any loss on logits.
@@ -349,20 +362,17 @@ class Learner(ABC):
         of_step = by_logits if table is None else partial(pulled, by_logits)
 
         def step(batch: EpochBatch) -> None:
-            needed = given(batch) if table is None else (*table.needed(batch), *given(batch))
-            logits, gradient = self.backpropagate(batch.rows, batch.draws, keys, of_step, *needed)
+            arguments = [*given(batch)]
+            if table is not None:
+                arguments = [*table.read(batch), *arguments]
+            logits, gradient = self.backpropagate(batch.rows, batch.draws, keys, of_step, *arguments)
             if table is not None:
                 table.write(batch, logits)
             self.apply(gradient)
 
         self.run_epoch(epoch, step)
 
-    def train_along(
-        self,
-        epoch: Epoch,
-        memories: Sequence[str],
-        direction: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
-    ) -> None:
+    def train_along(self, epoch: Epoch, memories: Sequence[str], direction: Direction) -> None:
         """Take a step on each batch of an epoch, along a direction computed from its gradient and memory gradients.
 
         Args:
@@ -374,9 +384,13 @@ class Learner(ABC):
         keys = epoch.kept("dropout keys")
 
         def step(batch: EpochBatch) -> None:
-            memory = [self.memory_gradient(*epoch.memory(name, batch)).clone() for name in memories]
-            gradient = self.gradient(batch, keys)[1]
-            self.apply(direction(gradient, torch.stack(memory)))
+            memory_gradients = []
+            for name in memories:
+                memory_batch, memory_keys = epoch.memory(name, batch)
+                memory_gradients.append(self.memory_gradient(memory_batch, memory_keys).clone())
+            _, gradient = self.gradient(batch, keys)
+            followed = direction(gradient, torch.stack(memory_gradients))
+            self.apply(followed)
 
         self.run_epoch(epoch, step)
 
@@ -404,7 +418,9 @@ class Learner(ABC):
         epoch = self.begin_epoch(task, replay, order, batch_size, dropout_keys)
 
         def step(batch: EpochBatch) -> None:
-            weighted = batch if beta is None else replace(batch, weights=beta.weighted(batch))
+            weighted = batch
+            if beta is not None:
+                weighted = replace(batch, weights=beta.weighted(batch))
             instance_losses = self.train_step(weighted, epoch.kept("dropout keys"), penalty)
             if beta is not None:
                 beta.step(batch, instance_losses)
@@ -451,5 +467,12 @@ def _by_logits(loss: Loss, logits: torch.Tensor, *given: torch.Tensor) -> torch.
     """Return the gradient of a loss with respect to the logits, [B, C]."""
     with torch.enable_grad():
         leaf = logits.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(loss(leaf, *given).sum(), leaf)
+        total = loss(leaf, *given).sum()
+        (gradient,) = torch.autograd.grad(total, leaf)
+    return gradient
+
+
+def _given_gradient(gradient: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+    """Return a gradient by the logits that was computed before."""
+    del logits
     return gradient

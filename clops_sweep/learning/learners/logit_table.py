@@ -28,10 +28,11 @@ class LogitTable:
     values: torch.Tensor
     epoch: Epoch
 
-    def needed(self, batch: EpochBatch) -> tuple[torch.Tensor, torch.Tensor]:
+    def read(self, batch: EpochBatch) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the logits that a step reads, [B, C], and the weights of the pull, [B, 1]."""
-        read = self.values.index_select(0, self._kept(READ, batch))
-        return read, self._kept(PULL, batch)[:, None]
+        logits = self.values.index_select(0, self._kept(READ, batch))
+        pull = self._kept(PULL, batch)[:, None]
+        return logits, pull
 
     def write(self, batch: EpochBatch, logits: torch.Tensor) -> None:
         """Write the logits of a step, [B, C]."""

@@ -11,7 +11,7 @@ from clops_sweep.data.scenarios import LossKind
 from clops_sweep.learning import losses
 from clops_sweep.learning.batches import Batch, Epoch, EpochBatch
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learners.learner import Learner, Loss
+from clops_sweep.learning.learners.learner import ByLogits, Learner, Loss
 from clops_sweep.learning.learners.module_learner import ModuleLearner, ModulePasses
 from clops_sweep.learning.learners.passes import OpenPass, Passes, WeightedLoss, Workspace
 from clops_sweep.learning.lowering.compared import close
@@ -80,7 +80,8 @@ class LoweredLearner(ModuleLearner):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return sum_i weights_i l_i, a scalar, and its gradient with respect to the logits, [B, C]."""
         instance_losses, by_logits = self.weighted_losses(logits, targets, weights)
-        return torch.dot(instance_losses, weights), by_logits
+        loss = torch.dot(instance_losses, weights)
+        return loss, by_logits
 
     def gradient(
         self,
@@ -92,16 +93,16 @@ class LoweredLearner(ModuleLearner):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """As `Learner.gradient`."""
         logits = self._forward(batch.rows, batch.draws, dropout_keys, batch_statistics, track_statistics)
-        of_instances, by_logits = self.weighted_losses(logits, batch.targets, batch.weights)
+        instance_losses, by_logits = self.weighted_losses(logits, batch.targets, batch.weights)
         self._lowered.backward(by_logits, self._gradient.flat)
-        return of_instances, self._gradient.flat
+        return instance_losses, self._gradient.flat
 
     def backpropagate(
         self,
         rows: torch.Tensor,
         draws: torch.Tensor | None,
         dropout_keys: torch.Tensor | None,
-        by_logits: Callable[..., torch.Tensor],
+        by_logits: ByLogits,
         *given: torch.Tensor,
         batch_statistics: bool = True,
         track_statistics: bool = True,
@@ -121,8 +122,9 @@ class LoweredLearner(ModuleLearner):
     ) -> torch.Tensor:
         if batch_statistics:
             self.check_batch(len(rows))
+        frames = self._augmented(rows, batch_statistics)
         return self._lowered.forward(
-            self._augmented(rows, batch_statistics),
+            frames,
             batch_statistics=batch_statistics,
             track=track_statistics,
             keys=dropout_keys,
@@ -151,19 +153,20 @@ class LoweredLearner(ModuleLearner):
     ) -> torch.Tensor:
         """As `Learner.logits`."""
         parameters = None if shift is None else self.parameters.flat + shift
-        chunks = self._chunks(rows, noise, self._at_a_time)
-        parts = [self._evaluated.predict(frames, parameters=parameters).squeeze(1) for _, frames in chunks]
-        return torch.cat(parts)
+        logits = []
+        for _, frames in self._chunks(rows, noise, self._at_a_time):
+            logits.append(self._evaluated.predict(frames, parameters=parameters).squeeze(1))
+        return torch.cat(logits)
 
     def dropout_probabilities(
         self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
     ) -> torch.Tensor:
         """As `Learner.dropout_probabilities`."""
-        parts = []
+        probabilities = []
         for first, frames in self._chunks(rows, noise, self._at_a_time):
             logits = self._evaluated.predict(frames, samples=samples, keys=dropout_keys, first=first * samples)
-            parts.append(losses.probabilities(self.kind, logits))
-        return torch.cat(parts)
+            probabilities.append(losses.probabilities(self.kind, logits))
+        return torch.cat(probabilities)
 
     def passes(self) -> Passes:
         """As `Learner.passes`."""
@@ -210,14 +213,14 @@ class _LoweredPasses(ModulePasses):
             self._workspaces.append(_Workspace(self._lowered_learner.lowered()))
         workspace = self._workspaces[number]
         network = workspace.network
-        begun = workspace.begin()
+        pass_number = workspace.begin()
         draws = torch.arange(first, first + len(x))
 
         def forward() -> torch.Tensor:
             return network.forward(x, batch_statistics=True, track=True, keys=keys, draws=draws)
 
         def backward(by_logits: torch.Tensor) -> torch.Tensor:
-            workspace.end(begun)
+            workspace.end(pass_number)
             gradient = torch.empty(len(self.parameters))
             network.backward(by_logits, gradient)
             return gradient
@@ -228,7 +231,8 @@ class _LoweredPasses(ModulePasses):
     @torch.no_grad()
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
         """As `Passes.predict`."""
-        return self._evaluated.predict(self.checked(x), parameters=parameters).squeeze(1)
+        logits = self._evaluated.predict(self.checked(x), parameters=parameters)
+        return logits.squeeze(1)
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """As `Passes.criterion`, with the numbers of the learner's `gradient`."""
@@ -240,7 +244,9 @@ class _LoweredPasses(ModulePasses):
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
         """As `Passes.gradient`."""
-        return super().gradient(loss) if self._by_module else Passes.gradient(self, loss)
+        if self._by_module:
+            return super().gradient(loss)
+        return Passes.gradient(self, loss)
 
 
 class _Workspace(Workspace):

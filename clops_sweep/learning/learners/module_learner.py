@@ -17,7 +17,7 @@ from clops_sweep.learning.batches import Batch, Epoch, EpochBatch
 from clops_sweep.learning.frame_bank import FrameBank
 from clops_sweep.learning.global_streams import GlobalStreams, seed_of
 from clops_sweep.learning.learners import graphs
-from clops_sweep.learning.learners.learner import Learner
+from clops_sweep.learning.learners.learner import ByLogits, Learner
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.networks.dropout import PaperDropout
 from clops_sweep.learning.networks.module_probe import probed
@@ -117,7 +117,7 @@ class ModuleLearner(Learner):
         rows: torch.Tensor,
         draws: torch.Tensor | None,
         dropout_keys: torch.Tensor | None,
-        by_logits: Callable[..., torch.Tensor],
+        by_logits: ByLogits,
         *given: torch.Tensor,
         batch_statistics: bool = True,
         track_statistics: bool = True,

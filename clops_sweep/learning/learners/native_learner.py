@@ -9,14 +9,13 @@ import torch
 from clops_sweep import native
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.scenarios import LossKind
+from clops_sweep.learning.arrays import array_of, optional_array
 from clops_sweep.learning.frame_bank import FrameBank
-from clops_sweep.learning.learners.kernel_learner import KernelLearner, array_of, optional_array
+from clops_sweep.learning.learners.kernel_learner import KernelLearner
 from clops_sweep.learning.learners.learner import Loss
 from clops_sweep.learning.learners.native_passes import NativePasses
 from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.networks.network import CHANNELS, PaperNetwork, initial_parameters
-
-_BLOCKS = 3
 
 
 class NativeLearner(KernelLearner):
@@ -45,27 +44,31 @@ class NativeLearner(KernelLearner):
         bank: FrameBank,
         variant: str,
     ) -> None:
-        super().__init__(seed, kind, outputs, learning_rate, bank, initial_parameters(seed, outputs))
-        means = map(torch.zeros, CHANNELS[1:])
-        variances = map(torch.ones, CHANNELS[1:])
-        self.statistics = [*means, *variances]
+        parameters = initial_parameters(seed, outputs)
+        super().__init__(seed, kind, outputs, learning_rate, bank, parameters)
+        self._means = [torch.zeros(channels) for channels in CHANNELS[1:]]
+        self._variances = [torch.ones(channels) for channels in CHANNELS[1:]]
+        self.statistics = [*self._means, *self._variances]
         self.variant = variant
         self.backend = f"native-{variant}"
         self.core = self._kernels()
 
     def _kernels(self) -> Any:
         """Return kernels over the network, with a workspace of their own."""
+        bank = self.bank
+        means = [mean.numpy() for mean in self._means]
+        variances = [variance.numpy() for variance in self._variances]
         return native.core(
             variant=self.variant,
             softmax=self.kind == "softmax",
             outputs=self.outputs,
             parameters=self.parameters.flat.numpy(),
             gradient=self._gradient.flat.numpy(),
-            means=[mean.numpy() for mean in self.statistics[:_BLOCKS]],
-            variances=[variance.numpy() for variance in self.statistics[_BLOCKS:]],
-            frames=self.bank.stored.numpy(),
-            gain=optional_array(self.bank.gain),
-            offset=optional_array(self.bank.offset),
+            means=means,
+            variances=variances,
+            frames=bank.stored.numpy(),
+            gain=optional_array(bank.gain),
+            offset=optional_array(bank.offset),
         )
 
     def passes(self) -> Passes:
@@ -76,21 +79,21 @@ class NativeLearner(KernelLearner):
         self, rows: torch.Tensor, loss: Loss, *given: torch.Tensor, of_each: Literal["square", "abs"]
     ) -> torch.Tensor:
         """As `Learner.mean_of_instance_gradients`, many instances at a time."""
-        sums = torch.zeros_like(self.parameters.flat)
+        stored_rows = self._stored_rows(rows)
         by_logits = self._instances_by_logits(rows, loss, given)
-        self.core.sum_of_each(
-            array_of(self.bank.rows(rows)), array_of(by_logits), absolute=of_each == "abs", sums=sums.numpy()
-        )
+        sums = torch.zeros_like(self.parameters.flat)
+        self.core.sum_of_each(stored_rows, array_of(by_logits), absolute=of_each == "abs", sums=sums.numpy())
         return sums.div_(len(rows))
 
     def _alike(self) -> Self:
         return type(self)(self.seed, self.kind, self.outputs, self.learning_rate, self.bank, self.variant)
 
     def _draw_parameters(self, task: int) -> None:
-        self.parameters.flat.copy_(initial_parameters(self.seed, self.outputs, task).flat)
-        for mean in self.statistics[:_BLOCKS]:
+        drawn = initial_parameters(self.seed, self.outputs, task)
+        self.parameters.flat.copy_(drawn.flat)
+        for mean in self._means:
             mean.fill_(0)
-        for variance in self.statistics[_BLOCKS:]:
+        for variance in self._variances:
             variance.fill_(1)
 
     def module(self) -> torch.nn.Module:
@@ -103,10 +106,10 @@ class NativeLearner(KernelLearner):
     def weights(self) -> dict[str, torch.Tensor]:
         """As `Learner.weights`."""
         weights = {name: view.clone() for name, view in self.parameters.views.items()}
-        for block in range(_BLOCKS):
-            norm = f"norm{block + 1}"
-            weights[f"{norm}.running_mean"] = self.statistics[block].clone()
-            weights[f"{norm}.running_var"] = self.statistics[_BLOCKS + block].clone()
+        for block, (mean, variance) in enumerate(zip(self._means, self._variances, strict=True), start=1):
+            norm = f"norm{block}"
+            weights[f"{norm}.running_mean"] = mean.clone()
+            weights[f"{norm}.running_var"] = variance.clone()
             weights[f"{norm}.num_batches_tracked"] = torch.tensor(0)
         return weights
 
@@ -125,11 +128,13 @@ class NativeLearner(KernelLearner):
     ) -> torch.Tensor:
         """As `Learner.logits`."""
         parameters = None if shift is None else self.parameters.flat + shift
-        return self._predict(rows, noise, parameters=parameters).squeeze(1)
+        logits = self._predict(rows, noise, parameters=parameters)
+        return logits.squeeze(1)
 
     def probabilities(self, rows: torch.Tensor, *, noise: torch.Tensor | None = None) -> torch.Tensor:
         """As `Learner.probabilities`."""
-        return self._predict(rows, noise, probabilities=True).squeeze(1)
+        probabilities = self._predict(rows, noise, probabilities=True)
+        return probabilities.squeeze(1)
 
     def dropout_probabilities(
         self, rows: torch.Tensor, samples: int, dropout_keys: torch.Tensor, *, noise: torch.Tensor | None = None
@@ -148,10 +153,11 @@ class NativeLearner(KernelLearner):
         dropout_keys: torch.Tensor | None = None,
     ) -> torch.Tensor:
         """Return predictions in evaluation mode, [m, T, C], with dropout if there are keys."""
+        flat_noise = None if noise is None else noise.flatten(1)
         predictions = torch.empty(len(rows), samples, self.outputs)
         self.core.predict(
-            rows=array_of(self.bank.rows(rows)),
-            noise=None if noise is None else array_of(noise.flatten(1)),
+            rows=self._stored_rows(rows),
+            noise=optional_array(flat_noise),
             parameters=optional_array(parameters),
             probabilities=probabilities,
             samples=samples,

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from clops_sweep.errors import UsageError
+from clops_sweep.learning.arrays import Array, array_of, optional_array
 from clops_sweep.learning.learners.kernel_learner import KernelLearner
 from clops_sweep.learning.learners.passes import OpenPass, Passes, WeightedLoss, Workspace
 
@@ -46,14 +46,16 @@ class NativePasses(Passes):
 
     def _train(self, x: torch.Tensor, keys: torch.Tensor, first: int, number: int) -> torch.Tensor:
         workspace = self._workspace(number)
-        begun = workspace.begin()
+        pass_number = workspace.begin()
 
         def forward() -> torch.Tensor:
-            count = x.shape[0]
+            count = len(x)
+            rows = np.arange(count)
+            draws = np.arange(first, first + count)
             logits = torch.empty(count, self._outputs)
             workspace.core.forward(
-                np.arange(count),
-                np.arange(first, first + count),
+                rows,
+                draws,
                 keys.numpy(),
                 running=False,
                 track=True,
@@ -63,9 +65,9 @@ class NativePasses(Passes):
             return logits
 
         def backward(by_logits: torch.Tensor) -> torch.Tensor:
-            workspace.end(begun)
+            workspace.end(pass_number)
             gradient = torch.empty(self._size)
-            workspace.core.backward(by_logits.contiguous().numpy(), gradient.numpy())
+            workspace.core.backward(array_of(by_logits), gradient.numpy())
             return gradient
 
         logits: torch.Tensor = OpenPass.apply(self.parameters, forward, backward)  # type: ignore[no-untyped-call]
@@ -75,12 +77,14 @@ class NativePasses(Passes):
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
         """As `Passes.predict`."""
         x = super().checked(x).detach()
-        count = x.shape[0]
+        if parameters is not None:
+            parameters = parameters.detach()
+        count = len(x)
         logits = torch.empty(count, 1, self._outputs)
         self._workspace(0).core.predict(
             np.arange(count),
             noise=None,
-            parameters=None if parameters is None else parameters.detach().contiguous().numpy(),
+            parameters=optional_array(parameters),
             probabilities=False,
             samples=1,
             keys=None,
@@ -98,9 +102,9 @@ class NativePasses(Passes):
         return loss
 
 
-def _frames(x: torch.Tensor) -> NDArray[np.generic]:
+def _frames(x: torch.Tensor) -> Array:
     """Return frames [n, 1, samples] as the kernels take them, [n, samples]."""
-    return np.ascontiguousarray(x.numpy().reshape(x.shape[0], -1))
+    return array_of(x.flatten(1))
 
 
 class _Workspace(Workspace):

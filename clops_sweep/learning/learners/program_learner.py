@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from clops_sweep import native
-from clops_sweep.learning.learners.kernel_learner import KernelLearner, optional_array
+from clops_sweep.learning.arrays import optional_array
+from clops_sweep.learning.learners.kernel_learner import KernelLearner
 from clops_sweep.learning.learners.lowered_learner import LoweredLearner
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from clops_sweep import native
+from clops_sweep.learning.arrays import array_of, optional_array
 from clops_sweep.learning.lowering.derivations import derived
 from clops_sweep.learning.lowering.program import Program
 from clops_sweep.learning.parameters import Parameters
@@ -28,7 +29,10 @@ class LoweredNetwork:
         self._program = program
         self._parameters = parameters
         self._buffers = dict(module.named_buffers())
-        self._frozen = {name: value for name, value in module.named_parameters() if not value.requires_grad}
+        self._frozen = dict[str, torch.Tensor]()
+        for name, parameter in module.named_parameters():
+            if not parameter.requires_grad:
+                self._frozen[name] = parameter
         self._counters = [self._buffers[name] for name in program.counters]
         self._weights = Parameters.zeros(program.derived, torch.device("cpu"), parameters.multiple)
         self._size = len(parameters.flat)
@@ -54,9 +58,9 @@ class LoweredNetwork:
     def _offsets(self) -> dict[str, int]:
         """Return the first entry of each parameter and each derived weight in the vector."""
         offsets = dict[str, int]()
-        first = self._parameters.flat.storage_offset()
+        start = self._parameters.flat.storage_offset()
         for name, view in self._parameters.views.items():
-            offsets[name] = int(view.storage_offset() - first)
+            offsets[name] = int(view.storage_offset() - start)
         for name, view in self._weights.views.items():
             offsets[name] = self._size + int(view.storage_offset())
         return offsets
@@ -65,8 +69,8 @@ class LoweredNetwork:
         """Write parameters, [P], and the weights derived from them to the vector."""
         self._leaf = parameters.detach().requires_grad_()
         with torch.enable_grad():
-            views = self._parameters.like(self._leaf).views
-            self._results = derived(self._program, {**views, **self._frozen}, self._buffers)
+            trained = self._parameters.like(self._leaf).views
+            self._results = derived(self._program, {**trained, **self._frozen}, self._buffers)
         self._vector[: self._size].copy_(parameters)
         for name, view in self._weights.views.items():
             view.copy_(self._results[name].detach())
@@ -92,11 +96,13 @@ class LoweredNetwork:
         """
         if self.derives:
             self._derive(self._parameters.flat)
+        if keys is None:
+            draws = None
         logits = torch.empty(len(frames), self._program.outputs)
         self.kernels.forward(
-            frames.detach().contiguous().numpy(),
-            None if keys is None else keys.contiguous().numpy(),
-            None if keys is None or draws is None else draws.contiguous().numpy(),
+            array_of(frames.detach()),
+            optional_array(keys),
+            optional_array(draws),
             batch_statistics,
             track,
             logits.numpy(),
@@ -113,16 +119,20 @@ class LoweredNetwork:
     def backward(self, by_logits: torch.Tensor, gradient: torch.Tensor) -> None:
         """Write the gradient of the last pass, [P], given that with respect to its logits; once a pass."""
         if not self.derives:
-            self.kernels.backward(by_logits.contiguous().numpy(), gradient.numpy(), False)
+            self.kernels.backward(array_of(by_logits), gradient.numpy(), False)
             return
-        self.kernels.backward(by_logits.contiguous().numpy(), self._gradient.numpy(), False)
-        of_weights = self._weights.like(self._gradient[self._size :]).views
-        names = [name for name in of_weights if self._results[name].requires_grad]
+        self.kernels.backward(array_of(by_logits), self._gradient.numpy(), False)
         gradient.copy_(self._gradient[: self._size])
-        if names:
-            results = [self._results[name] for name in names]
-            (of_parameters,) = torch.autograd.grad(results, self._leaf, [of_weights[name] for name in names])
-            gradient.add_(of_parameters)
+        results = []
+        by_results = []
+        for name, by_weight in self._weights.like(self._gradient[self._size :]).views.items():
+            result = self._results[name]
+            if result.requires_grad:
+                results.append(result)
+                by_results.append(by_weight)
+        if results:
+            (through_weights,) = torch.autograd.grad(results, self._leaf, by_results)
+            gradient.add_(through_weights)
 
     def predict(
         self,
@@ -142,16 +152,17 @@ class LoweredNetwork:
             keys: int32 [2], keys of the dropout masks.
             first: counter of the first draw; sample t of instance i has the counter first + i T + t.
         """
-        vector = parameters
-        if self.derives:
+        if self.derives:  # the kernels then read the vector, with the parameters that weights are derived from
             self._derive(self._parameters.flat if parameters is None else parameters)
-            vector = None
+            parameters = None
+        if parameters is not None:
+            parameters = parameters.detach()
         logits = torch.empty(len(frames), samples, self._program.outputs)
         self.kernels.predict(
-            frames.detach().contiguous().numpy(),
-            None if vector is None else vector.detach().contiguous().numpy(),
+            array_of(frames.detach()),
+            optional_array(parameters),
             samples,
-            None if keys is None else keys.contiguous().numpy(),
+            optional_array(keys),
             logits.numpy(),
             first=first,
         )
@@ -164,6 +175,4 @@ class LoweredNetwork:
 
         Not for a network with derived weights.
         """
-        self.kernels.sum_of_instance_gradients(
-            frames.contiguous().numpy(), by_logits.contiguous().numpy(), absolute, sums.numpy()
-        )
+        self.kernels.sum_of_instance_gradients(array_of(frames), array_of(by_logits), absolute, sums.numpy())
