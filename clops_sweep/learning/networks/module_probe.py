@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -229,12 +230,25 @@ class _Probe:
                 step == 0 and length > 1 for step, length in zip(buffer.stride(), buffer.shape, strict=True)
             ):
                 self._refuse(f"buffer {name!r} is sparse or expanded; register a dense copy (to_dense() or clone())")
+        self._check_memory(parameters)
         changed = changed_in(_tensors(self._module), _tensors(self._again))
         if changed:
             self._refuse(
                 f"{changed[0]!r} differs when the network is created again from the same seed; draw it from the "
                 "global generator of PyTorch, NumPy or Python, which follows the run's seed"
             )
+
+    def _check_memory(self, parameters: Mapping[str, nn.Parameter]) -> None:
+        """Check that no tensor lies in the memory of a trained parameter, which a learner moves without it."""
+        others = _held(self._module)
+        for name, parameter in parameters.items():
+            for other, tensor in others.items():
+                if tensor is not parameter and _overlap(parameter, tensor):
+                    self._refuse(
+                        f"{other!r} shares memory with parameter {name!r}, and training would move them apart; assign "
+                        "the parameter itself, as in decoder.weight = encoder.weight, or compute one from the other in "
+                        "forward"
+                    )
 
     def _check_evaluation(self) -> None:
         before = {name: value.clone() for name, value in _tensors(self._module).items()}
@@ -401,17 +415,76 @@ def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
-def _kept(module: nn.Module) -> dict[str, torch.Tensor]:
-    """Return copies of what layers keep, plain attributes first, by name; all but tensors as text."""
-    kept, found = dict[str, Any](), dict[str, torch.Tensor]()
+def _attributes(module: nn.Module) -> dict[str, Any]:
+    """Return the plain attributes of all layers by name."""
+    attributes = dict[str, Any]()
     for name, layer in module.named_modules():
-        kept |= {f"{name}.{key}".lstrip("."): it for key, it in vars(layer).items() if key not in _OF_A_MODULE}
-    for name, it in {**kept, **module.state_dict()}.items():
-        if isinstance(it, torch.Tensor) and it.layout == torch.strided:
-            found[name] = it.detach().clone()
-        elif isinstance(it, np.ndarray | np.generic | complex | float | int | str | list | tuple | dict | deque):
-            found[name] = torch.frombuffer(bytearray(repr(it).encode()), dtype=torch.uint8)
-    return found
+        for key, value in vars(layer).items():
+            if key not in _OF_A_MODULE:
+                attributes[f"{name}.{key}".lstrip(".")] = value
+    return attributes
+
+
+def _held(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Return parameters, buffers and plain attributes that are dense tensors, by name."""
+    attributes = {name: value for name, value in _attributes(module).items() if isinstance(value, torch.Tensor)}
+    tensors = {**_tensors(module), **attributes}
+    return {name: tensor for name, tensor in tensors.items() if tensor.layout == torch.strided}
+
+
+def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether two dense tensors have an entry in the same memory."""
+    storages = [tensor.untyped_storage() for tensor in (one, other)]
+    if not storages[0].data_ptr() or storages[0].data_ptr() != storages[1].data_ptr():
+        return False
+    first, second = (_places(tensor) for tensor in (one, other))
+    return bool(torch.isin(first, second).any())
+
+
+def _places(tensor: torch.Tensor) -> torch.Tensor:
+    """Return where the entries of a tensor begin in its storage, in bytes."""
+    places = torch.full(tensor.shape, tensor.storage_offset())
+    for axis, (length, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        along = (1,) * axis + (length,) + (1,) * (tensor.dim() - axis - 1)
+        places = places + step * torch.arange(length).view(along)
+    return places.flatten() * tensor.element_size()
+
+
+def _kept(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Return copies of what layers keep, plain attributes first, by name; all but tensors as bytes."""
+    kept = dict[str, torch.Tensor]()
+    for name, value in {**_attributes(module), **module.state_dict()}.items():
+        if isinstance(value, torch.Tensor) and value.layout == torch.strided:
+            kept[name] = value.detach().clone()
+        elif content := _content(value):
+            kept[name] = torch.frombuffer(bytearray(content), dtype=torch.uint8)
+    return kept
+
+
+def _content(value: object, above: tuple[object, ...] = ()) -> bytes:
+    """Return bytes that change if a value changes; none for what has neither a text, attributes nor a pickled form.
+
+    Args:
+        value: the value.
+        above: the objects that lead to it, so that a circle ends.
+    """
+    if isinstance(value, np.ndarray | np.generic | complex | float | int | str | list | tuple | dict | deque):
+        return repr(value).encode()
+    if isinstance(value, nn.Module | type) or any(value is other for other in above):
+        return b""  # the layers of a network are compared on their own
+    try:
+        attributes = vars(value)
+    except TypeError:
+        return _pickled(value)
+    parts = [f"{name}=".encode() + _content(attribute, (*above, value)) for name, attribute in attributes.items()]
+    return b",".join(parts)
+
+
+def _pickled(value: object) -> bytes:
+    try:
+        return pickle.dumps(value)
+    except Exception:
+        return b""
 
 
 def changed_in(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> list[str]:

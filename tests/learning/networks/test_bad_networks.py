@@ -113,23 +113,41 @@ class DrawsItsOwn(nn.Module):
 class WarmsUp(nn.Module):
     """Changes after some training passes, which it counts in one of several ways."""
 
+    total = 0
+
     def __init__(self, count: Callable[[Any], Any]) -> None:
         super().__init__()
         self.steps, self.past, self.seen, self.count, self.box = 0, [0], torch.zeros(1), count, SimpleNamespace(steps=0)
+        self.ticks = Ticks()
 
     def get_extra_state(self) -> Any:
-        return vars(self.box)
+        return {"total": type(self).total}
 
     def set_extra_state(self, state: Any) -> None:
-        vars(self.box).update(state)
+        type(self).total = state["total"]
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         return hidden * (1.3 if self.training and (self.count(self) or 0) > 20 else 1)
 
 
+class Ticks:
+    """A count in an object of a user."""
+
+    passed = 0
+
+    def __next__(self) -> int:
+        self.passed += 1
+        return self.passed
+
+
 def counted(layer: Any) -> int:
     layer.steps += 1
     return int(layer.steps)
+
+
+def counted_by_all(layer: Any) -> int:
+    type(layer).total += 1
+    return int(type(layer).total)
 
 
 class CountsCalls(nn.Module):
@@ -306,7 +324,21 @@ BAD: dict[str, tuple[Any, str]] = {
         r"changes '2\.past' from",
     ),
     "a tensor": (behind(lambda: WarmsUp(lambda it: it.seen.add_(1).item())), r"changes '2\.seen' from"),
-    "extra state": (behind(lambda: WarmsUp(lambda it: counted(it.box))), r"changes '2\._extra_state' from"),
+    "extra state": (behind(lambda: WarmsUp(counted_by_all)), r"changes '2\._extra_state' from"),
+    "a namespace": (behind(lambda: WarmsUp(lambda it: counted(it.box))), r"changes '2\.box' from"),
+    "an object's count": (behind(lambda: WarmsUp(lambda it: next(it.ticks))), r"changes '2\.ticks' from"),
+    "weights tied by their data": (
+        built(lambda it: setattr(it.head.bias, "data", it.body.bias.data[:3])),
+        r"'body\.bias' shares memory with parameter 'head\.bias', and training would move|'head\.bias' shares memory",
+    ),
+    "a buffer that is a weight": (
+        built(lambda it: it.register_buffer("first", it.body.weight.data)),
+        r"'first' shares memory with parameter 'body\.weight'.*; assign the parameter itself",
+    ),
+    "an attribute that is a weight": (
+        built(lambda it: setattr(it, "filters", it.body.weight.detach().t())),
+        r"'filters' shares memory with parameter 'body\.weight'",
+    ),
     "keeps its first weights": (
         KeepsItsFirstWeights,
         "other logits when a new module takes its parameters and buf",
