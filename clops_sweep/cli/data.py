@@ -414,7 +414,7 @@ def _print_counts(
 
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, task_rows, total_row
-    from clops_sweep.data.prepared.manifest import MANIFEST
+    from clops_sweep.data.prepared.manifest import MANIFEST, left_out
     from clops_sweep.data.preparing.prepare import open_frames
     from clops_sweep.data.scenarios import build_scenario, reference_lead_of
 
@@ -481,8 +481,8 @@ def _print_counts(
     console.print(said, highlight=False, soft_wrap=True)
     if line := _options_line(manifest, prepared.folder.parent, data_root):
         console.print(line, highlight=False, soft_wrap=True)
-    for reason, count in manifest.dropped.items():
-        console.print(f"dropped: {count} frames ({reason})", highlight=False)
+    for sentence in left_out(manifest):
+        console.print(f"dropped: {sentence}", highlight=False)
     for record, reason in manifest.skipped[:_MOST_PROBLEMS_LISTED]:
         console.print(f"skipped: {record}: {reason}", highlight=False)
     if more := len(manifest.skipped[_MOST_PROBLEMS_LISTED:]):

@@ -334,9 +334,9 @@ class Frames:
 
     Shapes: stored [m, samples] (int16, or float32 with NaN for missing samples), gain and offset [m] float32, so that
     gain * stored + offset is in the data set's unit; missing [m] marks int16 frames with missing samples, and is None
-    for float32. `recording` is a digest of the publisher's samples (`same_samples.samples_digest`): records with equal
-    digests are the same recording. `notes` says what was assumed or changed on reading. `facts` may tell labels without
-    a network.
+    for float32. `recordings` are digests of the publisher's samples (`same_samples.samples_digest`), one for each
+    recording: those with equal digests are the same recording. `notes` says what was assumed or changed on reading.
+    `facts` may tell labels without a network.
     """
 
     windows: Windows
@@ -344,7 +344,7 @@ class Frames:
     gain: NDArray[np.float32]
     offset: NDArray[np.float32]
     missing: NDArray[np.bool_] | None = None
-    recording: bytes | None = None
+    recordings: Sequence[bytes] = ()
     notes: Sequence[str] = ()
     facts: Facts | None = None
 
@@ -356,7 +356,7 @@ class Frames:
         """Return windows [m, width] in units as frames of `FRAME_LENGTH` samples that are multiples of `grid`."""
         ones = np.ones(len(cut), np.float32)
         stored = resampled(cut, FRAME_LENGTH, grid) if len(cut) else np.empty((0, FRAME_LENGTH), np.float32)
-        return cls(windows, stored, ones, ones * 0, recording=recording)
+        return cls(windows, stored, ones, ones * 0, recordings=[recording])
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.preparing.verify import verify
 from clops_sweep.errors import UsageError
 from tests.data import published_formats
+from tests.data.declared_files import declare, forget
 from tests.data.published_formats import write_diagnostics, write_ecg
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> Iterator[None]:
+    yield
+    forget()
 
 
 def _prepare(name: str, tmp_path: Path, **options: Any) -> PreparedSet:
@@ -148,3 +157,90 @@ def test_swapped_recordings_are_noticed_by_what_the_publisher_says_of_them(tmp_p
     problems = _problems("mitbih", tmp_path)
     assert {Path(problem.split(": ")[0]).name for problem in problems} == {"102.hea", "102.dat", "104.hea", "104.dat"}
     assert all(problem.endswith("its SHA-256 is not the publisher's; download it again") for problem in problems)
+
+
+def _declared(tmp_path: Path, body: str) -> PreparedSet:
+    """Prepare a declared data set whose recordings have samples `s`, of person `p0` to `p11`."""
+    declare(
+        tmp_path / "space.py",
+        f"""
+@dataset("own", classes=("a", "b"), channels=("ECG",), units="mV", sampling_rate=10, window_seconds=2)
+def own(data_root):
+    stream = np.random.default_rng(0)
+    for number in range(12):
+        s = stream.normal(size=(1, 100)).astype("f4")
+        yield Recording(s, number % 2, f"p{{number}}", name=f"r{{number}}")
+        if number < 4:
+            yield Recording({body})
+""",
+    )
+    return _prepare("own", tmp_path)
+
+
+def test_recordings_in_memory_that_are_there_twice_are_noted(tmp_path: Path) -> None:
+    prepared = _declared(tmp_path, 's, number % 2, f"q{number}", name=f"again {number}"')
+    assert prepared.manifest.frames == 16 * 5
+    assert (
+        "records with the samples of an earlier one: 4 (again 0 those of r0, again 1 those of r1, again 2 those of r2, "
+        "again 3 those of r3), of which under another patient: 4; leave them out with data prepare --on-error skip"
+    ) in prepared.manifest.notes
+    assert not [note for note in prepared.manifest.notes if note.startswith("frames with")]
+    skipped = _prepare("own", tmp_path, on_error="skip", anew=True).manifest
+    assert [record for record, _ in skipped.skipped] == [f"again {number}" for number in range(4)]
+    assert (
+        skipped.skipped[0][1]
+        == "recording 'again 0': holds the same samples as recording 'r0'; keep one of the two records"
+    )
+
+
+def test_rows_of_an_array_that_are_there_twice_are_noted(tmp_path: Path) -> None:
+    declare(
+        tmp_path / "space.py",
+        """
+@dataset("own")
+def own(data_root):
+    x = np.random.default_rng(0).normal(size=(12, 1, 20))
+    x[9] = x[2]
+    return Recordings(x, 10, ["ECG"], "mV", labels=[n % 2 for n in range(12)], classes=("a", "b"), patients=range(12))
+""",
+    )
+    (note,) = (note for note in _prepare("own", tmp_path).manifest.notes if "samples" in note)
+    assert "records with the samples of an earlier one: 1 (9 those of 2), of which under another patient: 1" in note
+
+
+@pytest.mark.parametrize(("part", "frames"), [("s[:, :99]", 16), ("s[:, 20:]", 16), ('s.astype("f8")', 20)])
+def test_parts_of_a_recording_under_another_person_are_noted(tmp_path: Path, part: str, frames: int) -> None:
+    prepared = _declared(tmp_path, f'{part}, number % 2, f"q{{number}}"')
+    (note,) = (note for note in prepared.manifest.notes if note.startswith("frames with"))
+    assert f"frames with the samples of one of another person: {frames}, such as p" in note
+    assert note.endswith("and in two splits; leave them out, or give both one patient")
+
+
+def test_parts_of_a_recording_of_one_person_are_not_noted(tmp_path: Path) -> None:
+    prepared = _declared(tmp_path, 's[:, 20:], number % 2, f"p{number}"')
+    assert not [note for note in prepared.manifest.notes if "with the samples" in note]
+
+
+def test_a_launch_tells_what_was_dropped_and_who_may_be_in_two_splits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declare(
+        tmp_path / "space.py",
+        """
+@dataset("own")
+def own(data_root):
+    x = np.random.default_rng(0).normal(size=(12, 1, 20))
+    x[0, 0, 3] = np.nan
+    people = [f"{'Pp'[n % 2]}{n // 2}" for n in range(12)]
+    return Recordings(
+        x, 10, ["ECG"], "mV", labels=[n % 2 for n in range(12)], classes=("a", "b"), patients=people, window_seconds=1,
+        missing="drop_windows",
+    )
+""",
+    )
+    data = PreparedData(tmp_path / "prepared", tmp_path / "data")
+    alike = "own: people with names that differ only in case, marks, spaces or leading zeros: 6, such as 'P0' and 'p0'"
+    for lines in (["own: dropped: 1 frames (missing samples)", alike], [alike]):
+        data.prepare([DataKey("own", 0, "none", "all")])
+        told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("own: ")]
+        assert [line.startswith(expected) for line, expected in zip(told, lines, strict=True)] == [True] * len(lines)

@@ -175,8 +175,8 @@ class Portion(Source):
                 published.stored, published.rate, published.gain, published.offset, published.missing
             )
             facts = facts_of(samples_read, known.labels, stretches, ends, cut.trim is not None)
-        digest = samples_digest(published.stored) if self.files or self.member else None
-        return Frames(windows, frames, gain, offset, missing, digest, notes, facts)
+        digests = [samples_digest(recording) for recording in published.stored]
+        return Frames(windows, frames, gain, offset, missing, digests, notes, facts)
 
 
 def _without_frames(stretches: Sequence[Stretch] | None) -> str:

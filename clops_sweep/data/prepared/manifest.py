@@ -23,6 +23,8 @@ MANIFEST: Final = "manifest.json"
 INDEX: Final = "index.parquet"
 FRAMES: Final = "frames.npy"
 _CHECKSUM: Final = "checksum"
+_COUNTED: Final = ("recordings", "records", "intervals", "links")
+"""First words of the reasons that count other things than frames."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Manifest:
     Attributes:
         files: size and SHA-256 of `frames.npy` and `index.parquet`.
         sources: SHA-256 of every file that the frames were made from, by its key.
-        dropped: number of frames left out, by reason.
+        dropped: number of frames left out, by reason; of the reasons that begin with a word of `_COUNTED`, number of
+            these.
         missing: number of frames with missing samples, by channel; they are among `dropped`.
         skipped: records left out under --on-error skip, with the reason.
         content_hash: SHA-256 over the arrays (dtype, shape, bytes), the classes and the leads: the part of a run's data
@@ -170,6 +173,15 @@ def check_content(folder: Path, name: str, record: FileRecord) -> None:
         found = file_sha256(path) if record.array is None else npy_sha256(path, *record.array)
     if found != record.sha256:
         raise DamagedStore(f"{folder / name}: its content has changed since it was prepared; {remedy(folder)}")
+
+
+def left_out(manifest: Manifest) -> list[str]:
+    """Return what was left out, as in "171 frames (mixture of beats)", without the records that were skipped."""
+    sentences = []
+    for reason, count in manifest.dropped.items():
+        counts_itself = reason.split()[0] in _COUNTED
+        sentences.append(f"{count} {reason}" if counts_itself else f"{count} frames ({reason})")
+    return sentences
 
 
 def remedy(folder: Path) -> str:

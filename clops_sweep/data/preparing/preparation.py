@@ -31,7 +31,7 @@ from clops_sweep.data.preparing.reading import records_read
 from clops_sweep.data.preparing.record_problems import Problems, named_once
 from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Index, OnError, Source
-from clops_sweep.data.same_samples import SeenSamples
+from clops_sweep.data.same_samples import SeenFrames, SeenSamples
 from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
 from clops_sweep.errors import UsageError, several
@@ -116,6 +116,8 @@ def _write_frames(
     windows = []
     first = 0
     seen = SeenSamples()
+    is_declared = data.recorded_info() is not None
+    seen_frames = SeenFrames(len(data.common.channels) if data.rules.whole_moments else 1)
     noted = Counter[str]()
     facts = list[Facts]()
     for source, read, unusable in records_read(data, sources, run, problems, seen):
@@ -136,7 +138,10 @@ def _write_frames(
             facts.append(frames.facts)
         good = np.flatnonzero(~bad)
         rows = good if bad.any() else slice(None)
-        file.write(bytes_of(np.asarray(frames.stored[rows], dtype)))
+        stored = np.asarray(frames.stored[rows], dtype)
+        file.write(bytes_of(stored))
+        if is_declared:
+            seen_frames.add(stored)
         made.shape = made.shape[0] + len(good), frames.stored.shape[1]
         gains.append(frames.gain[rows])
         offsets.append(frames.offset[rows])
@@ -155,6 +160,8 @@ def _write_frames(
     offset = np.concatenate(offsets).astype(np.float32)
     per_patient = data.split(index, 0)
     made.notes = [*data.notes(index, per_patient), *seen.note()]
+    if is_declared and not seen.of_others:
+        made.notes += seen_frames.note(index.patients, index.patient_names)
     made.notes += _counted(noted)
     if facts:
         made.notes += [*padding_note(facts), *shortcut_notes(facts, data.common.classes, data.common.units)]

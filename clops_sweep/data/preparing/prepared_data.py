@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.same_samples import OF_LEAKS
 from clops_sweep.data.shortcuts import SHOWN_AT_LAUNCH
 from clops_sweep.errors import UsageError
 
@@ -75,11 +76,13 @@ class PreparedData:
     def prepare(self, keys: Iterable[DataKey]) -> None:
         """Prepare the data sets that are not prepared yet, with their patient splits and features.
 
-        Notes on channels that were left out, padding and shortcuts go to standard error.
+        Notes on channels that were left out, padding, shortcuts and people who may be in two splits go to standard
+        error. So does what was left out of declared data that are prepared now.
 
         Raises:
             UsageError: files are missing or not as published, or an encoder cannot be used on the data.
         """
+        from clops_sweep.data.prepared.manifest import left_out
         from clops_sweep.data.preparing.prepare import prepare
 
         seeds: dict[str, set[int]] = {}
@@ -97,9 +100,15 @@ class PreparedData:
             if self.encoders is not None and key.encoder is not None:
                 self.encoders.identity(key.encoder)  # report an invalid encoder before anything is prepared
         for name, split_seeds in seeds.items():
+            before = _made_at(self.root / name)
             made = prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
+            is_declared = made.manifest.info is not None
+            losses = left_out(made.manifest)
+            if losses and is_declared and _made_at(made.folder) != before:
+                print(f"{name}: dropped: {'; '.join(losses)}", file=sys.stderr)
+            begins = (*SHOWN_AT_LAUNCH, *OF_LEAKS) if is_declared else SHOWN_AT_LAUNCH
             for note in made.manifest.notes:
-                if note.startswith(SHOWN_AT_LAUNCH):
+                if note.startswith(begins):
                     print(f"{name}: {note}", file=sys.stderr)
         self._found.clear()
         self._opened.clear()
@@ -201,3 +210,11 @@ class PreparedData:
                 return None
             self._found[key] = CachedFeatures(prepared, key, self.encoders, self.data_hash(key.signals))
         return self._found[key]
+
+
+def _made_at(folder: Path) -> int | None:
+    """Return when a prepared folder was made, in nanoseconds; None if there is none."""
+    from clops_sweep.data.prepared.manifest import MANIFEST
+
+    manifest = folder / MANIFEST
+    return manifest.stat().st_mtime_ns if manifest.is_file() else None

@@ -55,7 +55,7 @@ def records_read(
     tolerant = data.rules.tolerates_repeats and problems.tolerant
     ours, theirs = tee(sources)
     for source, result in zip(ours, run(partial(_read_source, data.common, hashed), theirs), strict=True):
-        for single, read in _apart_where_bad(data, hashed, source, result):
+        for single, read in _apart_where_bad(data, hashed, source, result, seen):
             try:
                 if not isinstance(read, str):
                     data.met(single, read.frames.windows)
@@ -142,14 +142,18 @@ def _require_scalable(common: Common, source: Source, frames: Frames, statistics
 
 
 def _apart_where_bad(
-    data: DataSet, hashed: bool, source: Source, result: Read | Several | str
+    data: DataSet, hashed: bool, source: Source, result: Read | Several | str, seen: SeenSamples
 ) -> Iterator[tuple[Source, Read | str]]:
-    """Yield what was read; a source of several recordings with a bad one is read again, recording by recording."""
+    """Yield what was read; a source of several recordings with a bad one is read again, recording by recording.
+
+    So is one with a recording whose samples are those of another.
+    """
     if isinstance(result, Several):
         data.leave_out(result.left_out)
         yield from result.reads
         return
-    if isinstance(result, Read) or len(source.names) == 1:
+    has_repeats = isinstance(result, Read) and seen.repeats(result.frames)
+    if len(source.names) == 1 or (isinstance(result, Read) and not has_repeats):
         yield source, result
         return
     for single in source.apart():

@@ -57,5 +57,5 @@ class IntegerRecord(Source):
             (1 / header.gain[leads]).astype(np.float32),
             (-header.baseline[leads] / header.gain[leads]).astype(np.float32),
             (cut == header.missing[leads, None]).any(1),
-            samples_digest(stored),
+            [samples_digest(stored)],
         )

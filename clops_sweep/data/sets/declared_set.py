@@ -15,6 +15,7 @@ import numpy as np
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo, Declared, OptionValue, Rules
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.alike_people import alike_people
 from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.declared.markers import marker_names
 from clops_sweep.data.declared.one_by_one import one_by_one
@@ -169,6 +170,8 @@ class DeclaredSet(DataSet):
             doubts.append(f"channel {names[0]} is an input of the network and looks like triggers or markers")
         if index.times is None and records > people:
             doubts.append("recordings of a person are in natural order of their names; give their dates as time")
+        if note := alike_people(index.patient_names):
+            doubts.append(note)
         series = {_SERIES.sub("", name) for name in index.record_names}
         if 1 < len(series) < records == people:
             first = next(name for name in index.record_names if _SERIES.search(name))

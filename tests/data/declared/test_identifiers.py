@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep import Recordings
+from clops_sweep.data.declared.alike_people import alike_people
 from clops_sweep.data.declared.label_table import by_name
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -123,3 +124,23 @@ def test_a_person_is_never_in_two_splits(tmp_path: Path) -> None:
     assert frames.patient_names == tuple(sorted(map(str, range(10))))
     for person in range(10):
         assert len(set(frames.split[4 * person : 4 * person + 4])) == 1
+
+
+@pytest.mark.parametrize(
+    ("names", "pairs"),
+    [
+        (["P1", "p1", "P2"], 1),
+        (["7", "07", "007", "8"], 2),
+        (["P 1", "P-1", "P_1", "P1"], 3),
+        (["A-1", "A\u20131"], 1),
+        (["1-2", "12", "1.10", "1.1", "a-b", "ab"], 0),
+        (["0", "00", "!", "?"], 1),
+    ],
+)
+def test_people_whose_names_differ_in_writing_alone_are_noted(names: list[str], pairs: int) -> None:
+    note = alike_people(names)
+    if not pairs:
+        assert note is None
+    else:
+        assert note is not None
+        assert f"leading zeros: {pairs}, such as {names[0]!r} and {names[1]!r}: one person may be in two splits" in note
