@@ -140,6 +140,8 @@ def _which(best: BestOfSpace) -> str:
         return f"the configuration of {best.space!r}"
     if len(best.rows) == best.of:
         return f"configurations of {best.space!r}, best first"
+    if len(best.rows) < MOST_ROWS:  # the report shows one of those that differ in numbers alone
+        return f"best of each variant of {best.space!r}, of {best.of:,} configurations"
     return f"best {len(best.rows)} of {best.of:,} configurations of {best.space!r}"
 
 

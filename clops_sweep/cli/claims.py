@@ -19,7 +19,7 @@ from clops_sweep.planning.state import State
 if TYPE_CHECKING:
     from clops_sweep.analysis.claims.verdicts import Verdict
 
-_WIDE = 120
+_WIDE = 100
 """Width in columns without a terminal."""
 
 
@@ -27,7 +27,7 @@ _WIDE = 120
 @request_options(required=False)
 @plugins_option
 @click.option("--runs", "conditions", is_flag=True, help="Print the condition on runs of each claim, for --where.")
-@click.option("--all", "every", is_flag=True, help="List undecided claims, too, if none is decided.")
+@click.option("--all", "every", is_flag=True, help="List claims without runs, too, if none is decided.")
 @click.option(
     "--seal", "to_seal", is_flag=True, help="Record the file's CLAIMS, runs and data in a seal, before the first run."
 )
@@ -82,7 +82,12 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         reasons = [f"{why} ({several(said.count(why), 'claim')})" for why in dict.fromkeys(said)]
         reasons += [f"{several(without, 'claim')} without runs"] if without else []
         click.echo(f"nothing can be decided: {'; '.join(reasons) or 'no difference is clear yet'}")
-        click.echo("--all lists the claims and what is missing")
+        if standing:
+            click.echo(f"claims of this file, {standing}")
+        if compared := [verdict for verdict in found if verdict.weakest.n]:
+            _print(compared, conditions)
+        if without:
+            click.echo("--all lists the claims without runs, too, and what is missing")
     elif found:
         if standing:
             click.echo(f"claims of this file, {standing}")

@@ -1,15 +1,22 @@
-"""Seals of claims: a file beside the results that records which claims were declared before the first run."""
+"""Seals of claims: a file beside the results that records which claims were declared before the first run.
+
+A seal belongs to search-space files by their places, so that an edited file keeps it and the edits are named. After a
+file was moved or renamed, its seal is found by its content, the claims and the requested runs, or by the names of its
+studies, unless the file that was sealed is still in its place: then another study has the same name.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import DamagedStore, UsageError, several, shown
+from clops_sweep.errors import DamagedStore, UsageError, listed, several, shown
 from clops_sweep.experiment.spaces.claims import claims_as_json, sha256
 from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.request import Request
@@ -22,12 +29,15 @@ class Sealed:
 
     Attributes:
         path: path of the file.
-        content: `sealed_at`, `claims` by key, `space` (SHA-256 of the identities of the runs), `runs` (their number)
-            and `data` (content hashes of the data).
+        content: `sealed_at`, `claims` by key, `space` (SHA-256 of the identities of the runs), `runs` (their number),
+            `data` (content hashes of the data) and, since version 0.4, `studies` and `files`, their places relative to
+            the folder of the store.
+        is_moved: whether the files were elsewhere when they were sealed.
     """
 
     path: str
     content: dict[str, Any]
+    is_moved: bool = False
 
     def changes(self, request: Request) -> list[str]:
         """Return the differences between the seal and the current search-space files, one phrase each.
@@ -48,7 +58,9 @@ class Sealed:
         return found
 
     def __str__(self) -> str:
-        return f"sealed on {self.content['sealed_at'][:16].replace('T', ' at ')} UTC, before the first run"
+        words = f"sealed on {self.content['sealed_at'][:16].replace('T', ' at ')} UTC, before the first run"
+        files = self.content.get("files", [])
+        return f"{words}, as {listed(files)}" if self.is_moved and files else words
 
 
 def seal(request: Request) -> Sealed:
@@ -75,7 +87,8 @@ def seal(request: Request) -> Sealed:
         raise UsageError(
             f"--seal: {several(begun, 'run')} of this file ended already; claims are sealed before the first"
         )
-    content = {"sealed_at": datetime.now(UTC).isoformat(timespec="seconds"), **_content(request)}
+    of_files = {"studies": list(request.selection.studies), "files": _places(request)}
+    content = {"sealed_at": datetime.now(UTC).isoformat(timespec="seconds"), **_content(request), **of_files}
     path = _path(request)
     request.store.files.make_folder(path.rpartition("/")[0])
     request.store.files.write(path, json.dumps({**content, "sha256": sha256(content)}, indent=1).encode())
@@ -83,16 +96,54 @@ def seal(request: Request) -> Sealed:
 
 
 def sealed(request: Request) -> Sealed | None:
-    """Return the seal of the claims of some search-space files, or None.
+    """Return the seal of the claims of some search-space files, also if these were moved; None without one.
 
     Raises:
         DamagedStore: the seal was edited.
     """
-    path = _path(request)
+    store = request.store.files
+    folder, ending = _folder(request), _ending(request)
+    written = sorted(store.names(folder))
+    for name in written:
+        if name.endswith(ending):  # perhaps under an earlier name of the study
+            return _read(request, f"{folder}/{name}")
+    return _moved(request, [f"{folder}/{name}" for name in written])
+
+
+def _moved(request: Request, paths: Sequence[str]) -> Sealed | None:
+    """Return the first seal of files that were elsewhere; None without one.
+
+    Args:
+        request: the search-space files.
+        paths: the seals of a store, none of which is of files at these places.
+    """
+    seals = []
+    for path in paths:
+        with suppress(DamagedStore):  # a seal of other files
+            seals.append(replace(_read(request, path), is_moved=True))
+    if not seals:
+        return None
+    seals.sort(key=lambda seal: str(seal.content["sealed_at"]))
+    now = _content(request)
+    for there in seals:
+        if (there.content["claims"], there.content["space"]) == (now["claims"], now["space"]):
+            return there
+    start = _start(request)
+    for there in seals:
+        is_named = there.content.get("studies") == list(request.selection.studies)
+        if is_named and not any((start / file).exists() for file in there.content["files"]):
+            return there
+    return None
+
+
+def _read(request: Request, path: str) -> Sealed:
+    """Return the seal in a file.
+
+    Raises:
+        DamagedStore: it was edited.
+    """
     try:
         content = json.loads(request.store.files.read(path).to_pybytes())
-    except FileNotFoundError:
-        return None
     except ValueError:
         content = {}
     digest = content.pop("sha256", None) if isinstance(content, dict) else None
@@ -111,20 +162,30 @@ def seal_in_words(request: Request) -> str:
 
 
 def _path(request: Request) -> str:
-    """Return the path of a seal, named after the studies and the places of their files.
-
-    The place alone tells seals apart: a study keeps its seal under a new name, and equal names have different seals.
-    """
-    store = request.store.files
-    start = Path.cwd() if store.folder is None else store.folder.parent
-    paths = [Path(os.path.relpath(file.resolve(), start)).as_posix() for file in request.selection.files]
-    folder = f"{store.root}/claims"
-    ending = f"-{sha256(paths)[:8]}.json"
-    for written in store.names(folder):
-        if written.endswith(ending):  # under an earlier name of the study
-            return f"{folder}/{written}"
+    """Return the path of a new seal, named after the studies and the places of their files."""
     name = "+".join(map(file_name, request.selection.studies))
-    return f"{folder}/{name}{ending}"
+    return f"{_folder(request)}/{name}{_ending(request)}"
+
+
+def _folder(request: Request) -> str:
+    return f"{request.store.files.root}/claims"
+
+
+def _ending(request: Request) -> str:
+    """Return how the names of the seals of some files end."""
+    return f"-{sha256(_places(request))[:8]}.json"
+
+
+def _places(request: Request) -> list[str]:
+    """Return the paths of the search-space files, relative to the folder of the store."""
+    start = _start(request)
+    return [Path(os.path.relpath(file.resolve(), start)).as_posix() for file in request.selection.files]
+
+
+def _start(request: Request) -> Path:
+    """Return the folder of the store; the current one for an object store."""
+    folder = request.store.files.folder
+    return Path.cwd() if folder is None else folder.parent
 
 
 def _content(request: Request) -> dict[str, Any]:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
+from scipy import stats
 
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.spaces.claims import sha256
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
 from clops_sweep.store.run_store import RunStore
 from tests.conftest import Tables
 from tests.helpers.stores import write_finished
+
+Score = Callable[[RunConfig], float]
 
 SPACE = """
 from clops_sweep import RunConfig, SearchSpace
@@ -38,18 +44,23 @@ def auc(config: RunConfig) -> float:
 def folder(tmp_path: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A search space, and a store in which CLOPS is far above fine-tuning."""
     (tmp_path / "space.py").write_text(SPACE)
+    write_store(tmp_path, prepared_root, finished_tables, auc)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_store(folder: Path, prepared_root: Path, finished_tables: Tables, score: Score) -> None:
+    """Write finished runs of space.py with given scores into the store `results`."""
     content = data_hash("synthetic", prepared_root=prepared_root)
-    store = RunStore(tmp_path / "results")
-    for request in all_requests(load_spaces(tmp_path / "space.py")):
+    store = RunStore(folder / "results")
+    for request in all_requests(load_spaces(folder / "space.py")):
         run_id = request.config.run_id(content)
-        tables = finished_tables(run_id, request.config, auc(request.config))
+        tables = finished_tables(run_id, request.config, score(request.config))
         runs = tables["runs"]
         runs = runs.set_column(runs.schema.get_field_index("data_hash"), "data_hash", pa.array([content]))
         version = pa.array([2], pa.int64())
         tables["runs"] = runs.set_column(runs.schema.get_field_index("semantics_version"), "semantics_version", version)
         write_finished(store, run_id, tables)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def in_one_line(said: Sequence[str]) -> str:
@@ -62,7 +73,7 @@ def test_it_says_what_holds_and_what_is_missing(folder: Path, prepared_root: Pat
     assert (done.exit_code, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("class_il, synthetic: ")
-    assert all(len(line) <= 120 for line in lines), "it fits where nobody says how wide it is"
+    assert all(len(line) <= 100 for line in lines), "it fits where nobody says how wide it is"
     of_clops = next(i for i, line in enumerate(lines) if "CLOPS is above fine-tuning in average AUC" in line)
     assert in_one_line(lines[of_clops : of_clops + 2]).startswith(
         "holds +0.202, at least 0.199 98.33 % 4 seeds CLOPS is above fine-tuning in average AUC "
@@ -115,3 +126,77 @@ def test_a_seal_has_the_name_of_the_study_and_survives_a_new_one(folder: Path, p
     assert seal.name.startswith("methods-")
     (folder / "space.py").write_text(written.replace('"methods"', '"another name"'))
     assert "never replaced" in str(told("space.py", "--seal", prepared_root=prepared_root).exception)
+
+
+def interval_of(differences: Sequence[float]) -> tuple[str, str]:
+    """Return the bounds of the 90 % t interval of a mean, that of one-sided tests, with three decimals."""
+    half = stats.t.ppf(0.95, len(differences) - 1) * np.std(differences, ddof=1) / len(differences) ** 0.5
+    return f"{np.mean(differences) - half:.3f}", f"{np.mean(differences) + half:.3f}"
+
+
+def test_undecided_claims_have_differences_and_intervals(
+    tmp_path: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "space.py").write_text(SPACE + CLAIMS)
+    noise = {0: 0.05, 1: -0.02, 2: 0.01, 3: -0.01}
+    write_store(tmp_path, prepared_root, finished_tables, lambda it: 0.6 + noise[it.seed] * (it.strategy == "clops"))
+    lines = told("space.py", prepared_root=prepared_root).stdout.splitlines()
+    assert lines[0] == "nothing can be decided: no difference is clear yet"
+    assert lines[1] == "claims of this file, not sealed"
+    row = next(line for line in lines if line.startswith("undecided"))
+    mean, low, high = re.search(r"([+-]0\.\d+) \[(-0\.\d+), (0\.\d+)\]", row).groups()
+    assert (mean, low, high) == ("+0.008", *interval_of(list(noise.values())))
+    assert max(map(len, lines)) <= 100
+    few = told("space.py", "--seeds", "2", prepared_root=prepared_root).stdout
+    row = next(line for line in few.splitlines() if line.startswith("undecided"))
+    assert row.split()[:2] == ["undecided", "+0.015"]
+
+
+@pytest.fixture
+def unsealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "space.py").write_text(SPACE + CLAIMS)
+    return tmp_path
+
+
+def standing(file: str, prepared_root: Path) -> str:
+    Path("results/runs").mkdir(parents=True, exist_ok=True)
+    return str(json.loads(told(file, "--json", prepared_root=prepared_root).stdout)["seal"])
+
+
+def test_a_seal_follows_a_file_that_is_moved_also_once_it_is_edited(unsealed: Path, prepared_root: Path) -> None:
+    assert told("space.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    assert standing("space.py", prepared_root).endswith(" UTC, before the first run")
+    (unsealed / "folder").mkdir()
+    moved = (unsealed / "space.py").rename(unsealed / "folder" / "renamed.py")
+    assert standing("folder/renamed.py", prepared_root).endswith(" UTC, before the first run, as space.py")
+    assert "never replaced" in str(told("folder/renamed.py", "--seal", prepared_root=prepared_root).exception)
+    moved.write_text(moved.read_text().replace("range(4)", "range(5)"))
+    said = standing("folder/renamed.py", prepared_root)
+    assert said.endswith("as space.py; changed since: the search space requests other runs (10 instead of 8)")
+
+
+def test_another_file_with_the_same_name_of_study_has_no_seal_of_the_first(unsealed: Path, prepared_root: Path) -> None:
+    assert told("space.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    other = (unsealed / "space.py").read_text().replace("range(4)", "range(5)")
+    (unsealed / "other.py").write_text(other)
+    assert standing("other.py", prepared_root) == "not sealed"
+    assert told("other.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    assert len(list((unsealed / "results" / "claims").iterdir())) == 2
+    assert standing("space.py", prepared_root).endswith("before the first run")
+
+
+def test_a_seal_without_places_is_found_by_its_content(unsealed: Path, prepared_root: Path) -> None:
+    """Seals of earlier versions have neither studies nor files."""
+    assert told("space.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    (seal,) = (unsealed / "results" / "claims").iterdir()
+    content = json.loads(seal.read_text())
+    for name in ("studies", "files", "sha256"):
+        del content[name]
+    seal.write_text(json.dumps({**content, "sha256": sha256(content)}))
+    assert standing("space.py", prepared_root).endswith("before the first run")
+    moved = (unsealed / "space.py").rename(unsealed / "moved.py")
+    assert standing("moved.py", prepared_root).endswith("before the first run")
+    moved.write_text(moved.read_text().replace("range(4)", "range(5)"))
+    assert standing("moved.py", prepared_root) == "not sealed"

@@ -45,7 +45,7 @@ def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) ->
         f"{name}, seed {seed}" for name in names for seed in range(2)
     )
     best = lines[RUNS + 4 : -2]
-    assert best[0].startswith("best 2 of 3 configurations of 'space': mean AUC; run_id: ")
+    assert best[0].startswith("best of each variant of 'space', of 3 configurations: mean AUC; run_id: ")
     header = ["configuration", "validation", "lowest to highest", "test", "BWT", "runs", "run_id"]
     assert [text.strip() for text in best[1].split("  ") if text.strip()] == header
     assert len(best) == 2 + 2 + 1
