@@ -49,6 +49,7 @@ from clops_sweep.experiment.plugins.registry import (
     Member,
     described,
 )
+from clops_sweep.experiment.plugins.returns import never_returns_a_value
 
 Listed = Mapping[str, Option] | Sequence[str | Mapping[str, Option]]
 """Options that a plug-in uses: existing ones by name, new ones as a mapping from their names to definitions."""
@@ -132,6 +133,10 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
         )
     if isinstance(member, type) and not _overrides(member):
         raise UsageError(f"{expected} with a method loss(batch), train_epoch or replay; {described(member)} has none")
+    if isinstance(member, type) and never_returns_a_value(getattr(member, "loss", None)):
+        raise UsageError(
+            f"strategy {name!r}: loss() returns nothing; expected a scalar, such as a mean: end it with return loss"
+        )
     if not isinstance(getattr(member, "joint", None), bool):
         raise UsageError(f"{expected}; {described(member)} has no `joint` that is True or False")
 
