@@ -64,9 +64,11 @@ class Instances:
         weights: Sequence[torch.Tensor | None] = [None] * len(lengths)
         if self.weights is not None:
             weights = self.weights.split(lengths)
+        rows = self.rows.split(lengths)
+        targets = self.targets.split(lengths)
         parts = []
-        for rows, targets, of_part in zip(self.rows.split(lengths), self.targets.split(lengths), weights, strict=True):
-            parts.append(Instances(rows, targets).weighted(of_part))
+        for rows_of_part, targets_of_part, weights_of_part in zip(rows, targets, weights, strict=True):
+            parts.append(Instances(rows_of_part, targets_of_part).weighted(weights_of_part))
         return parts
 
     @classmethod
@@ -74,9 +76,11 @@ class Instances:
         """Concatenate several sets."""
         rows = torch.cat([part.rows for part in parts])
         targets = torch.cat([part.targets for part in parts])
+        union = cls(rows, targets)
         if all(part.weights is None for part in parts):
-            return cls(rows, targets)
-        return cls(rows, targets).weighted(torch.cat([part.loss_weights for part in parts]))
+            return union
+        weights = torch.cat([part.loss_weights for part in parts])
+        return union.weighted(weights)
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,8 @@ def batch_sizes(total: int, batch_size: int, smallest: int) -> list[int]:
     """Return the sizes of the batches of an epoch; arguments as in `Epoch`."""
     sizes = [min(batch_size, total - start) for start in range(0, total, batch_size)]
     if len(sizes) > 1 and sizes[-1] < smallest:
-        sizes[-2:] = [sum(sizes[-2:])]
+        remainder = sizes.pop()
+        sizes[-1] += remainder
     return sizes
 
 
@@ -149,13 +154,17 @@ class Epoch:
         batch = torch.arange(len(sizes), device=order.device).repeat_interleave(sizes)
         current = order < len(task.rows)
         counts = torch.zeros(len(sizes), device=order.device)
-        current_count = counts.scatter_add_(0, batch, current.to(torch.float32))[batch]
-        shares = torch.where(current, current_count, sizes.to(torch.float32)[batch] - current_count).reciprocal_()
+        counts.scatter_add_(0, batch, current.to(torch.float32))
+        current_count = counts[batch]
+        replayed_count = sizes.to(torch.float32)[batch] - current_count
+        shares = torch.where(current, current_count, replayed_count).reciprocal_()
         factors = union.loss_weights[order]
-        rows, targets = union.rows[order], union.targets[order]
+        weights = factors * shares
+        rows = union.rows[order]
+        targets = union.targets[order]
         draws = torch.arange(len(order), device=order.device)
         positions = torch.where(current, order, 0)
-        self._all = rows, targets, factors * shares, draws, positions, current, current_count, factors
+        self._all = rows, targets, weights, draws, positions, current, current_count, factors
         self._kept: dict[str, torch.Tensor] = {}
         self._of_batches: dict[str, tuple[torch.Tensor, ...]] = {}
 
@@ -166,8 +175,9 @@ class Epoch:
 
     def batches(self) -> Iterator[EpochBatch]:
         """Yield the batches."""
-        parts = (values.split(self.sizes) for values in self._all)
-        return (EpochBatch(*part) for part in zip(*parts, range(len(self.sizes)), strict=True))
+        columns = [values.split(self.sizes) for values in self._all]
+        for number, values in enumerate(zip(*columns, strict=True)):
+            yield EpochBatch(*values, number=number)
 
     def keep(self, name: str, values: torch.Tensor) -> None:
         """Store a value that steps need."""
@@ -198,15 +208,21 @@ class Epoch:
         steps = len(self.sizes)
         count = len(instances.rows) // steps
         weights = instances.loss_weights * (1 / count)
-        for kept, values in (("rows", instances.rows), ("targets", instances.targets), ("weights", weights)):
-            self.keep(f"{name} {kept}", values.unflatten(0, (steps, -1)).contiguous())
-        self.keep(f"{name} draws", torch.arange(count).expand(steps, -1) if draws is None else draws)
+        if draws is None:
+            draws = torch.arange(count).expand(steps, -1)
+        columns = {"rows": instances.rows, "targets": instances.targets, "weights": weights}
+        for column, values in columns.items():
+            by_step = values.unflatten(0, (steps, -1))
+            self.keep(f"{name} {column}", by_step.contiguous())
+        self.keep(f"{name} draws", draws)
         self.keep(f"{name} dropout", dropout_keys)
 
     def memory(self, name: str, batch: EpochBatch | None = None) -> tuple[Batch, torch.Tensor]:
         """Return the memory batch of one batch, or of all, [steps, ...], with its dropout keys."""
-        names = (f"{name} {kept}" for kept in ("rows", "targets", "weights", "draws", "dropout"))
-        rows, targets, weights, draws, keys = (
-            self.kept(of) if batch is None else self.kept_for(of, batch) for of in names
-        )
+        names = [f"{name} {column}" for column in ("rows", "targets", "weights", "draws", "dropout")]
+        if batch is None:
+            values = [self.kept(column) for column in names]
+        else:
+            values = [self.kept_for(column, batch) for column in names]
+        rows, targets, weights, draws, keys = values
         return Batch(rows, targets, weights, draws), keys

@@ -34,9 +34,9 @@ class EarlyStopping:
 
     def best(self) -> tuple[int, Any]:
         """Return the epoch with the lowest loss, from 1, and its state, and reset for the next task."""
-        epoch, kept = self._epoch, self._kept
+        best = self._epoch, self._kept
         self._epoch, self._loss, self._kept = 0, float("inf"), None
-        return epoch, kept
+        return best
 
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from clops_sweep import native
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.learning.arrays import array_of
 
 
 def shared_tensor(array: NDArray[np.generic]) -> torch.Tensor:
@@ -50,11 +51,16 @@ class FrameBank:
         if used is not None and device.type != "cpu":
             rows, members = rows_in_use(members, used, len(frames), len(frames.frames))
         stored = frames.frames[rows]
-        plain = stored.dtype == np.float32 and bool((frames.gain == 1).all() and (frames.offset == 0).all())
+        is_scaled = bool((frames.gain != 1).any() or (frames.offset != 0).any())
         self.stored = shared_tensor(stored).to(device)
-        self.gain = None if plain else shared_tensor(frames.gain[rows]).to(device)
-        self.offset = None if plain else shared_tensor(frames.offset[rows]).to(device)
-        self.members = None if members is None else shared_tensor(members).to(device)
+        self.gain: torch.Tensor | None = None
+        self.offset: torch.Tensor | None = None
+        self.members: torch.Tensor | None = None
+        if is_scaled or stored.dtype != np.float32:
+            self.gain = shared_tensor(frames.gain[rows]).to(device)
+            self.offset = shared_tensor(frames.offset[rows]).to(device)
+        if members is not None:
+            self.members = shared_tensor(members).to(device)
         self.device = device
 
     @property
@@ -84,9 +90,7 @@ class FrameBank:
         if self.gain is None or self.offset is None:
             return self.stored.index_select(0, rows)
         if self.device.type == "cpu" and self.stored.dtype == torch.int16:
-            signals = native.gather(
-                self.stored.numpy(), self.gain.numpy(), self.offset.numpy(), rows.contiguous().numpy()
-            )
+            signals = native.gather(self.stored.numpy(), self.gain.numpy(), self.offset.numpy(), array_of(rows))
             if signals is not None:
                 return torch.from_numpy(signals)
         frames = self.stored.index_select(0, rows).to(torch.float32)
@@ -119,11 +123,12 @@ def rows_in_use(
     If all rows are used, both are unchanged. Shapes: members [n, channels] or None, used [m]; returned: [rows in use]
     and [n, channels], -1 for unused instances.
     """
-    wanted = np.unique(used)
-    rows_of_wanted = wanted[:, None] if members is None else members[wanted]
-    needed = np.unique(rows_of_wanted)
-    if len(needed) == rows:
+    used = np.unique(used)
+    rows_of_used = used[:, None] if members is None else members[used]
+    sorted_rows = np.unique(rows_of_used)
+    if len(sorted_rows) == rows:
         return slice(None), members
-    indices = np.full((instances, rows_of_wanted.shape[1]), -1, np.int64)
-    indices[wanted] = np.searchsorted(needed, rows_of_wanted)
-    return needed, indices
+    channels = rows_of_used.shape[1]
+    indices = np.full((instances, channels), -1, np.int64)
+    indices[used] = np.searchsorted(sorted_rows, rows_of_used)
+    return sorted_rows, indices

@@ -85,7 +85,8 @@ class ContinualRun:
         keep_models: Literal["last", "all"] | None = None,
         bank_of: Callable[[FrameSet, torch.device, NDArray[np.int64]], FrameBank] = FrameBank,
     ) -> None:
-        begun, cpu_begun = time.perf_counter(), time.process_time()
+        begun = time.perf_counter()
+        cpu_begun = time.process_time()
         self.config = config = config.without_unused
         check_frames(config, frames)
         self.frames = frames
@@ -93,37 +94,35 @@ class ContinualRun:
         strategy = STRATEGIES[config.strategy]
         scenario = scenario_of(config, frames)
         self.scenario = joint_scenario(scenario) if strategy.joint else scenario
-        online = config.stream == "online"
-        self._epochs = 1 if online else config.epochs_per_task * (len(scenario.tasks) if strategy.joint else 1)
-        parts = [part.rows for task in scenario.tasks for part in (task.train, task.validation, task.test)]
-        parts += [] if scenario.unseen is None else [scenario.unseen.rows]
-        bank = bank_of(frames, self.device, np.concatenate(parts))
+        self._epochs = _epochs_of_stage(config, len(scenario.tasks), joint=strategy.joint)
+        bank = bank_of(frames, self.device, _rows_in_use(scenario))
         learner = learner_of(config, self.scenario, frames, bank)
         if keep_models and is_tried(config):
-            shape, options = (frames.channels, frames.samples), network_options(config, frames)
+            shape = frames.channels, frames.samples
+            options = network_options(config, frames)
             check_stored(config.network, NETWORKS[config.network], shape, self.scenario.outputs, options)
         if config.augment is not None:
             learner.augment = Augmenter(config.augment, config.seed, config.options_of("augment"))
-        weights = [
-            None if config.class_weights is None else balanced(scenario.kind, task.train.targets)
-            for task in scenario.tasks
-        ]
-        tasks = [
-            self._instances(task.train, of_task) for task, of_task in zip(self.scenario.tasks, weights, strict=True)
-        ]
+        tasks = []
+        for separate, task in zip(scenario.tasks, self.scenario.tasks, strict=True):
+            weights = None
+            if config.class_weights is not None:
+                weights = balanced(scenario.kind, separate.train.targets)
+            tasks.append(self._instances(task.train, weights))
         self._stages = [Instances.union(tasks)] if strategy.joint else tasks
         self._training = Training(config, learner, self._stages, self.scenario.by_position)
         self._generators = GlobalStreams(self.device)
         with self._seeded("setup"):
-            self._stream = OnlineStream(strategy, self._training) if online else None
+            self._stream = OnlineStream(strategy, self._training) if config.stream == "online" else None
             self._strategy: Strategy = self._stream or strategy(self._training)
-        self._evaluators = {
-            split: Evaluator(self.scenario, split, learner, joint=strategy.joint)
-            for split in result.EVALUATED_SPLITS
-            if split == "test" or len(scenario.tasks[0].validation.rows)
-        }
-        self._curves_of: SplitName | None = "validation" if "validation" in self._evaluators else config.curves
-        self._task, self._epoch = 0, 0
+        self._evaluators: dict[SplitName, Evaluator] = {}
+        has_validation = len(scenario.tasks[0].validation.rows) > 0
+        for split in result.EVALUATED_SPLITS:
+            if split == "test" or has_validation:
+                self._evaluators[split] = Evaluator(self.scenario, split, learner, joint=strategy.joint)
+        self._curves_of: SplitName | None = "validation" if has_validation else config.curves
+        self._task = 0
+        self._epoch = 0
         self._stopping = None if config.early_stopping is None else EarlyStopping(config.early_stopping)
         self._epochs_trained = 0
         self._epochs_kept: list[int] = []
@@ -225,36 +224,14 @@ class ContinualRun:
                 self._strategy.come_to(task, end=False)
                 self._strategy.begin_task(task)
             self._train_epoch(task, epoch)
-            self._epoch, self._epochs_trained = epoch + 1, self._epochs_trained + self._strategy.trains(task)
-            seen, ends = len(self.scenario.tasks) if self._strategy.joint else task + 1, self._epoch == self._epochs
+            self._epoch += 1
+            self._epochs_trained += self._strategy.trains(task)
             if self._stopping is None:
-                if ends:
-                    self._end_training(task)
-                self._add_to_curves(seen)
+                ends = self._evaluate_epoch(task)
             else:
-                self._add_to_curves(seen)
-                of_tasks = self._curves[-1].loss
-                loss = of_tasks.mean() if self._strategy.joint else of_tasks[task]
-                ends |= self._stopping.ends(self._epoch, float(loss), self._trained_state)
-                if ends:
-                    self._return_to_best(task, seen)
+                ends = self._evaluate_and_stop(task, self._stopping)
             if ends:
-                self._epochs_kept.append(self._epoch)
-                with self._timed("seconds_acquire"):
-                    self._strategy.come_to(task, end=True)
-                    self._strategy.end_task(task)
-                with self._timed("seconds_evaluate"):
-                    if "validation" in self._r:
-                        self._r["validation"].append(self._curves[-1])
-                    if self._predictions is None:
-                        self._r["test"].append(self._evaluators["test"].evaluate(seen))
-                    else:
-                        evaluation, predictions = self._evaluators["test"].evaluate_and_predict(seen)
-                        self._r["test"].append(evaluation)
-                        self._predictions.append(predictions)
-                self._task, self._epoch = task + 1, 0
-                if self._keep_models == "all" or (self._keep_models and self.finished):
-                    self._models.append(self._training.learner.weights())
+                self._end_task(task)
         return self._progress(task, epoch + 1)
 
     @contextmanager
@@ -272,33 +249,85 @@ class ContinualRun:
             self._generators.seed(seed_of((first, second), 0))
             yield
 
+    def _tasks_seen(self, task: int) -> int:
+        """Return the number of tasks that the network was trained on during or after a task."""
+        return len(self.scenario.tasks) if self._strategy.joint else task + 1
+
+    def _evaluate_epoch(self, task: int) -> bool:
+        """Evaluate the network after an epoch; return whether it was the last of the task."""
+        ends = self._epoch == self._epochs
+        if ends:
+            self._end_training(task)
+        self._add_to_curves(task)
+        return ends
+
+    def _evaluate_and_stop(self, task: int, stopping: EarlyStopping) -> bool:
+        """As `_evaluate_epoch`, with early stopping; after the last epoch the network returns to the best one."""
+        self._add_to_curves(task)
+        losses = self._curves[-1].loss
+        loss = losses.mean() if self._strategy.joint else losses[task]
+        stops = stopping.ends(self._epoch, float(loss), self._trained_state)
+        ends = stops or self._epoch == self._epochs
+        if ends:
+            self._return_to_best(task, stopping)
+        return ends
+
     def _end_training(self, task: int) -> None:
         with self._timed("seconds_train"):
             self._strategy.end_training(task)
 
-    def _add_to_curves(self, seen: int) -> None:
+    def _end_task(self, task: int) -> None:
+        """Store instances of the task, fill a row of R, and go on to the next task."""
+        self._epochs_kept.append(self._epoch)
+        with self._timed("seconds_acquire"):
+            self._strategy.come_to(task, end=True)
+            self._strategy.end_task(task)
+        with self._timed("seconds_evaluate"):
+            self._add_to_r(task)
+        self._task += 1
+        self._epoch = 0
+        if self._keep_models == "all" or (self._keep_models and self.finished):
+            self._models.append(self._training.learner.weights())
+
+    def _add_to_curves(self, task: int) -> None:
         if self._curves_of is not None:
             with self._timed("seconds_evaluate"):
-                self._curves.append(self._evaluators[self._curves_of].evaluate(seen))
+                evaluator = self._evaluators[self._curves_of]
+                self._curves.append(evaluator.evaluate(self._tasks_seen(task)))
+
+    def _add_to_r(self, task: int) -> None:
+        seen = self._tasks_seen(task)
+        evaluator = self._evaluators["test"]
+        if "validation" in self._r:
+            self._r["validation"].append(self._curves[-1])
+        if self._predictions is None:
+            evaluation = evaluator.evaluate(seen)
+        else:
+            evaluation, predictions = evaluator.evaluate_and_predict(seen)
+            self._predictions.append(predictions)
+        self._r["test"].append(evaluation)
 
     def _trained_state(self) -> dict[str, Any]:
         """Return copies of the training state."""
         state = {"learner": self._training.learner.state(), "strategy": self._strategy.state()}
         return deepcopy(state)
 
-    def _return_to_best(self, task: int, seen: int) -> None:
+    def _return_to_best(self, task: int, stopping: EarlyStopping) -> None:
         """Return to the epoch of the task's lowest validation loss."""
-        assert self._stopping is not None
-        trained = self._epoch
-        self._epoch, state = self._stopping.best()
+        last = self._epoch
+        best, state = stopping.best()
+        self._epoch = best
         self._training.learner.restore(state["learner"])
         self._strategy.restore(state["strategy"], task)
         self._end_training(task)
-        del self._curves[len(self._curves) - (trained - self._epoch) - 1 :]
-        self._add_to_curves(seen)
+        # `end_training` may change the network, so the best epoch is evaluated again
+        dropped = last - best + 1
+        del self._curves[len(self._curves) - dropped :]
+        self._add_to_curves(task)
 
     def _train_epoch(self, task: int, epoch: int) -> None:
-        training, config = self._training, self._training.config
+        training = self._training
+        config = training.config
         training.learner.learning_rate = config.learning_rate * scheduled(config.schedule, epoch, self._epochs)
         with self._timed("seconds_acquire"):
             replay = self._strategy.replay(task, epoch)
@@ -308,7 +337,7 @@ class ContinualRun:
         if not training.learner.parameters.flat.abs().amax().isfinite():
             raise Diverged(
                 f"the network has diverged in epoch {epoch + 1} of task {task + 1}: a parameter is not finite; "
-                f"learning_rate is {training.config.learning_rate:g}"
+                f"learning_rate is {config.learning_rate:g}"
             )
 
     def result(self) -> result.RunResult:
@@ -316,7 +345,8 @@ class ContinualRun:
         if not self.finished:
             raise RuntimeError("the run is not finished")
         with self._timed("seconds"), one_thread():
-            records, strategy = self._records(), self._strategy
+            records = self._records()
+            strategy = self._strategy
             history = result.History(
                 curves=self._curves,
                 r=self._r,
@@ -364,7 +394,7 @@ class ContinualRun:
 
         `torch.load(weights_only=True)` reads it.
         """
-        return {
+        state: dict[str, Any] = {
             "task": self._task,
             "epoch": self._epoch,
             "epochs": [self._epochs_trained, self._epochs_kept],
@@ -374,10 +404,14 @@ class ContinualRun:
             "r": {split: _stacked(rows) for split, rows in self._r.items()},
             "seconds": dict(self._seconds),
             "started_at": self._started_at.isoformat(),
-            **({} if self._predictions is None else {"outputs": list(map(torch.from_numpy, self._predictions))}),
-            **({"models": self._models} if self._keep_models else {}),
-            **({} if self._stopping is None else {"early_stopping": self._stopping.state()}),
         }
+        if self._predictions is not None:
+            state["outputs"] = [torch.from_numpy(outputs) for outputs in self._predictions]
+        if self._keep_models:
+            state["models"] = self._models
+        if self._stopping is not None:
+            state["early_stopping"] = self._stopping.state()
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Restore a state of the same configs; the run continues exactly as it would have.
@@ -389,13 +423,15 @@ class ContinualRun:
         if state["task"] not in range(len(self._stages) + 1) or state["epoch"] not in range(self._epochs):
             raise ValueError(f"task {state['task']!r}, epoch {state['epoch']!r}: not of this run")
         if self._predictions is not None:
-            self._predictions = [kept.numpy().copy() for kept in state["outputs"]]
+            self._predictions = [outputs.numpy().copy() for outputs in state["outputs"]]
         if self._keep_models:
             self._models = state["models"]
             if self._keep_models == "all" and len(self._models) != state["task"]:
                 raise KeyError("models")
-        self._task, self._epoch = state["task"], state["epoch"]
-        self._epochs_trained, self._epochs_kept = state["epochs"][0], list(state["epochs"][1])
+        self._task = state["task"]
+        self._epoch = state["epoch"]
+        self._epochs_trained, epochs_kept = state["epochs"]
+        self._epochs_kept = list(epochs_kept)
         if self._stopping is not None:
             self._stopping.restore(state["early_stopping"])
         self._training.learner.restore(state["learner"])
@@ -409,11 +445,13 @@ class ContinualRun:
         rows = torch.from_numpy(subset.rows).to(self.device)
         targets = torch.from_numpy(subset.targets).to(self.device)
         of_losses = None if weights is None else torch.from_numpy(weights).to(self.device)
-        return Instances(rows, targets).weighted(of_losses)
+        instances = Instances(rows, targets)
+        return instances.weighted(of_losses)
 
     @contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
-        start, cpu_start = time.perf_counter(), time.process_time()
+        start = time.perf_counter()
+        cpu_start = time.process_time()
         try:
             yield
         finally:
@@ -440,12 +478,36 @@ def learner_of(config: RunConfig, scenario: Scenario, frames: FrameSet, bank: Fr
     )
 
 
+def _epochs_of_stage(config: RunConfig, tasks: int, *, joint: bool) -> int:
+    """Return the number of epochs of a stage of training: tau of a task, N tau of all tasks jointly, 1 of a stream."""
+    if config.stream == "online":
+        return 1
+    return config.epochs_per_task * tasks if joint else config.epochs_per_task
+
+
+def _rows_in_use(scenario: Scenario) -> NDArray[np.int64]:
+    """Return the instances of all splits of a scenario."""
+    rows = []
+    for task in scenario.tasks:
+        rows += [task.train.rows, task.validation.rows, task.test.rows]
+    if scenario.unseen is not None:
+        rows.append(scenario.unseen.rows)
+    return np.concatenate(rows)
+
+
 def _stacked(evaluations: Sequence[Evaluation]) -> dict[str, torch.Tensor]:
     """Stack the arrays of evaluations into one tensor each: saving thousands of small tensors is slow."""
-    names = [field.name for field in fields(Evaluation)] if evaluations else []
-    return {name: torch.from_numpy(np.stack([getattr(it, name) for it in evaluations])) for name in names}
+    stacked: dict[str, torch.Tensor] = {}
+    if evaluations:
+        for field in fields(Evaluation):
+            arrays = [getattr(evaluation, field.name) for evaluation in evaluations]
+            stacked[field.name] = torch.from_numpy(np.stack(arrays))
+    return stacked
 
 
-def _evaluations(saved: Mapping[str, torch.Tensor]) -> list[Evaluation]:
-    arrays = [saved[field.name].numpy().copy() for field in fields(Evaluation)] if saved else []
-    return [Evaluation(*each) for each in zip(*arrays, strict=True)]
+def _evaluations(stacked: Mapping[str, torch.Tensor]) -> list[Evaluation]:
+    """Return the evaluations that `_stacked` got."""
+    if not stacked:
+        return []
+    arrays = [stacked[field.name].numpy().copy() for field in fields(Evaluation)]
+    return [Evaluation(*values) for values in zip(*arrays, strict=True)]

@@ -28,13 +28,14 @@ def sequence(seed: int, name: str, *counters: int) -> np.random.SeedSequence:
 
 def generator(seed: int, name: str, *counters: int) -> np.random.Generator:
     """Return a NumPy generator at the start of a named stream."""
-    bits = np.random.Philox(sequence(seed, name, *counters))
-    return np.random.Generator(bits)
+    stream = sequence(seed, name, *counters)
+    return np.random.Generator(np.random.Philox(stream))
 
 
 def key(seed: int, name: str, *counters: int) -> NDArray[np.int32]:
     """Return the `keys` as an array: int32 [2]."""
-    words = sequence(seed, name, *counters).generate_state(2, np.uint32)
+    stream = sequence(seed, name, *counters)
+    words = stream.generate_state(2, np.uint32)
     return words.view(np.int32)
 
 
@@ -45,11 +46,13 @@ def keys(seed: int, name: str, *counters: int) -> torch.Tensor:
 
 def permutation(seed: int, size: int, name: str, *counters: int) -> torch.Tensor:
     """Return a permutation of 0 .. size - 1: int64 [size]."""
-    order = generator(seed, name, *counters).permutation(size)
+    stream = generator(seed, name, *counters)
+    order = stream.permutation(size)
     return torch.from_numpy(order)
 
 
 def choice(seed: int, size: int, count: int, name: str, *counters: int) -> torch.Tensor:
     """Return `count` distinct indices below `size`, ascending: int64 [count]."""
-    chosen = generator(seed, name, *counters).choice(size, count, replace=False)
+    stream = generator(seed, name, *counters)
+    chosen = stream.choice(size, count, replace=False)
     return torch.from_numpy(np.sort(chosen))

@@ -78,12 +78,14 @@ def _lowered_learner(
     variant = native.chosen_for_programs()
     if variant is None:
         return None
-    make, shape = NETWORKS[network], (1, *bank.shape)[-2:]
-    of_network = probed(network, make, shape, outputs, options)
-    program = program_of(network, make, shape, outputs, options, of_network, variant)
+    make = NETWORKS[network]
+    shape = (1, *bank.shape)[-2:]
+    checks = probed(network, make, shape, outputs, options)
+    program = program_of(network, make, shape, outputs, options, checks, variant)
     if isinstance(program, NotLowered):
         return None
-    arguments = seed, kind, outputs, learning_rate, bank, network, options
-    of_steps = LoweredLearner if program.derived else ProgramLearner
-    learner = of_steps(*arguments, program=program, variant=variant)
+    kind_of_learner = LoweredLearner if program.derived else ProgramLearner
+    learner = kind_of_learner(
+        seed, kind, outputs, learning_rate, bank, network, options, program=program, variant=variant
+    )
     return learner if learner.agrees() else None

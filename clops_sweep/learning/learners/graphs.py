@@ -162,8 +162,9 @@ class Recordings:
             inputs: tensors.
             seed: seeds the generators that the function draws from.
         """
-        name = (kind, torch.is_grad_enabled(), *(given.shape for given in inputs))
-        if self.refused is None and not any(given.requires_grad for given in inputs):
+        name = (kind, torch.is_grad_enabled(), *(tensor.shape for tensor in inputs))
+        is_constant = not any(tensor.requires_grad for tensor in inputs)
+        if self.refused is None and is_constant:
             self._passes[name] += 1
             if self._passes[name] == 2 and len(self._recordings) < _MOST:
                 self._record(name, function, inputs, seed)
@@ -171,7 +172,7 @@ class Recordings:
                 self._compare(self._recordings[name], function, inputs, seed)
         seed()
         recording = self._recordings.get(name)
-        if recording is None or self._passes[name] < 3 or any(given.requires_grad for given in inputs):
+        if recording is None or self._passes[name] < 3 or not is_constant:
             return function(*inputs)
         if torch.is_grad_enabled():
             logits: torch.Tensor = _Replayed.apply(self._anchor, recording, inputs)  # type: ignore[no-untyped-call]
@@ -203,25 +204,31 @@ class Recordings:
         self, recording: _Recording, function: Function, inputs: Sequence[torch.Tensor], seed: Callable[[], None]
     ) -> None:
         """Compare what a pass changes and returns, computed and replayed."""
-        sides = []
-        for logits_of in (lambda: function(*_copies(inputs)), lambda: recording.logits(inputs)):
-            with self._kept() as buffers:
-                for parameter in self._parameters:
-                    _gradient(parameter).data.zero_()
-                seed()
-                logits = logits_of()  # type: ignore[no-untyped-call]
-                if recording.with_gradient:
-                    by_logits = torch.linspace(-1, 1, logits.numel(), device=logits.device).view(logits.shape)
-                    if logits.requires_grad:
-                        add_gradient(logits, by_logits, self._parameters)
-                    else:
-                        recording.add_gradient(by_logits)
-                gradients = [_gradient(parameter).clone() for parameter in self._parameters]
-                sides.append([logits.detach(), *gradients, *(self._module.buffers[name].clone() for name in buffers)])
-        for computed, replayed in zip(*sides, strict=True):
-            if not _close(computed, replayed):
+        computed = self._left_behind(recording, lambda: function(*_copies(inputs)), seed)
+        replayed = self._left_behind(recording, lambda: recording.logits(inputs), seed)
+        for value, replayed_value in zip(computed, replayed, strict=True):
+            if not _close(value, replayed_value):
                 self._refuse("a replay gives other numbers")
                 return
+
+    def _left_behind(
+        self, recording: _Recording, logits_of_pass: Callable[[], torch.Tensor], seed: Callable[[], None]
+    ) -> list[torch.Tensor]:
+        """Return the logits of a pass, the gradients of the parameters and the buffers after it."""
+        with self._kept() as buffers:
+            for parameter in self._parameters:
+                _gradient(parameter).data.zero_()
+            seed()
+            logits = logits_of_pass()
+            if recording.with_gradient:
+                by_logits = torch.linspace(-1, 1, logits.numel(), device=logits.device).view(logits.shape)
+                if logits.requires_grad:
+                    add_gradient(logits, by_logits, self._parameters)
+                else:
+                    recording.add_gradient(by_logits)
+            gradients = [_gradient(parameter).clone() for parameter in self._parameters]
+            values = [self._module.buffers[name].clone() for name in buffers]
+            return [logits.detach(), *gradients, *values]
 
     def _refuse(self, why: str) -> None:
         self._recordings.clear()
@@ -268,12 +275,12 @@ class _Recording:
         parameters: Sequence[torch.nn.Parameter],
     ) -> None:
         self.with_gradient = with_gradient
-        self._inputs = own = _copies(inputs)
+        self._inputs = inputs_in_place = _copies(inputs)
         open_passes: list[torch.Tensor] = []
 
         def forward() -> torch.Tensor:
             with torch.set_grad_enabled(with_gradient):
-                logits = function(*own)
+                logits = function(*inputs_in_place)
             open_passes[:] = [logits]
             return logits.detach()
 
@@ -289,8 +296,8 @@ class _Recording:
 
     def logits(self, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
         """Return a copy of the logits of other inputs."""
-        for own, given in zip(self._inputs, inputs, strict=True):
-            own.copy_(given)
+        for in_place, tensor in zip(self._inputs, inputs, strict=True):
+            in_place.copy_(tensor)
         logits = self._forward()
         assert logits is not None
         return logits.clone()
@@ -362,13 +369,13 @@ class _Watch(TorchFunctionMode):
 
 def _copies(inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Return copies of inputs, since a module may write to its frames."""
-    return [given.clone() for given in inputs]
+    return [tensor.clone() for tensor in inputs]
 
 
 def _is_mask(index: object) -> bool:
     """Return whether an index selects as many entries as a mask has ones."""
-    parts = index if isinstance(index, tuple) else (index,)
-    return any(isinstance(part, torch.Tensor) and part.dtype == torch.bool for part in parts)
+    by_axis = index if isinstance(index, tuple) else (index,)
+    return any(isinstance(entry, torch.Tensor) and entry.dtype == torch.bool for entry in by_axis)
 
 
 def _replaced(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> str | None:
@@ -396,5 +403,8 @@ def add_gradient(logits: torch.Tensor, by_logits: torch.Tensor, parameters: Sequ
 def _close(computed: torch.Tensor, replayed: torch.Tensor) -> bool:
     if not computed.is_floating_point():
         return bool((computed == replayed).all())
-    largest = float(computed.abs().nan_to_num(0, 0, 0).max()) if computed.numel() else 0.0
-    return bool(torch.isclose(replayed, computed, _APART, _APART * largest + 1e-12, equal_nan=True).all())
+    largest = 0.0
+    if computed.numel():
+        largest = float(computed.abs().nan_to_num(0, 0, 0).max())
+    tolerance = _APART * largest + 1e-12
+    return bool(torch.isclose(replayed, computed, _APART, tolerance, equal_nan=True).all())

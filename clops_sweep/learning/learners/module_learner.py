@@ -70,14 +70,20 @@ class ModuleLearner(Learner):
         network: str,
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        make, shape, options = NETWORKS[network], (1, *bank.shape)[-2:], options or {}
-        of_network = probed(network, make, shape, outputs, options)
-        self.smallest_batch = of_network.smallest_batch
+        make = NETWORKS[network]
+        shape = (1, *bank.shape)[-2:]
+        options = options or {}
+        checks = probed(network, make, shape, outputs, options)
         module = made(network, make, seed, shape, outputs, options).to(bank.device)
         shapes = {name: tuple(parameter.shape) for name, parameter in trained(module).items()}
-        super().__init__(seed, kind, outputs, learning_rate, bank, Parameters.zeros(shapes, bank.device, _MULTIPLE))
-        self._network, self._options, self._shape, self._probed = network, options, shape, of_network
-        self._module = RunModule(module, outputs, of_network.statistics)
+        parameters = Parameters.zeros(shapes, bank.device, _MULTIPLE)
+        super().__init__(seed, kind, outputs, learning_rate, bank, parameters)
+        self.smallest_batch = checks.smallest_batch
+        self._network = network
+        self._options = options
+        self._shape = shape
+        self._probed = checks
+        self._module = RunModule(module, outputs, checks.statistics)
         self._module.live_in(self.parameters.views, self._gradient.views)
         self._dropout = PaperDropout if network == PAPER_NETWORK else None
         if self._dropout is not None and self.backend == "torch":
@@ -89,7 +95,8 @@ class ModuleLearner(Learner):
             self._recordings = graphs.Recordings(network, self._module, make_recorder)
         self._first: tuple[torch.Tensor | None, int] = (None, 0)
         self._words: tuple[torch.Tensor | None, tuple[int, int]] = (None, (0, 0))
-        self._at_a_time = (_VALUES if bank.device.type == "cpu" else VALUES_ON_A_GPU) // (shape[0] * shape[1])
+        values = _VALUES if bank.device.type == "cpu" else VALUES_ON_A_GPU
+        self._at_a_time = values // (shape[0] * shape[1])
 
     def gradient(
         self,
@@ -104,13 +111,13 @@ class ModuleLearner(Learner):
             self.check_batch(len(batch.rows))
         mode = MODES[batch_statistics, True]
         self._gradient.flat.zero_()  # parameters that this batch does not reach have a gradient of zero
-        kept = nullcontext() if track_statistics else self._module.buffers_kept()
-        with self._generators.kept(), torch.enable_grad(), kept:
+        buffers = nullcontext() if track_statistics else self._module.buffers_kept()
+        with self._generators.kept(), torch.enable_grad(), buffers:
             frames = self._augmented(batch.rows, batch_statistics)
             logits = self._pass(frames, mode, dropout_keys, batch.draws)
-            of_instances = losses.instance_losses(self.kind, logits, batch.targets)
-            of_instances.backward(batch.weights)  # the gradient of sum_i weights_i l_i, in fewer operations
-        return of_instances.detach(), self._gradient.flat
+            instance_losses = losses.instance_losses(self.kind, logits, batch.targets)
+            instance_losses.backward(batch.weights)  # the gradient of sum_i weights_i l_i, in fewer operations
+        return instance_losses.detach(), self._gradient.flat
 
     def backpropagate(
         self,
@@ -127,8 +134,9 @@ class ModuleLearner(Learner):
             self.check_batch(len(rows))
         mode = MODES[batch_statistics, dropout_keys is not None]
         self._gradient.flat.zero_()
-        kept = nullcontext() if track_statistics or not batch_statistics else self._module.buffers_kept()
-        with self._generators.kept(), kept:
+        changes_none = track_statistics or not batch_statistics
+        buffers = nullcontext() if changes_none else self._module.buffers_kept()
+        with self._generators.kept(), buffers:
             frames = self._augmented(rows, batch_statistics)
             with torch.enable_grad():
                 with_graph = self._pass(frames, mode, dropout_keys, draws)
@@ -154,7 +162,7 @@ class ModuleLearner(Learner):
         mode: Mode,
         keys: torch.Tensor | None = None,
         draws: torch.Tensor | None = None,
-        place: int | None = None,
+        first: int | None = None,
         number: int = 0,
     ) -> torch.Tensor:
         """Return the logits of frames, [B, C]; layers draw from a stream of the keys and the progress of the run.
@@ -164,17 +172,19 @@ class ModuleLearner(Learner):
             mode: mode of the layers.
             keys: int32 [2], keys of the stream; None without dropout.
             draws: int64 [B], counters, for masks that are functions of them.
-            place: index of the first instance, for layers that draw from the global generators; None for the first
+            first: index of the first instance, for layers that draw from the global generators; None for the first
                 counter.
             number: number of the pass among those whose gradients are computed together.
         """
         function: graphs.Function = partial(self._module.logits, mode=mode)
-        inputs, seed = [frames], _no_seed
-        if keys is not None and draws is not None and self._dropout is not None:
-            function = partial(self._with_masks, mode=mode)
-            inputs = [frames, keys, draws]
-        elif keys is not None and draws is not None:
-            seed = partial(self._seed, keys, draws, place)
+        inputs = [frames]
+        seed = _no_seed
+        if keys is not None and draws is not None:
+            if self._dropout is None:
+                seed = partial(self._seed, keys, draws, first)
+            else:
+                function = partial(self._with_masks, mode=mode)
+                inputs = [frames, keys, draws]
         if self._recordings is not None:
             return self._recordings.logits((mode, number), function, inputs, seed)
         seed()
@@ -185,14 +195,18 @@ class ModuleLearner(Learner):
         with PaperDropout(keys, draws):
             return self._module.logits(frames, mode, len(draws))
 
-    def _seed(self, keys: torch.Tensor, draws: torch.Tensor, place: int | None) -> None:
+    def _seed(self, keys: torch.Tensor, draws: torch.Tensor, first: int | None) -> None:
         """Seed the global generators; arguments as in `_pass`. On a GPU, known numbers are not read from tensors."""
-        if keys is not self._words[0]:
-            first, second = keys.tolist()
-            self._words = keys, (first, second)
-        if place is None:
-            place = self._first[1] if draws is self._first[0] else int(draws[0])
-        self._generators.seed(seed_of(self._words[1], place))
+        known_keys, words = self._words
+        if keys is not known_keys:
+            word, other_word = keys.tolist()
+            words = word, other_word
+            self._words = keys, words
+        if first is None:
+            known_draws, first = self._first
+            if draws is not known_draws:
+                first = int(draws[0])
+        self._generators.seed(seed_of(words, first))
 
     def _repeated(self, frames: torch.Tensor, samples: int) -> torch.Tensor:
         """Return frames [B, channels, samples] repeated T times each; once if `PaperDropout` repeats them."""
@@ -219,11 +233,12 @@ class ModuleLearner(Learner):
         before = None if shift is None else self.parameters.flat.clone()
         if shift is not None:
             self.parameters.flat.add_(shift)
-        chunks = self._chunks(rows, noise, self._at_a_time)
-        logits = torch.cat([self._pass(frames, "evaluation") for _, frames in chunks])
+        logits = []
+        for _, frames in self._chunks(rows, noise, self._at_a_time):
+            logits.append(self._pass(frames, "evaluation"))
         if before is not None:
             self.parameters.flat.copy_(before)
-        return logits
+        return torch.cat(logits)
 
     @torch.no_grad()
     def dropout_probabilities(
@@ -233,13 +248,15 @@ class ModuleLearner(Learner):
 
         Instances are computed in chunks. Their size depends only on T and the shape of a frame.
         """
-        parts = []
+        probabilities = []
         with self._generators.kept():
             for first, frames in self._chunks(rows, noise, self._at_a_time // samples):
-                draws = torch.arange(first * samples, (first + len(frames)) * samples, device=rows.device)
+                last = first + len(frames)
+                draws = torch.arange(first * samples, last * samples, device=rows.device)
                 logits = self._pass(self._repeated(frames, samples), "sampling", dropout_keys, draws, first)
-                parts.append(losses.probabilities(self.kind, logits).unflatten(0, (-1, samples)))
-        return torch.cat(parts)
+                of_passes = losses.probabilities(self.kind, logits)
+                probabilities.append(of_passes.unflatten(0, (-1, samples)))
+        return torch.cat(probabilities)
 
     def _chunks(
         self, rows: torch.Tensor, noise: torch.Tensor | None, at_a_time: int
@@ -247,8 +264,9 @@ class ModuleLearner(Learner):
         """Yield the index of each chunk's first instance, and the chunk's frames."""
         step = max(1, at_a_time)
         for first in range(0, len(rows), step):
-            part = slice(first, first + step)
-            yield first, self._frames(rows[part], None if noise is None else noise[part])
+            chunk = slice(first, first + step)
+            noise_of_chunk = None if noise is None else noise[chunk]
+            yield first, self._frames(rows[chunk], noise_of_chunk)
 
     def _augmented(self, rows: torch.Tensor, training: bool) -> torch.Tensor:
         """Return frames, augmented in a training pass."""
@@ -315,21 +333,24 @@ class ModulePasses(Passes):
     @torch.no_grad()
     def predict(self, x: torch.Tensor, parameters: torch.Tensor | None = None) -> torch.Tensor:
         """As `Passes.predict`."""
-        learner, flat = self._learner, self._learner.parameters.flat
+        learner = self._learner
+        flat = learner.parameters.flat
         before = None if parameters is None else flat.clone()
         if parameters is not None:
             flat.copy_(parameters)
-        parts = self.checked(x).split(max(1, learner._at_a_time))
-        logits = torch.cat([learner._pass(part.clone(), "evaluation") for part in parts])
+        logits = []
+        for frames in self.checked(x).split(max(1, learner._at_a_time)):
+            logits.append(learner._pass(frames.clone(), "evaluation"))
         if before is not None:
             flat.copy_(before)
-        return logits
+        return torch.cat(logits)
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
         """As `Passes.gradient`."""
-        of_modules = self._learner._gradient.flat.zero_()
+        through_module = self._learner._gradient.flat.zero_()
         self.parameters.grad = None
         with self.differentiating():
             loss.backward()
-        beside, self.parameters.grad = self.parameters.grad, None
-        return of_modules.clone() if beside is None else of_modules + beside
+        direct = self.parameters.grad
+        self.parameters.grad = None
+        return through_module.clone() if direct is None else through_module + direct

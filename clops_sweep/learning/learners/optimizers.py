@@ -7,7 +7,9 @@ import math
 import numpy as np
 import torch
 
-FIRST_DECAY, SECOND_DECAY, EPSILON = 0.9, 0.999, 1e-8
+FIRST_DECAY = 0.9
+SECOND_DECAY = 0.999
+EPSILON = 1e-8
 
 
 class Adam:
@@ -36,7 +38,8 @@ class Adam:
         *,
         decoupled: bool = False,
     ) -> None:
-        self._weight_decay, self._decoupled = weight_decay, decoupled
+        self._weight_decay = weight_decay
+        self._decoupled = decoupled
         self.values = values
         self.learning_rate = learning_rate
         self.first = torch.zeros_like(values)
@@ -66,7 +69,8 @@ class Adam:
         self.first.lerp_(gradient, 1 - FIRST_DECAY)
         self.second.mul_(SECOND_DECAY).addcmul_(gradient, gradient, value=1 - SECOND_DECAY)
         denominator = self.second.sqrt().div_(root).add_(EPSILON)
-        self.values.sub_((self.first * rate).div_(denominator))
+        step = (self.first * rate).div_(denominator)
+        self.values.sub_(step)
 
     def forget(self) -> None:
         """Reset the state to that before the first step; the values are kept."""
@@ -96,7 +100,8 @@ class SGD(Adam):
     def step(self, gradient: torch.Tensor) -> None:
         """As `Adam.step`."""
         self.steps += 1
-        self.values.sub_(torch.add(gradient, self.values, alpha=self._weight_decay), alpha=self.learning_rate)
+        decayed = torch.add(gradient, self.values, alpha=self._weight_decay)
+        self.values.sub_(decayed, alpha=self.learning_rate)
 
 
 def make_optimizer(name: str, values: torch.Tensor, learning_rate: float, weight_decay: float) -> Adam:
@@ -114,6 +119,8 @@ def scheduled(schedule: str, epoch: int, epochs: int) -> float:
     """
     if schedule == "cosine":
         return (1 + math.cos(math.pi * epoch / epochs)) / 2
-    if schedule == "step":
-        return 0.01 if 4 * epoch >= 3 * epochs else 0.1 if 2 * epoch >= epochs else 1.0
+    if schedule == "step" and 4 * epoch >= 3 * epochs:
+        return 0.01
+    if schedule == "step" and 2 * epoch >= epochs:
+        return 0.1
     return 1.0

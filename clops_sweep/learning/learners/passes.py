@@ -42,7 +42,9 @@ class Passes(ABC):
         self.parameters = learner.parameters.flat.detach().requires_grad_()
         self.generators = GlobalStreams(learner.bank.device)
         self.shape = (1, *learner.bank.shape)[-2:]
-        self._outputs, self._kind, self._learner = learner.outputs, learner.kind, learner
+        self._outputs = learner.outputs
+        self._kind = learner.kind
+        self._learner = learner
         self._keys_of: Callable[[int], torch.Tensor] | None = None
         self._keys: list[torch.Tensor] = []
         self._drawn: list[int] = []
@@ -57,7 +59,9 @@ class Passes(ABC):
             keys_of: maps the number of a pass in its step to the keys of its dropout masks, int32 [2].
             seed: seed of the global generators.
         """
-        self._keys_of, self._keys, self._drawn = keys_of, [], []
+        self._keys_of = keys_of
+        self._keys = []
+        self._drawn = []
         try:
             with self.generators.kept(), torch.enable_grad():
                 self.generators.seed(seed)
@@ -88,14 +92,15 @@ class Passes(ABC):
                 "draw another dropout mask; call it in loss() alone"
             )
         x = self.checked(x)
-        number, self._number = self._number, self._number + 1
+        number = self._number
+        self._number += 1
         if number == len(self._keys):
             self._keys.append(self._keys_of(number))
             self._drawn.append(0)
         if self._learner.augment is not None:
             x = self._learner.augment(x)
         first = self._drawn[number]
-        self._drawn[number] = first + x.shape[0]
+        self._drawn[number] = first + len(x)
         return self._train(x, self._keys[number], first, number)
 
     def checked(self, x: object) -> torch.Tensor:
@@ -107,9 +112,8 @@ class Passes(ABC):
         expected = f"expected float32 frames [n, {self.shape[0]}, {self.shape[1]}]"
         if not isinstance(x, torch.Tensor) or x.dtype != torch.float32:
             raise UsageError(f"self.model got {getattr(x, 'dtype', type(x).__name__)}; {expected}")
-        shape = x.shape
-        if shape[1:] != self.shape or not shape[0]:
-            raise UsageError(f"self.model got a tensor {list(shape)}; {expected}")
+        if x.shape[1:] != self.shape or not len(x):
+            raise UsageError(f"self.model got a tensor {list(x.shape)}; {expected}")
         return x
 
     @abstractmethod
@@ -122,7 +126,8 @@ class Passes(ABC):
 
     def criterion(self, logits: torch.Tensor, y: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         """Return sum_i weights_i l_i: logits [n, c], targets [n, c], weights [n], l_i of `losses.instance_losses`."""
-        return (weights * losses.instance_losses(self._kind, logits, y)).sum()
+        instance_losses = losses.instance_losses(self._kind, logits, y)
+        return (weights * instance_losses).sum()
 
     def gradient(self, loss: torch.Tensor) -> torch.Tensor | None:
         """Return the gradient of a loss with respect to the parameters, [P]; None if it does not depend on them."""
