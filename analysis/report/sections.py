@@ -419,7 +419,11 @@ def _run_list(anchor: str, title: str, runs: Sequence[RunEntry]) -> RunList:
 def _means(experiment: Experiment) -> str:
     runs, splits = len(experiment.replicates), len({split for split, _ in experiment.replicates})
     n = splits if splits > 1 else runs
-    return f"Means over {_replicate_words(experiment)} (n = {n})" if runs > 1 else "Values of single runs"
+    if runs == 1:
+        return "Values of single runs"
+    finished = experiment.counts("finished")
+    fewer = " or fewer, where runs are missing" if (finished[finished > 0] < runs).any() else ""
+    return f"Means over {_replicate_words(experiment)} (n = {n}{fewer})"
 
 
 def _replicate_words(experiment: Experiment) -> str:

@@ -48,7 +48,8 @@ class Best:
 
     `of` is the number of configurations that competed. `above` is the difference from fine-tuning; None for fine-tuning
     itself, or without a fine-tuning run with equal training. `rivals` has the differences of all that competed. `tied`
-    names the configurations that share the best mean, if this one is the best and others do.
+    names the configurations that share the best mean, if this one is the best and others do. `unranked` is said of the
+    best of all: which configurations of the experiment did not compete, or that each was ranked by the runs it has.
     """
 
     experiment: Experiment
@@ -58,6 +59,7 @@ class Best:
     above: Comparison | None
     rivals: Comparisons | None = None
     tied: tuple[str, ...] = ()
+    unranked: str = ""
 
     @property
     def name(self) -> str:
@@ -93,8 +95,10 @@ def best_configurations(
     for cell in best:
         means = {metric: mean_of(experiment, cell, metric) for metric in metrics}
         row, rivals_of_cell = above.get(cell, (None, None))
-        tied = _tied(experiment, score, cell) if cell == best[0] else ()
-        configurations.append(Best(experiment, cell, len(competing), means, row, rivals_of_cell, tied))
+        is_first = cell == best[0]
+        tied = _tied(experiment, score, cell) if is_first else ()
+        unranked = unranked_in_words(experiment) if is_first else ""
+        configurations.append(Best(experiment, cell, len(competing), means, row, rivals_of_cell, tied, unranked))
     return configurations
 
 
@@ -125,6 +129,30 @@ def tied_in_words(names: Sequence[str], of: int) -> str:
         more = len(names) - _MOST_TIED
         which = ", ".join(names[:_MOST_TIED]) + (f" and {more:,} more" if more > 0 else "")
     return f"tied for the best, with equal means to three decimals: {which}"
+
+
+def unranked_in_words(experiment: Experiment) -> str:
+    """Return a sentence about configurations without some of their runs; empty if all have all of theirs.
+
+    They do not compete with those that have all. If none has, each competes with the runs that it has.
+    """
+    metrics = metrics_of_best(experiment)
+    requested, finished = experiment.counts(), experiment.counts("finished")
+    started = [cell for cell in range(len(experiment.cells)) if finished[cell]]
+    partial = [cell for cell in started if finished[cell] < requested[cell]]
+    if not metrics or not partial or len(experiment.cells) < 2:
+        return ""
+    if len(partial) == len(started):
+        return "no configuration has all its runs: each is ranked by those that it has"
+    values = experiment.by_split(metrics[0])
+    named = []
+    for cell in partial[:_MOST_TIED]:
+        mean = number(float(np.nanmean(values[cell]))) if np.isfinite(values[cell]).any() else DASH
+        name = cell_name(experiment.cells[cell])
+        named.append(f"{name} ({mean} in {finished[cell]:,} of {requested[cell]:,} runs)")
+    more = len(partial) - _MOST_TIED
+    which = ", ".join(named) + (f" and {more:,} more" if more > 0 else "")
+    return f"not ranked, because runs are missing or failed: {which}"
 
 
 def _tied(experiment: Experiment, score: Mapping[int, float], best: int) -> tuple[str, ...]:
@@ -235,6 +263,8 @@ def best_sentence(shown: Sequence[Best], more_seeds: str = "") -> str:
             return f"{'; '.join(said)}. Run `{more_seeds}`."
     elif best.experiment.cells[best.cell].config.strategy != "finetune":
         said.append("no fine-tuning run was trained alike to compare it with")
+    if best.unranked:
+        said.append(best.unranked)
     return f"{'; '.join(said)}."
 
 
@@ -316,6 +346,8 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
         if best.tied:
             sentence = tied_in_words(best.tied, best.of)
             yield f"{sentence[0].upper()}{sentence[1:]}."
+        if best.unranked:
+            yield f"{best.unranked[0].upper()}{best.unranked[1:]}."
     of_means = [best.means for best in shown]
     of_differences = [row.differences for row in compared]
     estimates = chain.from_iterable(of_metrics.values() for of_metrics in (*of_means, *of_differences))

@@ -13,7 +13,7 @@ from clops_sweep.planning.state import State
 from ..collect import Experiment, collect
 from ..formats import DASH, number, plural
 from ..selection import cell_name
-from .best import best_cells, metrics_of_best, tied_in_words
+from .best import best_cells, metrics_of_best, tied_in_words, unranked_in_words
 from .terminal_table import TerminalTable
 
 MOST_ROWS = 5
@@ -58,6 +58,7 @@ class BestOfSpace:
         of: number of configurations with finished runs.
         rows: the best ones, the best of all first.
         tied: names of the configurations that share the best mean; none if the best one is alone.
+        unranked: a sentence about configurations without some of their runs; empty if all have theirs.
     """
 
     space: str
@@ -66,6 +67,7 @@ class BestOfSpace:
     of: int
     rows: tuple[BestConfiguration, ...]
     tied: tuple[str, ...]
+    unranked: str = ""
 
 
 def best_of_state(state: State) -> list[BestOfSpace]:
@@ -84,7 +86,8 @@ def best_of_state(state: State) -> list[BestOfSpace]:
             rows = tuple(_row(experiment, cell) for cell in cells[:MOST_ROWS])
             of = sum(bool(experiment.run_ids(cell)) for cell in range(len(experiment.cells)))
             is_reported = experiment.name in reported
-            tables.append(BestOfSpace(experiment.name, is_reported, experiment.on_test, of, rows, tied))
+            unranked = unranked_in_words(experiment)
+            tables.append(BestOfSpace(experiment.name, is_reported, experiment.on_test, of, rows, tied, unranked))
     return sorted(tables, key=lambda table: not table.is_reported)
 
 
@@ -131,8 +134,10 @@ def terminal_table(best: BestOfSpace, digits: int) -> TerminalTable:
         rows.append((*texts, row.run_id[:digits]))
     which = f"reported runs of {best.space!r}" if best.is_reported else _which(best)
     title = f"{which}: mean {short_name(measure)}; run_id: the run closest to the mean"
-    notes = (tied_in_words(best.tied, best.of),) if best.tied else ()
-    return TerminalTable(title, tuple(header), tuple(rows), tuple(header[1:-1]), notes)
+    notes = [tied_in_words(best.tied, best.of)] if best.tied else []
+    if best.unranked:
+        notes.append(best.unranked)
+    return TerminalTable(title, tuple(header), tuple(rows), tuple(header[1:-1]), tuple(notes))
 
 
 def _which(best: BestOfSpace) -> str:
@@ -155,6 +160,7 @@ def best_as_data(tables: Sequence[BestOfSpace]) -> list[dict[str, object]]:
             "configurations": table.of,
             "best": list(map(vars, table.rows)),
             "tied": list(table.tied),
+            "unranked": table.unranked,
         }
         for table in tables
     ]

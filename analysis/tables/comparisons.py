@@ -10,9 +10,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from clops_sweep.experiment.fields import OF_TRAINING
 from clops_sweep.experiment.metrics import limits_of_difference
 
-from ..collect import Experiment, computed_on, headline_of
+from ..collect import Experiment, computed_on, headline_of, label_text
 from ..formats import TextCell, TextTable, count_cell, label_cell, p_cell, with_interval
 from ..metrics import metric_named
 from ..results import Reference, ResultTable, aligned
@@ -63,12 +64,14 @@ class Comparison:
 class Comparisons:
     """All comparisons of an experiment. p-values are corrected over all comparisons of one metric on a page.
 
-    `computed_on` says whose scores are compared, such as "the validation set".
+    `computed_on` says whose scores are compared, such as "the validation set"; `training` names the fields of training
+    in which compared configurations differ without an axis that says so, such as the epochs of a named variant.
     """
 
     name: str
     rows: tuple[Comparison, ...]
     computed_on: str = ""
+    training: str = ""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -78,7 +81,10 @@ class Comparisons:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences on the units of intervals and p-values."""
-        return units_in_words([d.units for row in self.rows for d in row.differences.values()])
+        units = units_in_words([d.units for row in self.rows for d in row.differences.values()])
+        if not self.training:
+            return units
+        return (*units, f"Compared configurations also differ in training: {self.training}.")
 
 
 def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) -> Comparisons:
@@ -129,7 +135,28 @@ def paired(
             compared.append(Comparison(names[cell], names[baseline], kind, cell, baseline, both, by_metric))
     experiments = [experiment for experiment, _ in sources]
     whose = computed_on(experiments, headline_of(experiments))
-    return corrected_together([Comparisons(name, tuple(compared), whose)])[0]
+    there = [(row.cell, row.baseline_cell) for row in compared]
+    training = _training_in_words(sources, there)
+    return corrected_together([Comparisons(name, tuple(compared), whose, training)])[0]
+
+
+def _training_in_words(sources: Sequence[tuple[Experiment, int]], pairs: Iterable[tuple[int, int]]) -> str:
+    """Return the fields of training that differ between the cells of a pair, with their values; no axes."""
+    values: dict[str, list[object]] = {}
+    for pair in pairs:
+        sides = [sources[place] for place in pair]
+        axes = {axis for experiment, _ in sides for axis in experiment.axes}
+        one, other = (experiment.cells[cell].config for experiment, cell in sides)
+        for name in OF_TRAINING:
+            both = getattr(one, name), getattr(other, name)
+            if name not in axes and both[0] != both[1]:
+                known = values.setdefault(name, [])
+                known += [value for value in both if value not in known]
+    listed = []
+    for name, of_name in values.items():
+        texts = [label_text(value) for value in of_name]
+        listed.append(f"{name} ({', '.join(texts)})")
+    return ", ".join(listed)
 
 
 def corrected_together(tables: Sequence[Comparisons]) -> list[Comparisons]:

@@ -11,7 +11,13 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import ALPHA, holm
-from clops_sweep.analysis.tables.best import best_configurations, best_sentence, best_text, corrected_with
+from clops_sweep.analysis.tables.best import (
+    best_configurations,
+    best_sentence,
+    best_text,
+    corrected_with,
+    unranked_in_words,
+)
 from clops_sweep.analysis.tables.comparisons import comparisons, without_undecided
 from clops_sweep.store.run_store import RunStore
 
@@ -127,3 +133,55 @@ def test_a_bold_row_is_also_best_after_the_correction_of_the_page(tmp_path: Path
 def test_the_sentence_says_whose_scores_are_best(tmp_path: Path, generated: ModuleType) -> None:
     _, _, (grid, tuned) = experiments(tmp_path, generated)
     assert "b = 0.5, Average AUC 0.804 on validation people; " in best_sentence(best_configurations(grid, [tuned]))
+
+
+def test_configurations_without_all_runs_are_named_with_their_means(tmp_path: Path, generated: ModuleType) -> None:
+    """A method with the best mean must not vanish because one of its runs failed."""
+    _, _, (grid, tuned) = experiments(tmp_path, generated)
+    found = best_configurations(grid, [tuned])
+    expected = (
+        "not ranked, because runs are missing or failed: CLOPS, b = 1 (0.903 in 4 of 5 runs), Random, b = 1 (0.853 in "
+        "4 of 5 runs)"
+    )
+    assert found[0].unranked == expected
+    assert [it.unranked for it in found[1:]] == [""]
+    assert best_sentence(found).endswith(f"; {expected}.")
+    assert f"{expected[0].upper()}{expected[1:]}." in best_text(found, "best").notes
+    assert unranked_in_words(tuned) == ""
+
+
+def test_a_ranking_by_the_runs_that_each_has_says_so(tmp_path: Path, generated: ModuleType) -> None:
+    methods = {"CLOPS": {}, "Fine-tuning": {"strategy": "finetune"}}
+    space = SearchSpace("methods", RunConfig(), {"method": methods}, seeds=range(4))
+    rows = []
+    for request in space.requests():
+        if (request.config.strategy == "finetune") == (request.config.seed < 2):
+            rows.append((request.config, {"auc": 0.7, "bwt": -0.1}))
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, rows)
+    (experiment,) = collect([space], store.read("runs"))
+    assert unranked_in_words(experiment) == "no configuration has all its runs: each is ranked by those that it has"
+
+
+@pytest.mark.parametrize(
+    ("axes", "expected"),
+    [
+        (
+            {"method": {"CLOPS": {}, "longer": {"epochs_per_task": 8, "batch_size": 4}}},
+            "Compared configurations also differ in training: epochs_per_task (8, 5), batch_size (4, 16).",
+        ),
+        ({"strategy": ["clops", "finetune"]}, ""),
+        ({"epochs_per_task": [5, 8]}, ""),
+    ],
+)
+def test_training_that_a_named_variant_changes_is_named(
+    axes: dict[str, object], expected: str, tmp_path: Path, generated: ModuleType
+) -> None:
+    space = SearchSpace("methods", RunConfig(epochs_per_task=5), axes, seeds=range(3))
+    store = RunStore(tmp_path)
+    rows = [
+        (request.config, {"auc": 0.7 + 0.01 * place, "bwt": -0.1}) for place, request in enumerate(space.requests())
+    ]
+    generated.write_given_runs(store, rows)
+    notes = comparisons(collect([space], store.read("runs"))[0]).notes
+    assert [note for note in notes if note.startswith("Compared")] == ([expected] if expected else [])
