@@ -157,11 +157,16 @@ class FinishedRuns:
         """Return the runs of each claim, by data set, for every scenario of the runs."""
         by_dataset: dict[str, list[ClaimRuns]] = {}
         for claim in claims:
-            for dataset, scenario in sorted(self._cells):
-                if claim.scenario in ("", scenario) and claim.dataset in (None, dataset):
-                    contrasts = tuple(self._contrast(contrast, dataset, scenario) for contrast in claim.contrasts)
-                    runs = ClaimRuns(replace(claim, scenario=scenario), dataset, contrasts, of_paper)
-                    by_dataset.setdefault(dataset, []).append(runs)
+            data = [
+                (dataset, scenario)
+                for dataset, scenario in sorted(self._cells)
+                if claim.scenario in ("", scenario) and claim.dataset in (None, dataset)
+            ]
+            named = [pair for pair in data if _may_name(claim, *pair)]
+            for dataset, scenario in named or data:  # without its data, a claim is listed as one without runs
+                contrasts = tuple(self._contrast(contrast, dataset, scenario) for contrast in claim.contrasts)
+                runs = ClaimRuns(replace(claim, scenario=scenario), dataset, contrasts, of_paper)
+                by_dataset.setdefault(dataset, []).append(runs)
         return dict(sorted(by_dataset.items()))
 
     def _contrast(self, contrast: Contrast, dataset: str, scenario: str) -> ContrastRuns:
@@ -208,6 +213,17 @@ class FinishedRuns:
                 of_data &= self.runs[name].isna() if pd.isna(value) else self.runs[name] == value
             self._partitions[key] = partitions(self.runs[of_data])
         return self._partitions[key]
+
+
+def _may_name(claim: Claim, dataset: str, scenario: str) -> bool:
+    """Return whether no side of a claim names another data set or scenario."""
+    data = {"dataset": dataset, "scenario": scenario}
+    for contrast in claim.contrasts:
+        for side in contrast.sides:
+            settings = side.settings if side is not None else {}
+            if any(settings.get(name, value) != value for name, value in data.items()):
+                return False
+    return True
 
 
 def _having(cells: Iterable[Runs], side: Side | None, place: Settings) -> list[Runs] | None:

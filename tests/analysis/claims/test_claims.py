@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from clops_sweep import SearchSpace
+from clops_sweep import Contrast, RunConfig, SearchSpace, Side
 from clops_sweep.analysis.claims.claim_runs import ClaimRuns, FinishedRuns
 from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO
 from clops_sweep.analysis.claims.verdicts import claims_of_paper
@@ -56,6 +57,23 @@ def test_the_paper_s_search_spaces_hold_the_runs_of_every_claim(claim: Claim, of
     for contrast in found.contrasts:
         assert len(contrast.pairs) == 5, "five seeds, as the paper has them"
         assert {len(pairs) for pairs in contrast.pairs.values()} == {len(contrast.contrast.places)}
+
+
+def test_a_claim_that_names_its_data_is_listed_for_no_other_data(tmp_path: Path) -> None:
+    spaces = [
+        SearchSpace(dataset, RunConfig(dataset=dataset), {"strategy": ["er", "finetune"]}, seeds=range(2))
+        for dataset in ("synthetic", "mitbih")
+    ]
+    runs = FinishedRuns(collect(spaces, rows_of(spaces)), RunStore(tmp_path))
+
+    def claim(key: str, **data: str) -> Claim:
+        sides = (Side(strategy, {"strategy": strategy} | data) for strategy in ("er", "finetune"))
+        return Claim(key, "ER is above fine-tuning", Contrast(*sides))
+
+    claims = [claim("anywhere"), claim("here", dataset="mitbih"), claim("nowhere", dataset="chapman")]
+    by_dataset = {data: [it.claim.key for it in about] for data, about in runs.about(claims).items()}
+    assert by_dataset == {"mitbih": ["anywhere", "here", "nowhere"], "synthetic": ["anywhere", "nowhere"]}
+    assert [it.claim.key for it in runs.about(claims)["mitbih"] if it.run_ids] == ["anywhere", "here"]
 
 
 def test_claims_can_name_every_measure_that_is_computed_from_tables() -> None:
