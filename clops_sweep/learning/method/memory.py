@@ -70,7 +70,8 @@ class Memory:
             raise UsageError(f"{type(self).__name__}: size = {shown(size)}: expected a whole number, at least 1")
         if policy not in get_args(Policy):
             raise UsageError(f"Memory: policy = {shown(policy)}: expected one of {', '.join(get_args(Policy))}")
-        self.size, self.policy = size, policy
+        self.size = size
+        self.policy = policy
         self.index = torch.zeros(0, dtype=torch.int64)
         self.columns: dict[str, torch.Tensor] = {}
         self.priority: torch.Tensor | None = None
@@ -111,19 +112,16 @@ class Memory:
             raise steps.error(f"memory: policy {self.policy!r} needs {needed}=..., one row for each instance")
         if priority is not None:
             offer.priority = self._rows("priority", priority, batch).to(torch.float64)
-            if (
-                needed is not None
-                or self.policy == "ring"
-                or self.size is None
-                or (len(self) and self.priority is None)
-            ):
+            has_no_use = needed is not None or self.policy == "ring" or self.size is None
+            earlier_had_none = len(self) > 0 and self.priority is None
+            if has_no_use or earlier_had_none:
                 raise steps.error(
                     "memory: priority=... is for every offer to a memory with a size, and for the policies reservoir, "
                     "class_balanced and task_balanced"
                 )
         self._waiting.append(offer)
         if steps.waiting is None:
-            self.take_up()
+            self.store_offers()
         else:
             steps.waiting.append(self)
 
@@ -146,15 +144,15 @@ class Memory:
 
     def _checked(self, batch: FrameBatch, columns: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         """Return the columns of offered instances."""
-        given: dict[str, torch.Tensor] = {}
+        checked: dict[str, torch.Tensor] = {}
         for name, values in columns.items():
             if name in _RESERVED:
                 raise batch.steps.error(f"memory: {name}=... is a reserved name; give the column another one")
-            given[name] = self._rows(name, values, batch)
+            checked[name] = self._rows(name, values, batch)
         names = self._names()
-        if names is not None and names != given.keys():
-            raise batch.steps.error(f"memory: offered {_listed(given)}; expected {_listed(names)}, as before")
-        return given
+        if names is not None and names != checked.keys():
+            raise batch.steps.error(f"memory: offered {_listed(checked)}; expected {_listed(names)}, as before")
+        return checked
 
     def _names(self) -> set[str] | None:
         """Return the column names of earlier offers."""
@@ -170,10 +168,11 @@ class Memory:
             raise batch.steps.error(f"memory: {name} is {what}; expected a row for each of {len(batch)} instances")
         return values.detach()
 
-    def take_up(self) -> None:
+    def store_offers(self) -> None:
         """Store the offers so far, as the policy decides."""
-        waiting, self._waiting = self._waiting, []
-        for offer in waiting:
+        offers = self._waiting
+        self._waiting = []
+        for offer in offers:
             if self.size is None:
                 self._append(offer.batch.index, offer.columns)
             elif self.policy in ("reservoir", "ring") and offer.priority is None:
@@ -196,10 +195,10 @@ class Memory:
         free = min(self._offered, size) - len(self)
         if free:  # any instances, until the next lines
             self._append(batch.index[:free], {name: values[:free] for name, values in offer.columns.items()})
-        at, of = torch.tensor(list(last.items()), device=batch.index.device).T
-        self.index[at] = batch.index[of]
+        slots, offered = torch.tensor(list(last.items()), device=batch.index.device).T
+        self.index[slots] = batch.index[offered]
         for name, values in offer.columns.items():
-            self.columns[name][at] = values[of]
+            self.columns[name][slots] = values[offered]
 
     def _append(self, index: torch.Tensor, columns: Mapping[str, torch.Tensor]) -> None:
         if not len(self):
@@ -327,7 +326,8 @@ class Memory:
         """Set what a checkpoint holds; `join` makes the memory part of a run."""
         for name in _KEPT:
             setattr(self, name, state[name])
-        self._waiting, self._steps = [], None
+        self._waiting = []
+        self._steps = None
 
 
 class Reservoir(Memory):

@@ -388,7 +388,7 @@ class LossEpoch:
         finally:
             steps.waiting = None
         for memory in dict.fromkeys(waiting):
-            memory.take_up()
+            memory.store_offers()
 
 
 def _is_alike(direction: object, gradient: torch.Tensor) -> bool:

@@ -19,12 +19,12 @@ class Contents:
     0 .. t if j is below the capacity, and is dropped otherwise.
 
     Attributes:
-        held: int64 [m], the instance at each place.
+        stored: int64 [m], the instance at each place.
         offered: number of instances offered so far.
         capacity: maximum number of instances.
     """
 
-    held: NDArray[np.int64]
+    stored: NDArray[np.int64]
     offered: int
     capacity: int
 
@@ -74,16 +74,17 @@ class ReservoirEpoch:
         ends = np.cumsum(sizes)
         starts = ends - sizes
         places = _places_by_batch(_places(before, len(new), offering), sizes, capacity)
-        held_at_step = np.minimum(before.offered + starts, capacity)
-        drawn = subsets(replaying, held_at_step.repeat(sets), count).reshape(steps, sets, count)
-        held = np.zeros(capacity + 1, np.int64)  # the last place takes dropped instances
-        held[: len(before.held)] = before.held
+        sizes_at_steps = np.minimum(before.offered + starts, capacity)
+        drawn = subsets(replaying, sizes_at_steps.repeat(sets), count).reshape(steps, sets, count)
+        stored = np.zeros(capacity + 1, np.int64)  # the last place takes dropped instances
+        stored[: len(before.stored)] = before.stored
         replayed = np.empty_like(drawn)
         for step, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            held.take(drawn[step], out=replayed[step], mode="clip")  # the only mode that does not copy `out`
-            held[places[step, : end - start]] = new[start:end]
+            stored.take(drawn[step], out=replayed[step], mode="clip")  # the only mode that does not copy `out`
+            stored[places[step, : end - start]] = new[start:end]
         offered = before.offered + len(new)
-        return cls(replayed, drawn, places, Contents(held[: min(offered, capacity)], offered, capacity))
+        after = Contents(stored[: min(offered, capacity)], offered, capacity)
+        return cls(replayed, drawn, places, after)
 
 
 def _places(before: Contents, count: int, generator: np.random.Generator) -> NDArray[np.int64]:

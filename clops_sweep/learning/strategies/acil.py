@@ -45,5 +45,6 @@ class AnalyticLearning(ClosedForm):
 
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
         """Return W^T and a bias of zero."""
-        weight = statistics["weight"].T
-        return weight, torch.zeros(len(weight), dtype=torch.float64)
+        W = statistics["weight"]
+        _, classes = W.shape
+        return W.T, torch.zeros(classes, dtype=torch.float64)

@@ -61,16 +61,15 @@ class AveragedGEM(FixedMemory):
         draws = torch.arange(steps * count).view(steps, count)
         current.keep_memory("memory", self.memory.replay(places).instances, keys, draws)
 
-    def _projected(self, gradient: torch.Tensor, references: torch.Tensor) -> torch.Tensor:
+    def _projected(self, g: torch.Tensor, memory_gradients: torch.Tensor) -> torch.Tensor:
         """Return g', [P], from g, [P], and r, [1, P]. Products are in float64."""
-        reference = references[0]
-        g = gradient.double()
-        r = reference.double()
-        g_r = g.dot(r)
+        r = memory_gradients[0]
+        g_r = g.double().dot(r.double())
+        r_r = r.double().dot(r.double())
         is_violated = g_r < 0
         self._projections += is_violated
-        share = torch.where(is_violated, g_r / r.dot(r), 0.0).to(gradient.dtype)
-        return gradient - share * reference.to(gradient.dtype)
+        share = torch.where(is_violated, g_r / r_r, 0.0).to(g.dtype)
+        return g - share * r.to(g.dtype)
 
     def counts(self) -> dict[str, int]:
         """Return the number of violated constraints."""

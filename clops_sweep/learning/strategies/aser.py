@@ -199,8 +199,8 @@ def shapley_values(
     i = torch.arange(1, count + 1, dtype=torch.float64)
     share = i.clamp(max=neighbours) / (neighbours * i)
     m_after = torch.cat([m[:, 1:], torch.zeros_like(m[:, :1])], dim=1)
-    steps = (m - m_after) * share
-    s = steps.flip(1).cumsum(1).flip(1)  # the recursion, from the farthest player to the nearest
+    increments = (m - m_after) * share
+    s = increments.flip(1).cumsum(1).flip(1)  # the recursion, from the farthest player to the nearest
     return torch.zeros_like(s).scatter_(1, by_distance, s)
 
 

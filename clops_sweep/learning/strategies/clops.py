@@ -73,7 +73,9 @@ class CLOPS(Strategy):
             return None
         if epoch % self.config.acquire_every == 0:
             self._acquired = self._acquire(task, epoch)
-        return Replay(self.memory.replay(self._acquired).instances, self.memory.columns["factor"][self._acquired])
+        replayed = self.memory.replay(self._acquired).instances
+        factors = self.memory.columns["factor"][self._acquired]
+        return Replay(replayed, factors)
 
     def _acquire(self, task: int, epoch: int) -> torch.Tensor:
         """Return the places of the share `acquisition_fraction` of each portion with the highest scores.

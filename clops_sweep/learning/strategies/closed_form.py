@@ -52,7 +52,7 @@ class ClosedForm(Strategy):
         if self.trains(task):
             super().train_epoch(task, epoch, replay, order, dropout_keys)
         elif epoch == 0:
-            self._take_up([task])
+            self._solve_with([task])
 
     def trains(self, task: int) -> bool:
         """Return whether features are trained on a task."""
@@ -61,16 +61,19 @@ class ClosedForm(Strategy):
     def end_training(self, task: int) -> None:
         """Run the pass for the head after backpropagation on the first task."""
         if task == self.training.pretraining - 1 and self.head.trains_features:
-            self._take_up(range(task + 1))
+            self._solve_with(range(task + 1))
 
-    def _take_up(self, tasks: Iterable[int]) -> None:
-        """Compute the head from the instances of some tasks and all earlier ones."""
+    def _solve_with(self, tasks: Iterable[int]) -> None:
+        """Add the instances of some tasks to the statistics, and write the head that they give."""
         self.statistics = {name: values.cpu() for name, values in self.statistics.items()}  # a checkpoint moves them
         for task in tasks:
             instances = self.training.tasks[task]
-            self.update(self.statistics, self.head.features(instances.rows), instances.targets.double().cpu())
+            features = self.head.features(instances.rows)
+            targets = instances.targets.double().cpu()
+            self.update(self.statistics, features, targets)
         weight, bias = self.solve(self.statistics)
-        self.head.write(weight, torch.where(self.statistics["counts"] > 0, bias, self.head.NOT_SEEN))
+        is_seen = self.statistics["counts"] > 0
+        self.head.write(weight, torch.where(is_seen, bias, self.head.NOT_SEEN))
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:
         """As `Strategy.memory_use`: no instances, and the bytes of the statistics."""

@@ -90,7 +90,7 @@ class DarkExperienceReplay(FixedMemory):
             offering=streams.generator(seed, "memory", task, epoch),
             replaying=streams.generator(seed, "replay", task, epoch),
         )
-        self.memory.index = torch.from_numpy(reservoir.after.held).to(order.device)
+        self.memory.index = torch.from_numpy(reservoir.after.stored).to(order.device)
         self._offered = reservoir.after.offered
         return reservoir
 

@@ -48,8 +48,8 @@ class AsymmetricCrossEntropy(FixedMemory):
             order = with_replay(order, size, count)
             size += count
         current = learner.begin_epoch(self.training.tasks[task], replay, order, size, dropout_keys)
-        seen = [(part.targets > 0).any(0) for part in self.training.tasks[: task + 1]]
-        current.keep("seen", torch.stack(seen).any(0))
+        classes_of_tasks = [(instances.targets > 0).any(0) for instances in self.training.tasks[: task + 1]]
+        current.keep("seen", torch.stack(classes_of_tasks).any(0))
 
         def given(batch: EpochBatch) -> tuple[torch.Tensor, ...]:
             return batch.targets, batch.weights, _classes(batch, current.kept("seen"))
@@ -101,9 +101,9 @@ class AsymmetricCrossEntropy(FixedMemory):
 
 def _classes(batch: EpochBatch, seen: torch.Tensor) -> torch.Tensor:
     """Return the softmax classes of each instance, bool [B, C], given the classes seen so far, bool [C]."""
-    current = batch.current[:, None]
-    own = ((batch.targets > 0) & current).any(0)
-    return torch.where(current, own, seen)
+    is_current = batch.current[:, None]
+    of_batch = ((batch.targets > 0) & is_current).any(0)
+    return torch.where(is_current, of_batch, seen)
 
 
 def _by_logits(

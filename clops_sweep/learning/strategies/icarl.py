@@ -99,12 +99,13 @@ class IncrementalClassifier(FixedMemory):
 
     def _write_means(self, task: int, *, with_its_instances: bool = False) -> None:
         """Write mu_c of all classes into the head, over the exemplars and, if asked for, all instances of the task."""
-        parts = [self._exemplars()] if len(self.memory) else []
+        averaged = [self._exemplars()] if len(self.memory) else []
         if with_its_instances:
-            parts.append(self.training.tasks[task])
-        features = torch.cat([self.head.features(part.rows) for part in parts])
-        one_hot = torch.cat([part.targets for part in parts]).double().cpu()
-        mu = normalize(one_hot.T @ normalize(features, dim=1), dim=1)
+            averaged.append(self.training.tasks[task])
+        f = torch.cat([self.head.features(instances.rows) for instances in averaged])
+        phi = normalize(f, dim=1)
+        one_hot = torch.cat([instances.targets for instances in averaged]).double().cpu()
+        mu = normalize(one_hot.T @ phi, dim=1)
         bias = torch.where(one_hot.sum(0) > 0, 0.0, self.head.NOT_SEEN)
         device = self.learner.bank.device
         self.head.write(mu.to(device), bias.to(device))

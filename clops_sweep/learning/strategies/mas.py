@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from clops_sweep.learning.strategies.quadratic_penalty import QuadraticPenalty
 
 
@@ -22,6 +24,12 @@ class MemoryAwareSynapses(QuadraticPenalty):
             return  # nothing is trained after the last task
         learner = self.learner
         rows = self.training.tasks[task].rows
-        importance = learner.mean_of_instance_gradients(rows, lambda logits: logits.square().sum(1), of_each="abs")
-        self.penalty.importance.add_(importance.mul_(2 * self.options.mas_strength))
+        sensitivity = learner.mean_of_instance_gradients(rows, _squared_norm, of_each="abs")
+        # The penalty holds 2 lambda Omega, as its gradient needs.
+        self.penalty.importance.add_(sensitivity.mul_(2 * self.options.mas_strength))
         self.penalty.centre.copy_(learner.parameters.flat)
+
+
+def _squared_norm(logits: torch.Tensor) -> torch.Tensor:
+    """Return ||z||^2 of each instance, [B], from its logits z, [B, C]."""
+    return logits.square().sum(1)

@@ -24,8 +24,8 @@ class NearestClassMean(ClosedForm):
 
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
         """Return W = 2 mu, b = -|mu|^2."""
-        means = class_means(statistics)
-        return 2 * means, -means.square().sum(1)
+        mu = class_means(statistics)
+        return 2 * mu, -mu.square().sum(1)
 
 
 def class_means(statistics: Statistics) -> torch.Tensor:

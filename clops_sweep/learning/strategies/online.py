@@ -46,12 +46,13 @@ class OnlineStream(Strategy):
         for task, instances in enumerate(training.tasks):
             order = streams.permutation(training.seed, len(instances.rows), "stream order", task)
             order = order.to(instances.rows.device)
-            parts = order.tensor_split(math.ceil(len(order) / training.config.batch_size))
+            of_batches = order.tensor_split(math.ceil(len(order) / training.config.batch_size))
             self.orders.append(order)
-            self.batches += [instances.at(part) for part in parts]
-            self._sizes.append(list(map(len, parts)))
+            self.batches += [instances.at(positions) for positions in of_batches]
+            self._sizes.append(list(map(len, of_batches)))
         self._first = [0, *accumulate(map(len, self._sizes))]
-        self._inner = strategy(replace(training, tasks=self.batches, by_position=False, pretraining=self._first[1]))
+        as_tasks = replace(training, tasks=self.batches, by_position=False, pretraining=self._first[1])
+        self._inner = strategy(as_tasks)
         self.stores = self._inner.stores
         self.logits: list[torch.Tensor] = []
 
@@ -87,11 +88,11 @@ class OnlineStream(Strategy):
     def record(self, task: int) -> InstanceRecord:
         """Join the records of a task's batches, in the order of the task's instances."""
         records = [self._inner.record(batch) for batch in range(self._first[task], self._first[task + 1])]
-        back = self.orders[task].argsort()
+        position_in_stream = self.orders[task].argsort()
         joined = {}
         for name in vars(records[0]):
             of_stream = torch.cat([vars(record)[name] for record in records])
-            joined[name] = of_stream[back]
+            joined[name] = of_stream[position_in_stream]
         return InstanceRecord(**joined)
 
     def memory_use(self, records: Sequence[InstanceRecord]) -> MemoryUse:

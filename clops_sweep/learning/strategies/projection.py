@@ -50,14 +50,14 @@ def project(
     """
     g = gradient.astype(np.float64)
     G = np.asarray(memory_gradients, np.float64)
-    products = G @ g
-    agreement = products.tolist()  # faster than a vectorised check for so few tasks
-    if not all(map(math.isfinite, agreement)):
+    G_g = G @ g
+    products = G_g.tolist()  # faster than a vectorised check for so few tasks
+    if not all(map(math.isfinite, products)):
         return Projected(g, violated=True, solved=False)
-    if min(agreement) >= 0:
+    if min(products) >= 0:
         return Projected(g, violated=False, solved=True)
-    gram = G @ G.T
-    v = _solve(gram + regularization * np.eye(len(G)), products, margin)
+    P = G @ G.T + regularization * np.eye(len(G))
+    v = _solve(P, G_g, margin)
     if v is None:
         return Projected(g, violated=True, solved=False)
     return Projected(G.T @ v + g, violated=True, solved=True)
@@ -85,12 +85,17 @@ def _solve(quadratic: NDArray[np.float64], linear: NDArray[np.float64], margin: 
     """Return the solution of min_v 1/2 v^T P v + q^T v subject to v >= margin; None if the solver fails."""
     # scaling keeps the minimiser and makes the solver's absolute tolerances fit any gradient
     scale = max(float(np.abs(quadratic).max()), float(np.abs(linear).max()), np.finfo(np.float64).tiny)
-    P, q, lowest = quadratic / scale, linear / scale, np.full(len(linear), float(margin))
+    P = quadratic / scale
+    q = linear / scale
+    lowest = np.full(len(linear), float(margin))
     try:
         v, _, _, _, multipliers, _ = solve_qp(P, -q, np.eye(len(q)), lowest)
     except ValueError:  # not positive definite, or no solution
         return None
-    # optimal if feasible and stationary, with equal primal and dual values (Boyd and Vandenberghe, section 5.5);
-    # the check fails for values that are not finite
-    residuals = lowest - v, np.abs(P @ v + q - multipliers), np.abs([v @ P @ v + q @ v - lowest @ multipliers])
-    return v if all((residual < TOLERANCE).all() for residual in residuals) else None
+    # Optimal if feasible and stationary, with equal primal and dual values (Boyd and Vandenberghe, section 5.5).
+    # The checks fail for values that are not finite.
+    is_feasible = (lowest - v < TOLERANCE).all()
+    is_stationary = (np.abs(P @ v + q - multipliers) < TOLERANCE).all()
+    duality_gap = v @ P @ v + q @ v - lowest @ multipliers
+    is_optimal = is_feasible and is_stationary and np.abs(duality_gap) < TOLERANCE
+    return v if is_optimal else None

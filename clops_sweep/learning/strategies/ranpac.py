@@ -23,8 +23,9 @@ class RandomProjections(StreamingLDA):
 
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
         """Return W as above."""
-        outer = statistics["outer"].clone()
-        diagonal = outer.diagonal()
-        diagonal += self.options.ranpac_ridge * diagonal.mean()
-        weight = torch.linalg.solve(outer, statistics["sums"].T).T
-        return weight, torch.zeros(len(weight), dtype=torch.float64)
+        G = statistics["outer"]
+        ridge = self.options.ranpac_ridge * G.diagonal().mean()
+        G_plus_ridge = G.clone()
+        G_plus_ridge.diagonal().add_(ridge)
+        W = torch.linalg.solve(G_plus_ridge, statistics["sums"].T).T
+        return W, torch.zeros(len(W), dtype=torch.float64)

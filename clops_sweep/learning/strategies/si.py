@@ -26,13 +26,17 @@ class SynapticIntelligence(QuadraticPenalty):
         """Set Omega and w to 0."""
         super().setup()
         self._path = torch.zeros_like(self.penalty.importance)
+        """w."""
         self.penalty = replace(self.penalty, path=self._path)
 
     def end_task(self, task: int) -> None:
-        """Add the task's path to Omega, and reset the path."""
+        """Update Omega, set theta~ to theta, and w to 0. The penalty holds 2 c Omega, as its gradient needs."""
         del task
-        parameters = self.learner.parameters.flat
-        damped = (parameters - self.penalty.centre).square_().add_(self.options.si_damping)
-        self.penalty.importance.add_(2 * self.options.si_strength * self._path / damped).clamp_min_(0)
-        self.penalty.centre.copy_(parameters)
-        self._path.zero_()
+        c, xi = self.options.si_strength, self.options.si_damping
+        w = self._path
+        theta = self.learner.parameters.flat
+        theta_before = self.penalty.centre
+        damped_square = (theta - theta_before).square_().add_(xi)
+        self.penalty.importance.add_(2 * c * w / damped_square).clamp_min_(0)
+        theta_before.copy_(theta)
+        w.zero_()

@@ -29,11 +29,12 @@ class StreamingLDA(NearestClassMean):
 
     def solve(self, statistics: Statistics) -> tuple[torch.Tensor, torch.Tensor]:
         """Return W and b as above."""
-        means = class_means(statistics)
+        mu = class_means(statistics)
         counts = statistics["counts"]
-        scatter = statistics["outer"] - means.T @ (counts[:, None] * means)
-        shrinkage = self.options.slda_shrinkage
-        shrunk = (1 - shrinkage) * scatter / counts.sum()
-        shrunk.diagonal().add_(shrinkage)
-        weight = torch.linalg.solve(shrunk, means.T).T
-        return weight, -(weight * means).sum(1) / 2
+        eps = self.options.slda_shrinkage
+        n_sigma = statistics["outer"] - mu.T @ (counts[:, None] * mu)
+        inverse_of_L = (1 - eps) * n_sigma / counts.sum()
+        inverse_of_L.diagonal().add_(eps)
+        W = torch.linalg.solve(inverse_of_L, mu.T).T
+        b = -(W * mu).sum(1) / 2
+        return W, b

@@ -105,7 +105,7 @@ def test_offers_of_a_step_are_taken_up_after_it(steps: Any) -> None:
     memory = Memory(3, "ring")
     memory.offer(batch(steps, 1, 2))
     assert (len(memory), steps.waiting) == (0, [memory])
-    memory.take_up()
+    memory.store_offers()
     assert memory.index.tolist() == [1, 2]
 
 
