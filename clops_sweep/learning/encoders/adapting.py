@@ -142,13 +142,15 @@ def _picked(takes: EncoderInput, signals: Signals) -> tuple[int, ...] | None:
     count = len(signals.channels)
     if takes.channels is None:
         return tuple(range(count))
+    repeats = count == 1 and "repeat" in takes.adapt
     if isinstance(takes.channels, int):
         if count == takes.channels:
             return tuple(range(count))
-        return (0,) * takes.channels if count == 1 and "repeat" in takes.adapt else None
-    has, wants = ([name.casefold() for name in names] for names in (signals.channels, takes.channels))
-    if has == wants:
+        return (0,) * takes.channels if repeats else None
+    available = [name.casefold() for name in signals.channels]
+    wanted = [name.casefold() for name in takes.channels]
+    if available == wanted:
         return tuple(range(count))
-    if "select" in takes.adapt and set(wants) <= set(has):
-        return tuple(has.index(name) for name in wants)
-    return (0,) * len(wants) if count == 1 and "repeat" in takes.adapt else None
+    if "select" in takes.adapt and set(wanted) <= set(available):
+        return tuple(available.index(name) for name in wanted)
+    return (0,) * len(wanted) if repeats else None

@@ -252,8 +252,10 @@ def _copies(module: nn.Module, count: int) -> list[nn.Module]:
     A module that cannot be copied is computed by one thread.
     """
     try:
-        kept = [*module.parameters(), *module.buffers()]
-        copies = [copy.deepcopy(module, {id(tensor): tensor for tensor in kept}) for _ in range(count - 1)]
+        copies = []
+        for _ in range(count - 1):
+            shared = {id(tensor): tensor for tensor in (*module.parameters(), *module.buffers())}
+            copies.append(copy.deepcopy(module, memo=shared))
     except Exception:
         copies = []
     return [module, *copies]

@@ -81,15 +81,15 @@ class Encoders:
         Raises:
             UsageError: the encoder is not declared, or its weights or model are missing.
         """
-        return self._found(encoder).identity
+        return self._encoder(encoder).identity
 
     def seen(self, encoder: str) -> Seen:
         """Return what the encoder, and those that it was trained on, have seen, as stored runs record it."""
-        return self._found(encoder).seen
+        return self._encoder(encoder).seen
 
     def is_fitted(self, encoder: str) -> bool:
         """Return whether the encoder is fitted to the training signals of each split."""
-        return self._found(encoder).fit
+        return self._encoder(encoder).fit
 
     def check(self, encoder: str, frames: FrameSet) -> None:
         """Check that an encoder can be used on some frames.
@@ -97,7 +97,7 @@ class Encoders:
         Raises:
             UsageError: the frames do not fit and cannot be adapted, or it was trained on their people.
         """
-        declared_encoder = self._found(encoder)
+        declared_encoder = self._encoder(encoder)
         if declared_encoder.seen.has_dataset(frames.name):
             raise UsageError(
                 f"dataset {frames.name!r}: encoder {encoder!r} was trained on its people, so they cannot be evaluated; "
@@ -114,7 +114,7 @@ class Encoders:
 
     def adapter(self, encoder: str, frames: FrameSet) -> Adapter:
         """Return what adapts some frames to an encoder; UsageError if they do not fit."""
-        return adapter(encoder, self._found(encoder).takes, Signals.of(frames))
+        return adapter(encoder, self._encoder(encoder).takes, Signals.of(frames))
 
     def compute(self, encoder: str, frames: FrameSet, *, adapted: bool = False) -> Computing:
         """Start to compute the features of all instances, or with `adapted` the signals that the encoder takes.
@@ -144,7 +144,7 @@ class Encoders:
         """
         identity, models, below = self.identity(encoder), dict[str, bytes](), encoder
         while stored := STORED_RUN.fullmatch(below):  # the encoder of a stored run may be a stored run itself
-            self._found(below)
+            self._encoder(below)
             models[stored[1]], facts = self._models[stored[1]]
             below = facts.encoder or ""
         return EncoderModule(encoder, identity, self._data_root, models)
@@ -155,12 +155,12 @@ class Encoders:
         Raises:
             UsageError: the encoder has another identity in this process, or the module cannot be created.
         """
-        found = self._found(encoder)
-        if found.identity != identity:
+        current = self._encoder(encoder)
+        if current.identity != identity:
             raise UsageError(
                 f"encoder {encoder!r}: its code, weights or declaration changed after the launch; start again"
             )
-        return self._module(encoder, found)
+        return self._module(encoder, current)
 
     def of_model(self, facts: ModelFacts) -> UsedEncoder:
         """Return the encoder whose features a stored model takes.
@@ -175,35 +175,35 @@ class Encoders:
             raise UsageError(
                 f"run {facts.run_id}: encoder {facts.encoder!r} is not declared; import the file that declares it first"
             )
-        found = self._found(facts.encoder)
-        if found.identity != facts.encoder_hash:
+        current = self._encoder(facts.encoder)
+        if current.identity != facts.encoder_hash:
             raise UsageError(
                 f"run {facts.run_id}: the code, weights or declaration of encoder {facts.encoder!r} changed after the "
                 "run; restore what the run used"
             )
-        if found.fit:
+        if current.fit:
             raise UsageError(
                 f"run {facts.run_id}: encoder {facts.encoder!r} is fitted to the training frames of each split, and "
                 "the store holds only its head; expected a model with another encoder"
             )
-        fitting = adapter(facts.encoder, found.takes, _signals(facts))
-        return UsedEncoder(self._module(facts.encoder, found), fitting, (len(fitting.picked), fitting.samples))
+        fitting = adapter(facts.encoder, current.takes, _signals(facts))
+        return UsedEncoder(self._module(facts.encoder, current), fitting, (len(fitting.picked), fitting.samples))
 
     def _fitting(self, encoder: str, frames: FrameSet) -> tuple[nn.Module, Adapter]:
         fitting = self.adapter(encoder, frames)
-        return self._module(encoder, self._found(encoder), fitting, frames), fitting
+        return self._module(encoder, self._encoder(encoder), fitting, frames), fitting
 
     def _module(
-        self, name: str, found: _Encoder, fitting: Adapter | None = None, frames: FrameSet | None = None
+        self, name: str, encoder: _Encoder, fitting: Adapter | None = None, frames: FrameSet | None = None
     ) -> nn.Module:
         from clops_sweep.learning.encoders.computing import made_encoder, training_signals
 
-        make = found.make
-        if found.fit and fitting is not None and frames is not None:
+        make = encoder.make
+        if encoder.fit and fitting is not None and frames is not None:
             make = partial(make, signals=training_signals(fitting, frames))
-        return made_encoder(name, make, found.weights)
+        return made_encoder(name, make, encoder.weights)
 
-    def _found(self, name: str) -> _Encoder:
+    def _encoder(self, name: str) -> _Encoder:
         if stored := STORED_RUN.fullmatch(name):
             return self._stored(name, stored[1])
         if name not in ENCODERS:
@@ -230,12 +230,14 @@ class Encoders:
         """Return the file of declared weights."""
         if declared.weights is None:
             return None
-        places = list(dict.fromkeys(Path(it) / declared.weights for it in (self._data_root, declared.folder) if it))
-        if there := [place for place in places if place.is_file()]:
-            return there[0]
+        folders = [Path(folder) for folder in (self._data_root, declared.folder) if folder]
+        files = list(dict.fromkeys(folder / declared.weights for folder in folders))
+        for file in files:
+            if file.is_file():
+                return file
         raise UsageError(
             f"encoder {name!r}: weights {declared.weights}: there is no such file; looked for "
-            f"{' or '.join(map(str, places))}"
+            f"{' or '.join(map(str, files))}"
         )
 
     def _stored(self, name: str, run_id: str) -> _Encoder:
@@ -260,7 +262,7 @@ class Encoders:
         seen = facts.seen
         if facts.encoder is not None:  # frames are adapted to the encoder below, like those of the run
             try:
-                encoder = self._found(facts.encoder)
+                encoder = self._encoder(facts.encoder)
             except RecursionError:
                 raise UsageError(f"encoder {name!r}: its stored models take features of each other") from None
             below, seen = encoder.takes, seen | encoder.seen

@@ -45,8 +45,8 @@ def program_of(
     if known is None or known[0] is not make:
         run = RunModule(made(name, make, 0, shape, outputs, options), outputs, probed.statistics)
         with torch_state_kept(), one_thread():
-            found = _checked(name, run, shape, variant)
-        known = _KNOWN[key] = make, found
+            program = _checked(name, run, shape, variant)
+        known = _KNOWN[key] = make, program
     return known[1]
 
 

@@ -75,8 +75,8 @@ def difference(program: Program, variant: str, run: RunModule, shape: tuple[int,
         before = {name: buffer.clone() for name, buffer in run.buffers.items()}
         expected = _by_module(run, program, frames, mode, keys, gradient)
         run.take_buffers(before)
-        found = _by_program(network, run, frames, mode, keys, gradient)
-        differs_in = _first_difference(found, expected)
+        computed = _by_program(network, run, frames, mode, keys, gradient)
+        differs_in = _first_difference(computed, expected)
         if differs_in is not None:
             return f"{differs_in} in {mode}"
     if not _agree_in_predictions(network, run, program, frames, keys):
@@ -135,25 +135,28 @@ def _left_behind(run: RunModule, logits: torch.Tensor, gradient: Parameters) -> 
     return _Pass(logits, gradient.like(gradient.flat.clone()), buffers)
 
 
-def _first_difference(found: _Pass, expected: _Pass) -> str | None:
+def _first_difference(computed: _Pass, expected: _Pass) -> str | None:
     """Return in what a pass differs from what it should be, such as "the gradient of 'head.weight'"."""
-    if not close(found.logits, expected.logits):
+    if not close(computed.logits, expected.logits):
         return "logits"
     for name, buffer in expected.buffers.items():
-        if not close(found.buffers[name], buffer):
+        if not close(computed.buffers[name], buffer):
             return f"the buffer {name!r}"
     total = expected.gradient.flat.norm()
     for name, gradient in expected.gradient.views.items():
         allowed = _OF_GRADIENTS * torch.maximum(gradient.norm(), _SMALL * total)
-        if not (found.gradient.views[name] - gradient).norm() <= allowed:  # also if it is not a number
+        if not (computed.gradient.views[name] - gradient).norm() <= allowed:  # also if it is not a number
             return f"the gradient of {name!r}"
     return None
 
 
-def close(found: torch.Tensor, expected: torch.Tensor) -> bool:
+def close(computed: torch.Tensor, expected: torch.Tensor) -> bool:
     """Return whether values agree up to rounding."""
-    difference = (found.double() - expected.double()).abs().amax() if expected.numel() else torch.zeros(())
-    return bool(difference <= _OF_LOGITS * expected.double().abs().amax() + 1e-6)
+    if not expected.numel():
+        return True
+    difference = (computed.double() - expected.double()).abs().amax()
+    allowed = _OF_LOGITS * expected.double().abs().amax() + 1e-6
+    return bool(difference <= allowed)
 
 
 @torch.no_grad()

@@ -17,16 +17,16 @@ def derived(
     results = dict[str, torch.Tensor]()
     tensors: dict[str, Mapping[str, torch.Tensor]] = {"parameter": parameters, "buffer": buffers, "derived": results}
 
-    def found(argument: Any) -> Any:
+    def value_of(argument: Any) -> Any:
         if isinstance(argument, Source):
             return tensors[argument.kind][argument.name]
         if isinstance(argument, tuple):
-            return [found(value) for value in argument]
+            return [value_of(value) for value in argument]
         return argument
 
     for number, derivation in enumerate(program.derivations):
-        args = [found(argument) for argument in derivation.args]
-        kwargs = {name: found(value) for name, value in derivation.kwargs}
+        args = [value_of(argument) for argument in derivation.args]
+        kwargs = {name: value_of(value) for name, value in derivation.kwargs}
         result = args[0] if derivation.function is None else derivation.function(*args, **kwargs)
         results[derived_name(number)] = result[0] if isinstance(result, tuple | list) else result
     return results

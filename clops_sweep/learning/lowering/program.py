@@ -320,12 +320,12 @@ class Program:
 
     def units(self) -> list[int]:
         """Return the number of units of one instance in each dropout layer."""
-        found = []
+        units = []
         for layer in self.layers:
             if isinstance(layer, Dropout):
                 shape = self.shapes[layer.inputs[0]]
-                found.append(shape[0] if layer.whole_channels else math.prod(shape))
-        return found
+                units.append(shape[0] if layer.whole_channels else math.prod(shape))
+        return units
 
 
 def without(layers: Sequence[Layer], kind: type[Layer]) -> tuple[Layer, ...]:

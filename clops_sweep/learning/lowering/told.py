@@ -42,10 +42,13 @@ def networks_told(configs: Sequence[RunConfig], frames: Mapping[DataKey, FrameSe
 
 
 def _told(config: RunConfig, frames: FrameSet, outputs: int, variant: str) -> str:
-    name, shape, options = config.network, (frames.channels, frames.samples), network_options(config, frames)
+    name = config.network
     make = NETWORKS[name]
-    found = program_of(name, make, shape, outputs, options, probed(name, make, shape, outputs, options), variant)
+    shape = (frames.channels, frames.samples)
+    options = network_options(config, frames)
+    checked = probed(name, make, shape, outputs, options)
+    program = program_of(name, make, shape, outputs, options, checked, variant)
     network = f"network {name!r} on frames of {shape[0]} x {shape[1]:,}"
-    if isinstance(found, NotLowered):
-        return f"{network}: PyTorch computes it, because {found}"
+    if isinstance(program, NotLowered):
+        return f"{network}: PyTorch computes it, because {program}"
     return f"{network}: the native kernels compute it on a CPU"

@@ -235,12 +235,12 @@ class Tracer(Dispatching, TorchDispatchMode):
         """All tensors of the pass: none of them is freed, so none gets the memory of another."""
         self._known: dict[_Key, Known] = {}
         for name, parameter in module.named_parameters():
-            self._know(parameter, Constant(Source("parameter", name)))
+            self._record(parameter, Constant(Source("parameter", name)))
         for name, buffer in module.named_buffers():
-            self._know(buffer, Constant(Source("buffer", name)))
-        self._know(frames, Traced(0, tuple(frames.shape[1:])))
+            self._record(buffer, Constant(Source("buffer", name)))
+        self._record(frames, Traced(0, tuple(frames.shape[1:])))
 
-    def _know(self, tensor: torch.Tensor, known: Known) -> None:
+    def _record(self, tensor: torch.Tensor, known: Known) -> None:
         self._alive.append(tensor)
         if tensor.numel():
             self._known[_key(tensor)] = known
@@ -372,8 +372,8 @@ class Tracer(Dispatching, TorchDispatchMode):
         wanted = [1] * missing + [shape[axis] for axis in before]
         axes = [*range(missing), *(missing + before.index(axis) for axis in moved)]
         value = self.shaped(traced, (wanted[0], wanted[1], wanted[2]))
-        found = (wanted[axes[0]], wanted[axes[1]], wanted[axes[2]])
-        return Traced(self.emit(Permute, [value], found, order=tuple(axes)), after)
+        permuted = (wanted[axes[0]], wanted[axes[1]], wanted[axes[2]])
+        return Traced(self.emit(Permute, [value], permuted, order=tuple(axes)), after)
 
     @property
     def running(self) -> str:
@@ -431,7 +431,7 @@ class Tracer(Dispatching, TorchDispatchMode):
         if in_place:
             self._forget_aliases(args[0])
         if known is not None:
-            self._know(first, known)
+            self._record(first, known)
 
     def _note_constant(
         self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor, *, in_place: bool
@@ -446,13 +446,13 @@ class Tracer(Dispatching, TorchDispatchMode):
             self.counters.append(known.source.name)
             return
         if name == "t" and isinstance(known, Constant):
-            self._know(result, replace(known, transposed=not known.transposed))
+            self._record(result, replace(known, transposed=not known.transposed))
             return
         if name in _ON_VALUES or not isinstance(result, torch.Tensor):
             raise Unlowered(f"applies the operation {name!r} to parameters or buffers alone")
         sources = tuple(self._source(argument) for argument in args)
         derived = self._derive(function, sources, {key: self._source(value) for key, value in kwargs.items()}, result)
-        self._know(result, Constant(Source("derived", derived)))
+        self._record(result, Constant(Source("derived", derived)))
 
     def _source(self, argument: Any) -> Any:
         """Return an argument of a derivation, with sources in place of tensors."""
@@ -503,10 +503,10 @@ class Tracer(Dispatching, TorchDispatchMode):
         """
         if self.failure is not None:
             raise self.failure
-        found = self.operand(logits)
-        if len(found.shape) != 1:
+        result = self.operand(logits)
+        if len(result.shape) != 1:
             raise Unlowered("returns logits of more than two axes")
-        return self._pruned(self.shaped(found))
+        return self._pruned(self.shaped(result))
 
     def _pruned(self, last: int) -> Traces:
         needed = {last}

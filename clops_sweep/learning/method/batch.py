@@ -112,9 +112,10 @@ class FrameBatch:
         columns = self.__dict__.get("columns", {})
         if name in columns:
             return columns[name]
+        present = ", ".join(["x, y, weights, index, task", *columns])
         raise AttributeError(
-            f"a batch has x, y, weights, index, task{''.join(f', {it}' for it in columns)} and no {name!r}; a memory "
-            "keeps what is offered by name, as in offer(batch, logits=...)"
+            f"a batch has {present} and no {name!r}; a memory keeps what is offered by name, as in "
+            "offer(batch, logits=...)"
         )
 
     @cached_property

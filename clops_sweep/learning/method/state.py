@@ -82,14 +82,14 @@ class Attributes:
         """Check that what shares memory stays shared: views of one tensor do, others would part in a resumed run."""
         parameters = self._steps.training.learner.parameters.flat
         memory = [("the network's parameters, which change", None, _laid_out(parameters)), *self._memory]
-        before: list[tuple[int, int]] = []
-        ranges = [(*byte_bounds(array), place) for place, (_, _, array) in enumerate(memory)]
-        for low, high, place in sorted(ranges):
-            before = [(end, other) for end, other in before if end > low]
-            for _, other in before:
-                first, second = sorted((place, other))
+        ranges = [(*byte_bounds(array), index) for index, (_, _, array) in enumerate(memory)]
+        overlapping: list[tuple[int, int]] = []
+        for low, high, index in sorted(ranges):
+            overlapping = [(end, other) for end, other in overlapping if end > low]
+            for _, other in overlapping:
+                first, second = sorted((index, other))
                 self._check_pair(memory[first], memory[second])
-            before.append((high, place))
+            overlapping.append((high, index))
 
     def _check_pair(self, first: _Memory, second: _Memory) -> None:
         (one, one_tensor, one_array), (other, other_tensor, other_array) = first, second
@@ -190,7 +190,7 @@ def _is_array(value: object) -> bool:
 def _parts(where: str, value: Any) -> Iterator[tuple[str, Any]] | None:
     """Return the parts of a value with their names; None if a checkpoint cannot hold it."""
     if type(value) in (list, tuple):
-        return ((f"{where}[{place}]", part) for place, part in enumerate(value))
+        return ((f"{where}[{index}]", part) for index, part in enumerate(value))
     if type(value) is dict and all(type(key) in (int, str) for key in value):
         return ((f"{where}[{key!r}]", part) for key, part in value.items())
     if type(value) is Frozen:
@@ -202,12 +202,14 @@ def _parts(where: str, value: Any) -> Iterator[tuple[str, Any]] | None:
 
 def in_classes(of: type, base: type) -> dict[str, object]:
     """Return the values in a class and its bases, without those that a common base has, by class and name."""
-    return {
-        f"{each.__name__}.{name}": value
-        for each in of.__mro__
-        for name, value in vars(each).items()
-        if not issubclass(base, each) and not hasattr(base, name) and not name.startswith(("__", "_abc_"))
-    }
+    values = {}
+    for class_ in of.__mro__:
+        if issubclass(base, class_):
+            continue
+        for name, value in vars(class_).items():
+            if not hasattr(base, name) and not name.startswith(("__", "_abc_")):
+                values[f"{class_.__name__}.{name}"] = value
+    return values
 
 
 def check_classes(steps: Steps, before: Mapping[str, object], after: Mapping[str, object]) -> None:

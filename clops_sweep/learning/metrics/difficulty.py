@@ -53,7 +53,11 @@ def similarity(one: TaskDistribution, other: TaskDistribution) -> float:
 
 def similarity_matrix(tasks: Sequence[TaskDistribution]) -> NDArray[np.float64]:
     """Return S of every pair of tasks, [N, N]; symmetric, with ones on the diagonal."""
-    return np.array([[similarity(one, other) for other in tasks] for one in tasks])
+    matrix = np.empty((len(tasks), len(tasks)))
+    for row, one in enumerate(tasks):
+        for column, other in enumerate(tasks):
+            matrix[row, column] = similarity(one, other)
+    return matrix
 
 
 def chain(similarities: ArrayLike, start: int) -> tuple[int, ...]:

@@ -150,13 +150,16 @@ def _digests(written: str) -> NDArray[np.uint64]:
 def _classes(frames: FrameSet, scenario: Scenario) -> tuple[str, ...]:
     rows = np.concatenate([task.train.rows for task in scenario.tasks])
     targets = np.concatenate([task.train.targets for task in scenario.tasks]) > 0
-    if frames.multi_label:
-        labels = frames.labels[rows].astype(bool)
-        same = [(labels == column[:, None]).all(axis=0) for column in targets.T]
-        found = [[frames.classes[place] for place in np.flatnonzero(it)[:1]] for it in same]
-    else:
-        found = [[frames.classes[place] for place in np.unique(frames.labels[rows[column]])] for column in targets.T]
-    return tuple("|".join(names) or f"output {number}" for number, names in enumerate(found))
+    labels = frames.labels[rows]
+    names = []
+    for output, target in enumerate(targets.T):
+        if frames.multi_label:  # the output of a label has its targets
+            has_its_targets = (labels.astype(bool) == target[:, None]).all(axis=0)
+            codes = np.flatnonzero(has_its_targets)[:1]
+        else:
+            codes = np.unique(labels[target])
+        names.append("|".join(frames.classes[code] for code in codes) or f"output {output}")
+    return tuple(names)
 
 
 def _channels(frames: FrameSet, scenario: Scenario) -> tuple[str, ...]:

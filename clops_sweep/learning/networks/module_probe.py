@@ -322,7 +322,8 @@ class _Probe:
             logits = self._pass("training", self._frames, seed=attempt, gradients=True)
             if not logits.requires_grad:
                 self._refuse("its logits depend on none of its parameters (a detach(), argmax or numpy() in forward?)")
-            foreign = [leaf for leaf in _leaves(logits) if all(leaf is not it for it in parameters.values())]
+            own = {id(parameter) for parameter in parameters.values()}
+            foreign = [leaf for leaf in _leaves(logits) if id(leaf) not in own]
             if foreign:
                 self._refuse(
                     f"trains a tensor {list(foreign[0].shape)} that is no parameter; make it an nn.Parameter that "
@@ -489,8 +490,12 @@ def _pickled(value: object) -> bytes:
 
 def changed_in(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> list[str]:
     """Return the names of tensors that differ, or that only one of the two has."""
-    names = dict.fromkeys([*before, *after])
-    return [it for it in names if it not in before or it not in after or not same_bits(before[it], after[it])]
+    changed = []
+    for name in dict.fromkeys([*before, *after]):
+        in_both = name in before and name in after
+        if not in_both or not same_bits(before[name], after[name]):
+            changed.append(name)
+    return changed
 
 
 def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:

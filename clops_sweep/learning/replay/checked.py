@@ -53,7 +53,7 @@ def _scores(registry: Registry, name: str, shape: list[int], *given: Any, **opti
         raise ValueError(f"{what} scores of shape {list(scores.shape)}; expected {shape}")
     if scores.is_complex() or scores.dtype == torch.bool:
         raise ValueError(f"{what} {scores.dtype}; expected scores that are real numbers")
-    found: torch.Tensor = scores.detach().to(given[-1].device)
-    if name in registry.added and (missing := int(found.isnan().sum())):
-        raise ValueError(f"{what} NaN for {missing} of {found.numel()} instances; expected numbers")
-    return found
+    checked: torch.Tensor = scores.detach().to(given[-1].device)
+    if name in registry.added and (missing := int(checked.isnan().sum())):
+        raise ValueError(f"{what} NaN for {missing} of {checked.numel()} instances; expected numbers")
+    return checked

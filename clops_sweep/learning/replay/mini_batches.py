@@ -71,18 +71,18 @@ def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int
 _FIRST_REPLAY_DRAW = 1 << 20  # beyond the indices of any epoch, so that no two instances share a dropout mask
 
 
-def joined(batch: Batch, replayed: Instances, place: int) -> Batch:
+def joined(batch: Batch, replayed: Instances, earlier: int) -> Batch:
     """Return a batch followed by replayed instances, whose losses have the factor 1 / |J| and their own weights.
 
     Args:
         batch: the current instances.
         replayed: the replayed ones.
-        place: maximum number of instances replayed in the earlier batches of the epoch.
+        earlier: maximum number of instances replayed in the earlier batches of the epoch.
     """
     rows = torch.cat([batch.rows, replayed.rows])
     count = len(replayed.rows)
     weights = replayed.loss_weights * (1 / count)
-    draws = _FIRST_REPLAY_DRAW + place + torch.arange(count, device=rows.device)
+    draws = _FIRST_REPLAY_DRAW + earlier + torch.arange(count, device=rows.device)
     return Batch(
         rows,
         torch.cat([batch.targets, replayed.targets]),
