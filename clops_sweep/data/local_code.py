@@ -32,19 +32,19 @@ class Import(NamedTuple):
 
 def imports_of(node: ast.AST) -> list[Import]:
     """Return the modules that a statement may import, in its order; names that are no modules are among them."""
-    found = list[Import]()
-    for each in ast.walk(node):
-        if isinstance(each, ast.Import):
-            found += [Import(alias.name, 0) for alias in each.names]
-        elif isinstance(each, ast.ImportFrom):
-            base = each.module or ""
-            found.append(Import(base, each.level))
-            found += [Import(f"{base}.{alias.name}".strip("."), each.level) for alias in each.names]
-        elif isinstance(each, ast.Call) and each.args and _called(each.func) in _IMPORTERS:
-            first = each.args[0]
+    imports = list[Import]()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Import):
+            imports += [Import(alias.name, 0) for alias in part.names]
+        elif isinstance(part, ast.ImportFrom):
+            base = part.module or ""
+            imports.append(Import(base, part.level))
+            imports += [Import(f"{base}.{alias.name}".strip("."), part.level) for alias in part.names]
+        elif isinstance(part, ast.Call) and part.args and _called(part.func) in _IMPORTERS:
+            first = part.args[0]
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                found.append(Import(first.value, 0))
-    return found
+                imports.append(Import(first.value, 0))
+    return imports
 
 
 def _called(function: ast.expr) -> str:
@@ -61,8 +61,8 @@ def texts_of(imports: Sequence[Import], importer: Path | None, seen: set[Path]) 
         importer: the file that imports them; None for a notebook, which has no relative imports.
         seen: files whose text is known; those that are yielded are added.
     """
-    for each in imports:
-        for file in _files(each, importer):
+    for imported in imports:
+        for file in _files(imported, importer):
             if file in seen:
                 continue
             seen.add(file)
@@ -113,7 +113,7 @@ def _existing(file: Path) -> list[Path]:
 
 def _below(folders: Sequence[Path], parts: Sequence[str]) -> list[Path]:
     """Return the files of the packages and the module that dotted parts name, below the folders of a package."""
-    found = list[Path]()
+    below = list[Path]()
     for part in parts:
         files = [file for folder in folders for file in _existing(folder / f"{part}.py")]
         packages = [folder / part for folder in folders if (folder / part).is_dir()]
@@ -122,9 +122,9 @@ def _below(folders: Sequence[Path], parts: Sequence[str]) -> list[Path]:
         for folder in folders:
             for suffix in importlib.machinery.EXTENSION_SUFFIXES:
                 files += _existing(folder / f"{part}{suffix}")
-        found += files
+        below += files
         folders = packages
-    return found
+    return below
 
 
 def _top_level(name: str) -> tuple[list[Path], list[Path]] | None:

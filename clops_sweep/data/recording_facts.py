@@ -167,12 +167,12 @@ def _levels(
             continue
         if (values[:, 1:] != values[:, :-1]).mean() > _MOST_CHANGES:
             continue
-        found = list[tuple[float, ...]]()
+        of_parts = list[tuple[float, ...]]()
         for row, begin, end in parts:
             there = np.unique(values[row, begin:end])
             if len(there) > MOST_LEVELS:
                 break
             in_units = there * samples.gain[channel] + samples.offset[channel]
-            found.append(tuple(float(f"{value:.6g}") for value in in_units.tolist()))
-        if len(found) == len(parts):
-            yield channel, found
+            of_parts.append(tuple(float(f"{value:.6g}") for value in in_units.tolist()))
+        if len(of_parts) == len(parts):
+            yield channel, of_parts

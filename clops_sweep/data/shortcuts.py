@@ -36,7 +36,7 @@ def shortcut_notes(facts: Sequence[Facts], classes: Sequence[str], units: str) -
         ("padding", _joined(facts, "padding"), lambda value: f"{100 * value:.3g} %"),
         ("amplitude", np.exp(_joined(facts, "scale")), lambda value: f"{value:.3g}{amplitude}"),
     ]
-    found = []
+    notes = []
     for code, name in enumerate(classes):
         has = _has(labels, code)
         parts = []
@@ -46,14 +46,19 @@ def shortcut_notes(facts: Sequence[Facts], classes: Sequence[str], units: str) -
                 medians = [text(float(np.nanmedian(values[chosen]))) for chosen in (has, ~has)]
                 parts.append(f"{what} (median {medians[0]}, others {medians[1]}; AUC {auc:.2f})")
         if parts:
-            found.append(f"shortcuts: class {name} can be told without a network by {', '.join(parts)}")
-    return found
+            notes.append(f"shortcuts: class {name} can be told without a network by {', '.join(parts)}")
+    return notes
 
 
 def padding_note(facts: Sequence[Facts]) -> list[str]:
     """Return a sentence on flat ends of recordings, if there are any."""
-    samples = [each.flat[each.flat > 0] for each in facts]
-    lengths = np.concatenate([flat / each.rate for flat, each in zip(samples, facts, strict=True)] or [np.zeros(0)])
+    samples = [np.zeros(0, np.int64)]
+    seconds = [np.zeros(0)]
+    for of_source in facts:
+        flat = of_source.flat[of_source.flat > 0]
+        samples.append(flat)
+        seconds.append(flat / of_source.rate)
+    lengths = np.concatenate(seconds)
     if not len(lengths):
         return []
     counts = np.concatenate(samples)
@@ -68,13 +73,14 @@ def marker_problem(facts: Sequence[Facts], classes: Sequence[str], channels: Seq
     """Return a sentence on a channel of few values that follow the labels of other recordings, if there is one."""
     if not facts:
         return None
-    common = set(facts[0].levels).intersection(*(each.levels for each in facts))
-    labels, owner = _joined(facts, "labels"), _owners(facts)
+    common = set(facts[0].levels).intersection(*(of_source.levels for of_source in facts))
+    labels = _joined(facts, "labels")
+    owner = _owners(facts)
     for channel in sorted(common):
-        levels = list(chain.from_iterable(each.levels[channel] for each in facts))
+        levels = list(chain.from_iterable(of_source.levels[channel] for of_source in facts))
         if len(set(chain.from_iterable(levels))) > MOST_LEVELS:
             continue
-        _, codes = np.unique(np.array([str(each) for each in levels]), return_inverse=True)
+        _, codes = np.unique(np.array([str(values) for values in levels]), return_inverse=True)
         for code, name in enumerate(classes):
             has = _has(labels, code)
             if _followed(codes, owner, has) >= _FOLLOWS:
@@ -88,7 +94,7 @@ def marker_problem(facts: Sequence[Facts], classes: Sequence[str], channels: Seq
 
 
 def _joined(facts: Sequence[Facts], field: str) -> NDArray[Any]:
-    return np.concatenate([getattr(each, field) for each in facts])
+    return np.concatenate([getattr(of_source, field) for of_source in facts])
 
 
 def _owners(facts: Sequence[Facts]) -> NDArray[np.int64]:
@@ -96,9 +102,9 @@ def _owners(facts: Sequence[Facts]) -> NDArray[np.int64]:
 
     def numbered() -> Iterator[NDArray[np.int64]]:
         first = 0
-        for each in facts:
-            yield each.owner + first
-            first += len(each.flat)
+        for of_source in facts:
+            yield of_source.owner + first
+            first += len(of_source.flat)
 
     return np.concatenate(list(numbered()))
 
@@ -155,6 +161,6 @@ def _followed(codes: NDArray[np.int64], owner: NDArray[np.int64], has: NDArray[n
 
 def _usual(levels: Sequence[tuple[float, ...]], chosen: NDArray[np.bool_]) -> str:
     """Return the most frequent values of some parts."""
-    listed = [each for each, wanted in zip(levels, chosen.tolist(), strict=True) if wanted]
+    listed = [values for values, wanted in zip(levels, chosen.tolist(), strict=True) if wanted]
     ((usual, _),) = Counter(listed).most_common(1)
     return " and ".join(f"{value:g}" for value in usual)

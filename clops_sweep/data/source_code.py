@@ -27,7 +27,7 @@ def source_file(member: Any) -> Path | None:
     code = getattr(inspect.unwrap(member), "__code__", None)
     if code is None:
         methods = (getattr(value, "__code__", None) for value in vars(member).values())
-        code = next((each for each in methods if each is not None), None)
+        code = next((method for method in methods if method is not None), None)
     path = None if code is None else Path(code.co_filename)
     return path.resolve() if path is not None and path.is_file() else None
 
@@ -170,7 +170,7 @@ def _of_notebook(value: FunctionType | type, seen: set[int], files: set[Path]) -
 def _is_plain(value: Any) -> bool:
     """Return whether a value is a number, a text, or a list, tuple or dictionary of such."""
     if isinstance(value, dict):
-        return all(_is_plain(key) and _is_plain(each) for key, each in value.items())
+        return all(_is_plain(key) and _is_plain(item) for key, item in value.items())
     if isinstance(value, list | tuple):
         return all(map(_is_plain, value))
     return isinstance(value, _PLAIN)
@@ -224,12 +224,16 @@ def _needed(path: Path, name: str) -> list[_Statement]:
     body = _statements(path.read_text(encoding="utf-8", errors="replace"))
     needed, taken = {name}, set[int]()
     while True:
-        found = {place for place, statement in enumerate(body) if place not in taken and _serves(statement, needed)}
-        if not found:
+        serving = set()
+        for number, statement in enumerate(body):
+            if number not in taken and _serves(statement, needed):
+                serving.add(number)
+        if not serving:
             break
-        taken |= found
-        needed |= {mentioned for place in found for mentioned in body[place].mentioned}
-    return [body[place] for place in sorted(taken)]
+        taken |= serving
+        for number in serving:
+            needed |= set(body[number].mentioned)
+    return [body[number] for number in sorted(taken)]
 
 
 def _texts(path: Path, statements: Sequence[_Statement], seen: set[Path]) -> Iterator[str]:
@@ -313,7 +317,9 @@ def _bound(statement: ast.stmt) -> set[str]:
 
 def _mentioned(statement: ast.stmt) -> set[str]:
     """Return the names that a statement mentions, except those in decorators of its definition."""
-    decorators = {id(node) for each in getattr(statement, "decorator_list", []) for node in ast.walk(each)}
+    decorators = set()
+    for decorator in getattr(statement, "decorator_list", []):
+        decorators |= {id(node) for node in ast.walk(decorator)}
     return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and id(node) not in decorators}
 
 

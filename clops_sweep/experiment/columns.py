@@ -125,12 +125,12 @@ def _fields_from_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def former_settings(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that a stored run used and this version has no longer, by name."""
-    found = {}
+    settings = {}
     for name, former in FORMER_OPTIONS.items():
         value = row.get(name)
         if not is_missing(value) and value != former.without:
-            found[name] = value
-    return found
+            settings[name] = value
+    return settings
 
 
 def config_from_row(row: Mapping[str, Any]) -> RunConfig:

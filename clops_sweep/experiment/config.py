@@ -630,15 +630,15 @@ class RunConfig(BaseModel):
     @property
     def network_options(self) -> dict[str, Any]:
         """Arguments of the network: its options, and the layers to replace (see `REPLACED`)."""
-        found = self.options_of("network") | ({} if self.norm == "batch" else {"norm": self.norm})
+        options = self.options_of("network") | ({} if self.norm == "batch" else {"norm": self.norm})
         if self.head == "cosine":
-            found["head"] = self.head
+            options["head"] = self.head
         size = self.options.get("projection_size")
         if size is not None:
-            found["projection"] = size
+            options["projection"] = size
             for name in STRATEGIES.declaration(self.strategy).projection:
-                found[name] = True
-        return found
+                options[name] = True
+        return options
 
     @property
     def initial_seed(self) -> int:

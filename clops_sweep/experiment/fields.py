@@ -121,8 +121,8 @@ def equally_trained(one: RunConfig, other: RunConfig, without: Collection[str] =
 
 def _deciding(options: Mapping[str, Any], without: Collection[str]) -> list[tuple[str, Any]]:
     """Return the options that decide whether training is equal, with their values."""
-    found = []
+    deciding = []
     for name, value in options.items():
         if name not in without and not facts_of(name).equal_training:
-            found.append((name, value))
-    return found
+            deciding.append((name, value))
+    return deciding

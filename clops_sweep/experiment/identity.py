@@ -72,18 +72,18 @@ def without_effect(fields: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -
     if STRATEGIES.is_custom(strategy):
         return set()
     declared = STRATEGIES.declaration(strategy)
-    found = set(declared.unused)
+    unused = set(declared.unused)
     if fields["optimizer"] == "adamw" and not fields["weight_decay"]:
-        found.add("optimizer")
+        unused.add("optimizer")
     if epochs == 1 and strategy != "multitask":  # which trains as many epochs as there are tasks
-        found |= {"schedule", "early_stopping"}
+        unused |= {"schedule", "early_stopping"}
     if declared.own_head and fields["network"] == "linear" and not fields["lora_rank"]:
-        found |= {name for name, of_field in facts.items() if of_field.of_steps}
+        unused |= {name for name, of_field in facts.items() if of_field.of_steps}
         if fields["stream"] == "online":  # it predicts batches, the first before it has a head
-            found -= {"batch_size", "weight_seed"}
+            unused -= {"batch_size", "weight_seed"}
         if "projection_size" in declared.options:  # which is drawn with the initial weights
-            found -= {"weight_seed"}
-    return found
+            unused -= {"weight_seed"}
+    return unused
 
 
 def network_revision_of(fields: Mapping[str, Any], facts: Mapping[str, FieldFacts]) -> int:

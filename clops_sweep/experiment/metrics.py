@@ -98,7 +98,7 @@ _TRANSFERS: Final = (
 R[i][j]: a measure on task j after training on task i of N.
 """
 
-_BY_NAME: Final = {it.column: it for it in _TRANSFERS}
+_BY_NAME: Final = {transfer.column: transfer for transfer in _TRANSFERS}
 _LONGEST_FIRST: Final = sorted(_TRANSFERS, key=lambda transfer: len(transfer.column), reverse=True)
 _ALL_STAGES: Final = "average_incremental_"
 _SCORES: Final = frozenset({"auc", "accuracy", "f1", "precision", "recall", "sensitivity", "specificity"})
@@ -125,7 +125,7 @@ def metrics_of(measure: str) -> tuple[str, ...]:
     These are its average, BWT, BWT_t, BWT_lambda, FWT, forgetting and the average incremental measure; for AUC without
     a prefix.
     """
-    transfers = (_of_measure(it.column, measure) for it in _TRANSFERS)
+    transfers = (_of_measure(transfer.column, measure) for transfer in _TRANSFERS)
     return (measure, *transfers, f"{_ALL_STAGES}{measure}")
 
 
@@ -214,8 +214,9 @@ def _in_latex(text: str) -> str:
 
 def limits_of_difference(ours: str | None, theirs: str | None) -> tuple[float, float]:
     """Return the least and largest difference of two columns of `runs`; None is the number 0."""
-    of_ours, of_theirs = ((0.0, 0.0) if it is None else metric_named(it).limits for it in (ours, theirs))
-    return of_ours[0] - of_theirs[1], of_ours[1] - of_theirs[0]
+    our_least, our_largest = (0.0, 0.0) if ours is None else metric_named(ours).limits
+    their_least, their_largest = (0.0, 0.0) if theirs is None else metric_named(theirs).limits
+    return our_least - their_largest, our_largest - their_least
 
 
 METRICS: Mapping[str, Metric] = {name: metric_named(name) for measure in MEASURES for name in metrics_of(measure)}
@@ -239,7 +240,7 @@ def headline_of(names: object) -> tuple[str, ...]:
     """
     if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise ValueError(f"{names!r}: expected a list of metrics, such as ('accuracy', 'forgetting')")
-    found: list[str] = []
+    columns: list[str] = []
     measure: str | None = None
     for name in names:
         column = _of_measure(name, measure) if measure is not None and str(name) in _BY_NAME else name
@@ -248,8 +249,8 @@ def headline_of(names: object) -> tuple[str, ...]:
         measure = METRICS[column].measure if column in MEASURES else measure
         if measure is None:
             raise ValueError(f"{name!r}: expected one of {', '.join(MEASURES)} first, by which runs are ranked")
-        found.append(column)
-    return tuple(dict.fromkeys(found))
+        columns.append(column)
+    return tuple(dict.fromkeys(columns))
 
 
 def in_words(values: Mapping[str, float], prefix: str = "") -> str:

@@ -24,20 +24,20 @@ def require_end(path: Path) -> None:
     Parses all words, because two zero bytes also occur inside notes and long intervals.
     """
     content = path.read_bytes()
-    place = 0
-    while place + 1 < len(content):
-        word = int.from_bytes(content[place : place + 2], "little")
-        place += 2
+    position = 0
+    while position + 1 < len(content):
+        word = int.from_bytes(content[position : position + 2], "little")
+        position += 2
         if word == 0:
             break
         kind, value = word >> 10, word & 0x3FF
         if kind == _SKIP:
-            place += 4
+            position += 4
         elif kind == _AUX:
-            place += value + value % 2
+            position += value + value % 2
     else:
         raise UsageError(f"{shorten(path)}: truncated, its end mark is missing; download the record again")
-    if place != len(content):
+    if position != len(content):
         raise UsageError(
-            f"{shorten(path)}: its end mark is at byte {place:,} of {len(content):,}; download the record again"
+            f"{shorten(path)}: its end mark is at byte {position:,} of {len(content):,}; download the record again"
         )

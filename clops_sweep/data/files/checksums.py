@@ -27,7 +27,7 @@ def published_sums(folder: Path) -> dict[str, str]:
 
 def listed_below(folder: Path) -> set[Path]:
     """Return the files below `folder` that a SHA256SUMS.txt lists: its own, or one of the two folders above."""
-    listed = {place / name for place in (folder, *folder.parents[:2]) for name in published_sums(place)}
+    listed = {parent / name for parent in (folder, *folder.parents[:2]) for name in published_sums(parent)}
     return {path for path in listed if folder in path.parents}
 
 

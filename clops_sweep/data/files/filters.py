@@ -41,7 +41,7 @@ class Filters:
             if value is None:
                 continue
             pair = tuple(value) if isinstance(value, list | tuple) else ()
-            edges = [each for each in pair if each is not None or name == "clip"]
+            edges = [edge for edge in pair if edge is not None or name == "clip"]
             numeric = len(pair) == 2 and edges and all(map(_number, edges)) and edges == sorted(set(edges))
             if not numeric or (name == "bandpass" and edges[0] <= 0):
                 raise UsageError(f"{name}: expected (low, high) such as {example}, not {shown(value)}")
@@ -69,7 +69,7 @@ class Filters:
         import numpy as np
         from scipy.signal import butter, iirnotch, tf2sos
 
-        found = np.asarray(signals, np.float64) * self.gain
+        filtered = np.asarray(signals, np.float64) * self.gain
         low, high = self.bandpass or (None, None)
         for name, edge in (("bandpass", low), ("bandpass", high), ("notch", self.notch)):
             if edge is not None and edge >= rate / 2:
@@ -77,10 +77,10 @@ class Filters:
         if self.bandpass is not None:
             kind: Any = "high" if high is None else "low" if low is None else "band"
             edges: Any = self.bandpass if kind == "band" else low or high
-            found = _zero_phase(butter(_ORDER, edges, kind, fs=rate, output="sos"), found)
+            filtered = _zero_phase(butter(_ORDER, edges, kind, fs=rate, output="sos"), filtered)
         if self.notch is not None:
-            found = _zero_phase(tf2sos(*iirnotch(self.notch, _QUALITY, fs=rate)), found)
-        return found if self.clip is None else np.clip(found, *self.clip)
+            filtered = _zero_phase(tf2sos(*iirnotch(self.notch, _QUALITY, fs=rate)), filtered)
+        return filtered if self.clip is None else np.clip(filtered, *self.clip)
 
 
 def _number(value: Any) -> bool:
@@ -97,10 +97,10 @@ def _zero_phase(sections: Any, signals: NDArray[Any]) -> NDArray[Any]:
     if np.isfinite(signals).all():
         return np.asarray(sosfiltfilt(sections, signals))
     rows = signals.reshape(-1, signals.shape[-1])
-    found = np.full(rows.shape, np.nan)
-    for row, signal in zip(found, rows, strict=True):
+    filtered = np.full(rows.shape, np.nan)
+    for row, signal in zip(filtered, rows, strict=True):
         ends = np.flatnonzero(np.diff(np.isfinite(signal), prepend=False, append=False))
         for begin, end in zip(ends[::2], ends[1::2], strict=True):
             if end - begin > padded:
                 row[begin:end] = sosfiltfilt(sections, signal[begin:end])
-    return found.reshape(signals.shape)
+    return filtered.reshape(signals.shape)

@@ -230,7 +230,12 @@ def _replace_folder(staging: Path, final: Path) -> None:
 
 def visible(files: Iterable[Path], folder: Path) -> list[Path]:
     """Return the files that are not hidden: no part of their path below the folder begins with a dot."""
-    return [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
+    visible_files = []
+    for file in files:
+        parts = file.relative_to(folder).parts
+        if not any(part.startswith(".") for part in parts):
+            visible_files.append(file)
+    return visible_files
 
 
 def natural(name: str) -> list[tuple[str, int]]:

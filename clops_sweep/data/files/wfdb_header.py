@@ -99,8 +99,11 @@ def summarize(text: str) -> HeaderSummary:
     if "/" in name:
         promised = (name.partition("/")[2], length)
         return HeaderSummary((), signals, tuple((segment, samples) for segment, samples in fields), False, promised)
-    packed = [_FORMAT.fullmatch(form) for _, form in fields]
-    narrow = all(it is None or (int(it["per"] or 1) == 1 and it["form"] not in WIDE) for it in packed)
+    narrow = True
+    for _, form in fields:
+        match = _FORMAT.fullmatch(form)
+        if match is not None and (int(match["per"] or 1) != 1 or match["form"] in WIDE):
+            narrow = False
     return HeaderSummary(tuple(dict.fromkeys(file for file, _ in fields)), signals, (), narrow)
 
 
@@ -118,7 +121,8 @@ def header_lines(path: Path, text: str, any_unit: bool) -> HeaderLines:
             f"{shorten(path)}: the record's name has other characters than A to Z, digits, _ and -; rename it"
         )
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-    (number, record), *signals = [each for each in lines if not each[1].startswith("#")] or [(1, "")]
+    without_comments = [(number, line) for number, line in lines if not line.startswith("#")]
+    (number, record), *signals = without_comments or [(1, "")]
     name, count, rate, samples = [*record.split()[:4], "", "", "", ""][:4]
     if not name:
         raise UsageError(f"{shorten(path)}: the header promises no samples; download the record again")

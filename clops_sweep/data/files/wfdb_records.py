@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -139,11 +140,10 @@ def read_stored(header: Header, wide: bool = False) -> NDArray[Any]:
     stored: NDArray[Any] = (
         _unpacked(header) if plain and not wide else _package(header, return_res=64 if wide else 16).d_signal
     )
-    for lead, file, expected, found in zip(
-        header.leads, header.files, header.checksums, stored.sum(0, dtype=np.int64), strict=True
-    ):
+    sums = stored.sum(0, dtype=np.int64).tolist()
+    for lead, file, expected, actual in zip(header.leads, header.files, header.checksums, sums, strict=True):
         # some publishers write the full sum, others its lowest 16 bits, signed or unsigned
-        if expected is not None and (expected - int(found)) % 2**16:
+        if expected is not None and (expected - actual) % 2**16:
             raise UsageError(
                 f"{shorten(file)}: lead {lead} does not have the checksum that {header.path.name} gives; "
                 "download the record again"
@@ -156,8 +156,8 @@ def _unpacked(header: Header) -> NDArray[np.int16]:
     shape, first = (header.samples, len(header.leads)), header.lines.signals[0]
     count = shape[0] * shape[1]
     if first.form == "16":
-        found = np.fromfile(header.files[0], "<i2", count, offset=first.offset)
-        return found.astype(np.int16, copy=False).reshape(shape)
+        samples = np.fromfile(header.files[0], "<i2", count, offset=first.offset)
+        return samples.astype(np.int16, copy=False).reshape(shape)
     # two 12-bit samples in three bytes: low eight bits of the first, high four of both, low eight of the second
     packed = np.fromfile(header.files[0], np.uint8, -(-count * 3 // 2), offset=first.offset)
     low, high, second = np.append(packed, np.zeros(-len(packed) % 3, np.uint8)).reshape(-1, 3).T.astype(np.int16)
@@ -205,8 +205,12 @@ def leads_of(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
     """Return names of channels, with duplicates numbered."""
-    counts = [names[: place + 1].count(name) for place, name in enumerate(names)]
-    return tuple(name if count == 1 else f"{name} {count}" for name, count in zip(names, counts, strict=True))
+    counts: Counter[str] = Counter()
+    distinct = []
+    for name in names:
+        counts[name] += 1
+        distinct.append(name if counts[name] == 1 else f"{name} {counts[name]}")
+    return tuple(distinct)
 
 
 def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
@@ -220,28 +224,34 @@ def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
     if (summary := summarize(read_text(path))).segments:
         return _joined(path, summary, leads)
     header = read_header(path, lenient=True)
-    units, signals = tuple(header.units[lead] for lead in leads), [header.lines.signals[lead] for lead in leads]
+    units = tuple(header.units[lead] for lead in leads)
+    signals = [header.lines.signals[lead] for lead in leads]
     highest = max(signal.per_frame for signal in signals)
     if highest == 1:
         stored = read_stored(header, wide=any(signal.form in WIDE for signal in header.lines.signals))
         values = np.stack([physical(stored, header, lead) for lead in leads])
         return InUnits(values, units, header.rate, 1, header.notes)
-    expanded, found, notes = _package(header, smooth_frames=False).e_d_signal, [], header.notes
+    expanded = _package(header, smooth_frames=False).e_d_signal
+    notes = header.notes
+    channels = []
     for lead, signal in zip(leads, signals, strict=True):
-        each = physical(np.asarray(expanded[lead])[:, None], header, lead, 0)
+        values = physical(np.asarray(expanded[lead])[:, None], header, lead, 0)
         if signal.per_frame < highest:
             rates = f"from {header.rate * signal.per_frame:g} to {header.rate * highest:g} Hz"
             notes = (*notes, f"channel {header.leads[lead]} is resampled {rates}, the highest rate of the record")
-            each = at_rate(each, signal.per_frame, highest)
-        found.append(each)
-    shortest = min(map(len, found))
-    return InUnits(np.stack([each[:shortest] for each in found]), units, header.rate * highest, highest, notes)
+            values = at_rate(values, signal.per_frame, highest)
+        channels.append(values)
+    shortest = min(map(len, channels))
+    stacked = np.stack([values[:shortest] for values in channels])
+    return InUnits(stacked, units, header.rate * highest, highest, notes)
 
 
 def _joined(path: Path, summary: HeaderSummary, leads: Sequence[int]) -> InUnits:
     """Return a record of several segments, with NaN where a segment is a gap or lacks a channel."""
     names, units = leads_of(path)
-    wanted, first, notes = [names[lead] for lead in leads], None, dict[str, None]()
+    wanted = [names[lead] for lead in leads]
+    first: InUnits | None = None
+    notes = dict[str, None]()
     pieces: list[InUnits | int] = []
     for name, count in summary.segments:
         file = path.parent / f"{name}.hea"
@@ -250,23 +260,24 @@ def _joined(path: Path, summary: HeaderSummary, leads: Sequence[int]) -> InUnits
         if name == "~" or "~" in summarize(read_text(file)).files:  # a gap, or a layout of no samples
             pieces.append(int(count))
             continue
-        own, _ = leads_of(file)
-        there = [place for place, each in enumerate(wanted) if each in own]
-        if not there:
+        of_segment, _ = leads_of(file)
+        rows = [row for row, name_of_lead in enumerate(wanted) if name_of_lead in of_segment]
+        if not rows:
             pieces.append(int(count))
             continue
-        piece = read_in_units(file, [own.index(wanted[place]) for place in there])
+        piece = read_in_units(file, [of_segment.index(wanted[row]) for row in rows])
         first = first or piece
-        factors = [factor(given, units[leads[place]]) for given, place in zip(piece.units, there, strict=True)]
+        factors = [factor(unit, units[leads[row]]) for unit, row in zip(piece.units, rows, strict=True)]
         if None in factors or piece.values.shape[1] != int(count) * piece.per_frame or piece.rate != first.rate:
             raise UsageError(
                 f"{shorten(file)}: has another length, rate or unit than {path.name} promises; download it again"
             )
         values = np.full((len(leads), piece.values.shape[1]), np.nan)
-        values[there] = piece.values * np.array(factors, np.float64)[:, None]
+        values[rows] = piece.values * np.array(factors, np.float64)[:, None]
         notes |= dict.fromkeys(piece.notes)
         pieces.append(piece._replace(values=values))
-    listed, total = str(len(summary.segments)), str(sum(int(count) for _, count in summary.segments))
+    listed = str(len(summary.segments))
+    total = str(sum(int(count) for _, count in summary.segments))
     if summary.promised not in ((listed, total), (listed, "0"), (listed, "")):
         raise UsageError(
             f"{shorten(path)}: promises {' segments of '.join(summary.promised)} samples where it lists {listed} of "
@@ -274,11 +285,14 @@ def _joined(path: Path, summary: HeaderSummary, leads: Sequence[int]) -> InUnits
         )
     if first is None:
         raise UsageError(f"{shorten(path)}: no segment has samples of {', '.join(wanted)}; leave it out")
-    values = np.hstack([
-        np.full((len(leads), each * first.per_frame), np.nan) if isinstance(each, int) else each.values
-        for each in pieces
-    ])  # fmt: skip
-    return InUnits(values, tuple(units[lead] for lead in leads), first.rate, first.per_frame, tuple(notes))
+    blocks = []
+    for piece_or_gap in pieces:
+        if isinstance(piece_or_gap, int):
+            blocks.append(np.full((len(leads), piece_or_gap * first.per_frame), np.nan))
+        else:
+            blocks.append(piece_or_gap.values)
+    units_of_leads = tuple(units[lead] for lead in leads)
+    return InUnits(np.hstack(blocks), units_of_leads, first.rate, first.per_frame, tuple(notes))
 
 
 def read_text(path: Path) -> str:
@@ -319,10 +333,12 @@ def read_annotations(path: Path, rate: float, per_frame: int = 1) -> tuple[NDArr
         stem, ending = str(Path(folder) / path.stem), path.suffix[1:]
         Path(f"{stem}.{ending}").symlink_to(path.resolve())
         annotation = _by_wfdb(path, "annotation file", lambda wfdb: wfdb.rdann(stem, ending))
-    at = np.rint(np.asarray(annotation.sample) * (rate / annotation.fs if annotation.fs else per_frame))
-    order = np.argsort(at, kind="stable")
-    notes = [annotation.aux_note[place].rstrip("\0").strip() for place in order]
-    return at[order].astype(np.int64), [annotation.symbol[place] for place in order], notes
+    samples_per_unit = rate / annotation.fs if annotation.fs else per_frame
+    samples = np.rint(np.asarray(annotation.sample) * samples_per_unit)
+    order = np.argsort(samples, kind="stable")
+    symbols = [annotation.symbol[index] for index in order]
+    notes = [annotation.aux_note[index].rstrip("\0").strip() for index in order]
+    return samples[order].astype(np.int64), symbols, notes
 
 
 def require_rate(header: Header, rate: float) -> None:

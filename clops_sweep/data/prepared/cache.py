@@ -56,8 +56,8 @@ def hold(folder: Path) -> None:
         os.utime(folder / VERIFIED)
     with suppress(OSError):
         file = os.open(folder / FRAMES, os.O_RDONLY | os.O_CLOEXEC)
-        found = os.fstat(file)
-        key = found.st_dev, found.st_ino
+        status = os.fstat(file)
+        key = status.st_dev, status.st_ino
         if key in _held or not _locked(file, fcntl.LOCK_SH):
             os.close(file)
         else:
@@ -90,13 +90,13 @@ def evict(prepared_root: Path, names: Iterable[str]) -> list[CachedSet]:
     Raises:
         UsageError: a folder is missing, is in use, or cannot be removed.
     """
-    there = {it.folder.name: it for it in cached_sets(prepared_root)}
+    prepared = {cached.folder.name: cached for cached in cached_sets(prepared_root)}
     wanted = list(dict.fromkeys(names))
     for name in wanted:
-        if name not in there:
-            known = f"prepared: {listed(there)}" if there else "nothing is prepared there"
+        if name not in prepared:
+            known = f"prepared: {listed(prepared)}" if prepared else "nothing is prepared there"
             raise UsageError(f"data set {name!r}: not prepared in {prepared_root}; {known}")
-        if there[name].in_use:
+        if prepared[name].in_use:
             raise UsageError(
                 f"data set {name!r}: a running process has its frames open, or they cannot be locked; end it first"
             )
@@ -104,16 +104,16 @@ def evict(prepared_root: Path, names: Iterable[str]) -> list[CachedSet]:
         with one_sentence(prepared_root / name):
             remove_leftovers(prepared_root / name)
             remove_folder(prepared_root / name)
-    return [there[name] for name in wanted]
+    return [prepared[name] for name in wanted]
 
 
 def _cached_set(folder: Path) -> CachedSet:
     size, used = 0, (folder / MANIFEST).stat().st_mtime
     for path in folder.rglob("*"):
         with suppress(FileNotFoundError):  # another process is replacing it
-            found = path.lstat()
-            size += found.st_size
-            used = max(used, found.st_mtime if path.name == VERIFIED else 0)
+            status = path.lstat()
+            size += status.st_size
+            used = max(used, status.st_mtime if path.name == VERIFIED else 0)
     return CachedSet(folder, size, used, _is_held(folder / FRAMES))
 
 

@@ -65,7 +65,7 @@ class FrameColumns:
             "gain": _numbers(self.gain),
             "offset": _numbers(self.offset),
         }
-        columns |= {name: _numbers(self.statistics[:, place]) for place, name in enumerate(_STATISTICS)}
+        columns |= {name: _numbers(self.statistics[:, column]) for column, name in enumerate(_STATISTICS)}
         with open(path, "wb") as file:  # Arrow cannot open a path that is not UTF-8
             table = pa.Table.from_arrays(list(columns.values()), names=list(columns))
             pq.write_table(table, file, compression="zstd")
@@ -142,14 +142,14 @@ class FrameTable:
 
         In declared data sets without dates, recordings of one person are in natural order of their names.
         """
-        found, manifest = self._read("record"), self._manifest
-        codes = _numpy(found.indices).astype(np.int32)
+        column, manifest = self._read("record"), self._manifest
+        codes = _numpy(column.indices).astype(np.int32)
         if (
             manifest.fingerprint is not None
             and not manifest.dated
-            and len(manifest.patient_names) < len(found.dictionary)
+            and len(manifest.patient_names) < len(column.dictionary)
         ):
-            names = found.dictionary.to_pylist()
+            names = column.dictionary.to_pylist()
             codes = np.argsort(sorted(range(len(names)), key=lambda code: natural(names[code]))).astype(np.int32)[codes]
         return _read_only(codes)
 
@@ -194,11 +194,12 @@ class FrameTable:
         return _read_only(_numpy(self._read(name)))
 
     def _codes(self, name: str, names: Sequence[str], kind: type) -> NDArray[Any]:
-        found = self._read(name)
-        codes = _numpy(found.indices)
-        if not found.dictionary.equals(_texts(names)):
-            position = {each: place for place, each in enumerate(names)}
-            codes = np.array([position[each] for each in found.dictionary.to_pylist()], np.int64)[codes]
+        column = self._read(name)
+        codes = _numpy(column.indices)
+        if not column.dictionary.equals(_texts(names)):
+            code_of = {name_of_code: code for code, name_of_code in enumerate(names)}
+            new_codes = [code_of[name_of_code] for name_of_code in column.dictionary.to_pylist()]
+            codes = np.array(new_codes, np.int64)[codes]
         return _read_only(codes.astype(kind))
 
 

@@ -170,8 +170,8 @@ def check_content(folder: Path, name: str, record: FileRecord) -> None:
     """
     with one_sentence(folder / name):
         path = folder / name
-        found = file_sha256(path) if record.array is None else npy_sha256(path, *record.array)
-    if found != record.sha256:
+        sha256 = file_sha256(path) if record.array is None else npy_sha256(path, *record.array)
+    if sha256 != record.sha256:
         raise DamagedStore(f"{folder / name}: its content has changed since it was prepared; {remedy(folder)}")
 
 

@@ -27,20 +27,20 @@ def frame_statistics(stored: NDArray[Any]) -> NDArray[np.float64]:
     if (by_kernels := native.frame_statistics(stored)) is not None:
         return by_kernels
     rows, samples = stored.shape
-    found = np.empty((rows, 4))
+    statistics = np.empty((rows, 4))
     many = max(1, _AT_ONCE // samples)
     with np.errstate(invalid="ignore", over="ignore"):
         # Before version 2.3, numpy adds long rows piece by piece, a buffer each. It is restored like the errors above.
         np.setbufsize(min(10_000_000, 16 * (samples // 16 + 1)))
         for begin in range(0, rows, many):
             values = stored[begin : begin + many].astype(np.float64)
-            result = found[begin : begin + many]
+            result = statistics[begin : begin + many]
             result[:, 0], result[:, 1] = values.min(1), values.max(1)
             result[:, 2] = values.sum(1) / samples
             values -= result[:, 2, None]
             values *= values
             result[:, 3] = np.sqrt(values.sum(1) / samples)
-    return found
+    return statistics
 
 
 def normalized_gain_offset(

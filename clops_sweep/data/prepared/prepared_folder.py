@@ -136,9 +136,9 @@ def state(name: str, *, prepared_root: Path, data_root: Path | None) -> State:
     return "raw"
 
 
-def source_files(data: DataSet, found: Iterable[Source], data_root: Path | None) -> list[Path]:
+def source_files(data: DataSet, records: Iterable[Source], data_root: Path | None) -> list[Path]:
     """Return the publisher's files that frames are made from; for a duplicate record, those of the first."""
-    sources = list(found)
+    sources = list(records)
     first = {source.record: source for source in reversed(sources)}
     return [
         *(file for source in sources if first[source.record] is source for file in source.files),

@@ -74,14 +74,14 @@ def split_of(
     Raises:
         UsageError: as `split_at_hand`.
     """
-    found = split_at_hand(prepared, seed, split, validation)
+    of_frames = split_at_hand(prepared, seed, split, validation)
     key = (prepared.manifest.content_hash, seed)
-    if found is None:
+    if of_frames is None:
         index = frame_index(prepared)
-        found = _SOLVED[key] = _of_frames(balanced_split(_data_set(prepared).counts(index), seed), index)
-    if found is _SOLVED.get(key):  # not cached yet
-        _keep(_path(prepared, seed), found)
-    return found
+        of_frames = _SOLVED[key] = _of_frames(balanced_split(_data_set(prepared).counts(index), seed), index)
+    if of_frames is _SOLVED.get(key):  # not cached yet
+        _keep(_path(prepared, seed), of_frames)
+    return of_frames
 
 
 def within(prepared: PreparedSet, split: NDArray[np.int8], split_within: str) -> NDArray[np.int8]:
@@ -99,9 +99,9 @@ def within(prepared: PreparedSet, split: NDArray[np.int8], split_within: str) ->
         raise UsageError(f"dataset {manifest.name!r}: the duration of its frames is unknown; {remedy(prepared.folder)}")
     positions = table.patients, manifest.patient_names, table.recordings, table.start, table.times
     with prefixed(f"dataset {manifest.name!r}"):
-        found = split_by_time(split, *positions, manifest.frame_seconds)
-    found.flags.writeable = False
-    return found
+        by_time = split_by_time(split, *positions, manifest.frame_seconds)
+    by_time.flags.writeable = False
+    return by_time
 
 
 def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -> None:

@@ -100,8 +100,8 @@ class CachedFeatures:
             of |= {"fitted": str(signals)}
         if self._adapted:
             of["what"] = "adapted frames"
-        place = hash_of(**of, encoder=self._identity, version=_VERSION)[:24]
-        self._folder = prepared.folder / FEATURES / place
+        folder_name = hash_of(**of, encoder=self._identity, version=_VERSION)[:24]
+        self._folder = prepared.folder / FEATURES / folder_name
         view = "--normalize", key.normalize, "--leads", key.leads
         root = prepared.folder.parent
         self._command = data_command("encode", self._name, *view, prepared_root=root, encoder=self._encoder)
@@ -218,7 +218,7 @@ class CachedFeatures:
             signals.unit,
             self._encoders.module(self._encoder) if self._adapted else None,
         )
-        found = replace(
+        features = replace(
             signals,
             frames=rows,
             gain=np.ones(len(rows), np.float32),
@@ -228,10 +228,10 @@ class CachedFeatures:
             data_hash=self._data_hash(signals.data_hash, facts),
             encoded=encoded,
         )
-        seen = self._encoders.seen(self._encoder).recognised(found, np.arange(len(found)))
+        seen = self._encoders.seen(self._encoder).recognised(features, np.arange(len(features)))
         if self._fitted:
             seen |= signals.split == TRAINING
-        return replace(found, encoded=replace(encoded, seen=seen))
+        return replace(features, encoded=replace(encoded, seen=seen))
 
     def _array(self, facts: FeatureFacts, count: int) -> NDArray[np.float32]:
         """Return the features of `count` instances, mapped and verified."""
@@ -251,13 +251,13 @@ class CachedFeatures:
         """Return the digests of the signals, which are kept beside the features: they take a second per gigabyte."""
         path = self._folder / _DIGESTS
         with contextlib.suppress(UsageError, DamagedStore):
-            found: NDArray[np.uint64] = load_npy(path)
-            if found.shape == (len(signals), signals.channels):
-                return found
-        found = signal_digests(signals, np.arange(len(signals)))
+            digests: NDArray[np.uint64] = load_npy(path)
+            if digests.shape == (len(signals), signals.channels):
+                return digests
+        digests = signal_digests(signals, np.arange(len(signals)))
         with contextlib.suppress(OSError, UsageError):  # a folder may be read-only
-            write_file(path, npy_bytes(found))
-        return found
+            write_file(path, npy_bytes(digests))
+        return digests
 
 
 def _read_facts(folder: Path) -> FeatureFacts | None:

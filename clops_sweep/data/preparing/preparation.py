@@ -56,10 +56,10 @@ def make_prepared_folder(
     """
     with one_sentence(data_root or folder):
         before = states_of({data.file_key(file): file for file in data.tables(data_root)})
-        found = data.find(data_root)
+        records = data.find(data_root)
         tables = data.tables(data_root)
     problems = Problems(on_error, tolerant=on_error == "stop")
-    sources = named_once(found, problems) if isinstance(found, list) else found
+    sources = named_once(records, problems) if isinstance(records, list) else records
     many = len(sources) if isinstance(sources, list) else None
     with (
         appearing_folder(folder) as staging,
@@ -70,8 +70,8 @@ def make_prepared_folder(
             shown = with_progress(data.select(sources, run), many, f"preparing {data.name}", progress)
             columns = _write_frames(data, shown, run, problems, file, made)
         files = set(tables)
-        if isinstance(found, list):
-            for source in found:  # including records without frames: if their files change, the set is prepared again
+        if isinstance(records, list):
+            for source in records:  # including records without frames: if their files change, the set is prepared again
                 files.update(source.files)
         keyed = {data.file_key(file): file for file in files}
         sums = {data.file_key(path): sha256 for path, sha256 in made.hashes.items()}

@@ -64,13 +64,13 @@ class PreparedData:
 
         if key not in self._hashes:
             if key.encoder is None:
-                found = data_hash(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
-            elif (found := self.data_hash(key.signals)) is not None:
+                known = data_hash(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
+            elif (known := self.data_hash(key.signals)) is not None:
                 features = self._features(key)
-                found = None if features is None else features.data_hash(found)
-            if found is None:
+                known = None if features is None else features.data_hash(known)
+            if known is None:
                 return None
-            self._hashes[key] = found
+            self._hashes[key] = known
         return self._hashes[key]
 
     def prepare(self, keys: Iterable[DataKey]) -> None:
@@ -192,8 +192,8 @@ class PreparedData:
         prepared = required_set(key.dataset, self.root, self.source)
         table, manifest = prepared.table, prepared.manifest
         rows = slice(None) if signals.members is None else signals.members[:, 0]
-        found = {name: (table.group(name)[rows], names) for name, names in manifest.groups.items()}
-        return {**signals.domains, **found}
+        groups = {name: (table.group(name)[rows], names) for name, names in manifest.groups.items()}
+        return {**signals.domains, **groups}
 
     def of_prepared(self, keys: Iterable[DataKey]) -> list[FrameSet]:
         """Return the signals of the keys that are prepared."""

@@ -74,9 +74,9 @@ def records_read(
 def _missing_samples(data: DataSet, source: Source, row: int, sizes: NDArray[np.int64] | None) -> str:
     channels = data.common.channels
     single = source if sizes is None else source.apart()[int(np.searchsorted(np.cumsum(sizes), row, "right"))]
-    place = single.where(data.common) if isinstance(single, Portion) else single.place
+    where = single.where(data.common) if isinstance(single, Portion) else single.place
     return (
-        f"{place}: channel {channels[row % len(channels)]} has samples that are NaN, infinite or missing; repair "
+        f"{where}: channel {channels[row % len(channels)]} has samples that are NaN, infinite or missing; repair "
         'the recording, or leave these windows out with missing="drop_windows"'
     )
 
@@ -99,16 +99,17 @@ def _read_source(common: Common, hashed: bool, source: Source) -> Read | Several
 def _read_file(common: Common, hashed: bool, source: ReadFile) -> Several | str:
     try:
         with one_sentence(source.origin):
-            found, left_out = source.recordings(common)
+            recordings, left_out = source.recordings(common)
             hashes = {file: file_sha256(file) for file in source.files if hashed}
     except UsageError as problem:
         return str(problem)
     reads: list[tuple[Source, Read | str]] = []
-    for each in found:
-        read = _read(common, False, each)
-        reads.append(
-            (replace(each, array=each.array[:, :, :0]), read if isinstance(read, str) else replace(read, hashes=hashes))
-        )
+    for recording in recordings:
+        read = _read(common, False, recording)
+        if not isinstance(read, str):
+            read = replace(read, hashes=hashes)
+        without_samples = replace(recording, array=recording.array[:, :, :0])
+        reads.append((without_samples, read))
     return Several(reads, left_out)
 
 

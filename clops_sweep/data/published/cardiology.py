@@ -82,8 +82,8 @@ class CardiologyRecord(Source):
                 raise UsageError(f"{shorten(labels[0])}: rhythm {name[:60]!r} is unknown; expected one of {known}")
         begins = np.arange(0, SAMPLES - _WINDOW + 1, _WINDOW)
         onsets = np.array([onset for onset, _ in episodes])
-        places = np.searchsorted(onsets, begins + 1, side="right") - 1
-        names = [episodes[place][1] for place in places]
+        episode_of = np.searchsorted(onsets, begins + 1, side="right") - 1
+        names = [episodes[episode][1] for episode in episode_of]
         kept = [row for row, name in enumerate(names) if name != _LEFT_OUT]
         left_out = len(names) - len(kept)
         windows = common.offered(

@@ -124,7 +124,7 @@ def _split(index: Index, seed: int) -> NDArray[np.int8]:
 @packaged("chapman", classes=CLASSES, channels=LEADS, units="uV", rules=Rules(split=_split, tolerates_dead_leads=True))
 def chapman(data_root: Path | None) -> list[Source]:
     """Find the CSV files and Diagnostics.xlsx with their labels, or the WFDB records, whose headers hold the labels."""
-    holds = tuple(f"{place}*.csv" for place in _CSV_PLACES)
+    holds = tuple(f"{folder}*.csv" for folder in _CSV_PLACES)
     folder = find_folder(
         data_root, DATASETS["chapman"].folders, "chapman", (*holds, "**/*.hea"), (*holds, "WFDBRecords/**/*.hea")
     )

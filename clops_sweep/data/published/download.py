@@ -101,7 +101,7 @@ def _fetch(part: Part, folder: Path, progress: bool) -> None:
 
 def _get(server: Any, downloader: Any, project: str, name: str) -> None:
     """Download a file, unless it is there with the published SHA-256."""
-    path, place = server.abspath / name, f"https://physionet.org/content/{project}/"
+    path, page = server.abspath / name, f"https://physionet.org/content/{project}/"
     again = "check the network and run the same command again, it goes on where it stopped"
     try:
         server.fetch(name, processor=_readable, downloader=downloader)
@@ -117,7 +117,7 @@ def _get(server: Any, downloader: Any, project: str, name: str) -> None:
         elif kinds & {"ConnectionError", "Timeout"}:
             why = f"physionet.org cannot be reached ({what}); {again}"
         elif getattr(getattr(error, "response", None), "status_code", 0) == HTTPStatus.NOT_FOUND:
-            why = f"physionet.org does not have {project}/{name}; see {place} for where it is"
+            why = f"physionet.org does not have {project}/{name}; see {page} for where it is"
         else:
             why = f"physionet.org did not send {project}/{name} ({what}); {again}"
         raise UsageError(why) from None

@@ -49,12 +49,12 @@ def recording_names(folder: Path) -> list[str]:
     So a recording with missing files is reported and not silently left out. Annotations alone do not make a recording:
     the MIT-BIH Arrhythmia Database has some (102-0.atr) that belong to another recording.
     """
-    found = {path.stem for suffix in (".hea", ".dat") for path in visible(folder.glob(f"*{suffix}"), folder)}
-    found |= {path.stem for path in listed_below(folder) if path.parent == folder and path.suffix == ".hea"}
+    names = {path.stem for suffix in (".hea", ".dat") for path in visible(folder.glob(f"*{suffix}"), folder)}
+    names |= {path.stem for path in listed_below(folder) if path.parent == folder and path.suffix == ".hea"}
     listed = folder / "RECORDS"
     if listed.is_file():
-        found |= {Path(line).name for line in listed.read_text(errors="replace").split()}
-    return sorted(found)
+        names |= {Path(line).name for line in listed.read_text(errors="replace").split()}
+    return sorted(names)
 
 
 def wfdb_files(folder: Path, signal_suffix: str) -> list[tuple[str, tuple[Path, Path]]]:

@@ -72,16 +72,13 @@ def ptbxl(data_root: Path | None) -> list[Source]:
     folder = find_folder(data_root, DATASETS["ptbxl"].folders, "ptbxl", (_DATABASE,), (_DATABASE,))
     database, statements = folder / _DATABASE, folder / _STATEMENTS
     superclass = _superclasses(statements, CLASSES)
-    return [
-        PtbXlRecord(
-            (row["ecg_id"],),
-            tuple(folder / f"{row['filename_hr']}{suffix}" for suffix in (".hea", ".dat")),
-            (database, statements),
-            row=row,
-            superclass=superclass,
-        )
-        for row in read_table(database, ("ecg_id", "patient_id", "recording_date", "scp_codes", "filename_hr"))
-    ]
+    sources: list[Source] = []
+    for row in read_table(database, ("ecg_id", "patient_id", "recording_date", "scp_codes", "filename_hr")):
+        name = row["filename_hr"]
+        files = (folder / f"{name}.hea", folder / f"{name}.dat")
+        record = PtbXlRecord((row["ecg_id"],), files, (database, statements), row=row, superclass=superclass)
+        sources.append(record)
+    return sources
 
 
 def _superclasses(path: Path, classes: Sequence[str]) -> Mapping[str, str]:

@@ -126,7 +126,7 @@ def _wrong(made: object, count: int) -> str | None:
     for task in (*made.tasks, *([] if made.unseen is None else [made.unseen])):
         if not isinstance(task, TaskInstances):
             return f"a task is {type(task).__name__}; expected clops_sweep.TaskInstances"
-        texts = all(isinstance(it, str) and it.isprintable() for it in (task.name, task.title))
+        texts = all(isinstance(text, str) and text.isprintable() for text in (task.name, task.title))
         if not texts or not task.name.strip():
             return f"a task is called {shown(task.name)}; expected text for name and title"
         if isinstance(task.instances, np.ma.MaskedArray) or isinstance(task.targets, np.ma.MaskedArray):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,16 +76,14 @@ def _tasks(
     output: NDArray[np.int64] | None = None,
 ) -> list[TaskInstances]:
     chosen = reference_lead_of(frames)
-    return [
-        TaskInstances(
-            "-".join(map(str, group)),
-            chosen & np.isin(frames.labels, group),
-            targets,
-            " / ".join(frames.classes[number] for number in group),
-            () if output is None else tuple(output[list(group)].tolist()),
-        )
-        for group in groups
-    ]
+    tasks = []
+    for group in groups:
+        name = "-".join(map(str, group))
+        instances = chosen & np.isin(frames.labels, group)
+        title = " / ".join(frames.classes[number] for number in group)
+        outputs = () if output is None else tuple(output[list(group)].tolist())
+        tasks.append(TaskInstances(name, instances, targets, title, outputs))
+    return tasks
 
 
 def groups_of(count: int) -> list[list[int]]:
@@ -105,18 +104,20 @@ def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -
                 f"set scenario = 'class_il_union' and task_classes = {groups_of(count)}"
             )
         return [tuple(group) for group in groups_of(count)]
-    groups = [tuple(_number(it, frames) for it in group) for group in task_classes]
-    seen = [number for group in groups for number in group]
-    for number in seen:
-        if seen.count(number) > 1:
+    groups = []
+    for group in task_classes:
+        groups.append(tuple(_number(label, frames) for label in group))
+    numbers = list(chain.from_iterable(groups))
+    for number in numbers:
+        if numbers.count(number) > 1:
             raise UsageError(f"task_classes: class {frames.classes[number]!r} of {frames.name!r} is there twice")
     return groups
 
 
-def _number(it: int | str, frames: FrameSet) -> int:
-    if isinstance(it, str) and it in frames.classes:
-        return frames.classes.index(it)
-    if not isinstance(it, str) and 0 <= it < len(frames.classes):
-        return it
+def _number(label: int | str, frames: FrameSet) -> int:
+    if isinstance(label, str) and label in frames.classes:
+        return frames.classes.index(label)
+    if not isinstance(label, str) and 0 <= label < len(frames.classes):
+        return label
     names = ", ".join(f"{number} {name}" for number, name in enumerate(frames.classes))
-    raise UsageError(f"task_classes: {shown(it)} is no class of {frames.name!r}, which has {names}")
+    raise UsageError(f"task_classes: {shown(label)} is no class of {frames.name!r}, which has {names}")

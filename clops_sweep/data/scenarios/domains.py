@@ -52,8 +52,8 @@ def _by_lead(frames: FrameSet) -> ScenarioTasks:
     if len(present) < 2 or "domain_il" not in info_of(frames).scenarios:
         raise UsageError(f"domain_il needs recordings of several leads, which {frames.name!r} does not have")
     targets = class_targets(frames)
-    place = {name: index for index, name in enumerate(_LEAD_ORDER)}
-    order = sorted(present, key=lambda lead: place.get(frames.lead_names[lead].upper(), len(place)))
+    rank = {name: index for index, name in enumerate(_LEAD_ORDER)}
+    order = sorted(present, key=lambda lead: rank.get(frames.lead_names[lead].upper(), len(rank)))
     return ScenarioTasks(
         "multilabel",
         [TaskInstances(f"Lead {frames.lead_names[lead]}", frames.leads == lead, targets) for lead in order],

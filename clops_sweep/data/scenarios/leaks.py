@@ -260,10 +260,10 @@ def _refuse_overlaps(where: str, rows: Sequence[NDArray[np.int64]], frames: Fram
     overlapping = np.flatnonzero(is_close & same_signal & other_split)
     if len(overlapping):
         first = overlapping[0]
-        splits = [SPLIT_NAMES[code] for code in sorted(split[first : first + 2].tolist())]
+        earlier, later = (SPLIT_NAMES[code] for code in sorted(split[first : first + 2].tolist()))
         person = _person(frames, int(frames.patients[windows[first]]))
         raise UsageError(
-            f"{where}: samples of {person} are in {' and in '.join(splits)}; expected windows that do not overlap"
+            f"{where}: samples of {person} are in {earlier} and in {later}; expected windows that do not overlap"
         )
 
 

@@ -29,8 +29,8 @@ def fold_of(name: str) -> tuple[int, int]:
     Raises:
         UsageError: the name is invalid, k is below 3, or i is not from 1 to k.
     """
-    found = _FOLD.fullmatch(name)
-    i, k = map(int, found.groups()) if found else (0, 0)
+    match = _FOLD.fullmatch(name)
+    i, k = map(int, match.groups()) if match else (0, 0)
     if k < _FEWEST or i > k:
         raise UsageError(f"split = {shown(name)}: expected fold:i/k with i from 1 to k, and k from {_FEWEST}")
     return i, k

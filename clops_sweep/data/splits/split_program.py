@@ -120,9 +120,9 @@ class _Programme:
             low.append(least)
             high.append(most)
 
-        each = np.arange(_PARTS)
+        parts = np.arange(_PARTS)
         for patient in range(self.patients):
-            add(patient * _PARTS + each, np.ones(_PARTS), 1, 1)
+            add(patient * _PARTS + parts, np.ones(_PARTS), 1, 1)
         everyone = np.arange(self.patients) * _PARTS
         for code in range(self.classes):
             share = self.counts[:, code] / self.counts[:, code].sum()

@@ -124,11 +124,11 @@ def _with_ectopy(strip: Strip, rhythm: str, patient: Patient, stream: Stream, pe
     intervals, beats = list(strip.intervals), list(strip.beats)
     other = patient.sinus if rhythm in ("IVR", "VT") else premature_beat(patient, stream)
     for _ in range(int(stream.poisson(per_frame * strip.end / FRAME_SECONDS))):
-        place = int(stream.integers(1, len(beats) - 1))
-        early = intervals[place] * stream.uniform(0.25, 0.45)
-        intervals[place] -= early
-        intervals[place + 1] += early
-        beats[place] = other
+        index = int(stream.integers(1, len(beats) - 1))
+        early = intervals[index] * stream.uniform(0.25, 0.45)
+        intervals[index] -= early
+        intervals[index + 1] += early
+        beats[index] = other
     changed = Strip()
     for interval, beat in zip(intervals, beats, strict=True):
         changed.add(interval, beat)

@@ -38,8 +38,8 @@ def instead_of(name: str) -> str:
 
 def identity_of_former(strategy: str) -> dict[str, Any]:
     """Return the values of a strategy's former options in the identity of its runs, so that stored runs stay found."""
-    found = {}
+    identity = {}
     for name, former in FORMER_OPTIONS.items():
         if former.strategy == strategy and former.without is not None:
-            found[name] = former.without
-    return found
+            identity[name] = former.without
+    return identity

@@ -140,9 +140,11 @@ class Registry(Mapping[str, Any]):
 
     def declaration_of(self, member: Any) -> Declaration:
         """Return the declaration of a registered member object; an empty one if it is not registered."""
-        declared = {name: self.declaration(name) for name in self}
-        known = (found for name, found in declared.items() if found != NOTHING and self[name] is member)
-        return next(known, NOTHING)
+        for name in self:
+            declaration = self.declaration(name)
+            if declaration != NOTHING and self[name] is member:
+                return declaration
+        return NOTHING
 
     @contextmanager
     def temporarily(self, name: str, member: Any, declaration: Declaration | None = None) -> Iterator[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import numbers
 import sys
@@ -64,7 +65,7 @@ def as_python(value: Any) -> Any:
 
 def _rounded(value: Any, kind: Callable[[float], Any]) -> Any:
     if isinstance(value, list):
-        return [_rounded(it, kind) for it in value]
+        return [_rounded(item, kind) for item in value]
     return float(f"{float(str(kind(value))):.12g}") if isinstance(value, float) else value
 
 
@@ -103,7 +104,7 @@ def has_twice(values: Sequence[Any]) -> bool:
 
 
 def _hashable(value: Any) -> Any:
-    return tuple(_hashable(it) for it in value) if isinstance(value, list | tuple) else value
+    return tuple(_hashable(item) for item in value) if isinstance(value, list | tuple) else value
 
 
 def groups_of_classes(value: Any) -> tuple[tuple[int | str, ...], ...]:
@@ -120,10 +121,10 @@ def groups_of_classes(value: Any) -> tuple[tuple[int | str, ...], ...]:
     for group in map(as_python, value):
         if not isinstance(group, list | tuple) or len(group) < 2:
             raise ValueError(expected)
-        if not all(isinstance(it, str) or (is_whole(it) and abs(it) < 2**31) for it in group):
+        if not all(isinstance(label, str) or (is_whole(label) and abs(label) < 2**31) for label in group):
             raise ValueError(f"{expected}, by number or name")
-        groups.append(tuple(it if isinstance(it, str) else int(it) for it in group))
-    classes = [it for group in groups for it in group]
+        groups.append(tuple(label if isinstance(label, str) else int(label) for label in group))
+    classes = list(itertools.chain.from_iterable(groups))
     if len(set(classes)) < len(classes):
         twice = Counter(classes).most_common(1)[0][0]
         raise ValueError(f"class {shown(twice)} is there twice; expected every class in one task")

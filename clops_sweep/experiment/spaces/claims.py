@@ -116,7 +116,7 @@ def check_claims(claims: object, configs: Collection[RunConfig]) -> tuple[Claim,
     Raises:
         UsageError: not a list of claims, a claim is invalid, or no run of the file matches one of its sides.
     """
-    if not isinstance(claims, list | tuple) or not all(isinstance(it, Claim) for it in claims):
+    if not isinstance(claims, list | tuple) or not all(isinstance(claim, Claim) for claim in claims):
         raise UsageError("CLAIMS: expected a list of clops_sweep.Claim")
     keys = [claim.key for claim in claims]
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
@@ -132,8 +132,12 @@ def _check(claim: Claim, configs: Collection[RunConfig]) -> None:
         raise UsageError(f"{where}: says = {shown(claim.says)}; expected {listed(get_args(Says))}")
     if not isinstance(claim.matters, int | float) or not claim.matters > 0:
         raise UsageError(f"{where}: matters = {shown(claim.matters)}; expected a number above 0")
-    about = [it for it in configs if claim.scenario in ("", it.scenario) and claim.dataset in (None, it.dataset)]
-    if not claim.contrasts or not all(isinstance(it, Contrast) for it in claim.contrasts):
+    about = [
+        config
+        for config in configs
+        if claim.scenario in ("", config.scenario) and claim.dataset in (None, config.dataset)
+    ]
+    if not claim.contrasts or not all(isinstance(contrast, Contrast) for contrast in claim.contrasts):
         raise UsageError(f"{where}: contrasts: expected a Contrast or several")
     for contrast in claim.contrasts:
         if contrast.ours is None and contrast.theirs is None:
@@ -154,7 +158,7 @@ def _check(claim: Claim, configs: Collection[RunConfig]) -> None:
 
 def claims_as_json(claims: Sequence[Claim]) -> dict[str, Any]:
     """Return claims by key as JSON values, without their `figures`."""
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     for claim in claims:
         contrasts = [
             {
@@ -166,8 +170,8 @@ def claims_as_json(claims: Sequence[Claim]) -> dict[str, Any]:
             for contrast in claim.contrasts
         ]
         words = {name: getattr(claim, name) for name in ("sentence", "says", "matters", "where", "scenario", "dataset")}
-        found[claim.key] = {**words, "contrasts": contrasts}
-    return found
+        by_key[claim.key] = {**words, "contrasts": contrasts}
+    return by_key
 
 
 def _side(side: Side | None) -> dict[str, Any] | None:

@@ -64,15 +64,15 @@ def _is_replaceable(name: str) -> bool:
     module = sys.modules.get(name)
     if name in ("clops_sweep", "__main__") or name in sys.stdlib_module_names or module is None:
         return False
-    place = _place(module)
-    return place is not None and not is_installed(place)
+    file = _place(module)
+    return file is not None and not is_installed(file)
 
 
 def local_modules() -> tuple[ModuleType, ...]:
     """Return the imported modules that are neither installed nor ours."""
     tops = {name for name, module in sys.modules.items() if name == module.__name__.partition(".")[0]}
-    places = {top: _place(sys.modules[top]) for top in tops - {"clops_sweep", "__main__"}}
-    local = {top for top, place in places.items() if place is not None and not is_installed(place)}
+    files = {top: _place(sys.modules[top]) for top in tops - {"clops_sweep", "__main__"}}
+    local = {top for top, file in files.items() if file is not None and not is_installed(file)}
     return tuple(module for name, module in list(sys.modules.items()) if name.partition(".")[0] in local)
 
 

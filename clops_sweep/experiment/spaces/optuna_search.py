@@ -168,7 +168,8 @@ class OptunaSearch:
             if not name.strip():
                 raise UsageError(f"OptunaSearch: parameter {shown(name)}: expected text")
         methods = methods_of(self.methods, self.parameters)
-        object.__setattr__(self, "parameters", {name: _parameter(name, it) for name, it in self.parameters.items()})
+        stored = {name: _parameter(name, parameter) for name, parameter in self.parameters.items()}
+        object.__setattr__(self, "parameters", stored)
         if self.sampler == "grid":
             self._check_grid(methods)
         counted = "trials_each" if self.methods else "n_trials"
@@ -187,9 +188,13 @@ class OptunaSearch:
 
     def _check_grid(self, methods: Sequence[Method]) -> None:
         """Check that a grid has no ranges, and let it try every combination unless a number of trials is given."""
-        for name, it in ((name, _parameter(name, it)) for method in methods for name, it in method.parameters.items()):
-            if not isinstance(it, Mapping | tuple):
-                raise UsageError(f"parameter {name!r}: {it}: expected a list of values or named variants in a grid")
+        for method in methods:
+            for name, given in method.parameters.items():
+                parameter = _parameter(name, given)
+                if not isinstance(parameter, Mapping | tuple):
+                    raise UsageError(
+                        f"parameter {name!r}: {parameter}: expected a list of values or named variants in a grid"
+                    )
         if not (self.methods or self.n_trials):
             object.__setattr__(self, "n_trials", math.prod(len(self._labels(name)) for name in self.parameters))
 
@@ -218,16 +223,18 @@ class OptunaSearch:
     @property
     def distributions(self) -> dict[str, FloatDistribution | IntDistribution | tuple[Any, ...]]:
         """The numeric distribution or the choices of each parameter; named variants are represented by their names."""
-        found: Mapping[str, Any] = self.parameters
-        return {name: tuple(it) if isinstance(it, Mapping) else it for name, it in found.items()}
+        distributions: dict[str, Any] = {}
+        for name, parameter in self.parameters.items():
+            distributions[name] = tuple(parameter) if isinstance(parameter, Mapping) else parameter
+        return distributions
 
     def settings(self, labels: Mapping[str, Any]) -> dict[str, Any]:
         """Convert the labels of a trial to config fields; the label of named variants is the variant's name."""
-        found: dict[str, Any] = {}
+        settings: dict[str, Any] = {}
         for name, label in labels.items():
-            of: Any = self.parameters[name]
-            found |= of[label] if isinstance(of, Mapping) else {name: label}
-        return found
+            variants: Any = self.parameters[name]
+            settings |= variants[label] if isinstance(variants, Mapping) else {name: label}
+        return settings
 
     def corners(self) -> Iterator[dict[str, Any]]:
         """Yield choices to check: all combinations of categories with numbers at their minimum, and each maximum once.
@@ -309,25 +316,27 @@ def _check_objectives(objectives: Mapping[str, Direction], tune_on: TuningSet) -
             raise UsageError(f"objective {column!r}: {direction!r}: expected maximize or minimize")
 
 
-def _parameter(name: str, it: Any) -> FloatDistribution | IntDistribution | tuple[Any, ...] | dict[str, dict[str, Any]]:
+def _parameter(
+    name: str, given: Any
+) -> FloatDistribution | IntDistribution | tuple[Any, ...] | dict[str, dict[str, Any]]:
     """Return a parameter in its stored form: a numeric distribution, a tuple of choices, or named variants."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
-    if it is None and name in OPTIONS:
+    if given is None and name in OPTIONS:
         try:
-            it = distribution_of(OPTIONS[name])
+            given = distribution_of(OPTIONS[name])
         except ValueError as error:
             raise UsageError(f"parameter {name!r}: {error}; expected a distribution of its own") from None
-    if isinstance(it, FloatDistribution | IntDistribution):
-        if not all(math.isfinite(bound) and abs(bound) < 2**63 for bound in (it.low, it.high)):
-            raise UsageError(f"parameter {name!r}: {it}: expected finite bounds, below 2**63")
-        return it
-    if isinstance(it, Mapping) and it:
-        return {label: variant(name, label, settings) for label, settings in it.items()}
-    if isinstance(it, CategoricalDistribution):
-        it = it.choices
-    if isinstance(it, list | tuple | range) or isinstance(as_python(it), list):
-        return choices(name, it)
+    if isinstance(given, FloatDistribution | IntDistribution):
+        if not all(math.isfinite(bound) and abs(bound) < 2**63 for bound in (given.low, given.high)):
+            raise UsageError(f"parameter {name!r}: {given}: expected finite bounds, below 2**63")
+        return given
+    if isinstance(given, Mapping) and given:
+        return {label: variant(name, label, settings) for label, settings in given.items()}
+    if isinstance(given, CategoricalDistribution):
+        given = given.choices
+    if isinstance(given, list | tuple | range) or isinstance(as_python(given), list):
+        return choices(name, given)
     raise UsageError(
         f"parameter {name!r}: expected a distribution, a list of values or a mapping from names to settings"
     )

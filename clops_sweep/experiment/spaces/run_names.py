@@ -95,7 +95,11 @@ def run_names(requests: Sequence[RunRequest]) -> list[RunName]:
 def _telling(cells: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the axes on which the cells of one space differ."""
     first = cells[0]
-    return [axis for axis in first if any(labels[axis] != first[axis] for labels in cells)]
+    telling = []
+    for axis, label in first.items():
+        if any(labels[axis] != label for labels in cells):
+            telling.append(axis)
+    return telling
 
 
 def _labels(values: Mapping[str, Any]) -> tuple[Label, ...]:

@@ -121,7 +121,8 @@ class SearchSpace:
         self._check_types()
         self._check_size()
         object.__setattr__(self, "seeds", tuple(_plain(f"search space {self.name!r}: seeds", self.seeds)))
-        object.__setattr__(self, "axes", {axis: self._plain_axis(axis, it) for axis, it in self.axes.items()})
+        axes = {axis: self._plain_axis(axis, values) for axis, values in self.axes.items()}
+        object.__setattr__(self, "axes", axes)
         if not self.name or any(character in self.name for character in "/\\\0") or self.name.startswith("."):
             raise UsageError(f"search space name {self.name!r}: expected a name that can stand in a file name")
         if len(self.name.encode("utf-8", "replace")) > _LONGEST_NAME:
@@ -163,8 +164,12 @@ class SearchSpace:
         return html_table(f"{self.name}: {self.size}", rows)
 
     def _given(self) -> list[tuple[str, Any]]:
-        given = ((it.name, getattr(self, it.name)) for it in fields(self))
-        return [(name, value) for name, value in given if value is not None and (name != "axes" or value)]
+        given = []
+        for name in (attribute.name for attribute in fields(self)):
+            value = getattr(self, name)
+            if value is not None and (name != "axes" or value):
+                given.append((name, value))
+        return given
 
     @property
     def size(self) -> str:
@@ -220,7 +225,7 @@ class SearchSpace:
         scenario = self.base.scenario
         for name in search.objectives:
             if not has_metric(scenario, name):
-                known = ", ".join(it for it in MEASURES if has_metric(scenario, it))
+                known = ", ".join(measure for measure in MEASURES if has_metric(scenario, measure))
                 raise UsageError(f"{where}: objective {name!r}: {scenario} has no such metric; it has those of {known}")
 
     def _check_trials(self, search: OptunaSearch) -> None:
@@ -312,8 +317,8 @@ class SearchSpace:
     @property
     def is_tuned(self) -> bool:
         """Whether the search chooses a configuration, which is then reported."""
-        it = self.search
-        return it is not None and (bool(it.methods) or isinstance(it.tune_on, TuneOn))
+        search = self.search
+        return search is not None and (bool(search.methods) or isinstance(search.tune_on, TuneOn))
 
     @property
     def is_phase(self) -> bool:
@@ -355,7 +360,7 @@ class SearchSpace:
             seeds: seeds of its runs; by default those of this space.
         """
         seeds = self.seeds if seeds is None else seeds
-        settings = {it.name: {**it.fixed, **chosen[it.like or it.name]} for it in self.methods}
+        settings = {method.name: {**method.fixed, **chosen[method.like or method.name]} for method in self.methods}
         if "" in settings:
             return replace(self, base=self.base.replace(**settings[""]), search=None, seeds=seeds)
         return replace(self, axes={METHOD: settings, **self.axes}, search=None, seeds=seeds)
@@ -394,11 +399,11 @@ class SearchSpace:
         if self.search is not None:
             return
         checked: dict[int, RunConfig] = {}  # by cell: no check of several fields depends on the seed
-        for seed, (place, (labels, settings)) in itertools.product(self.seeds, enumerate(self._cells())):
-            if place in checked:
-                config: RunConfig | None = checked[place].with_seed(seed)
+        for seed, (cell, (labels, settings)) in itertools.product(self.seeds, enumerate(self._cells())):
+            if cell in checked:
+                config: RunConfig | None = checked[cell].with_seed(seed)
             elif (config := self._config(labels, {**settings, "seed": seed})) is not None:
-                checked[place] = config
+                checked[cell] = config
             if config is not None and (self.where is None or self._keeps(self.where, config)):
                 yield RunRequest(self._resolved(config), self.name, labels, config)
 
@@ -411,8 +416,8 @@ class SearchSpace:
             if self.where is not None and unchecked is not None and not self._keeps(self.where, unchecked):
                 return None
             hint = "; where= may leave it out" if unchecked is not None else ""
-            place = f", cell {in_words(labels)[:_LONGEST_SAID]}" if labels else ""
-            raise UsageError(f"search space {self.name!r}{place}: {error}{hint}") from None
+            cell = f", cell {in_words(labels)[:_LONGEST_SAID]}" if labels else ""
+            raise UsageError(f"search space {self.name!r}{cell}: {error}{hint}") from None
 
     def _keeps(self, where: Callable[[RunConfig], bool], config: RunConfig) -> bool:
         with calling(f"search space {self.name!r}: where"):
@@ -535,12 +540,12 @@ def search_of(space: SearchSpace) -> OptunaSearch:
 
 def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
     """Return the runs of several spaces as one list: the first seed of every space before the second of any."""
-    by_place: dict[int, list[RunRequest]] = {}
+    by_rank: dict[int, list[RunRequest]] = {}
     for space in spaces:
-        places = {seed: place for place, seed in enumerate(space.seeds)}
+        rank_of = {seed: rank for rank, seed in enumerate(space.seeds)}
         for request in space.requests():
-            by_place.setdefault(places[request.config.seed], []).append(request)
-    return [request for place in sorted(by_place) for request in by_place[place]]
+            by_rank.setdefault(rank_of[request.config.seed], []).append(request)
+    return [request for rank in sorted(by_rank) for request in by_rank[rank]]
 
 
 def load_spaces(path: Path) -> list[SearchSpace]:
@@ -563,13 +568,17 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
     spaces = [space] if isinstance(space, SearchSpace) else space
     if not isinstance(spaces, list | tuple) or not spaces or not all(isinstance(s, SearchSpace) for s in spaces):
         raise UsageError(f"{path} defines no SPACE; expected SPACE = SearchSpace(...) or a list of them")
-    twice = {s.name for s in spaces if sum(other.name == s.name for other in spaces) > 1}
+    names_of_spaces = [space.name for space in spaces]
+    twice = sorted(name for name in names_of_spaces if names_of_spaces.count(name) > 1)
     if twice:
-        raise UsageError(f"{path} has two search spaces of the name {sorted(twice)[0]!r}")
+        raise UsageError(f"{path} has two search spaces of the name {twice[0]!r}")
     if "CLAIMS" not in names:
         return list(spaces), ()
-    asked = [*(request.config for space in spaces for request in space.requests())]
-    configs = {it.replace(seed=0) for it in (*asked, *(c for space in spaces for c in space.reported_at_bounds))}
+    configs = set()
+    for space in spaces:
+        requested = [request.config for request in space.requests()]
+        for config in (*requested, *space.reported_at_bounds):
+            configs.add(config.replace(seed=0))
     with prefixed(path):
         return list(spaces), check_claims(names["CLAIMS"], configs)
 

@@ -89,7 +89,7 @@ class Selection:
         if isinstance(space, str | PathLike):
             return cls.of_files([Path(space)], **options)
         spaces = (space,) if isinstance(space, SearchSpace) else space
-        if not isinstance(spaces, Sequence) or not spaces or not all(isinstance(it, SearchSpace) for it in spaces):
+        if not isinstance(spaces, Sequence) or not spaces or not all(isinstance(item, SearchSpace) for item in spaces):
             raise UsageError("expected a SearchSpace, a list of them, or the path of a search-space file")
         return cls(tuple(spaces), **options)
 
@@ -117,7 +117,9 @@ class Selection:
         """Return the settings for a space, without options that only other spaces use."""
         if len(spaces) == 1 or not self.settings:
             return self.settings
-        used = {it.name: it.used_options({**it.base.explicit, **self.settings}) for it in spaces}
+        used = {}
+        for other in spaces:
+            used[other.name] = other.used_options({**other.base.explicit, **self.settings})
         of_others = set().union(*used.values()) - used[space.name]
         return {name: value for name, value in self.settings.items() if name not in of_others}
 
@@ -128,7 +130,11 @@ class Selection:
         if not isinstance(dataset, str) or dataset not in DATASETS or "scenario" in self.settings:
             return []
         info = DATASETS[dataset]
-        unfit = [it for it in self.given if not (info.has(it.base.scenario) or it.base.scenario in SCENARIOS.added)]
+        unfit = [
+            space
+            for space in self.given
+            if not (info.has(space.base.scenario) or space.base.scenario in SCENARIOS.added)
+        ]
         return unfit if len(unfit) < len(self.given) else []
 
     @cached_property
@@ -154,25 +160,26 @@ class Selection:
     @cached_property
     def searches(self) -> list[SearchSpace]:
         """The search spaces with a search instead of axes."""
-        found = [(space, space.search) for space in self.spaces if isinstance(space.search, OptunaSearch)]
-        if found and self.where:
+        searches = [(space, space.search) for space in self.spaces if isinstance(space.search, OptunaSearch)]
+        if searches and self.where:
             raise UsageError(
-                f"{option('where')} keeps some of a list of runs, and search space {found[0][0].name!r} has none "
+                f"{option('where')} keeps some of a list of runs, and search space {searches[0][0].name!r} has none "
                 "before it is run; bound its distributions instead"
             )
-        for space, _ in found:
+        for space, _ in searches:
             for config in configs_at_bounds(space):
                 _check_declared(space.name, config)
-        trials = [search.n_trials if self.limit is None else min(self.limit, search.n_trials) for _, search in found]
-        return [
-            replace(space, search=replace(search, n_trials=n)) for (space, search), n in zip(found, trials, strict=True)
-        ]
+        limited = []
+        for space, search in searches:
+            n_trials = search.n_trials if self.limit is None else min(self.limit, search.n_trials)
+            limited.append(replace(space, search=replace(search, n_trials=n_trials)))
+        return limited
 
     @cached_property
     def pretraining(self) -> list[RunConfig]:
         """The configs that are encoders of requested ones, each once: they run first, and keep their models."""
         configs = self.configs if self.given else []
-        return list(dict.fromkeys(it.encoder for it in configs if isinstance(it.encoder, RunConfig)))
+        return list(dict.fromkeys(config.encoder for config in configs if isinstance(config.encoder, RunConfig)))
 
     @cached_property
     def configs(self) -> list[RunConfig]:
@@ -187,7 +194,7 @@ def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
     if not isinstance(space.search, OptunaSearch):
         return []
     settings = [space.search.settings(corner) for corner in space.search.corners()]
-    splits = [it for it in space.replicates() if it["seed"] == space.seeds[0]]
+    splits = [replicate for replicate in space.replicates() if replicate["seed"] == space.seeds[0]]
     return [space.base.replace(**setting, **split) for setting in settings for split in splits]
 
 
@@ -234,8 +241,8 @@ def _check_declared(space: str, config: RunConfig) -> None:
             would take several leads at once.
     """
     info = DATASETS[config.dataset]
-    numbers = [it for group in config.task_classes or () for it in group if isinstance(it, int)]
-    wrong = [it for it in numbers if info.classes is not None and not 0 <= it < info.classes]
+    numbers = [label for group in config.task_classes or () for label in group if isinstance(label, int)]
+    wrong = [number for number in numbers if info.classes is not None and not 0 <= number < info.classes]
     if wrong and config.scenario in ("class_il", "class_il_union"):
         raise UsageError(
             f"search space {space!r}: task_classes: {config.dataset} has {info.classes} classes and no class "

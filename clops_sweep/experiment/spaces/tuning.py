@@ -103,17 +103,18 @@ def methods_of(methods: Mapping[str, Mapping[str, Any]], parameters: Mapping[str
         raise UsageError(f"OptunaSearch{' ' if methods else ': '}{what}{'' if methods else '; expected at least one'}")
     if not methods:
         return [Method("", {}, parameters)]
-    if not isinstance(methods, Mapping) or not all(isinstance(it, Mapping) for it in methods.values()):
+    if not isinstance(methods, Mapping) or not all(isinstance(settings, Mapping) for settings in methods.values()):
         raise UsageError(f"OptunaSearch: methods = {shown(methods)}: expected a mapping from names to settings")
-    found: dict[str, Method] = {}
+    checked_methods: dict[str, Method] = {}
     for name, settings in methods.items():
         if not isinstance(name, str) or not name.strip():
             raise UsageError(f"OptunaSearch: method {shown(name)}: expected text as its name")
-        found[name] = _method(f"OptunaSearch: method {name!r}", name, settings, found)
-        for key in fields_set([found[name]]):
+        method = _method(f"OptunaSearch: method {name!r}", name, settings, checked_methods)
+        checked_methods[name] = method
+        for key in fields_set([method]):
             if key in NOT_SEARCHED:
                 raise UsageError(f"OptunaSearch: method {name!r}: {key!r} cannot be searched over: {NOT_SEARCHED[key]}")
-    return list(found.values())
+    return list(checked_methods.values())
 
 
 def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[str, Method]) -> Method:
@@ -127,7 +128,7 @@ def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[
     if _LIKE not in settings:
         return Method(name, fixed, tuned)
     like = settings[_LIKE]
-    known = {other: it for other, it in others.items() if not it.like}
+    known = {other: method for other, method in others.items() if not method.like}
     if like not in known:
         raise UsageError(f"{where}: like = {shown(like)}: no method before it{nearest_or_all(str(like), known)}")
     if tuned:
@@ -179,13 +180,17 @@ def fields_set(methods: Sequence[Method]) -> Iterator[str]:
     """Yield the config fields that methods set or tune."""
     for method in methods:
         yield from method.fixed
-        for name, of in method.parameters.items():
-            yield from (key for it in of.values() for key in it) if isinstance(of, Mapping) else (name,)
+        for name, parameter in method.parameters.items():
+            if not isinstance(parameter, Mapping):
+                yield name
+                continue
+            for settings in parameter.values():
+                yield from settings
 
 
 def _seeds(name: str, values: Any) -> tuple[int, ...]:
     with prefixed(f"TuneOn: {name} = {shown(values)}"):
-        found = tuple(checked(SEED, it, "seed = ") for it in as_list(values))
-    if not found or has_twice(found):
+        seeds = tuple(checked(SEED, seed, "seed = ") for seed in as_list(values))
+    if not seeds or has_twice(seeds):
         raise UsageError(f"TuneOn: {name} = {shown(values)}: expected at least one, and none twice")
-    return found
+    return seeds
