@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import optuna
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from optuna.exceptions import ExperimentalWarning
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
+from clops_sweep.data.files.lock_holder import SECONDS_BEFORE_TOLD, say_waiting
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.search.records import STUDIES, studies_of
 from clops_sweep.store.run_store import RunStore
@@ -117,6 +118,7 @@ class DriverLock(JournalFileOpenLock):
         super().__init__(str(journal))
         lock_file.parent.mkdir(parents=True, exist_ok=True)
         self._lock = FileLock(lock_file, mode=0o664)
+        self._journal = journal
         self._of_optuna = journal.with_name(f"{journal.name}.lock")
         self._is_supported = True
 
@@ -124,13 +126,21 @@ class DriverLock(JournalFileOpenLock):
         """Wait until no other process holds the lock, and take it."""
         if self._is_supported:
             try:
-                self._lock.acquire()
+                self._acquire()
             except (OSError, NotImplementedError):
                 self._is_supported = False
             else:
                 self._of_optuna.unlink(missing_ok=True)
                 return True
         return super().acquire()
+
+    def _acquire(self) -> None:
+        """Take the lock; a wait of more than a second is announced on standard error."""
+        try:
+            self._lock.acquire(timeout=SECONDS_BEFORE_TOLD)
+        except Timeout:
+            say_waiting(Path(self._lock.lock_file), f"the studies in {self._journal}")
+            self._lock.acquire(timeout=-1)
 
     def release(self) -> None:
         """Give the lock back."""

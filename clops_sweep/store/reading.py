@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clops_sweep.data.files.folder import held
+from clops_sweep.data.files.lock_holder import SECONDS_BEFORE_TOLD, holder_of, say_waiting
 from clops_sweep.errors import (
     DamagedStore,
     UsageError,
@@ -106,21 +107,28 @@ class StoreReader:
     def locked(self) -> Iterator[None]:
         """Hold the store's lock, which every process takes that writes or removes parts.
 
-        Object stores and file systems without locks are not locked.
+        Object stores and file systems without locks are not locked. A wait of more than a second is announced on
+        standard error.
 
         Raises:
             UsageError: another process has held it for a minute.
         """
-        ends_at = time.monotonic() + _SECONDS_TO_LOCK
+        began, is_told = time.monotonic(), False
+        lock = self.log_folder / "lock"
         while self._files.local:
-            with held(self.log_folder / "lock") as got:
+            with held(lock) as got:
                 if got is not False:
                     yield
                     return
-            if time.monotonic() > ends_at:
+            waited = time.monotonic() - began
+            if waited > _SECONDS_TO_LOCK:
+                holder = holder_of(lock) or "another process"
                 raise UsageError(
-                    f"results {self.files.shown}: another process is rewriting it; wait until it has ended"
+                    f"results {self.files.shown}: {holder} is rewriting it and holds {lock}; wait until it has ended"
                 )
+            if waited > SECONDS_BEFORE_TOLD and not is_told:
+                say_waiting(lock, f"results {self.files.shown}")
+                is_told = True
             time.sleep(0.05)
         yield
 
