@@ -168,7 +168,7 @@ def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:
         columns = group.columns
         seen.append(replace(columns, parts=columns.parts or [None] * len(columns)))
         yield group
-    checks.together(common.classes, Columns.joined(seen))
+    checks.together(common.classes, Columns.joined(seen), common.left_out)
 
 
 def _samples(recording: Recording, usual: Any, wanted: float | None, where: str = "") -> tuple[NDArray[Any], float]:

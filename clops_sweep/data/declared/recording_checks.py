@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.declared.portions import Columns
+from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.frames import TEST, TRAINING, UNKNOWN_PERSON, VALIDATION
 from clops_sweep.data.windowing import Missing, Rule, Windowing
 from clops_sweep.errors import UsageError, shown
@@ -439,8 +440,13 @@ def columns(
     )
 
 
-def together(classes: Sequence[str], columns: Columns) -> None:
+def together(classes: Sequence[str], columns: Columns, left_out: Mapping[str, int] | None = None) -> None:
     """Validate all recordings together.
+
+    Args:
+        classes: the names of the classes.
+        columns: facts about the recordings.
+        left_out: the number of recordings that are left out, by reason, for messages.
 
     Raises:
         UsageError: no recording, a duplicate name, an empty class or split, a patient in two splits or in none, or too
@@ -465,7 +471,7 @@ def together(classes: Sequence[str], columns: Columns) -> None:
     if labels is not None:
         several = labels.ndim == 2
         counts = labels.sum(0, dtype=np.int64) if several else np.bincount(labels, minlength=len(classes))
-        require_every_class(classes, counts, "recording")
+        require_every_class(classes, counts, "recording", left_out=left_out)
     for name in ("train", "test"):
         if in_use and SPLITS[name] not in in_use:
             raise UsageError(f"split: no recording is in {name!r}; expected some in train and in test at least")
@@ -492,14 +498,32 @@ def _is_number(text: str) -> bool:
 
 
 def require_every_class(
-    classes: Sequence[str], counts: NDArray[np.int64], what: str, dropped: Mapping[str, int] | None = None
+    classes: Sequence[str],
+    counts: NDArray[np.int64],
+    what: str,
+    dropped: Mapping[str, int] | None = None,
+    left_out: Mapping[str, int] | None = None,
 ) -> None:
-    """Raise a UsageError if a class has no frame; counts [C]. `dropped` counts dropped frames by reason."""
+    """Check that every class has a frame or recording.
+
+    Args:
+        classes: the names of the classes.
+        counts: frames or recordings of each class, [C].
+        what: what is counted.
+        dropped: dropped frames by reason.
+        left_out: recordings that are left out, by reason, such as "recordings labelled AFIB".
+
+    Raises:
+        UsageError: a class has none; the message lists the labels that are there.
+    """
     for name, count in zip(classes, counts, strict=True):
         if not count:
             most = sorted((dropped or {}).items(), key=lambda reason: -reason[1])[:2]
             why = ", ".join(f"{number:,} dropped as {reason}" for reason, number in most)
+            there = [f"{number:,} of {label}" for label, number in zip(classes, counts, strict=True) if number]
+            there += [f"{number:,} {reason}" for reason, number in (left_out or {}).items()]
+            known = f"there are {shorten(', '.join(there))}; " if there else ""
             raise UsageError(
-                f"classes: no {what} is of class {shown(name)}; leave it out of classes, or look at labels"
+                f"classes: no {what} is of class {shown(name)}; {known}leave it out of classes, or look at labels"
                 + (f" and window_seconds ({why})" if why else "")
             )

@@ -457,7 +457,7 @@ class Recordings:
 def recordings_in_files(common: Common, files: Sequence[Source], columns: Columns) -> Recordings:
     """Return recordings in files, validated together, unless their facts are known only once they are read."""
     if len(columns):
-        checks.together(common.classes, columns)
+        checks.together(common.classes, columns, common.left_out)
     require_durations(common.windowing.rule, (getattr(file, "intervals", None) for file in files))
     made = Recordings.__new__(Recordings)
     made.common = common

@@ -15,6 +15,7 @@ from clops_sweep.data.scenarios.class_incremental import class_il, class_il_unio
 from clops_sweep.data.scenarios.domains import domain_il
 from clops_sweep.data.scenarios.leaks import check_leaks
 from clops_sweep.data.scenarios.people import subject_il
+from clops_sweep.data.scenarios.scarce import constant_in_words, empty_in_words
 from clops_sweep.data.scenarios.tasks import (
     LossKind,
     Scenario,
@@ -190,18 +191,14 @@ def _check_task(task: Task, made: ScenarioTasks, frames: FrameSet) -> None:
 
     If tasks may have a single class, every split must have an instance.
     """
-    remedy = "leave it out of the data or pool it with another one, or, if the split is random, use another split_seed"
     for split, subset in zip(SPLIT_NAMES, (task.train, task.validation, task.test), strict=True):
         if split == SPLIT_NAMES[VALIDATION] and not (frames.split == VALIDATION).any():
             continue
         if not len(subset.rows):
-            raise UsageError(f"{frames.name}: task {task.name} has no instance in the {split} split; {remedy}")
+            raise UsageError(empty_in_words(frames, task, split))
         if made.one_class_tasks or (np.ptp(subset.targets, axis=0) > 0).any():
             continue
-        what = f"only one of its classes ({task.title})" if made.kind == "binary" else "no class that varies"
-        raise UsageError(
-            f"{frames.name}: task {task.name} has {what} in the {split} split, so it cannot be scored; {remedy}"
-        )
+        raise UsageError(constant_in_words(frames, task, split, subset.rows, people_recur=made.people_recur))
 
 
 def _order(task_order: str | int | tuple[int, ...], count: int) -> list[int]:

@@ -50,7 +50,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a unit that is no text": ({"units": None}, "^units: expected text"),
     "one class": ({"classes": ("x",)}, "^classes: expected at least 2"),
     "a class twice": ({"classes": ("x", "y", "x")}, "^classes: 'x' is there twice"),
-    "a class without a recording": ({"classes": ("x", "y", "z", "w")}, "^classes: no recording is of class 'w'"),
+    "a class without a recording": (
+        {"classes": ("x", "y", "z", "w")},
+        r"^classes: no recording is of class 'w'; there are \d of x, \d of y, \d of z; leave it out of classes",
+    ),
     "labels that are too many": ({"labels": [0, 1, 2]}, r"^labels: have the shape \[3\]; expected one for each of 6"),
     "a label out of range": ({"labels": [0, 1, 2, 0, 1, 3]}, "^labels: 3 is no position in classes; expected 0 to 2"),
     "a label below 0": ({"labels": [0, 1, 2, 0, 1, -1]}, "^labels: -1 is no position in classes"),

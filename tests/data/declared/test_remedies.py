@@ -13,7 +13,7 @@ from clops_sweep import from_mne
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.errors import UsageError
-from tests.data.declared_files import declare
+from tests.data.declared_files import declare, write_wfdb
 
 NIGHTS = """
 import warnings
@@ -114,3 +114,20 @@ def own(data_root):
     assert "1 recording: block 99 is damaged" in manifest.notes
     assert "5 recordings: further notes of other words" in manifest.notes
     assert sum("is damaged" in note for note in manifest.notes) == 100
+
+
+def test_a_class_that_is_spelt_otherwise_in_the_table_lists_the_labels_that_are_there(tmp_path: Path) -> None:
+    rows = ["record,rhythm,person"]
+    for number in range(9):
+        write_wfdb(tmp_path / "hospital", f"r{number}", np.full((1, 100), number), 100)
+        rows.append(f"r{number},{('Normal', 'AF', 'noise')[number % 3]},{number}")
+    (tmp_path / "hospital" / "labels.csv").write_text("\n".join(rows))
+    reader = """
+@dataset("own", files=["hospital"])
+def own(data_root):
+    table = dict(table="labels.csv", name="record", patient="person", classes=["normal", "AF"])
+    return Recordings.from_wfdb(data_root / "hospital", "rhythm", **table)
+"""
+    there = "there are 3 of AF, 3 recordings labelled Normal, 3 recordings labelled noise; leave it out of classes"
+    with pytest.raises(UsageError, match=f"no recording is of class 'normal'; {there}"):
+        _prepared(tmp_path, reader)

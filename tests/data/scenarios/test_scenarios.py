@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.frames import TEST, FrameSet
+from clops_sweep.data.frames import TEST, TRAINING, FrameSet
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import UsageError
@@ -77,7 +77,7 @@ def test_task_order(synthetic: FrameSet) -> None:
 def test_a_class_missing_in_a_split_is_named_with_task_and_split(synthetic: FrameSet) -> None:
     split = synthetic.split.copy()
     split[(synthetic.labels == 3) & (split == TEST)] = 0
-    with pytest.raises(UsageError, match=r"task 2-3 has only one of its classes \(BIGEMINY / EAR\) in the test split"):
+    with pytest.raises(UsageError, match="task 2-3 has no instance of EAR in the test split, so it cannot be scored"):
         build_scenario(replace(synthetic, split=split), "class_il")
     split[(synthetic.labels == 2) & (split == TEST)] = 0
     with pytest.raises(
@@ -85,3 +85,29 @@ def test_a_class_missing_in_a_split_is_named_with_task_and_split(synthetic: Fram
         match="task 2-3 has no instance in the test split; leave it out of the data or pool it with another one",
     ):
         build_scenario(replace(synthetic, split=split), "class_il")
+
+
+@pytest.mark.parametrize(("people", "can_help"), [(1, False), (2, False), (3, True)])
+def test_another_split_seed_is_recommended_only_where_a_split_can_have_the_class(
+    synthetic: FrameSet, people: int, can_help: bool
+) -> None:
+    with_class = np.unique(synthetic.patients[synthetic.labels == 3])
+    kept = np.isin(synthetic.patients, with_class[:people])
+    labels = np.where((synthetic.labels == 3) & ~kept, 2, synthetic.labels)
+    split = np.where(labels == 3, TRAINING, synthetic.split)
+    with pytest.raises(UsageError, match="task 2-3 has no instance of EAR in the validation split") as refused:
+        build_scenario(replace(synthetic, labels=labels, split=split), "class_il")
+    assert ("use another split_seed" in str(refused.value)) == can_help
+    only = f"only {people} {'person has' if people == 1 else 'people have'} EAR, and each of the 3 parts of a split"
+    assert (only in str(refused.value)) == (not can_help)
+
+
+def test_a_task_of_fewer_people_than_parts_is_told_so(synthetic: FrameSet) -> None:
+    labels = synthetic.labels.copy()
+    of_pair = np.isin(labels, [2, 3])
+    one = of_pair & (synthetic.patients == synthetic.patients[of_pair][0])
+    labels[of_pair & ~one] = 0
+    labels[one] = np.random.default_rng(0).integers(2, 4, one.sum())
+    split = np.where(one, TRAINING, synthetic.split)
+    with pytest.raises(UsageError, match="has no instance in the validation split; only 1 person has task 2-3, and"):
+        build_scenario(replace(synthetic, labels=labels, split=split), "class_il")

@@ -1,0 +1,81 @@
+"""Sentences about tasks that cannot be scored in a part of the split, with a remedy that can help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.frames import VALIDATION, FrameSet
+from clops_sweep.data.scenarios.tasks import Task
+from clops_sweep.errors import listed, several
+
+_REMEDY = "leave it out of the data or pool it with another one, or, if the split is random, use another split_seed"
+
+
+def empty_in_words(frames: FrameSet, task: Task, split: str) -> str:
+    """Return the sentence about a task without an instance in a part of the split."""
+    rows = _rows_of(task)
+    people = _people(frames, rows)
+    remedy = _remedy(frames, people, f"task {task.name}", "it") if people < _parts(frames) else _REMEDY
+    return f"{frames.name}: task {task.name} has no instance in the {split} split; {remedy}"
+
+
+def constant_in_words(frames: FrameSet, task: Task, split: str, rows: NDArray[np.int64], *, people_recur: bool) -> str:
+    """Return the sentence about a task of which a part of the split has a single class, or none that varies.
+
+    Args:
+        frames: the data set.
+        task: the task.
+        split: name of the part.
+        rows: instances of the task in this part.
+        people_recur: whether a person may be in several parts.
+    """
+    missing = _missing(frames, _rows_of(task), rows)
+    what = f"only one of its classes ({task.title})" if task.train.targets.shape[1] == 1 else "no class that varies"
+    if missing:
+        what = f"no instance of {listed([frames.classes[code] for code in missing])}"
+    sentence = f"{frames.name}: task {task.name} has {what} in the {split} split, so it cannot be scored"
+    for code in missing if not people_recur else ():
+        of_class = _rows_of(task)[_has(frames, _rows_of(task), code)]
+        people = _people(frames, of_class)
+        if people < _parts(frames):
+            return f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}"
+    return f"{sentence}; {_REMEDY}"
+
+
+def _remedy(frames: FrameSet, people: int, what: str, it: str) -> str:
+    """Return what helps where fewer people have a class or task than a split has parts."""
+    of = "person" if frames.people_known else "recording"
+    have = "has" if people == 1 else "have"
+    counted = several(people, of) if of == "recording" or people == 1 else f"{people:,} people"
+    return (
+        f"only {counted} {have} {what}, and each of the {_parts(frames)} parts of a split needs one, so no split_seed "
+        f"helps: leave {it} out of the data or pool it with another one"
+    )
+
+
+def _rows_of(task: Task) -> NDArray[np.int64]:
+    return np.concatenate([task.train.rows, task.validation.rows, task.test.rows])
+
+
+def _people(frames: FrameSet, rows: NDArray[np.int64]) -> int:
+    return len(np.unique(frames.patients[rows]))
+
+
+def _parts(frames: FrameSet) -> int:
+    """Return the number of parts of the split: three, or two without a validation set."""
+    return 3 if (frames.split == VALIDATION).any() else 2
+
+
+def _missing(frames: FrameSet, of_task: NDArray[np.int64], rows: NDArray[np.int64]) -> Sequence[int]:
+    """Return the classes of a task that some of its instances lack."""
+    codes = range(len(frames.classes))
+    return [code for code in codes if _has(frames, of_task, code).any() and not _has(frames, rows, code).any()]
+
+
+def _has(frames: FrameSet, rows: NDArray[np.int64], code: int) -> NDArray[np.bool_]:
+    """For some instances, whether each has a class, [n] bool."""
+    labels = frames.labels[rows]
+    return np.asarray(labels[:, code] > 0 if labels.ndim == 2 else labels == code)
