@@ -120,22 +120,22 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
     options = _usable_options(rows) if known else _options(rows)
     fields = [*RunConfig.model_fields, *options]
     varied = _varied(rows, fields)
-    places: list[_Place] = []
+    of_runs: list[_Place] = []
     configs: dict[_Place, RunConfig] = {}
     for row in rows[list(dict.fromkeys((*fields, *varied)))].to_dict("records"):
         values = {str(name): value for name, value in row.items()}
-        place = tuple(stored_value(values[field]) for field in varied)
-        places.append(place)
-        if place not in configs:
-            configs[place] = config_from_row(values) if known else _unvalidated(values, fields, options)
+        labels_of_run = tuple(stored_value(values[field]) for field in varied)
+        of_runs.append(labels_of_run)
+        if labels_of_run not in configs:
+            configs[labels_of_run] = config_from_row(values) if known else _unvalidated(values, fields, options)
     cells = []
-    for place, config in configs.items():
-        stored = dict(zip(varied, place, strict=True))
+    for labels_of_run, config in configs.items():
+        stored = dict(zip(varied, labels_of_run, strict=True))
         labels = _as_in_config(stored, config) if known else stored
         cells.append(Cell(labels, config, config))
     axes = {field: _in_order({cell.labels[field] for cell in cells}) for field in varied}
-    number = {place: position for position, place in enumerate(configs)}
-    frame = rows.assign(cell=[number[values_of_run] for values_of_run in places])
+    number = {labels_of_run: position for position, labels_of_run in enumerate(configs)}
+    frame = rows.assign(cell=[number[values_of_run] for values_of_run in of_runs])
     return Experiment(name, axes, tuple(cells), frame, tuple(shown), tuple(left_aside))
 
 
@@ -175,13 +175,13 @@ def _gridded(experiment: Experiment, *, shared: bool) -> Experiment:
     axes = _axes_of_grid(experiment)
     if prod(map(len, axes.values())) > _MOST_CELLS:
         return _on_one_axis(experiment)
-    places = list(product(*axes.values()))
-    sources = _sources(experiment, axes, places, shared=shared)
+    combinations = list(product(*axes.values()))
+    sources = _sources(experiment, axes, combinations, shared=shared)
     if sources is None or set(sources) != set(range(len(experiment.cells))):
         return _on_one_axis(experiment)
     cells = []
-    for place, source in zip(places, sources, strict=True):
-        labels = dict(zip(axes, place, strict=True))
+    for combination, source in zip(combinations, sources, strict=True):
+        labels = dict(zip(axes, combination, strict=True))
         cells.append(replace(experiment.cells[source], labels=labels))
     rows = experiment.runs.groupby("cell").indices
     frame = experiment.runs.iloc[np.concatenate([rows[source] for source in sources])]
@@ -200,15 +200,15 @@ def _axes_of_grid(experiment: Experiment) -> dict[str, tuple[Any, ...]]:
 
 
 def _sources(
-    experiment: Experiment, axes: Iterable[str], places: Iterable[_Place], *, shared: bool
+    experiment: Experiment, axes: Iterable[str], combinations: Iterable[_Place], *, shared: bool
 ) -> list[int] | None:
-    """Return the number of the cell for each place of a grid; None if a place has no cell.
+    """Return the number of the cell for each combination of a grid; None if one has no cell.
 
     Args:
         experiment: the experiment.
         axes: axes of the grid.
-        places: labels on these axes.
-        shared: whether a place may use the cell of an equivalent configuration.
+        combinations: labels on these axes.
+        shared: whether a combination may use the cell of an equivalent configuration.
     """
     of_place: dict[_Place, int] = {}
     of_identity: dict[str | None, int] = {}
@@ -218,10 +218,10 @@ def _sources(
             of_identity[_identity(cell.config, {})] = number
     of_identity.pop(None, None)
     sources = []
-    for place in places:
-        source = of_place.get(place)
+    for labels in combinations:
+        source = of_place.get(labels)
         if source is None and shared:
-            changes = dict(zip(axes, place, strict=True))
+            changes = dict(zip(axes, labels, strict=True))
             source = of_identity.get(_identity(experiment.cells[0].config, changes))
         if source is None:
             return None
@@ -281,14 +281,14 @@ def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, 
     members: dict[Family, list[int]] = {}
     for position, row in enumerate(rows[list(FAMILY)].to_dict("records")):
         members.setdefault(family_of({str(name): value for name, value in row.items()}), []).append(position)
-    for family in sorted(members, key=lambda it: it.sort_key):
+    for family in sorted(members, key=lambda family: family.sort_key):
         of_family = rows.iloc[members[family]]
         newest_first = sorted(known.get(family, []), key=lambda edition: edition[0] not in wanted)
-        for place, (data_hash, version) in enumerate(newest_first):
-            of_it = of_family[(of_family["data_hash"] == data_hash) & (shared_versions(of_family) == version)]
-            is_shown = place == 0 and (version == newest or data_hash in wanted)
-            (shown if is_shown else left_aside).append(Edition(*family, data_hash, version, len(of_it)))
-            kept += [of_it] if is_shown else []
+        for rank, (data_hash, version) in enumerate(newest_first):
+            of_edition = of_family[(of_family["data_hash"] == data_hash) & (shared_versions(of_family) == version)]
+            is_shown = rank == 0 and (version == newest or data_hash in wanted)
+            (shown if is_shown else left_aside).append(Edition(*family, data_hash, version, len(of_edition)))
+            kept += [of_edition] if is_shown else []
     return pd.concat(kept[1:] or kept, ignore_index=True), shown, left_aside
 
 
@@ -301,7 +301,11 @@ def _usable_options(rows: pd.DataFrame) -> list[str]:
     strategies = rows["strategy"].unique()
     if not STRATEGIES.keys() >= set(strategies):
         return there
-    return [name for name in there if any(may_use(name, {"strategy": strategy}) for strategy in strategies)]
+    usable = []
+    for name in there:
+        if any(may_use(name, {"strategy": strategy}) for strategy in strategies):
+            usable.append(name)
+    return usable
 
 
 def _without_idle(rows: pd.DataFrame) -> pd.DataFrame:

@@ -137,7 +137,7 @@ class Experiment:
         given = {*CONFIG, *OPTIONS, *RECORDED}
         there = [column for column in self.numeric_columns if column not in given and self.runs[column].notna().any()]
         first = [f"test_{column}" for column in self.headline] if self.on_test else self.headline
-        return tuple(sorted(there, key=lambda it: first.index(it) if it in first else len(there)))
+        return tuple(sorted(there, key=lambda column: first.index(column) if column in first else len(there)))
 
     def judged_by(self, metrics: Sequence[str]) -> Experiment:
         """Return the experiment with other headline metrics; unchanged if none is given.
@@ -162,8 +162,11 @@ class Experiment:
     def _possible(self) -> tuple[str, ...]:
         """Return the metrics that runs of its scenarios may have."""
         scenarios = {cell.config.scenario for cell in self.cells}
-        known = [column for column in METRICS if any(has_metric(scenario, column) for scenario in scenarios)]
-        return (*known, *(f"test_{column}" for column in known))
+        possible = []
+        for column in METRICS:
+            if any(has_metric(scenario, column) for scenario in scenarios):
+                possible.append(column)
+        return (*possible, *(f"test_{column}" for column in possible))
 
     @property
     def number_axes(self) -> tuple[str, ...]:
@@ -206,14 +209,17 @@ class Experiment:
 
         So a mean over the splits gives each split one weight, however many seeds it has.
         """
-        values, of = self.by_replicate(column), [split for split, _ in self.replicates]
-        splits = list(dict.fromkeys(of))
+        values = self.by_replicate(column)
+        splits = list(dict.fromkeys(split for split, _ in self.replicates))
         if len(splits) < 2:
             return values
-        member = np.array([[of_replicate == split for split in splits] for of_replicate in of], dtype=float)
-        there = np.isfinite(values)
+        is_of_split = np.zeros((len(self.replicates), len(splits)))
+        for replicate, (split, _) in enumerate(self.replicates):
+            is_of_split[replicate, splits.index(split)] = 1
+        is_finite = np.isfinite(values)
+        sums = np.where(is_finite, values, 0) @ is_of_split
         with np.errstate(invalid="ignore"):
-            return np.asarray((np.where(there, values, 0) @ member) / (there @ member))
+            return np.asarray(sums / (is_finite @ is_of_split))
 
     def in_units(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Add the column `unit` to rows of a table: the patient split of the run; with one split, the run.
@@ -281,10 +287,10 @@ class Experiment:
 
     @cached_property
     def _positions(self) -> dict[tuple[int, str], list[int]]:
-        found: dict[tuple[int, str], list[int]] = {}
+        positions: dict[tuple[int, str], list[int]] = {}
         for position, key in enumerate(zip(self.runs["cell"].tolist(), self.runs["status"].tolist(), strict=True)):
-            found.setdefault(key, []).append(position)
-        return found
+            positions.setdefault(key, []).append(position)
+        return positions
 
     @cached_property
     def _run_ids(self) -> dict[tuple[int, str], tuple[str, ...]]:
@@ -374,12 +380,10 @@ def frame_of_runs(
         key = json.dumps([repr(label) for label in labels.values()])
         position, _ = cells.setdefault(key, (len(cells), Cell(labels, request.config, request.written)))
         positions.append(position)
-    replicates = {
-        name: pd.Series(
-            [getattr(request.config, name) for request in requests], dtype=np.int64 if FIELDS[name] is int else object
-        )
-        for name in REPLICATES
-    }
+    replicates = {}
+    for name in REPLICATES:
+        values = [getattr(request.config, name) for request in requests]
+        replicates[name] = pd.Series(values, dtype=np.int64 if FIELDS[name] is int else object)
     asked = pd.DataFrame({"cell": np.array(positions, dtype=np.int64), **replicates, "run_id": run_ids})
     results = rows.drop(columns=[*REPLICATES, "run_id"], errors="ignore")
     frame = asked.join(results, on="run_id") if len(rows) else asked.assign(status=None)
@@ -432,7 +436,7 @@ def _choose_editions(
     for position, request in enumerate(requests):
         members.setdefault(family_of_config(request.config), []).append(position)
     by_family: dict[Family, list[tuple[Edition, list[str]]]] = {}
-    for family in sorted(members, key=lambda it: it.sort_key):
+    for family in sorted(members, key=lambda family: family.sort_key):
         by_family[family] = []
         for data_hash, version in known.get(family, ()):
             configs = [requests[i].config for i in members[family]]
@@ -471,9 +475,9 @@ def editions(rows: pd.DataFrame) -> dict[Family, list[tuple[str, int]]]:
     Returns:
         Editions by family.
     """
-    found: dict[Family, list[tuple[str, int]]] = {}
+    by_family_of_runs: dict[Family, list[tuple[str, int]]] = {}
     if rows.empty:
-        return found
+        return by_family_of_runs
     by_family = rows.assign(semantics_version=shared_versions(rows)).groupby(
         [*FAMILY, "data_hash", "semantics_version"], dropna=False
     )
@@ -481,10 +485,10 @@ def editions(rows: pd.DataFrame) -> dict[Family, list[tuple[str, int]]]:
     latest = latest.sort_values(["semantics_version", "started_at", "data_hash"], ascending=[False, False, True])
     for row in latest.to_dict("records"):
         edition = str(row["data_hash"]), int(row["semantics_version"])
-        of_family = found.setdefault(family_of({str(name): value for name, value in row.items()}), [])
+        of_family = by_family_of_runs.setdefault(family_of({str(name): value for name, value in row.items()}), [])
         if edition not in of_family:  # several ranks of adapters share their data
             of_family.append(edition)
-    return found
+    return by_family_of_runs
 
 
 def shared_versions(rows: pd.DataFrame) -> pd.Series:
@@ -522,15 +526,15 @@ def whole_hashes(runs: pd.DataFrame, data_hashes: Collection[str]) -> set[str]:
         return set()
     there = runs.dropna(subset=["data_hash"])
     datasets: dict[str, str] = dict(zip(there["data_hash"], there["dataset"], strict=True))
-    found = set()
+    hashes = set()
     for wanted in data_hashes:
         matches = [data_hash for data_hash in datasets if data_hash.startswith(wanted)]
         if len(matches) != 1:
             known = ", ".join(f"{data_hash} of {dataset}" for data_hash, dataset in sorted(datasets.items()))
             which = "several editions whose data hashes begin" if matches else "no edition whose data hash begins"
             raise UsageError(f"data hash {shown(wanted)}: the store has {which} so; it has {known or 'none'}")
-        found.add(matches[0])
-    return found
+        hashes.add(matches[0])
+    return hashes
 
 
 def _is_scale(labels: tuple[Any, ...]) -> bool:

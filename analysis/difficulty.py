@@ -87,6 +87,9 @@ def task_similarity(instances: pd.DataFrame, runs: Sequence[str] | None = None) 
     if len({gaussians.tasks for gaussians in fits}) > 1:
         raise ValueError("the runs have different tasks, or the same in a different order")
     matrix = np.mean([similarity_matrix(gaussians.fits) for gaussians in fits], axis=0)
-    mean = np.mean([[fit.mean for fit in gaussians.fits] for gaussians in fits], axis=0)
+    means = []
+    for gaussians in fits:
+        means.append([fit.mean for fit in gaussians.fits])
+    mean = np.mean(means, axis=0)
     easiest, hardest = int(np.argmax(mean)), int(np.argmin(mean))
     return TaskSimilarity(fits[0].tasks, matrix, mean, chain(matrix, easiest), chain(matrix, hardest), len(fits))

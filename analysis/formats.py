@@ -122,8 +122,11 @@ def result_text(
     header = (*_label_header(table), "runs", *(metric_named(metric).plain for metric in metrics))
     own = sum(not row.is_reference for row in table.rows)
     rules = (own - 1,) if 0 < own < len(table.rows) else ()
-    rows = tuple((*_label_cells(row), *(_metric_cell(row, metric) for metric in metrics)) for row in table.rows)
-    return TextTable(name, title, header, rows, len(table.label_names), rules, tuple(notes), _results(table))
+    rows = []
+    for row in table.rows:
+        of_metrics = [_metric_cell(row, metric) for metric in metrics]
+        rows.append((*_label_cells(row), *of_metrics))
+    return TextTable(name, title, header, tuple(rows), len(table.label_names), rules, tuple(notes), _results(table))
 
 
 def published_text(table: ResultTable, name: str, title: str, notes: Sequence[str] = ()) -> TextTable:
@@ -132,7 +135,8 @@ def published_text(table: ResultTable, name: str, title: str, notes: Sequence[st
     The columns are our value on validation people, that on test people, the published one, and the difference of the
     first and the published one.
     """
-    metrics = [metric for metric in PAPER if any(metric in row.published for row in table.rows)]
+    published = set().union(*(row.published for row in table.rows))
+    metrics = [metric for metric in PAPER if metric in published]
     header = [*_label_header(table), "runs"]
     for metric in metrics:
         tested = ["test"] if f"test_{metric}" in table.tested else []
@@ -176,11 +180,17 @@ def as_csv(rows: pd.DataFrame) -> str:
 
 def to_markdown(table: TextTable) -> str:
     """Return a table as GitHub-flavoured Markdown: title, aligned columns, notes."""
-    body = [[_markdown(cell) for cell in row] for row in table.rows]
     header = [_escape_markdown(name) for name in table.header]
-    widths = [max(3, *(len(row[i]) for row in [header, *body])) for i in range(len(header))]
+    widths = [max(3, len(name)) for name in header]
+    body = []
+    for row in table.rows:
+        texts = [_markdown(cell) for cell in row]
+        widths = [max(width, len(text)) for width, text in zip(widths, texts, strict=True)]
+        body.append(texts)
     lines = [f"### {_no_markup(table.title)}", "", _line(header, widths)]
-    rule = ["-" * w if i < table.n_label_columns else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
+    rule = []
+    for column, width in enumerate(widths):
+        rule.append("-" * width if column < table.n_label_columns else "-" * (width - 1) + ":")
     lines += [_line(rule, widths), *(_line(row, widths) for row in body)]
     if table.notes:
         lines += ["", *map(_no_markup, table.notes)]

@@ -202,19 +202,19 @@ def published_rows(config: RunConfig) -> tuple[PublishedRow, ...]:
     """
     if DATASET_OF_SCENARIO.get(config.scenario) != config.dataset or unregistered(dict(config)):
         return ()
-    return tuple(
-        row
-        for row in (*RESULTS, *_GRID_CELLS)
-        if all(getattr(config, name) in accepted for name, accepted in row.settings.items())
-    )
+    repeated = []
+    for row in (*RESULTS, *_GRID_CELLS):
+        if all(getattr(config, name) in accepted for name, accepted in row.settings.items()):
+            repeated.append(row)
+    return tuple(repeated)
 
 
 def published_values(config: RunConfig) -> dict[str, PublishedValue]:
     """Return the paper's values for a configuration by metric, from the first table that has the metric."""
-    found: dict[str, PublishedValue] = {}
+    values: dict[str, PublishedValue] = {}
     for row in published_rows(config):
-        found = dict(row.values) | found
-    return found
+        values = dict(row.values) | values
+    return values
 
 
 def departures(config: RunConfig) -> tuple[Departure, ...]:

@@ -282,7 +282,9 @@ def _with_comparable_seeds(
 
     Also returns how the seeds of the groups agree, as in `Units.seeds`.
     """
-    seeds_of = [{replicates[position][1] for position in group} for group in groups]
+    seeds_of = []
+    for group in groups:
+        seeds_of.append({replicates[position][1] for position in group})
     if all(seeds == seeds_of[0] for seeds in seeds_of):
         return tuple(map(tuple, groups)), "same"
     common = set.intersection(*seeds_of)

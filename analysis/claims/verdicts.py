@@ -130,8 +130,13 @@ class Verdict:
     def weakest(self) -> Evidence:
         """The difference that refutes the claim, is missing, or supports the claim least."""
         if self.outcome == "does not hold":
-            return min(self.evidence, key=lambda it: np.nan_to_num(it.p_against, nan=1.0))
-        return max(self.evidence, key=lambda it: (np.isnan(it.p_for) and not it.n, np.nan_to_num(it.p_for, nan=1.0)))
+            return min(self.evidence, key=lambda evidence: np.nan_to_num(evidence.p_against, nan=1.0))
+
+        def weakness(evidence: Evidence) -> tuple[bool, float]:
+            has_no_run = bool(np.isnan(evidence.p_for)) and not evidence.n
+            return has_no_run, float(np.nan_to_num(evidence.p_for, nan=1.0))
+
+        return max(self.evidence, key=weakness)
 
     @property
     def missing(self) -> str:
@@ -158,7 +163,11 @@ def verdicts(
     verdicts: list[Verdict] = []
     for runs in finished.about(claims or claims_of_paper(), of_paper=not claims).values():
         values = Values(finished, runs, frames)
-        verdicts += decided([(it, [values.evidence(contrast, it.claim) for contrast in it.contrasts]) for it in runs])
+        tested = []
+        for of_claim in runs:
+            evidence = [values.evidence(contrast, of_claim.claim) for contrast in of_claim.contrasts]
+            tested.append((of_claim, evidence))
+        verdicts += decided(tested)
     return verdicts
 
 
@@ -171,10 +180,15 @@ def claims_of_paper() -> tuple[Claim, ...]:
 
 def decided(tested: Sequence[tuple[ClaimRuns, Sequence[Evidence]]]) -> list[Verdict]:
     """Return the verdicts on claims, with p-values corrected over all of them."""
-    all_for = [_all_of([difference.p_for for difference in evidence]) for _, evidence in tested]
-    all_against = [_any_of([difference.p_against for difference in evidence]) for _, evidence in tested]
-    p_for, p_against = holm(all_for).tolist(), holm(all_against).tolist()
-    levels_for, levels_against = holm_levels(all_for).tolist(), holm_levels(all_against).tolist()
+    all_for = []
+    all_against = []
+    for _, evidence in tested:
+        all_for.append(_all_of([difference.p_for for difference in evidence]))
+        all_against.append(_any_of([difference.p_against for difference in evidence]))
+    p_for = holm(all_for).tolist()
+    p_against = holm(all_against).tolist()
+    levels_for = holm_levels(all_for).tolist()
+    levels_against = holm_levels(all_against).tolist()
     verdicts = []
     for position, (runs, evidence) in enumerate(tested):
         outcome = outcome_of(runs.claim.says, p_for[position], p_against[position])
@@ -190,25 +204,25 @@ def decided(tested: Sequence[tuple[ClaimRuns, Sequence[Evidence]]]) -> list[Verd
     return verdicts
 
 
-def interval_of(found: Evidence, says: Says, outcome: Outcome, level_for: float, level_against: float) -> Interval:
+def interval_of(difference: Evidence, says: Says, outcome: Outcome, level_for: float, level_against: float) -> Interval:
     """Return the interval of a difference that decides a claim (`Interval`).
 
     Args:
-        found: the difference.
+        difference: the difference.
         says: what the claim says.
         outcome: the verdict.
         level_for: level of the test for the claim, such as 0.05.
         level_against: level of the test against it.
     """
-    if not np.isfinite(found.error):
+    if not np.isfinite(difference.error):
         return UNKNOWN
     one_sided = says != "same"
     of_each_side = level_against if one_sided else level_against / 2
     tails = {"holds": level_for, "does not hold": of_each_side, "undecided": min(level_for, of_each_side)}
     tail = tails[outcome]
-    low, high = -bound(-found.mean, found.error, found.n, tail), bound(found.mean, found.error, found.n, tail)
-    least, most = limits_of_difference(*_measures(found.contrast))
-    low, high = max(low, least), min(high, most)
+    least, most = limits_of_difference(*_measures(difference.contrast))
+    low = max(-bound(-difference.mean, difference.error, difference.n, tail), least)
+    high = min(bound(difference.mean, difference.error, difference.n, tail), most)
     if one_sided and outcome == "holds":
         return Interval(low, np.inf, 1 - tail)
     if one_sided and outcome == "does not hold":
@@ -263,15 +277,16 @@ def evidence_of(
     known = {replicate: values[replicate] for replicate in ordered(values) if np.isfinite(values[replicate])}
     if not known:
         return _nothing(contrast, "")
-    found = units_of(list(known), partitions or {}, column_like(contrast.measure))
-    each = np.array(list(known.values()))
-    units = np.array([each[list(members)].mean() for members in found.members])
-    n, mean = len(units), float(units.mean())
+    groups = units_of(list(known), partitions or {}, column_like(contrast.measure))
+    differences = np.array(list(known.values()))
+    units = np.array([differences[list(members)].mean() for members in groups.members])
+    n = len(units)
+    mean = float(units.mean())
     variance = float(units.var(ddof=1)) if n > 1 else 0.0
-    overlap = max(found.overlap, of_people / variance) if variance else found.overlap
+    overlap = max(groups.overlap, of_people / variance) if variance else groups.overlap
     error = float(standard_error(units, overlap))
     equal = "" if np.isfinite(error) else f"all {n} differences are {mean:g}, so nothing is tested"
-    if missing := found.obstacle or equal:
+    if missing := groups.obstacle or equal:
         return Evidence(contrast, mean, np.nan, n, np.nan, np.nan, missing)
     p_for, p_against = p_values(units, says, matters, overlap)
     return Evidence(contrast, mean, error, n, p_for, p_against)
@@ -313,34 +328,47 @@ class Values:
         self._frames = {of_data.data_hash: of_data for of_data in frames}
         self._run_ids = list(dict.fromkeys(run_id for claim in claims for run_id in claim.run_ids))
         self._needed: dict[TableName, dict[str, None]] = {}
-        for found in (found for claim in claims for found in claim.contrasts):
-            ids = (run_id for of_it in found.pairs.values() for pair in of_it for run_id in pair if run_id is not None)
-            for measure in filter(None, (found.contrast.measure, found.contrast.of_theirs)):
-                if measure in MEASURES or measure in OF_TWO:
-                    self._needed.setdefault(_table_of(measure), {}).update(dict.fromkeys(ids))
+        for claim in claims:
+            for runs in claim.contrasts:
+                self._need(runs)
         self._tables: dict[TableName, dict[str, pd.DataFrame]] = {}
         self._known: dict[tuple[str, str], Sampled] = {}
+
+    def _need(self, runs: ContrastRuns) -> None:
+        """Note which tables the measures of a contrast need, of which runs."""
+        run_ids = dict[str, None]()
+        for pairs in runs.pairs.values():
+            for pair in pairs:
+                run_ids.update((run_id, None) for run_id in pair if run_id is not None)
+        for measure in filter(None, (runs.contrast.measure, runs.contrast.of_theirs)):
+            if measure in MEASURES or measure in OF_TWO:
+                self._needed.setdefault(_table_of(measure), {}).update(run_ids)
 
     @cached_property
     def _columns(self) -> dict[str, dict[str, Any]]:
         return self._finished.runs.loc[self._run_ids].to_dict("index")  # type: ignore[return-value]
 
-    def evidence(self, found: ContrastRuns, claim: Claim) -> Evidence:
+    def evidence(self, runs: ContrastRuns, claim: Claim) -> Evidence:
         """Return the evidence of the runs of a contrast."""
-        each = {
-            replicate: Sampled(*np.mean([self._difference(found.contrast, *pair) for pair in pairs], axis=0))
-            for replicate, pairs in found.pairs.items()
-        }
-        values = {replicate: sampled.value for replicate, sampled in each.items()}
-        of_people = [sampled.variance for sampled in each.values() if np.isfinite(sampled.value)]
+        values = {}
+        of_people = []
+        for replicate, pairs in runs.pairs.items():
+            differences = [self._difference(runs.contrast, *pair) for pair in pairs]
+            mean = Sampled(*np.mean(differences, axis=0))
+            values[replicate] = mean.value
+            if np.isfinite(mean.value):
+                of_people.append(mean.variance)
         evidence = evidence_of(
-            *(found.contrast, claim.says, claim.matters, values, found.partitions),
+            *(runs.contrast, claim.says, claim.matters, values, runs.partitions),
             of_people=float(np.mean(of_people)) if of_people else 0.0,
         )
-        if found.missing or evidence.n:
-            return evidence if evidence.n else _nothing(found.contrast, found.missing)
-        signal = found.contrast.measure == "signal_to_noise_by_s"
-        return _nothing(found.contrast, _NO_FRAMES if signal else f"the runs have no {found.contrast.measure}")
+        if evidence.n:
+            return evidence
+        if runs.missing:
+            return _nothing(runs.contrast, runs.missing)
+        if runs.contrast.measure == "signal_to_noise_by_s":
+            return _nothing(runs.contrast, _NO_FRAMES)
+        return _nothing(runs.contrast, f"the runs have no {runs.contrast.measure}")
 
     def _difference(self, contrast: Contrast, ours: str | None, theirs: str | None) -> Sampled:
         if contrast.measure in OF_TWO and ours is not None and theirs is not None:
@@ -384,10 +412,10 @@ def _measured(function: Callable[..., float | Sampled], *runs: RunTables) -> Sam
     if any(run.rows.empty and not run.rows.columns.empty for run in runs):
         return Sampled(np.nan)
     try:
-        found = function(*runs)
+        measure = function(*runs)
     except (KeyError, IndexError, ValueError):
         return Sampled(np.nan)
-    return found if isinstance(found, Sampled) else Sampled(found)
+    return measure if isinstance(measure, Sampled) else Sampled(measure)
 
 
 def _table_of(measure: str) -> TableName:

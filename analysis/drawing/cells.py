@@ -90,10 +90,10 @@ def frame_cell(axes: Axes, at: Place, width: float) -> None:
 
 
 def add_colour_bar(
-    figure: Figure, axes: Axes | Sequence[Axes], scale: Normalize, colours: str, label: str, **place: Any
+    figure: Figure, axes: Axes | Sequence[Axes], scale: Normalize, colours: str, label: str, **placement: Any
 ) -> None:
     """Draw a colour bar beside axes."""
-    bar = figure.colorbar(mpl.cm.ScalarMappable(scale, mpl.colormaps[colours]), ax=axes, label=label, **place)
+    bar = figure.colorbar(mpl.cm.ScalarMappable(scale, mpl.colormaps[colours]), ax=axes, label=label, **placement)
     bar.outline.set_visible(False)
     assert bar.solids is not None
     bar.solids.remove()  # as many shades as it is pixels high

@@ -51,14 +51,14 @@ def name_lines(
     from_edge = figure.dpi_scale_trans + ScaledTranslation(1, 0, axes.transAxes)  # type: ignore[arg-type]
     beside = blended_transform_factory(from_edge, axes.transData)
     fan, sample, text = _START + _FAN, _START + _FAN + _SAMPLE, BESIDE
-    for name, end, place in zip(names, ends, places, strict=True):
+    for name, end, y in zip(names, ends, places, strict=True):
         look = styles[name]
-        thin = Line2D([_START, fan], [end, place], color=look.colour, lw=0.8, transform=beside, clip_on=False)
+        thin = Line2D([_START, fan], [end, y], color=look.colour, lw=0.8, transform=beside, clip_on=False)
         piece = Line2D(
-            [fan, sample], [place, place], color=look.colour, ls=look.dash, lw=1.8, transform=beside, clip_on=False,
+            [fan, sample], [y, y], color=look.colour, ls=look.dash, lw=1.8, transform=beside, clip_on=False,
             solid_capstyle="butt",
         )  # fmt: skip
         for line in (thin, piece):
             axes.add_artist(line)
         shown = shortened(name, _WIDEST, _FONT_SIZE)
-        axes.text(text, place, shown, transform=beside, ha="left", va="center", fontsize=_FONT_SIZE, color="#222222")
+        axes.text(text, y, shown, transform=beside, ha="left", va="center", fontsize=_FONT_SIZE, color="#222222")

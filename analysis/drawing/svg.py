@@ -67,9 +67,9 @@ def as_svg(figure: Figure, name: str, alt: str) -> str:
             _make_tooltip(part)
         elif part.tag == f"{{{_SVG}}}g":
             part.attrib.pop("id", None)  # ids such as axes_1, which every figure has
-        for place in _PLACES:
-            if place in part.attrib:
-                part.set(place, _FRACTION.sub(r"\1", part.attrib[place]))
+        for attribute in _PLACES:
+            if attribute in part.attrib:
+                part.set(attribute, _FRACTION.sub(r"\1", part.attrib[attribute]))
     return ElementTree.tostring(root, encoding="unicode")
 
 

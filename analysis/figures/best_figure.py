@@ -54,9 +54,9 @@ def draw_best(record: BestMeans) -> Figure:
     grid: Sequence[Axes] = [row[0] for row in figure.subplots(panels, 1, squeeze=False)]
     for axes, (metric, means) in zip(grid, record.means.items(), strict=True):
         axes.grid(axis="x", color=GRID, lw=0.6)
-        for place, mean in enumerate(means):
+        for height, (name, mean) in enumerate(zip(record.names, means, strict=True)):
             if mean is not None and mean.n:
-                _draw_mean(axes, mean, place, f"{record.names[place]}: {metric_named(metric).plain} {mean.mean:.3f}")
+                _draw_mean(axes, mean, height, f"{name}: {metric_named(metric).plain} {mean.mean:.3f}")
         axes.set_title(metric_named(metric).plain, fontweight="normal")
         axes.tick_params(axis="y", length=0)
         axes.locator_params(axis="x", nbins=4)
@@ -65,10 +65,10 @@ def draw_best(record: BestMeans) -> Figure:
     return figure
 
 
-def _draw_mean(axes: Axes, mean: PairedDifference, place: int, said: str) -> None:
+def _draw_mean(axes: Axes, mean: PairedDifference, height: int, text: str) -> None:
     if np.isfinite(mean.low):
-        axes.plot([mean.low, mean.high], [place, place], color=colour(0), lw=1.8)
+        axes.plot([mean.low, mean.high], [height, height], color=colour(0), lw=1.8)
     else:
-        axes.plot(mean.of_units, [place] * len(mean.of_units), "o", ms=3.5, color=colour(0), mfc="white")
-    axes.plot(mean.mean, place, "o", ms=5.5, color=colour(0))
-    tell_points(axes, [mean.mean], [float(place)], [said])
+        axes.plot(mean.of_units, [height] * len(mean.of_units), "o", ms=3.5, color=colour(0), mfc="white")
+    axes.plot(mean.mean, height, "o", ms=5.5, color=colour(0))
+    tell_points(axes, [mean.mean], [float(height)], [text])

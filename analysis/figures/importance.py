@@ -80,9 +80,12 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
         raise UsageError(
             f"search space {experiment.name!r}: importance needs two axes, two replicates and {MIN_RUNS} finished runs"
         )
-    order = {axis: {repr(label): at for at, label in reversed([*enumerate(experiment.axes[axis])])} for axis in axes}
-    places = [[order[axis][repr(cell.labels[axis])] for axis in axes] for cell in experiment.cells]
-    features = np.array(places, dtype=float)[cells]
+    positions = np.empty((len(experiment.cells), len(axes)))
+    for column, axis in enumerate(axes):
+        labels = [repr(label) for label in experiment.axes[axis]]
+        for row, cell in enumerate(experiment.cells):
+            positions[row, column] = labels.index(repr(cell.labels[axis]))
+    features = positions[cells]
     target = values[cells, replicates]
     losses, scores = [], []
     for replicate in held_out:

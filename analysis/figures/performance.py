@@ -96,12 +96,18 @@ def draw_performance(methods: Mapping[str, Performance], score: str = "score") -
     figure = new_figure(6.4, 3.4)
     axes = figure.subplots()
     axes.grid(color=GRID, lw=0.6)
-    for position, (name, found) in enumerate(methods.items()):
+    for position, (name, of_method) in enumerate(methods.items()):
         tint = colour(position)
-        axes.step(THRESHOLDS, found.profile, where="post", color=tint, ls=dash(position), lw=1.6, label=name)
-        if np.isfinite(found.profile_low).all():
+        axes.step(THRESHOLDS, of_method.profile, where="post", color=tint, ls=dash(position), lw=1.6, label=name)
+        if np.isfinite(of_method.profile_low).all():
             axes.fill_between(
-                THRESHOLDS, found.profile_low, found.profile_high, step="post", color=tint, alpha=0.12, lw=0
+                THRESHOLDS,
+                of_method.profile_low,
+                of_method.profile_high,
+                step="post",
+                color=tint,
+                alpha=0.12,
+                lw=0,
             )
     there = [THRESHOLDS[(method.profile < 1) & (method.profile > 0)] for method in methods.values()]
     inside = np.concatenate(there) if there else THRESHOLDS

@@ -118,8 +118,8 @@ def tasks_in_order(rows: pd.DataFrame, title: str = "") -> tuple[str, ...]:
     """
     tasks = rows.drop_duplicates(["evaluated_on", "task"]).sort_values("evaluated_on")
     if tasks["evaluated_on"].duplicated().any():
-        place = int(tasks.loc[tasks["evaluated_on"].duplicated(), "evaluated_on"].iloc[0])
-        raise UsageError(f"{title or 'R'}: the runs train different tasks at place {place}")
+        position = int(tasks.loc[tasks["evaluated_on"].duplicated(), "evaluated_on"].iloc[0])
+        raise UsageError(f"{title or 'R'}: the runs train different tasks at place {position}")
     return tuple(map(str, tasks["task"]))
 
 
@@ -195,5 +195,5 @@ def _draw(axes: Axes, record: RMatrix, cell: float, scale: Normalize) -> None:
             write_in_cell(axes, at, f"{record.mean[at]:.2f}", painted[at], 0.37 if spread else 0.5, fontsize=font)
             if spread:
                 write_in_cell(axes, at, spread, painted[at], 0.74, fontsize=6)
-    for place in range(rows if rows > 1 else 0):
-        frame_cell(axes, (place, place), 2.6)
+    for task in range(rows if rows > 1 else 0):
+        frame_cell(axes, (task, task), 2.6)

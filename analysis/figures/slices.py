@@ -52,9 +52,12 @@ def slices(record: StudyRecord, logarithmic: Mapping[str, bool] | None = None) -
         UsageError: fewer than two trials are complete, or no parameter varies.
     """
     trials = record.of("complete")
-    names = [name for name in (trials[0].labels if trials else ()) if all(name in trial.labels for trial in trials)]
-    labels = {name: tuple(trial.labels[name] for trial in trials) for name in names}
-    varied = {name: of for name, of in labels.items() if len(set(map(repr, of))) > 1}
+    varied = {}
+    for name in trials[0].labels if trials else ():
+        if all(name in trial.labels for trial in trials):
+            labels = tuple(trial.labels[name] for trial in trials)
+            if len(set(map(repr, labels))) > 1:
+                varied[name] = labels
     if not varied:
         raise UsageError(f"search {record.name!r} has no two complete trials with different values of a parameter")
     shown = dict(list(varied.items())[:MOST_PARAMETERS])

@@ -95,7 +95,9 @@ def variance_by_source(experiment: Experiment, metric: str = "auc") -> VarianceB
             f"search space {experiment.name!r}: variance by source needs an axis weight_seed, and one of methods"
         )
     weights = list(experiment.axes["weight_seed"])
-    method_of_cell = [tuple(cell.label(axis) for axis in others) for cell in experiment.cells]
+    method_of_cell = []
+    for cell in experiment.cells:
+        method_of_cell.append(tuple(cell.label(axis) for axis in others))
     methods = list(dict.fromkeys(method_of_cell))
     splits = sorted({split for split, _ in experiment.replicates})
     seeds = sorted({seed for _, seed in experiment.replicates})

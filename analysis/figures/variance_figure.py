@@ -36,9 +36,9 @@ def draw_variance(record: VarianceBySource) -> Figure:
     splits = np.arange(MIN_UNITS, most + 1)
     right.grid(color=GRID, lw=0.6)
     right.axhline(POWER, color=MUTED, lw=0.9)
-    for place, seeds in enumerate(SEEDS):
+    for number, seeds in enumerate(SEEDS):
         power = [record.power(int(n), seeds) for n in splits]
-        right.plot(splits, power, color=colour(place), ls=dash(place), label=plural(seeds, "seed") + " a split")
+        right.plot(splits, power, color=colour(number), ls=dash(number), label=plural(seeds, "seed") + " a split")
     right.set(
         xlim=(MIN_UNITS, most),
         ylim=(0, 1.02),

@@ -46,12 +46,15 @@ class Predicted:
             raise UsageError(f"the run has no predictions: a sweep keeps them with {option('keep', 'predictions')}")
         of_targets = [column for column in predictions if str(column).startswith("target_")]
         count = sum(bool(predictions[column].notna().all()) for column in of_targets)
-        names = {name: [f"{name}_{n}" for n in range(count)] for name in ("target", "probability", "logit")}
-        targets = predictions[names["target"]].to_numpy() > 0
-        probabilities = predictions[names["probability"]].to_numpy(dtype=float)
+
+        def columns(name: str) -> pd.DataFrame:
+            return predictions[[f"{name}_{output}" for output in range(count)]]
+
+        targets = columns("target").to_numpy() > 0
+        probabilities = columns("probability").to_numpy(dtype=float)
         softmax = count > 1 and bool(np.allclose(probabilities.sum(1), 1, atol=1e-3))
         exclusive = bool(predictions["exclusive"].all())
-        logits = predictions[names["logit"]].to_numpy(dtype=float)
+        logits = columns("logit").to_numpy(dtype=float)
         scores = log_odds(logits) if exclusive and softmax else logits
         said = np.arange(count) == logits.argmax(1)[:, None] if exclusive else logits > 0
         return cls(targets, probabilities, scores, said, exclusive)

@@ -144,7 +144,7 @@ def _training_in_words(sources: Sequence[tuple[Experiment, int]], pairs: Iterabl
     """Return the fields of training that differ between the cells of a pair, with their values; no axes."""
     values: dict[str, list[object]] = {}
     for pair in pairs:
-        sides = [sources[place] for place in pair]
+        sides = [sources[side] for side in pair]
         axes = {axis for experiment, _ in sides for axis in experiment.axes}
         one, other = (experiment.cells[cell].config for experiment, cell in sides)
         for name in OF_TRAINING:
@@ -306,15 +306,15 @@ def _against_first_variant(experiment: Experiment) -> Iterator[tuple[int, int, K
     rank: dict[str, dict[str, int]] = {}
     for axis in variant_axes:
         rank[axis] = {repr(label): position for position, label in enumerate(experiment.axes[axis])}
-    places = [cell_name(cell, variant_axes) if variant_axes else "" for cell in experiment.cells]
+    names = [cell_name(cell, variant_axes) if variant_axes else "" for cell in experiment.cells]
 
     def order(index: int) -> list[int]:
-        """Return the place of a cell on the variant axes; the order of cells may be that of run ids."""
+        """Return the position of a cell on the variant axes; the order of cells may be that of run ids."""
         return [rank[axis][repr(experiment.cells[index].labels[axis])] for axis in variant_axes]
 
     baselines: dict[str, int] = {}
-    for index in sorted(range(len(places)), key=order):
-        baselines.setdefault(places[index], index)
-    for index, place in enumerate(places):
-        if baselines[place] != index:
-            yield index, baselines[place], "variant"
+    for index in sorted(range(len(names)), key=order):
+        baselines.setdefault(names[index], index)
+    for index, name in enumerate(names):
+        if baselines[name] != index:
+            yield index, baselines[name], "variant"

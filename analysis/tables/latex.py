@@ -90,16 +90,23 @@ def _floating(
 ) -> Iterator[str]:
     yield from (r"\begin{table}[tp]", r"\centering", caption, r"\small", r"\setlength{\tabcolsep}{4pt}")
     yield r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    longest = {i: max((len(row[i].text) for row in table.rows), default=0) for i in labels}
-    kinds = "".join("p{280pt}" if longest[i] > _SENTENCE else "l" for i in labels)
+    kinds = _kinds(table, labels, _SENTENCE, "p{280pt}")
     yield rf"\begin{{tabular}}{{{kinds}{'c' * sum(map(len, part))}}}"
     yield from (*_head(table, labels, part), *_body(table, labels, part))
     yield from (r"\bottomrule", r"\end{tabular}}", *notes, r"\end{table}")
 
 
+def _kinds(table: TextTable, labels: Sequence[int], most: int, wrapped: str) -> str:
+    """Return LaTeX's kind of each column of labels: `wrapped` if a text has more than `most` characters, else l."""
+    kinds = ""
+    for column in labels:
+        longest = max((len(row[column].text) for row in table.rows), default=0)
+        kinds += wrapped if longest > most else "l"
+    return kinds
+
+
 def _long(table: TextTable, labels: Sequence[int], part: Sequence[Group], caption: str) -> Iterator[str]:
-    longest = {i: max(len(row[i].text) for row in table.rows) for i in labels}
-    kinds = "".join("p{90pt}" if longest[i] > _LONG_LABEL else "l" for i in labels)
+    kinds = _kinds(table, labels, _LONG_LABEL, "p{90pt}")
     head = list(_head(table, labels, part))
     yield from (r"\begingroup", r"\footnotesize", r"\setlength{\tabcolsep}{3pt}")
     yield from (rf"\begin{{longtable}}{{{kinds}{'c' * sum(map(len, part))}}}", caption + r" \\")
@@ -117,9 +124,9 @@ def _head(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Ite
         ends = [len(labels) + sum(map(len, part[: i + 1])) for i in range(len(part))]
         rules = (rf"\cmidrule(lr){{{e - len(g) + 1}-{e}}}" for g, e in zip(part, ends, strict=True))
         yield from (_row([*[""] * len(labels), *spans]), "".join(rules))
-        metrics = [
-            name for group in part for name in (table.of_metric, *(_OF_A_METRIC[table.header[i]] for i in group[1:]))
-        ]
+        metrics = []
+        for _, *others in part:
+            metrics += [table.of_metric, *(_OF_A_METRIC[table.header[column]] for column in others)]
     yield from (_row([*names, *metrics]), r"\midrule")
 
 

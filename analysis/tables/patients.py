@@ -98,12 +98,13 @@ def _rows(
         predictions = store.read("predictions", run_id)
         if predictions.empty:
             continue
-        found, less = patient_bootstrap(predictions), dict[str, PatientInterval]()
+        intervals = patient_bootstrap(predictions)
+        less = dict[str, PatientInterval]()
         if first is None:
             first = predictions
         else:
             with suppress(UsageError):  # computed on other data, such as another data set on an axis
                 less = patient_bootstrap(predictions, first)
         for metric in PATIENT_METRICS:
-            if np.isfinite(found[metric].value):
-                yield label, run_id, metric, found[metric], less.get(metric)
+            if np.isfinite(intervals[metric].value):
+                yield label, run_id, metric, intervals[metric], less.get(metric)

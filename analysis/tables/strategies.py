@@ -126,11 +126,11 @@ def draw_strategies(record: StrategyComparison) -> Figure:
     for axes, metric in zip(grid, metrics, strict=True):
         axes.grid(axis="x", color=GRID, lw=0.6)
         axes.axvline(0, color=MUTED, lw=0.9)
-        for place, row in enumerate(rows):
+        for height, row in enumerate(rows):
             difference = row.differences[metric.column]
             if not difference.n:
                 continue
-            draw_difference(axes, difference, place, difference.excludes_zero)
+            draw_difference(axes, difference, height, difference.excludes_zero)
         axes.set_title(metric.plain, fontweight="normal")
         axes.tick_params(axis="y", length=0)
         axes.locator_params(axis="x", nbins=4)
@@ -140,10 +140,10 @@ def draw_strategies(record: StrategyComparison) -> Figure:
     return figure
 
 
-def draw_difference(axes: Axes, found: PairedDifference, place: float, filled: bool) -> None:
+def draw_difference(axes: Axes, difference: PairedDifference, height: float, filled: bool) -> None:
     """Draw a difference with its interval at a height; without one, the difference of every unit as a point."""
-    if np.isfinite(found.low):
-        axes.plot([found.low, found.high], [place, place], color=colour(0), lw=1.8)
-        axes.plot(found.mean, place, "o", ms=5.5, color=colour(0), mfc=colour(0) if filled else "white")
+    if np.isfinite(difference.low):
+        axes.plot([difference.low, difference.high], [height, height], color=colour(0), lw=1.8)
+        axes.plot(difference.mean, height, "o", ms=5.5, color=colour(0), mfc=colour(0) if filled else "white")
     else:
-        axes.plot(found.of_units, [place] * len(found.of_units), "o", ms=3.5, color=colour(0), mfc="white")
+        axes.plot(difference.of_units, [height] * len(difference.of_units), "o", ms=3.5, color=colour(0), mfc="white")

@@ -97,11 +97,13 @@ def replay_overlap(replays: Mapping[str, Mapping[tuple[int, int], pd.DataFrame]]
     names = tuple(replays)
     if len(names) < 2:
         raise UsageError(f"overlap of replays needs two configurations or more; there are {len(names)}")
-    counts = {
-        name: {key: rows.set_index(["task", "instance"])["times_replayed"] for key, rows in by_replicate.items()}
-        for name, by_replicate in replays.items()
-    }
-    matrix, n = np.full((len(names), len(names)), np.nan), np.zeros((len(names), len(names)), dtype=np.int64)
+    counts: dict[str, dict[tuple[int, int], pd.Series]] = {}
+    for name, by_replicate in replays.items():
+        counts[name] = {}
+        for key, rows in by_replicate.items():
+            counts[name][key] = rows.set_index(["task", "instance"])["times_replayed"]
+    matrix = np.full((len(names), len(names)), np.nan)
+    n = np.zeros((len(names), len(names)), dtype=np.int64)
     for (i, a), (j, b) in itertools.product(enumerate(names), repeat=2):
         common = counts[a].keys() & counts[b].keys()
         values = np.array([_ruzicka(counts[a][key], counts[b][key]) for key in sorted(common)])
