@@ -6,6 +6,7 @@ import importlib
 import importlib.metadata
 import logging
 import os
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -39,18 +40,18 @@ def chosen() -> str | None:
     Raises:
         ValueError: the environment variable names a missing variant.
     """
-    wanted = os.environ.get(ENVIRONMENT, "")
-    there = available()
-    if wanted == "off":
+    requested = os.environ.get(ENVIRONMENT, "")
+    if requested == "off":
         return None
-    if wanted:
-        if wanted not in there:
-            raise ValueError(f"{ENVIRONMENT}={wanted}: not available; expected {', '.join((*there, 'off'))}")
-        return wanted
-    if not there:
-        _say_once()
+    variants = available()
+    if requested:
+        if requested not in variants:
+            raise ValueError(f"{ENVIRONMENT}={requested}: not available; expected {', '.join((*variants, 'off'))}")
+        return requested
+    if not variants:
+        _warn_once()
         return None
-    return there[0]
+    return variants[0]
 
 
 def chosen_for_programs() -> str | None:
@@ -61,18 +62,24 @@ def chosen_for_programs() -> str | None:
 @cache
 def why_missing() -> str:
     """Return a sentence on why this process has no kernels, and what to do about it."""
-    slow = "so a CPU computes with PyTorch, about fifteen times slower"
+    consequence = "so a CPU computes with PyTorch, about fifteen times slower"
     if _error is not None and not isinstance(_error, ModuleNotFoundError):
-        return f"the native kernels cannot be loaded ({_error}), {slow}: install clops-sweep again"
-    here = Path(__file__).parent
+        return f"the native kernels cannot be loaded ({_error}), {consequence}: install clops-sweep again"
+    folder = Path(__file__).parent
+    if any(built != folder for built in _installed_folders()):
+        return (
+            f"{folder.parents[1]} hides the installed clops-sweep and has no native kernels, {consequence}: run "
+            "`pip install -e .` in that folder, or start Python in another"
+        )
+    return f"the native kernels are not built, {consequence}: install a C++ compiler (g++), then clops-sweep again"
+
+
+def _installed_folders() -> Iterator[Path]:
+    """Yield the folders of the kernels of installed distributions."""
     for distribution in importlib.metadata.distributions(name="clops-sweep"):
         for path in distribution.files or ():
-            if path.match("clops_sweep/native/_kernels.*") and Path(str(distribution.locate_file(path))).parent != here:
-                return (
-                    f"{here.parents[1]} hides the installed clops-sweep and has no native kernels, {slow}: run "
-                    "`pip install -e .` in that folder, or start Python in another"
-                )
-    return f"the native kernels are not built, {slow}: install a C++ compiler (g++), then clops-sweep again"
+            if path.match("clops_sweep/native/_kernels.*"):
+                yield Path(str(distribution.locate_file(path))).parent
 
 
 def core(**arguments: Any) -> Any:
@@ -120,5 +127,5 @@ def kept(priorities: NDArray[np.float64], groups: NDArray[np.int64], capacity: i
 
 
 @cache
-def _say_once() -> None:
+def _warn_once() -> None:
     logging.getLogger("clops_sweep").warning(why_missing())

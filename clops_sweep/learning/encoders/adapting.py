@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +40,10 @@ class Signals:
     def of(cls, frames: FrameSet) -> Signals:
         """Return the properties of a frame set."""
         rate = None if frames.frame_seconds is None else frames.samples / frames.frame_seconds
-        used = np.unique(frames.leads)
-        names = frames.lead_names if not frames.single_leads else ["|".join(frames.lead_names[lead] for lead in used)]
+        names: Sequence[str] = frames.lead_names
+        if frames.single_leads:
+            leads = np.unique(frames.leads)
+            names = ["|".join(frames.lead_names[lead] for lead in leads)]
         normalize = frames.unit if frames.unit in ("minmax", "zscore") else "none"
         return cls(frames.name, names, frames.samples, rate, normalize, frames.unit)
 
@@ -78,10 +79,19 @@ class Adapter:
             adapted = resample(adapted.astype(np.float64), self.resampled, axis=2).astype(np.float32)
         adapted = np.ascontiguousarray(adapted[:, :, : self.samples], dtype=np.float32)
         if self.normalize is not None:
-            rows, ones = adapted.reshape(-1, adapted.shape[2]), np.ones(len(adapted) * len(self.picked), np.float32)
-            gain, offset = normalized_gain_offset(self.normalize, ones, 0 * ones, frame_statistics(rows))
-            adapted = (rows * gain[:, None] + offset[:, None]).reshape(adapted.shape)
-        return np.pad(adapted, ((0, 0), (0, 0), (0, max(0, self.samples - self.resampled))))
+            adapted = normalized(self.normalize, adapted)
+        missing = max(0, self.samples - self.resampled)
+        return np.pad(adapted, ((0, 0), (0, 0), (0, missing)))
+
+
+def normalized(normalize: str, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return frames, float32 [m, channels, samples], each channel of which is normalised by itself."""
+    rows = frames.reshape(-1, frames.shape[2])
+    gain = np.ones(len(rows), np.float32)
+    offset = np.zeros(len(rows), np.float32)
+    gain, offset = normalized_gain_offset(normalize, gain, offset, frame_statistics(rows))
+    normal: NDArray[np.float32] = rows * gain[:, None] + offset[:, None]
+    return normal.reshape(frames.shape)
 
 
 def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
@@ -90,51 +100,77 @@ def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:
     Raises:
         UsageError: the signals do not fit, and no declared rule adapts them.
     """
-
-    def refuse(has: str, wants: str, rule: str | None, otherwise: str = "") -> NoReturn:
-        remedy = otherwise or (f'allow it with adapt=["{rule}"], or' if rule else "use") + " another encoder"
-        raise UsageError(f"encoder {encoder!r} takes {wants}, and frames of {signals.dataset!r} have {has}; {remedy}")
-
-    if takes.normalize is not None and takes.normalize != signals.normalize:
-        otherwise = f"set normalize = {takes.normalize!r}"
-        refuse(f"normalize = {signals.normalize!r}", f"normalize = {takes.normalize!r}", None, otherwise)
-    if takes.normalizes is not None and signals.normalize != "none":
-        refuse(
-            f"normalize = {signals.normalize!r}", "signals that it normalises itself", None, "set normalize = 'none'"
-        )
-    if takes.unit is not None and takes.unit != signals.unit:
-        refuse(f"the unit {signals.unit}", f"signals in {takes.unit}", None)
+    _check_values(encoder, takes, signals)
     picked = _picked(takes, signals)
     if picked is None:
-        has = f"{len(signals.channels)} ({listed(signals.channels)})"
-        several = "|" in signals.channels[0]  # a frame is one of several leads
-        if isinstance(takes.channels, int):
-            wants, rule = f"{takes.channels} channels", "repeat" if len(signals.channels) == 1 else None
-        else:
-            wants, rule = (
-                f"the channels {listed(takes.channels or ())}",
-                "select" if len(signals.channels) > 1 else "repeat",
-            )
-        refuse(has, wants, rule, "set leads = 'all', or use another encoder" if several else "")
-    length, rate = signals.samples, signals.sampling_rate
-    if rate is None and (takes.sampling_rate or takes.filters):
-        refuse(
-            "no known sampling rate", f"{takes.sampling_rate:g} Hz" if takes.sampling_rate else "filtered frames", None
-        )
-    if rate is not None and takes.sampling_rate is not None and abs(rate / takes.sampling_rate - 1) > 1e-6:
-        if "resample" not in takes.adapt:
-            refuse(f"{rate:g} Hz", f"{takes.sampling_rate:g} Hz", "resample")
-        length = max(1, round(length * takes.sampling_rate / rate))
+        raise _refused_channels(encoder, takes, signals)
+    length = _resampled_length(encoder, takes, signals)
     samples = takes.samples or length
-    if max(length, samples) * len(picked) > MOST_SAMPLES:
-        has = f"{len(picked):,} x {max(length, samples):,} once adapted"
-        refuse(has, f"frames of at most {MOST_SAMPLES:,} values", None)
-    if length != samples and (rule := "pad" if length < samples else "crop") not in takes.adapt:
-        after = " after resampling" if length != signals.samples else ""
-        refuse(f"{length:,}{after}", f"{samples:,} samples", rule)
+    longest = max(length, samples)
+    if longest * len(picked) > MOST_SAMPLES:
+        has = f"{len(picked):,} x {longest:,} once adapted"
+        raise _refused(encoder, signals, has, f"frames of at most {MOST_SAMPLES:,} values")
+    rule = "pad" if length < samples else "crop"
+    if length != samples and rule not in takes.adapt:
+        resampled = " after resampling" if length != signals.samples else ""
+        raise _refused(encoder, signals, f"{length:,}{resampled}", f"{samples:,} samples", _remedy(rule))
+    rate = signals.sampling_rate
     with prefixed(f"encoder {encoder!r}"):
         filters = None if takes.filters is None else takes.filters.of_unit(signals.unit)
         return Adapter(picked, length, samples, filters, rate or 0.0, takes.normalizes)
+
+
+def _check_values(encoder: str, takes: EncoderInput, signals: Signals) -> None:
+    """Check normalisation and unit."""
+    has = f"normalize = {signals.normalize!r}"
+    if takes.normalize is not None and takes.normalize != signals.normalize:
+        wants = f"normalize = {takes.normalize!r}"
+        raise _refused(encoder, signals, has, wants, f"set {wants}")
+    if takes.normalizes is not None and signals.normalize != "none":
+        raise _refused(encoder, signals, has, "signals that it normalises itself", "set normalize = 'none'")
+    if takes.unit is not None and takes.unit != signals.unit:
+        raise _refused(encoder, signals, f"the unit {signals.unit}", f"signals in {takes.unit}")
+
+
+def _resampled_length(encoder: str, takes: EncoderInput, signals: Signals) -> int:
+    """Return the samples per channel after resampling, if the encoder takes another sampling rate."""
+    rate = signals.sampling_rate
+    if rate is None and takes.sampling_rate is not None:
+        raise _refused(encoder, signals, "no known sampling rate", f"{takes.sampling_rate:g} Hz")
+    if rate is None and takes.filters is not None:
+        raise _refused(encoder, signals, "no known sampling rate", "filtered frames")
+    if rate is None or takes.sampling_rate is None or abs(rate / takes.sampling_rate - 1) <= 1e-6:
+        return signals.samples
+    if "resample" not in takes.adapt:
+        raise _refused(encoder, signals, f"{rate:g} Hz", f"{takes.sampling_rate:g} Hz", _remedy("resample"))
+    return max(1, round(signals.samples * takes.sampling_rate / rate))
+
+
+def _refused_channels(encoder: str, takes: EncoderInput, signals: Signals) -> UsageError:
+    """Return the error of channels that do not fit."""
+    count = len(signals.channels)
+    if isinstance(takes.channels, int):
+        wants = f"{takes.channels} channels"
+        remedy = _remedy("repeat") if count == 1 else _ANOTHER
+    else:
+        wants = f"the channels {listed(takes.channels or ())}"
+        remedy = _remedy("repeat" if count == 1 else "select")
+    is_one_of_several_leads = "|" in signals.channels[0]
+    if is_one_of_several_leads:
+        remedy = f"set leads = 'all', or {_ANOTHER}"
+    return _refused(encoder, signals, f"{count} ({listed(signals.channels)})", wants, remedy)
+
+
+_ANOTHER = "use another encoder"
+
+
+def _remedy(rule: str) -> str:
+    return f'allow it with adapt=["{rule}"], or another encoder'
+
+
+def _refused(encoder: str, signals: Signals, has: str, wants: str, remedy: str = _ANOTHER) -> UsageError:
+    """Return the error of signals that do not fit."""
+    return UsageError(f"encoder {encoder!r} takes {wants}, and frames of {signals.dataset!r} have {has}; {remedy}")
 
 
 def _picked(takes: EncoderInput, signals: Signals) -> tuple[int, ...] | None:

@@ -18,7 +18,8 @@ from clops_sweep.learning.lowering.program import Dropout, Layer, Program, witho
 from clops_sweep.learning.lowering.trace import Traces, Unlowered, described, traced
 from clops_sweep.learning.networks.run_module import Mode, RunModule
 
-_BATCH, _OTHER_BATCH = 2, 3
+_BATCH = 2
+_OTHER_BATCH = 3
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,9 @@ def lowered(run: RunModule, channels: int, samples: int) -> Program | NotLowered
         samples: samples per channel.
     """
     module = run.module
-    for name, part in module.named_modules():
-        if isinstance(part, torch.jit.ScriptModule):
-            return NotLowered(described(name, part), "is compiled by TorchScript")
+    for name, layer in module.named_modules():
+        if isinstance(layer, torch.jit.ScriptModule):
+            return NotLowered(described(name, layer), "is compiled by TorchScript")
     hooked = _hooked(module)
     if hooked is not None:
         return NotLowered(hooked, "has hooks")
@@ -67,6 +68,11 @@ def lowered(run: RunModule, channels: int, samples: int) -> Program | NotLowered
 
 
 def _of_modes(run: RunModule, frames: torch.Tensor) -> Program:
+    """Return the program of passes in all modes.
+
+    Raises:
+        Unlowered: a mode or batch size consists of other layers than the program.
+    """
     training = _trace(run, "training", frames[:_BATCH])
     statistics = len(training.batch_statistics)
     dropped = without(training.layers, Dropout)
@@ -82,9 +88,8 @@ def _of_modes(run: RunModule, frames: torch.Tensor) -> Program:
         if traced.derivations != training.derivations:
             raise Unlowered(f"derives other weights in {mode} or for other batches", described("", run.module))
         if traced.layers != layers:
-            raise Unlowered(
-                f"consists of other layers in {mode} or for other batches", _first_other(traced.layers, layers)
-            )
+            layer = _first_difference(traced.layers, layers)
+            raise Unlowered(f"consists of other layers in {mode} or for other batches", layer)
         if traced.batch_statistics != (batch_statistics,) * statistics:
             raise Unlowered("has a batch norm whose mode is not that of the network", described("", run.module))
         counters = training.counters if batch_statistics else ()
@@ -93,12 +98,12 @@ def _of_modes(run: RunModule, frames: torch.Tensor) -> Program:
     return Program(training.layers, training.shapes, training.counters, training.derivations)
 
 
-def _first_other(some: tuple[Layer, ...], others: tuple[Layer, ...]) -> str:
+def _first_difference(traced_layers: tuple[Layer, ...], layers: tuple[Layer, ...]) -> str:
     """Return the name of the first layer that differs, in the longer program."""
-    shorter, longer = sorted((some, others), key=len)
-    for one, other in zip(shorter, longer, strict=False):
-        if one != other:
-            return other.layer
+    shorter, longer = sorted((traced_layers, layers), key=len)
+    for layer, layer_of_longer in zip(shorter, longer, strict=False):
+        if layer != layer_of_longer:
+            return layer_of_longer.layer
     return longer[len(shorter)].layer
 
 
@@ -117,7 +122,7 @@ _HOOKS = [
 
 def _hooked(module: nn.Module) -> str | None:
     """Return the name of the first layer with hooks, if any."""
-    for name, part in module.named_modules():
-        if any(vars(part).get(attribute) for attribute in _HOOKS):
-            return described(name, part)
+    for name, layer in module.named_modules():
+        if any(vars(layer).get(attribute) for attribute in _HOOKS):
+            return described(name, layer)
     return None

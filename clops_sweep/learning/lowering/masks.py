@@ -36,5 +36,6 @@ class CountedMasks(Dispatching, TorchDispatchMode):
         """Return the result of an operation; a mask of ones and zeros instead of random numbers."""
         if not str(function).startswith("aten.bernoulli_."):
             return function(*args, **kwargs)
-        kept = self._words.pop(0) >= self._thresholds.pop(0)
-        return args[0].copy_(kept.view(args[0].shape))
+        mask = args[0]
+        stays = self._words.pop(0) >= self._thresholds.pop(0)
+        return mask.copy_(stays.view(mask.shape))

@@ -62,8 +62,8 @@ def _convolution(call: Call) -> Known:
     zeros = signals.padding or ((0, 0),) * (axes + 1)
     if zeros[0] != (0, 0):
         raise Unlowered("pads channels with zeros")
-    own = _along(padding, axes, missing=0)
-    above, beside = ((0, 0), *zeros[1:])[-2:]
+    vertical, horizontal = _along(padding, axes, missing=0)
+    (above, below), (before, after) = ((0, 0), *zeros[1:])[-2:]
     return call.layer(
         Convolution,
         replace(signals, padding=()),
@@ -72,7 +72,7 @@ def _convolution(call: Call) -> Known:
         outputs=weight.shape[0],
         kernel=_along(weight.shape[2:], axes),
         stride=_along(stride, axes),
-        padding=(own[0] + above[0], own[0] + above[1], own[1] + beside[0], own[1] + beside[1]),
+        padding=(vertical + above, vertical + below, horizontal + before, horizontal + after),
         dilation=_along(dilation, axes),
         groups=groups,
     )
@@ -80,8 +80,8 @@ def _convolution(call: Call) -> Known:
 
 def _along(values: Sequence[int], axes: int, missing: int = 1) -> Pair:
     """Return values along height and width: one value holds for all axes, and `missing` for a missing height."""
-    given = [*values] * axes if len(values) == 1 else [*values]
-    height, width = (missing, *given)[-2:]
+    by_axis = [*values] * axes if len(values) == 1 else [*values]
+    height, width = (missing, *by_axis)[-2:]
     return height, width
 
 
@@ -121,7 +121,8 @@ def _group_norm(call: Call) -> Known:
 def _layer_norm(call: Call) -> Known:
     maps, normalised, weight, bias, eps = call.args
     signals = call.trace.operand(maps)
-    axes, rank = len(normalised), len(signals.shape)
+    axes = len(normalised)
+    rank = len(signals.shape)
     if axes > rank or rank > 3:
         raise Unlowered("has layer norm over other than the last axes of an instance")
     return call.layer(
@@ -162,14 +163,16 @@ def _silu(call: Call) -> Known:
 
 @_operation("leaky_relu")
 def _leaky_relu(call: Call) -> Known:
-    return _activated(call, call.operand(), "leaky_relu", float(call.given(1, "negative_slope", 0.01)))
+    slope = call.given(1, "negative_slope", 0.01)
+    return _activated(call, call.operand(), "leaky_relu", float(slope))
 
 
 @_operation("elu")
 def _elu(call: Call) -> Known:
     if call.given(2, "scale", 1) != 1 or call.given(3, "input_scale", 1) != 1:
         raise Unlowered("uses a scaled ELU")
-    return _activated(call, call.operand(), "elu", float(call.given(1, "alpha", 1)))
+    alpha = call.given(1, "alpha", 1)
+    return _activated(call, call.operand(), "elu", float(alpha))
 
 
 @_operation("gelu")
@@ -272,20 +275,22 @@ def _maximum(call: Call) -> Known:
     return _reduced(call, AdaptiveMaxPool, [axis], "the maximum")
 
 
-def _reduced(call: Call, kind: type[AdaptiveAveragePool | AdaptiveMaxPool], axes: Sequence[int], what: str) -> Known:
-    """Return the result of reducing axes of the first argument to one entry."""
+def _reduced(
+    call: Call, kind: type[AdaptiveAveragePool | AdaptiveMaxPool], axes: Sequence[int], statistic: str
+) -> Known:
+    """Return the result of reducing axes of the first argument to one entry, such as "the mean"."""
     signals = call.operand()
     rank = len(signals.shape)
     reduced = {axis % (rank + 1) - 1 for axis in axes}
     if rank not in (2, 3) or not reduced <= set(range(1, rank)):
-        raise Unlowered(f"takes {what} over the batch or the channels")
+        raise Unlowered(f"takes {statistic} over the batch or the channels")
     channels, height, width = canonical(signals.shape)
     if rank - 1 in reduced:
         width = 1
     if rank == 3 and 1 in reduced:
         height = 1
-    size = (height, width)
-    value = call.trace.emit(kind, [call.trace.shaped(signals)], (channels, *size), size=size)
+    maps = call.trace.shaped(signals)
+    value = call.trace.emit(kind, [maps], (channels, height, width), size=(height, width))
     return Traced(value, call.shape)
 
 
@@ -313,8 +318,8 @@ def _reshape(call: Call) -> Known:
 
 @_operation("select")
 def _select(call: Call) -> Known:
-    whole, axis = call.args[0], call.args[1]
-    if axis % whole.dim() == 0 or whole.shape[axis] != 1:
+    values, axis = call.args[:2]
+    if axis % values.dim() == 0 or values.shape[axis] != 1:
         raise Unlowered("takes a part of a value")
     return replace(call.operand(), shape=call.shape)
 
@@ -322,14 +327,18 @@ def _select(call: Call) -> Known:
 @_operation("slice")
 def _slice(call: Call) -> Known:
     signals = call.operand()
-    if call.result.shape == call.args[0].shape:
+    values = call.args[0]
+    if call.result.shape == values.shape:
         return signals
-    axis, start = call.args[1] % call.args[0].dim() - 1, call.given(2, "start", None) or 0
-    if axis < 1 or call.given(4, "step", 1) != 1 or len(signals.shape) not in (2, 3):
+    axis = call.args[1] % values.dim() - 1  # without the batch axis
+    start = call.given(2, "start", None) or 0
+    step = call.given(4, "step", 1)
+    if axis < 1 or step != 1 or len(signals.shape) not in (2, 3):
         raise Unlowered("takes a part of a value")
     length = signals.shape[axis]
     before = start + length if start < 0 else start
-    return _cropped(call, signals, axis, before, length - before - call.shape[axis])
+    after = length - before - call.shape[axis]
+    return _cropped(call, signals, axis, before, after)
 
 
 def _cropped(call: Call, signals: Traced, axis: int, before: int, after: int) -> Traced:
@@ -340,25 +349,29 @@ def _cropped(call: Call, signals: Traced, axis: int, before: int, after: int) ->
     layer = call.trace.producer(signals.value)
     if not isinstance(layer, Convolution) or call.trace.shape_of(signals.value) != canonical(signals.shape):
         raise Unlowered("takes a part of a value")
-    along_width = axis == len(signals.shape) - 1
-    stride = layer.stride[1 if along_width else 0]
+    vertical_stride, horizontal_stride = layer.stride
     top, bottom, left, right = layer.padding
-    if along_width:
-        left, right = left - before * stride, right - after * stride
+    if axis == len(signals.shape) - 1:
+        left -= before * horizontal_stride
+        right -= after * horizontal_stride
     else:
-        top, bottom = top - before * stride, bottom - after * stride
+        top -= before * vertical_stride
+        bottom -= after * vertical_stride
     padding = (top, bottom, left, right)
     if min(padding) < 0:
         raise Unlowered("takes a part of a value")
-    return Traced(call.trace.emit_again(layer, canonical(call.shape), padding=padding), call.shape)
+    value = call.trace.emit_again(layer, canonical(call.shape), padding=padding)
+    return Traced(value, call.shape)
 
 
 @_operation("expand")
 def _expand(call: Call) -> Known:
-    signals = call.trace.operand(call.args[0], stretched=True)
-    if call.result.dim() != call.args[0].dim() or not call.per_instance:
+    values = call.args[0]
+    signals = call.trace.operand(values, stretched=True)
+    if call.result.dim() != values.dim() or not call.per_instance:
         raise Unlowered("repeats a value along an axis")
-    return replace(signals, stretched=signals.stretched or call.result.shape != call.args[0].shape)
+    is_longer = call.result.shape != values.shape
+    return replace(signals, stretched=signals.stretched or is_longer)
 
 
 @_operation("constant_pad_nd")
@@ -373,9 +386,11 @@ def _pad(call: Call) -> Known:
     axes = min(len(amounts) // 2, len(zeros))
     if any(amounts[2 * axes :]):
         raise Unlowered("pads the batch axis")
-    for number in range(axes):  # from the last one on
-        before, after = zeros[-1 - number]
-        zeros[-1 - number] = (before + amounts[2 * number], after + amounts[2 * number + 1])
+    for number in range(axes):
+        axis = -1 - number  # amounts begin with the last axis
+        before, after = zeros[axis]
+        more_before, more_after = amounts[2 * number : 2 * number + 2]
+        zeros[axis] = (before + more_before, after + more_after)
     return replace(signals, padding=tuple(zeros))
 
 
@@ -426,11 +441,11 @@ def _multiply(call: Call) -> Known:
     return call.layer(Multiply, first, second)
 
 
-def _per_channel(one: Traced, other: Traced) -> bool:
-    """Return whether one value has one entry for each channel of another, which has more."""
-    if len(one.shape) != len(other.shape) or one.shape == other.shape or len(one.shape) not in (2, 3):
+def _per_channel(value: Traced, maps: Traced) -> bool:
+    """Return whether a value has one entry for each channel of maps, which have more."""
+    if len(value.shape) != len(maps.shape) or value.shape == maps.shape or len(value.shape) not in (2, 3):
         return False
-    return one.shape == _channels(other.shape)
+    return value.shape == _channels(maps.shape)
 
 
 def _channels(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -440,32 +455,43 @@ def _channels(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @_operation("cat")
 def _concatenate(call: Call) -> Known:
-    axis = call.given(1, "dim", 0) % call.result.dim() - 1
-    if axis < 0:
-        raise Unlowered("joins the batch axis with another")
-    return _joined(call, [call.trace.operand(tensor) for tensor in call.args[0]], axis)
-
-
-def _joined(call: Call, parts: Sequence[Traced], axis: int) -> Traced:
-    """Return values joined along an axis of the instance."""
-    if len(call.shape) > 3:
-        raise Unlowered("joins values of more than three axes")
-    trace = call.trace
-    front = [axis, *(other for other in range(len(call.shape)) if other != axis)]
-    joined = tuple(call.shape[other] for other in front)
-    inputs = [trace.shaped(trace.permuted(part, front)) for part in parts]
-    value = trace.emit(Concatenate, inputs, canonical(joined))
-    return trace.permuted(Traced(value, joined), [front.index(other) for other in range(len(front))])
+    axis = _joined_axis(call)
+    values = [call.trace.operand(tensor) for tensor in call.args[0]]
+    return _joined(call, values, axis)
 
 
 @_operation("stack")
 def _stack(call: Call) -> Known:
-    axis = call.given(1, "dim", 0) % call.result.dim() - 1
+    axis = _joined_axis(call)
+    values = []
+    for tensor in call.args[0]:
+        value = call.trace.operand(tensor)
+        with_axis = (*value.shape[:axis], 1, *value.shape[axis:])
+        values.append(replace(value, shape=with_axis))
+    return _joined(call, values, axis)
+
+
+def _joined_axis(call: Call) -> int:
+    """Return the axis of the instance along which a call joins values."""
+    axis: int = call.given(1, "dim", 0) % call.result.dim() - 1
     if axis < 0:
         raise Unlowered("joins the batch axis with another")
-    parts = [call.trace.operand(tensor) for tensor in call.args[0]]
-    with_axis = [replace(part, shape=(*part.shape[:axis], 1, *part.shape[axis:])) for part in parts]
-    return _joined(call, with_axis, axis)
+    return axis
+
+
+def _joined(call: Call, values: Sequence[Traced], axis: int) -> Traced:
+    """Return values joined along an axis of the instance."""
+    axes = range(len(call.shape))
+    if len(axes) > 3:
+        raise Unlowered("joins values of more than three axes")
+    trace = call.trace
+    to_front = [axis]
+    to_front += [position for position in axes if position != axis]
+    to_back = [to_front.index(position) for position in axes]
+    shape = tuple(call.shape[position] for position in to_front)
+    inputs = [trace.shaped(trace.permuted(value, to_front)) for value in values]
+    joined = Traced(trace.emit(Concatenate, inputs, canonical(shape)), shape)
+    return trace.permuted(joined, to_back)
 
 
 @_operation("empty_like", "new_empty")
@@ -475,7 +501,8 @@ def _empty(call: Call) -> Known | None:
 
 @_operation("bernoulli")
 def _bernoulli(call: Call) -> Known:
-    noise, keep = call.trace.known(call.args[0]), call.given(1, "p", 0.5)
+    noise = call.trace.known(call.args[0])
+    keep = call.given(1, "p", 0.5)
     if not isinstance(noise, Noise) or noise.keep is not None or not isinstance(keep, float):
         raise Unlowered("draws random numbers other than for dropout")
     return replace(noise, keep=keep)
@@ -499,12 +526,13 @@ def _dropped(call: Call, signals: Traced, noise: Noise) -> Traced:
     if not noise.scaled or noise.keep is None:
         raise Unlowered("draws random numbers other than for dropout")
     trace = call.trace
-    if noise.shape == signals.shape:
-        value, whole = signals.value, False
-    elif noise.shape == _channels(signals.shape) and len(signals.shape) in (2, 3):
-        value, whole = trace.shaped(signals), True
-    else:
-        raise Unlowered("drops units other than single ones or whole channels")
+    whole_channels = noise.shape != signals.shape
+    value = signals.value
+    if whole_channels:
+        if noise.shape != _channels(signals.shape) or len(signals.shape) not in (2, 3):
+            raise Unlowered("drops units other than single ones or whole channels")
+        value = trace.shaped(signals)
     probability = round(1 - noise.keep, _DIGITS)
-    dropped = trace.emit(Dropout, [value], trace.shape_of(value), probability=probability, whole_channels=whole)
+    shape = trace.shape_of(value)
+    dropped = trace.emit(Dropout, [value], shape, probability=probability, whole_channels=whole_channels)
     return replace(signals, value=dropped)

@@ -63,10 +63,11 @@ class Evaluator:
         self._kind = learner.kind  # "multilabel" with head="per_class" in a softmax scenario
         tasks = list(scenario.tasks)
         self._copies = 1
-        if not (scenario.by_position or tasks[0].outputs) and _all_equal([getattr(task, split) for task in tasks]):
+        subsets: list[Subset] = [getattr(task, split) for task in tasks]
+        if not (scenario.by_position or tasks[0].outputs) and _all_equal(subsets):
             self._copies = len(tasks)
             tasks = tasks[:1]  # evaluated once
-        subsets: list[Subset] = [getattr(task, split) for task in tasks]
+            subsets = subsets[:1]
         own = [task.outputs for task in tasks]
         self._names = [f"{scenario.name}, task {task.name}, {split}" for task in tasks]
         self._of_tasks = sum(len(subset.rows) for subset in subsets)
@@ -82,11 +83,11 @@ class Evaluator:
         judged_kind = scenario.kind
         self._scored_kind = learner.kind
         if self._group == 2:  # ranked by one score, the difference of the two logits
-            judged = [of_task[:, [2 * k + 1]] for k, of_task in enumerate(targets)]
+            judged = [of_task[:, [2 * task + 1]] for task, of_task in enumerate(targets)]
             judged_kind = "binary"
             self._scored_kind = "binary"
         elif self._group:
-            judged = [of_task[:, self._own(k)] for k, of_task in enumerate(targets)]
+            judged = [of_task[:, self._own(task)] for task, of_task in enumerate(targets)]
         own_counts = [len(outputs) for outputs in own]
         self._aucs = TaskAucs(judged, self._names, device, own_counts, undefined=scenario.one_class_tasks)
         self._hits = TaskHits(judged_kind, judged, device)
@@ -137,10 +138,11 @@ class Evaluator:
         auc = self._aucs(scores)
         tasks = len(auc)
         auc_seen = self._seen(scores, seen or tasks) if self._seen else torch.full_like(auc, torch.nan)
-        loss = losses.instance_losses(self._kind, logits, self._targets).double().split(self._sizes)
+        instance_losses = losses.instance_losses(self._kind, logits, self._targets).double()
+        loss = [of_task.mean() for of_task in instance_losses.split(self._sizes)]
         on_device = {
             "auc": auc,
-            "loss": torch.stack([of_task.mean() for of_task in loss]),
+            "loss": torch.stack(loss),
             "is finite": logits.abs().amax().isfinite()[None],
             "hits": self._hits.counts(judged).flatten(),
             "auc_seen": auc_seen,
@@ -184,14 +186,17 @@ class Evaluator:
         )
 
     def _own(self, task: int) -> slice:
-        return slice(self._group * task, self._group * (task + 1))
+        """Return the outputs of a task, if each task is a group of the softmax's classes."""
+        first = self._group * task
+        return slice(first, first + self._group)
 
     def _of_own_classes(self, logits: torch.Tensor) -> torch.Tensor:
         """Return the logits of the classes of each instance's task, [n, g]; for a pair, their difference."""
-        parts = [of_task[:, self._own(task)] for task, of_task in enumerate(logits.split(self._sizes))]
-        if self._group == 2:
-            parts = [pair.diff() for pair in parts]
-        return torch.cat(parts)
+        of_own_classes = []
+        for task, of_task in enumerate(logits.split(self._sizes)):
+            own = of_task[:, self._own(task)]
+            of_own_classes.append(own.diff() if self._group == 2 else own)
+        return torch.cat(of_own_classes)
 
 
 def _on_host(values: Mapping[str, torch.Tensor]) -> dict[str, NDArray[np.float64]]:

@@ -45,42 +45,58 @@ class TaskHits:
     def __init__(self, kind: LossKind, targets: Sequence[NDArray[np.floating]], device: torch.device) -> None:
         self._kind = kind
         truth = np.concatenate(targets) > 0.5
-        sizes = [len(task) for task in targets]
-        self._count = np.array(sizes, dtype=np.float64)
-        self._positive = np.stack([(task > 0.5).sum(0) for task in targets]).astype(np.float64)
-        self._kept = (self._positive > 0) & ((kind == "softmax") | (self._positive < self._count[:, None]))
         self._truth = torch.from_numpy(truth).to(device)
-        task_of = np.repeat(np.arange(len(sizes)), sizes)
+        sizes = [len(of_task) for of_task in targets]
+        self._count = np.array(sizes, dtype=np.float64)
+        self._positive = np.stack([(of_task > 0.5).sum(0) for of_task in targets]).astype(np.float64)
+        self._is_scored = self._positive > 0
+        if kind != "softmax":
+            self._is_scored &= self._positive < self._count[:, None]
+        tasks = np.arange(len(sizes))
+        task_of_instance = np.repeat(tasks, sizes)
+        is_member = task_of_instance == tasks[:, None]
         # Sums of zeros and ones are exact in float32 up to 2^24, in any order.
-        self._member = torch.from_numpy((task_of == np.arange(len(sizes))[:, None]).astype(np.float32)).to(device)
+        self._member = torch.from_numpy(is_member.astype(np.float32)).to(device)
 
     def counts(self, logits: torch.Tensor) -> torch.Tensor:
         """Return counts [N, 2 C] of logits [n of all tasks, C]: tp_c, n_c; with labels also exact matches."""
         if self._kind == "softmax":
-            predicted = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, logits.argmax(1, keepdim=True), True)
+            most_probable = logits.argmax(1, keepdim=True)
+            predicted = torch.zeros_like(logits, dtype=torch.bool)
+            predicted.scatter_(1, most_probable, True)
         else:
             predicted = logits > 0
         indicators = [predicted & self._truth, predicted]
         if self._kind == "multilabel":
-            indicators.append((predicted == self._truth).all(1, keepdim=True))
+            all_correct = (predicted == self._truth).all(1, keepdim=True)
+            indicators.append(all_correct)
         return torch.matmul(self._member, torch.cat(indicators, dim=1).to(torch.float32))
 
     def scores(self, counts: Floats) -> HitScores:
         """Return the metrics of counts on the host."""
         classes = self._positive.shape[1]
-        hits, predicted = counts[..., :classes], counts[..., classes : 2 * classes]
-        count, positive, kept = self._count[:, None], self._positive, self._kept
-        misses = count - positive - predicted + hits  # absent, and predicted as absent
+        count = self._count[:, None]
+        positive = self._positive
+        hits = counts[..., :classes]
+        predicted = counts[..., classes : 2 * classes]
         recall = hits / np.maximum(positive, 1)
         f1 = 2 * hits / np.maximum(positive + predicted, 1)
-        right = counts[..., -1] if self._kind == "multilabel" else hits.sum(1)
-        recall_of_absence = misses / np.maximum(count - positive, 1)
+        correct = counts[..., -1] if self._kind == "multilabel" else hits.sum(1)
+        negative = count - positive
+        correctly_absent = negative - predicted + hits
         if self._kind != "softmax":
+            recall_of_absence = correctly_absent / np.maximum(negative, 1)
             recall = (recall + recall_of_absence) / 2
         if self._kind == "binary":
-            right = right + misses[..., 0]
-            f1 = (f1 + 2 * misses / np.maximum(2 * count - positive - predicted, 1)) / 2
-        kept_count = kept.sum(1)
+            predicted_absent = count - predicted
+            f1_of_absence = 2 * correctly_absent / np.maximum(negative + predicted_absent, 1)
+            f1 = (f1 + f1_of_absence) / 2
+            correct = correct + correctly_absent[..., 0]
+        accuracy = correct / self._count
+        return HitScores(accuracy, self._mean_of_classes(recall), self._mean_of_classes(f1))
+
+    def _mean_of_classes(self, scores: Floats) -> Floats:
+        """Return the mean of scores [N, C] over the classes of each task that are not left out, [N]; nan for none."""
         with np.errstate(invalid="ignore"):
-            balanced, f1 = ((score * kept).sum(1) / kept_count for score in (recall, f1))
-        return HitScores(right / self._count, balanced, f1)
+            mean: Floats = (scores * self._is_scored).sum(1) / self._is_scored.sum(1)
+        return mean

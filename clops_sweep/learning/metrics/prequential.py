@@ -54,14 +54,16 @@ class Prequential:
 
     def scores(self, start: int = 0, stop: int | None = None) -> dict[str, float]:
         """Return loss and `MEASURES` of the instances from `start` to `stop`; an undefined AUC is NaN."""
-        part = slice(start, stop)
+        window = slice(start, stop)
         device = self._logits.device
-        targets = [self._targets[part]]
+        targets = [self._targets[window]]
         aucs = TaskAucs(targets, ["stream"], device, undefined=True)
+        auc = aucs(self._ranked[window])
+        loss = self._losses[window].mean()
         hits = TaskHits(self._kind, targets, device)
-        counts = hits.counts(self._logits[part]).double().numpy()
+        counts = hits.counts(self._logits[window]).double().numpy()
         of_hits = hits.scores(counts)._asdict()
-        scores = {"auc": aucs(self._ranked[part]).item(), "loss": self._losses[part].mean().item()}
+        scores = {"auc": auc.item(), "loss": loss.item()}
         for name in MEASURES[1:]:
             scores[name] = of_hits[name].item() if name in of_hits else np.nan
         return scores

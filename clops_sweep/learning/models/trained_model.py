@@ -14,11 +14,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import nn
 
-from clops_sweep.data.prepared.normalization import frame_statistics, normalized_gain_offset
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins import braindecode
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import losses
+from clops_sweep.learning.encoders.adapting import normalized
 from clops_sweep.learning.models.model_facts import FACTS, ModelFacts, facts_in
 from clops_sweep.learning.networks.on_features import OnFeatures, TunedEncoder
 from clops_sweep.learning.networks.run_module import load_weights, made
@@ -85,11 +85,9 @@ class TrainedModel(nn.Module):
             raise UsageError(f"signal has the shape {list(frames.shape)}; expected [frames, {shape[0]}, {shape[1]}]")
         if not np.isfinite(frames).all():
             raise UsageError("signal has samples that are not finite; leave these frames out")
-        rows = frames.reshape(-1, shape[1])
-        ones, zeros = np.ones(len(rows), np.float32), np.zeros(len(rows), np.float32)
-        gain, offset = normalized_gain_offset(self.facts.normalize, ones, zeros, frame_statistics(rows))
-        normal = (gain[:, None] * rows + offset[:, None]).reshape(frames.shape)
-        return torch.from_numpy(normal if self._adapted is None else self._adapted(normal))
+        normal = normalized(self.facts.normalize, frames)
+        adapted = normal if self._adapted is None else self._adapted(normal)
+        return torch.from_numpy(adapted)
 
 
 def model_bytes(weights: Mapping[str, torch.Tensor], facts: ModelFacts) -> bytes:

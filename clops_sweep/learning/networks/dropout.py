@@ -26,7 +26,8 @@ UNITS = (4 * 416, 16 * 68, 32 * 10)
 
 _THRESHOLD = -32768 + round(DROPOUT * 65536)
 _SCALE = 1.0 / (1.0 - DROPOUT)
-_FIRST, _SECOND = 0x7FEB352D, 0x846CA68B - (1 << 32)
+_FIRST = 0x7FEB352D
+_SECOND = 0x846CA68B - (1 << 32)
 
 
 def mixed(counters: torch.Tensor, first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
@@ -48,8 +49,8 @@ def masks(keys: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
     Returns:
         float32 [B, 3072], zeros and 1 / 0.9, ordered by layer, then by unit.
     """
-    kept = halves(keys, draws, sum(UNITS)) >= _THRESHOLD
-    return kept * _SCALE
+    stays = halves(keys, draws, sum(UNITS)) >= _THRESHOLD
+    return stays * _SCALE
 
 
 def halves(keys: torch.Tensor, draws: torch.Tensor, units: int) -> torch.Tensor:
@@ -61,8 +62,10 @@ def halves(keys: torch.Tensor, draws: torch.Tensor, units: int) -> torch.Tensor:
     base = (draws * count).to(torch.int32)  # wraps around, as in the definition
     numbers = torch.arange(count, dtype=torch.int32, device=draws.device)
     words = mixed(base[:, None] + numbers, keys[0], keys[1])
-    low, high = words << 16 >> 16, words >> 16
-    return torch.stack([low, high], dim=-1).flatten(-2)[:, :units]
+    low = words << 16 >> 16
+    high = words >> 16
+    in_order = torch.stack([low, high], dim=-1).flatten(-2)
+    return in_order[:, :units]
 
 
 class PaperDropout(TorchFunctionMode):

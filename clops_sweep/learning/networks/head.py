@@ -28,27 +28,31 @@ def head_of(network: str, module: nn.Module, outputs: int, *, bias: bool = True)
     Raises:
         UsageError: the last such layer has another number of outputs, or lacks a bias.
     """
-    layers = [(name, layer) for name, layer in module.named_modules() if isinstance(layer, nn.Linear)]
-    if not layers or layers[-1][1].out_features != outputs or (bias and layers[-1][1].bias is None):
+    name = ""
+    head: nn.Linear | None = None
+    for layer_name, layer in module.named_modules():
+        if isinstance(layer, nn.Linear):
+            name, head = layer_name, layer
+    if head is None or head.out_features != outputs or (bias and head.bias is None):
         raise UsageError(
             f"network {network!r}: has no last nn.Linear with {outputs} outputs{' and a bias' * bias}, which its head "
             "or strategy needs"
         )
-    return layers[-1]
+    return name, head
 
 
 def features_of(head: nn.Linear, module: nn.Module, frames: torch.Tensor) -> torch.Tensor:
     """Return the input of a module's head for frames [B, channels, samples]: float32 [B, features]."""
-    seen: list[torch.Tensor] = []
-    handle = head.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    inputs_of_calls: list[torch.Tensor] = []
+    handle = head.register_forward_pre_hook(lambda _, inputs: inputs_of_calls.append(inputs[0]))
     try:
         with torch.no_grad():
             module(frames)
     finally:
         handle.remove()
-    if len(seen) != 1 or seen[0].shape != (len(frames), head.in_features):
+    if len(inputs_of_calls) != 1 or inputs_of_calls[0].shape != (len(frames), head.in_features):
         raise UsageError("the network's last nn.Linear is not called once with [instances, features]")
-    return seen[0]
+    return inputs_of_calls[0]
 
 
 def add_projection(network: str, module: nn.Module, outputs: int, size: int, *, uniform: bool = False) -> None:
@@ -92,7 +96,9 @@ class CosineHead(nn.Linear):
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
         """Map float32 [B, features] to logits [B, C]."""
-        return self.scale * F.linear(F.normalize(features, dim=-1), F.normalize(self.weight, dim=-1))
+        f = F.normalize(features, dim=-1)
+        w = F.normalize(self.weight, dim=-1)
+        return self.scale * F.linear(f, w)
 
 
 class MultiScale(nn.Module):
@@ -140,33 +146,35 @@ class MultiScale(nn.Module):
         maps = _Maps()
         with maps:
             features = self.body(frames)
-        means = [inner.flatten(2).mean(2) for inner in maps.seen[1:]]
-        logits: torch.Tensor = self.head(torch.cat([*means, features], dim=1))
+        means = [inner.flatten(2).mean(2) for inner in maps.inputs[1:]]
+        m = torch.cat([*means, features], dim=1)
+        logits: torch.Tensor = self.head(m)
         return logits
 
 
 class _Maps(TorchFunctionMode):
-    """Context in which `seen` collects the inputs of convolutions, each tensor once."""
+    """Context in which `inputs` collects the inputs of convolutions, each tensor once."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.seen: list[torch.Tensor] = []
+        self.inputs: list[torch.Tensor] = []
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        given = dict(kwargs or {})
+        named = dict(kwargs or {})
         if function in (F.conv1d, F.conv2d):
-            hidden = args[0] if args else given["input"]
-            if all(hidden is not other for other in self.seen):
-                self.seen.append(hidden)
-        return function(*args, **given)
+            hidden = args[0] if args else named["input"]
+            if all(hidden is not earlier for earlier in self.inputs):
+                self.inputs.append(hidden)
+        return function(*args, **named)
 
 
 def _projected(features: int, size: int, outputs: int, *, uniform: bool) -> nn.Sequential:
     projection = nn.Linear(features, size, bias=False).requires_grad_(False)
     if uniform:
-        nn.init.uniform_(projection.weight, -(features**-0.5), features**-0.5)
+        bound = features**-0.5
+        nn.init.uniform_(projection.weight, -bound, bound)
     else:
         nn.init.normal_(projection.weight)
     return nn.Sequential(projection, nn.ReLU(), nn.Linear(size, outputs))

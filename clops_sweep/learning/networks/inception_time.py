@@ -47,13 +47,14 @@ class InceptionTime(nn.Module):
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
         """Map float32 [B, channels, samples] to logits [B, C]."""
-        hidden = before = frames
+        hidden = frames
+        block_input = frames
         for number, module in enumerate(self.modules_in_order, start=1):
             hidden = module(hidden)
             if number % _RESIDUAL == 0:
                 shortcut = self.shortcuts[number // _RESIDUAL - 1]
-                hidden = torch.relu(hidden + shortcut(before))
-                before = hidden
+                hidden = torch.relu(hidden + shortcut(block_input))
+                block_input = hidden
         logits: torch.Tensor = self.head(hidden.mean(2))
         return logits
 

@@ -17,9 +17,11 @@ class _LowRank(nn.Module):
 
     def __init__(self, weight: torch.Tensor, rank: int) -> None:
         super().__init__()
-        outputs, inputs = weight.shape[0], weight[0].numel()
+        outputs = len(weight)
+        inputs = weight[0].numel()
         self.rank = rank
-        self.a, self.b = nn.Parameter(torch.empty(rank, inputs)), nn.Parameter(torch.zeros(outputs, rank))
+        self.a = nn.Parameter(torch.empty(rank, inputs))
+        self.b = nn.Parameter(torch.zeros(outputs, rank))
         nn.init.kaiming_uniform_(self.a, a=math.sqrt(5))
 
     def forward(self, weight: torch.Tensor) -> torch.Tensor:

@@ -19,8 +19,10 @@ from clops_sweep.learning.networks.dropout import DROPOUT
 from clops_sweep.learning.parameters import Parameters
 
 CHANNELS = (1, 4, 16, 32)
-KERNEL, STRIDE = 7, 3
-FEATURES, HIDDEN = 320, 100
+KERNEL = 7
+STRIDE = 3
+FEATURES = 320
+HIDDEN = 100
 
 
 class PaperNetwork(nn.Module):
@@ -39,11 +41,15 @@ class PaperNetwork(nn.Module):
         super().__init__()
         del channels, samples
         self._outputs = outputs
-        self.conv1, self.norm1 = nn.Conv1d(1, 4, KERNEL, STRIDE), nn.BatchNorm1d(4)
-        self.conv2, self.norm2 = nn.Conv1d(4, 16, KERNEL, STRIDE), nn.BatchNorm1d(16)
-        self.conv3, self.norm3 = nn.Conv1d(16, 32, KERNEL, STRIDE), nn.BatchNorm1d(32)
+        self.conv1 = nn.Conv1d(1, 4, KERNEL, STRIDE)
+        self.norm1 = nn.BatchNorm1d(4)
+        self.conv2 = nn.Conv1d(4, 16, KERNEL, STRIDE)
+        self.norm2 = nn.BatchNorm1d(16)
+        self.conv3 = nn.Conv1d(16, 32, KERNEL, STRIDE)
+        self.norm3 = nn.BatchNorm1d(32)
         self.dropout = nn.Dropout(DROPOUT)
-        self.linear1, self.linear2 = nn.Linear(FEATURES, HIDDEN), nn.Linear(HIDDEN, outputs)
+        self.linear1 = nn.Linear(FEATURES, HIDDEN)
+        self.linear2 = nn.Linear(HIDDEN, outputs)
 
     @torch.no_grad()
     def draw(self, seed: int, task: int) -> None:

@@ -21,18 +21,21 @@ class OnFeatures(nn.Module):
 
     def __init__(self, encoder: nn.Module, network: nn.Module) -> None:
         super().__init__()
-        self.encoder, self.network = encoder, network
+        self.encoder = encoder
+        self.network = network
 
     def forward(self, signals: torch.Tensor) -> torch.Tensor:
         """Return logits [B, C] of signals [B, channels, samples]."""
         features = self.encoder(signals).to(torch.float32)
-        logits: torch.Tensor = self.network(features[:, None] if features.ndim == 2 else features)
+        if features.ndim == 2:
+            features = features[:, None]
+        logits: torch.Tensor = self.network(features)
         return logits
 
     def frozen(self) -> dict[str, torch.Tensor]:
         """Return the entries of the state dict that belong to the encoder and are never trained."""
-        kept = [*self.encoder.named_parameters(), *self.encoder.named_buffers()]
-        return {f"encoder.{name}": value for name, value in kept if not value.requires_grad}
+        values = [*self.encoder.named_parameters(), *self.encoder.named_buffers()]
+        return {f"encoder.{name}": value for name, value in values if not value.requires_grad}
 
 
 @dataclass(frozen=True)

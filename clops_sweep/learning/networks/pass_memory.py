@@ -52,14 +52,14 @@ class PassMemory:
         Raises:
             UsageError: the module raises on frames of this shape.
         """
-        kept: dict[int, int] = {}
+        bytes_by_address: dict[int, int] = {}
 
         def keep(tensor: torch.Tensor) -> torch.Tensor:
             storage = tensor.untyped_storage()
-            kept[storage.data_ptr()] = storage.nbytes()
+            bytes_by_address[storage.data_ptr()] = storage.nbytes()
             return tensor
 
-        own = [*module.parameters(), *module.buffers()]
+        weights = [*module.parameters(), *module.buffers()]
         module.train()
         widest = _Widest()
 
@@ -73,10 +73,12 @@ class PassMemory:
         with torch_state_kept(), generators.kept(), user_code(refused), torch.enable_grad(), hooks, widest:
             result = module(torch.zeros(_INSTANCES, *shape))
         del result
-        for tensor in own:
-            kept.pop(tensor.untyped_storage().data_ptr(), None)
-        bytes_of = sum(tensor.numel() * tensor.element_size() for tensor in own)
-        return cls(bytes_of, sum(kept.values()) // _INSTANCES, widest.bytes // _INSTANCES)
+        network_bytes = 0
+        for tensor in weights:
+            bytes_by_address.pop(tensor.untyped_storage().data_ptr(), None)
+            network_bytes += tensor.numel() * tensor.element_size()
+        kept_bytes = sum(bytes_by_address.values())
+        return cls(network_bytes, kept_bytes // _INSTANCES, widest.bytes // _INSTANCES)
 
     def of_run(self, frames: FrameSet, batch_size: int) -> int:
         """Return the bytes of a run on a GPU.
@@ -110,6 +112,7 @@ def run_bytes(config: RunConfig, frames: FrameSet) -> int:
     Raises:
         UsageError: the network cannot be made, or raises on such frames.
     """
-    shape, options = (frames.channels, frames.samples), network_options(config, frames)
+    shape = (frames.channels, frames.samples)
+    options = network_options(config, frames)
     module = made(config.network, NETWORKS[config.network], 0, shape, len(frames.classes), options)
     return PassMemory.of(config.network, module, shape).of_run(frames, config.batch_size)

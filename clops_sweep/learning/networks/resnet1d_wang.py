@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import nn
 
 from clops_sweep.learning.networks.convolution import convolution
 
-_FILTERS, _KERNELS = (64, 128, 128), (8, 5, 3)
+_FILTERS = (64, 128, 128)
+_KERNELS = (8, 5, 3)
 
 
 class ResNet1dWang(nn.Module):
@@ -31,8 +34,8 @@ class ResNet1dWang(nn.Module):
     def __init__(self, channels: int, samples: int, outputs: int) -> None:
         super().__init__()
         del samples
-        inputs = (channels, *_FILTERS)
-        self.blocks = nn.Sequential(*(_Block(*pair) for pair in zip(inputs, _FILTERS, strict=False)))
+        widths = pairwise((channels, *_FILTERS))
+        self.blocks = nn.Sequential(*(_Block(inputs, filters) for inputs, filters in widths))
         self.head = nn.Linear(_FILTERS[-1], outputs)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
@@ -45,8 +48,10 @@ class _Block(nn.Module):
     def __init__(self, inputs: int, filters: int) -> None:
         super().__init__()
         layers: list[nn.Module] = []
-        for kernel, before in zip(_KERNELS, (inputs, filters, filters), strict=True):
-            layers += [convolution(before, filters, kernel), nn.BatchNorm1d(filters), nn.ReLU()]
+        width = inputs
+        for kernel in _KERNELS:
+            layers += [convolution(width, filters, kernel), nn.BatchNorm1d(filters), nn.ReLU()]
+            width = filters
         self.layers = nn.Sequential(*layers)
         self.shortcut: nn.Module = nn.Identity()
         if inputs != filters:

@@ -63,13 +63,17 @@ def made(
         encoder = None if tuned is None else tuned.make()
         if encoder is not None:
             shape = shape_of_features(encoder, shape)
-        given = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
+        arguments = {"channels": shape[0], "samples": shape[1], "outputs": outputs, **options}
         for argument in ("encoder", "signal"):
-            given.pop(argument, None)
-        wanted = ", ".join(f"{argument} = {value}" for argument, value in given.items())
-        with user_code(lambda error: UsageError(f"network {name!r}: raises when made for {wanted} ({reason(error)})")):
-            own = {name: value for name, value in options.items() if name not in REPLACED}
-            module: Any = make(*shape, outputs, **own)
+            arguments.pop(argument, None)
+        made_for = ", ".join(f"{argument} = {value}" for argument, value in arguments.items())
+
+        def refused(error: BaseException) -> UsageError:
+            return UsageError(f"network {name!r}: raises when made for {made_for} ({reason(error)})")
+
+        with user_code(refused):
+            own_options = {option: value for option, value in options.items() if option not in REPLACED}
+            module: Any = make(*shape, outputs, **own_options)
             if isinstance(module, nn.Module) and any(map(is_lazy, [*module.parameters(), *module.buffers()])):
                 with torch.no_grad():
                     module.eval()(torch.zeros(2, *shape))
@@ -82,9 +86,9 @@ def made(
         raise UsageError(f"network {name!r}: returned {type(module).__name__}; expected a torch.nn.Module")
     if "norm" in options:
         replace_norm(name, module, options["norm"])
-    for part in module.modules():
-        if isinstance(part, PaperNetwork):
-            part.draw(seed, task)
+    for layer in module.modules():
+        if isinstance(layer, PaperNetwork):
+            layer.draw(seed, task)
     return module if encoder is None else OnFeatures(encoder, module)
 
 
@@ -200,14 +204,14 @@ class RunModule:
 
     def wrong(self, logits: object, instances: int, dtype: torch.dtype = torch.float32) -> str | None:
         """Return what is wrong with logits, such as "returned tuple ..."; None if they are valid."""
-        expected = [instances, self._outputs]
-        got = type(logits).__name__
+        shape = [instances, self._outputs]
+        returned = type(logits).__name__
         if isinstance(logits, torch.Tensor):
-            if list(logits.shape) == expected and logits.layout == torch.strided and logits.dtype == dtype:
+            if list(logits.shape) == shape and logits.layout == torch.strided and logits.dtype == dtype:
                 return None
-            got = f"logits {list(logits.shape)} of {logits.layout} {logits.dtype}"
-        kind = str(dtype).removeprefix("torch.")
-        return f"returned {got} for {instances} instances; expected a dense {kind} tensor {expected}"
+            returned = f"logits {list(logits.shape)} of {logits.layout} {logits.dtype}"
+        expected = f"a dense {str(dtype).removeprefix('torch.')} tensor {shape}"
+        return f"returned {returned} for {instances} instances; expected {expected}"
 
     @property
     def buffers(self) -> dict[str, torch.Tensor]:
@@ -252,8 +256,9 @@ def weights_of(network: str, module: nn.Module) -> dict[str, torch.Tensor]:
     Raises:
         UsageError: the state dict contains something other than tensors.
     """
-    kept = module.state_dict() | _buffers_beside(module)
-    weights = {name: value for name, value in kept.items() if name not in _frozen(module)}
+    state = module.state_dict() | _buffers_beside(module)
+    frozen = _frozen(module)
+    weights = {name: value for name, value in state.items() if name not in frozen}
     if wrong := [name for name, value in weights.items() if not isinstance(value, torch.Tensor)]:
         raise UsageError(
             f"network {network!r}: its state dict has {wrong[0]!r}, which is not a tensor; its models cannot be stored"
@@ -268,18 +273,20 @@ def load_weights(module: nn.Module, weights: Mapping[str, torch.Tensor]) -> None
     Raises:
         RuntimeError: names or shapes differ.
     """
-    given, beside = {**_frozen(module), **weights}, _buffers_beside(module)
+    values = {**_frozen(module), **weights}
+    beside = _buffers_beside(module)
     for name, buffer in beside.items():
-        if name not in given or given[name].shape != buffer.shape:
+        if name not in values or values[name].shape != buffer.shape:
             raise RuntimeError(f"buffer {name!r} is missing or has another shape")
-        buffer.copy_(given[name])
-    module.load_state_dict({name: value for name, value in given.items() if name not in beside})
+        buffer.copy_(values.pop(name))
+    module.load_state_dict(values)
 
 
 def _buffers_beside(module: nn.Module) -> dict[str, torch.Tensor]:
     """Return the buffers that the state dict leaves out (``persistent=False``)."""
-    kept = module.state_dict()
-    return {name: value for name, value in module.named_buffers(remove_duplicate=False) if name not in kept}
+    in_state_dict = module.state_dict().keys()
+    buffers = module.named_buffers(remove_duplicate=False)
+    return {name: buffer for name, buffer in buffers if name not in in_state_dict}
 
 
 def _frozen(module: nn.Module) -> dict[str, torch.Tensor]:

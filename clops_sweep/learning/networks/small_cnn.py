@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from torch import nn
 
 from clops_sweep.learning.networks.convolution import convolution
@@ -29,14 +27,14 @@ class SmallCNN(nn.Sequential):
     """
 
     def __init__(self, channels: int, samples: int, outputs: int) -> None:
-        first = min(channels, _MOST_CHANNELS)
+        width = min(channels, _MOST_CHANNELS)
         layers: list[nn.Module] = []
-        if channels > first:
-            layers.append(nn.Conv1d(channels, first, 1, bias=False))
+        if channels > width:
+            layers.append(nn.Conv1d(channels, width, 1, bias=False))
         pool = max(1, round((samples / _SAMPLES_LEFT) ** (1 / len(_KERNELS))))
-        widths = pairwise((first, *_FILTERS))
-        for kernel, (before, filters) in zip(_KERNELS, widths, strict=True):
-            layers += [convolution(before, filters, kernel), nn.BatchNorm1d(filters), nn.ReLU()]
+        for kernel, filters in zip(_KERNELS, _FILTERS, strict=True):
+            layers += [convolution(width, filters, kernel), nn.BatchNorm1d(filters), nn.ReLU()]
+            width = filters
             if pool > 1:
                 layers.append(nn.MaxPool1d(pool, ceil_mode=True))
         layers += [nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Dropout(DROPOUT)]

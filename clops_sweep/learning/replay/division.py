@@ -23,17 +23,17 @@ def shares(sizes: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
     Returns:
         int64 [g], which sum to min(capacity, sum of the sizes).
     """
-    level = 0
-    for most in np.unique(sizes):  # the level to which all groups are filled
-        if np.minimum(sizes, most).sum() > capacity:
+    level = 0  # to which all groups are filled
+    for size in np.unique(sizes):
+        if np.minimum(sizes, size).sum() > capacity:
             break
-        level = int(most)
+        level = int(size)
     shares = np.minimum(sizes, level)
     larger = np.flatnonzero(sizes > level)
     if len(larger):
-        more, rest = divmod(capacity - int(shares.sum()), len(larger))
-        shares[larger] += more
-        shares[larger[:rest]] += 1
+        share, remainder = divmod(capacity - int(shares.sum()), len(larger))
+        shares[larger] += share
+        shares[larger[:remainder]] += 1
     return shares
 
 
@@ -53,10 +53,10 @@ def kept(priorities: torch.Tensor, groups: torch.Tensor, capacity: int) -> torch
     """
     values = priorities.cpu().contiguous().numpy()
     numbers = groups.cpu().contiguous().numpy()
-    places = native.kept(values, numbers, capacity)
-    if places is None:
-        places = highest(values, numbers, capacity)
-    return torch.from_numpy(places).to(priorities.device)
+    indices = native.kept(values, numbers, capacity)
+    if indices is None:
+        indices = highest(values, numbers, capacity)
+    return torch.from_numpy(indices).to(priorities.device)
 
 
 def highest(priorities: NDArray[np.float64], groups: NDArray[np.int64], capacity: int) -> NDArray[np.int64]:
@@ -64,9 +64,10 @@ def highest(priorities: NDArray[np.float64], groups: NDArray[np.int64], capacity
     _, numbers, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     order = np.lexsort((np.arange(len(priorities)), -priorities, numbers))
     firsts = np.cumsum(sizes) - sizes
-    ranks = np.arange(len(order)) - firsts[numbers[order]]
-    most = shares(sizes, capacity)[numbers[order]]
-    return np.sort(order[ranks < most])
+    ordered_groups = numbers[order]
+    rank_in_group = np.arange(len(order)) - firsts[ordered_groups]
+    share_of_group = shares(sizes, capacity)[ordered_groups]
+    return np.sort(order[rank_in_group < share_of_group])
 
 
 def groups_of(division: str, tasks: torch.Tensor, targets: torch.Tensor, *, by_position: bool) -> torch.Tensor:
@@ -114,17 +115,18 @@ def herding(features: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
     """
     priorities = torch.zeros(len(features), dtype=torch.float64, device=features.device)
     for label in classes.unique():
-        (places,) = (classes == label).nonzero(as_tuple=True)
-        own = features[places].to(torch.float64)
-        mean = own.mean(0)
-        total = torch.zeros_like(own[0])
-        left = torch.ones(len(places), dtype=torch.bool, device=own.device)
-        for rank in range(len(places)):
-            distance = (mean - (own + total) / (rank + 1)).square().sum(1).masked_fill(~left, torch.inf)
-            best = distance.argmin()
-            left[best] = False
-            total = total + own[best]
-            priorities[places[best]] = -float(rank)
+        (instances,) = (classes == label).nonzero(as_tuple=True)
+        f = features[instances].to(torch.float64)
+        mu = f.mean(0)
+        chosen_sum = torch.zeros_like(mu)
+        is_chosen = torch.zeros(len(instances), dtype=torch.bool, device=f.device)
+        for rank in range(len(instances)):
+            mean_with_each = (f + chosen_sum) / (rank + 1)
+            distances = (mu - mean_with_each).square().sum(1)
+            nearest = distances.masked_fill(is_chosen, torch.inf).argmin()
+            is_chosen[nearest] = True
+            chosen_sum = chosen_sum + f[nearest]
+            priorities[instances[nearest]] = -float(rank)
     return priorities
 
 
