@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ..statistics import MIN_UNITS
 from .measures import Bin, Change, ClassMeasures, Quantity, Slice
 from .people import ChangedPerson, FlipTracing, Matrix
 
@@ -19,8 +20,10 @@ class Decision:
         of: the class or subgroup to which it applies; empty for all instances.
         limit: the allowed minimum or maximum.
         measured: the measured value with its interval.
+        instances: number of instances that the value is about.
+        units: number of distinct patients of these instances, or of recordings or instances if people are unknown.
         holds: whether the value is within the limit; False for an undefined value. A calibration error with an interval
-            is above its limit only if the whole interval is.
+            is above its limit only if the whole interval is. None with fewer than 3 units: too few to judge.
         certain: whether the whole interval lies on the side of the limit that `holds` names.
     """
 
@@ -28,7 +31,9 @@ class Decision:
     of: str
     limit: float
     measured: Quantity
-    holds: bool
+    instances: int
+    units: int
+    holds: bool | None
     certain: bool
 
 
@@ -73,6 +78,7 @@ class Findings:
             several classes.
         people: the people whose decisions changed, those with most decisions that became wrong first.
         tracings: signals of flips; empty without the frames of the run.
+        without_frames: why the prepared frames of the run were not used; empty if they were.
         new: instances of the last task that no earlier task has, of classes that the model before has learned; None
             without such instances.
         new_classes: the classes that the model before has not learned.
@@ -101,6 +107,7 @@ class Findings:
     confusion: Mapping[str, Matrix]
     people: tuple[ChangedPerson, ...]
     tracings: tuple[FlipTracing, ...]
+    without_frames: str
     new: Slice | None
     new_classes: tuple[NewClass, ...]
     brought: tuple[str, ...]
@@ -110,9 +117,15 @@ class Findings:
     limitations: tuple[str, ...]
 
     @property
-    def holds(self) -> bool:
-        """Whether every criterion holds; True without criteria."""
-        return all(criterion.holds for criterion in self.criteria)
+    def holds(self) -> bool | None:
+        """Whether every criterion holds; True without criteria.
+
+        False if one fails. None if none fails, but one has too few patients to judge.
+        """
+        verdicts = [criterion.holds for criterion in self.criteria]
+        if False in verdicts:
+            return False
+        return None if None in verdicts else True
 
     @property
     def drawn(self) -> str:
@@ -126,9 +139,23 @@ class Findings:
 
     @property
     def worst(self) -> Slice:
-        """The subgroup (without subgroups, the class) with the lowest accuracy after the update."""
+        """The subgroup (without subgroups, the class) with the lowest accuracy after the update.
+
+        Those of fewer than 3 units count only if there are no others.
+        """
         among = self.groups or [part for part in self.flips if part.column == "class"]
-        return min(among, key=lambda it: it.accuracy.after.value)
+        large = [part for part in among if part.units >= MIN_UNITS]
+        return min(large or among, key=lambda part: part.accuracy.after.value)
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """The parts of the page that depend on options or on the frames of the run, in words."""
+        parts = {f"subgroups by {part.column}" for part in self.groups}
+        if self.criteria:
+            parts.add("acceptance criteria")
+        if not self.without_frames:
+            parts.add("tracings and titles of tasks")
+        return frozenset(parts)
 
     def as_data(self) -> dict[str, Any]:
         """Return the findings as plain data for JSON, without tracings; undefined numbers are NaN."""

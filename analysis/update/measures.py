@@ -80,13 +80,15 @@ class Slice:
 class ClassMeasures:
     """Sensitivity and specificity of one class against the rest.
 
-    `positives` of `instances`, from `units` patients (or recordings or instances), have the class.
+    `positives` of `instances`, from `units` patients (or recordings or instances), have the class. The others are from
+    `units_without`.
     """
 
     name: str
     positives: int
     instances: int
     units: int
+    units_without: int
     sensitivity: Change
     specificity: Change
     sensitivity_at_specificity: Change
@@ -232,6 +234,7 @@ class Measures:
                 positives=int(positives.sum()),
                 instances=int(one.rows.sum()),
                 units=people,
+                units_without=people_without,
                 sensitivity=_change(SENSITIVITY, detected[:, 0], detected[:, 1], people),
                 specificity=_change(SPECIFICITY, excluded[:, 0], excluded[:, 1], people_without),
                 sensitivity_at_specificity=_change(

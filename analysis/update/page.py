@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -26,7 +27,9 @@ def render_page(report: Findings) -> str:
     content["verdict"] = verdict(report)
     content["hardest"] = " and ".join(_hardest(report))
     content |= {"share": percent, "apart": _apart, "count": several, "titles": TITLES}
+    content |= {"evaluated": evaluated, "in_words": verdict_in_words}
     content |= {"most_people": MOST_PEOPLE, "least": MIN_UNITS}
+    content |= {"parts_name": PARTS, "parts": json.dumps(sorted(report.parts))}
     content["flips"] = _flips_picture(report)
     content["reliability"] = _reliability_picture(report)
     content["tracings"] = _tracings_picture(report)
@@ -34,6 +37,8 @@ def render_page(report: Findings) -> str:
     return from_template("update", **content)
 
 
+PARTS = "clops-sweep-parts"
+"""Name of the entry in the head of a page that lists its parts."""
 _WHEN = ("before", "after")
 _RATES = {"sensitivity": "specificity", "specificity": "sensitivity"}
 _OVERALL = ("measure", *_WHEN, "difference")
@@ -57,18 +62,39 @@ TITLES = {
 """Titles of the criteria."""
 _NEW_CLASSES = ("class", "instances", "from", "accuracy before", "accuracy after")
 _PEOPLE = ("person", "instances", "became wrong", "became right", "what changed")
-_CRITERIA = ("criterion", "of", "limit", "measured", "holds", "the interval")
+_CRITERIA = ("criterion", "of", "limit", "measured", "instances", "from", "verdict", "the interval")
 
 
 def verdict(report: Findings) -> str:
     """Return a sentence that says whether the criteria hold."""
-    failed = sum(not decision.holds for decision in report.criteria)
     many = len(report.criteria)
     if not many:
         return "No acceptance criteria were given."
+    failed = sum(decision.holds is False for decision in report.criteria)
+    unjudged = sum(decision.holds is None for decision in report.criteria)
+    few = f"{unjudged} {'has' if unjudged == 1 else 'have'} too few {report.unit}s to judge: fewer than {MIN_UNITS}."
     if failed:
-        return f"{failed} of {several(many, 'acceptance criterion').replace('criterions', 'criteria')} not met."
+        sentence = f"{failed} of {several(many, 'acceptance criterion').replace('criterions', 'criteria')} not met."
+        return f"{sentence} {few}" if unjudged else sentence
+    if unjudged == many:
+        return f"No acceptance criterion can be judged: each is about fewer than {MIN_UNITS} {report.unit}s."
+    if unjudged:
+        met = many - unjudged
+        return f"{met} of {many} acceptance criteria {'is' if met == 1 else 'are'} met. {few}"
     return "The acceptance criterion is met." if many == 1 else f"All {many} acceptance criteria are met."
+
+
+def verdict_in_words(decision: Decision, unit: str) -> str:
+    """Return "holds", "fails" or "too few patients to judge" for one criterion."""
+    if decision.holds is None:
+        return f"too few {unit}s to judge"
+    return "holds" if decision.holds else "fails"
+
+
+def evaluated(decision: Decision, unit: str) -> str:
+    """Return what a criterion is about, such as "40 instances of 5 patients"."""
+    instances = several(decision.instances, "instance")
+    return instances if unit == "instance" else f"{instances} of {several(decision.units, unit)}"
 
 
 def percent(quantity: Quantity, signed: bool = False) -> str:
@@ -96,7 +122,8 @@ def _hardest(report: Findings) -> list[str]:
     descriptions = []
     of_classes = [part for part in report.flips if part.column == "class"]
     for among in (of_classes, report.groups):
-        worst = max(among, key=lambda part: part.right_to_wrong.value, default=None)
+        large = [part for part in among if part.units >= MIN_UNITS]
+        worst = max(large, key=lambda part: part.right_to_wrong.value, default=None)
         if worst is not None and worst.right_to_wrong.value > 0:
             units = several(worst.units, report.unit)
             share = percent(worst.right_to_wrong)
@@ -121,8 +148,7 @@ def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     tables["slices"] = _slices_table(report)
     title = "People whose decisions changed"
     tables["people"] = _table("people-changed", title, _PEOPLE, _people_rows(report))
-    criteria = [_criterion(decision) for decision in report.criteria]
-    tables["criteria"] = _table("decisions", "Acceptance criteria", _CRITERIA, criteria, 2)
+    tables["criteria"] = _criteria_table(report)
     return tables
 
 
@@ -132,6 +158,14 @@ def _slices_table(report: Findings) -> LinkedTable:
     few = [position for position, part in enumerate(report.flips) if part.units < MIN_UNITS]
     table = _table("slices", "Flips and accuracy", _SLICES, rows, 2)
     return replace(table, greyed=frozenset(few))
+
+
+def _criteria_table(report: Findings) -> LinkedTable:
+    """Return the table of criteria; those with too few units to judge are grey."""
+    rows = [_criterion(decision, report) for decision in report.criteria]
+    unjudged = [position for position, decision in enumerate(report.criteria) if decision.holds is None]
+    table = _table("decisions", "Acceptance criteria", _CRITERIA, rows, 2)
+    return replace(table, greyed=frozenset(unjudged))
 
 
 def _overall_row(change: Change) -> Cells:
@@ -233,7 +267,7 @@ def shares_of(change: Change, difference: bool = False) -> Cells:
     return [*cells, _share(change.difference, True)] if difference else cells
 
 
-def _criterion(decision: Decision) -> Cells:
+def _criterion(decision: Decision, report: Findings) -> Cells:
     is_loss = decision.criterion == "max_accuracy_loss"  # negative for a gain
     is_maximum = decision.criterion.startswith("max")
     sign = "\N{LESS-THAN OR EQUAL TO}" if is_maximum else "\N{GREATER-THAN OR EQUAL TO}"
@@ -244,8 +278,10 @@ def _criterion(decision: Decision) -> Cells:
     of = TextCell(decision.of or "all instances", decision.of)
     limit = TextCell(f"{sign} {100 * decision.limit:g} %", decision.limit)
     measured = _share(decision.measured if is_loss else decision.measured.as_share())
-    holds = TextCell("yes" if decision.holds else "no", float(decision.holds), not decision.holds)
-    return [name, of, limit, measured, holds, TextCell(interval, "")]
+    words = verdict_in_words(decision, report.unit)
+    outcome = TextCell(words, words, bold=decision.holds is False)
+    counts = [count_cell(decision.instances), count_cell(decision.units, several(decision.units, report.unit))]
+    return [name, of, limit, measured, *counts, outcome, TextCell(interval, "")]
 
 
 def _flips_picture(report: Findings) -> Picture:

@@ -31,7 +31,7 @@ from .bands import banded
 from .criteria import BY_CLASS, BY_GROUP, Criteria
 from .findings import Decision, Findings, NewClass
 from .last_task import Known, TaskFacts, brought, by_knowledge, decided, task_facts
-from .measures import FIXED, Measures, Quantity, reliability
+from .measures import FIXED, SENSITIVITY, ClassMeasures, Measures, Quantity, reliability
 from .page import render_page
 from .paired import LastUpdate, Paired, last_models, last_update
 from .people import changed_people, confusion, decisions, outputs_of, tracings_of
@@ -70,7 +70,7 @@ def make_report(
     ids = [store.find(name) for name in (run_id, *([] if against is None else [against]))]
     rows = [store.rows("runs", run_ids=[whole_id])[0] for whole_id in ids]
     predictions = [_predictions(store, whole_id) for whole_id in ids]
-    frames = _frames(rows[0], data)
+    frames, without_frames = _frames(rows[0], data)
     facts = task_facts(rows[0], frames)
     new = None
     new_classes: tuple[NewClass, ...] = ()
@@ -122,6 +122,7 @@ def make_report(
         confusion={"before": confusion(paired, before), "after": confusion(paired, after)},
         people=people,
         tracings=tracings_of(people, frames),
+        without_frames=without_frames,
         new=new,
         new_classes=new_classes,
         brought=sentences,
@@ -214,15 +215,22 @@ def _last_task(
     yield "method", str(row["strategy"]), "the same, continued"
 
 
-def _frames(row: Mapping[str, Any], data: PreparedData) -> FrameSet | None:
-    """Return the frames that a run was computed on; None if they are not prepared here."""
-    if unregistered(row) or row["dataset"] not in DATASETS:
-        return None
+def _frames(row: Mapping[str, Any], data: PreparedData) -> tuple[FrameSet | None, str]:
+    """Return the frames that a run was computed on, or None and the reason why they are not used."""
+    missing = unregistered(row)
+    if row["dataset"] not in DATASETS:
+        missing.append(f"dataset {row['dataset']!r}")
+    if missing:
+        return None, f"{listed(missing)} {'are' if len(missing) > 1 else 'is'} not registered"
     try:
         frames = data.signals(data_key_of_row(row))
-    except UsageError:
-        return None
-    return frames if frames is not None and frames.data_hash == row["data_hash"] else None
+    except UsageError as error:
+        return None, str(error)
+    if frames is None:
+        return None, f"dataset {row['dataset']!r} is not prepared in {data.root}"
+    if frames.data_hash != row["data_hash"]:
+        return None, f"dataset {row['dataset']!r} in {data.root} is another edition than that of the run"
+    return frames, ""
 
 
 def _new_class(name: str, paired: Paired) -> NewClass:
@@ -306,7 +314,7 @@ def _decisions(criteria: Criteria, report: UpdateReport) -> Iterator[Decision]:
         if limit is None:
             continue
         if name in of_all:
-            yield decision(name, "", limit, of_all[name])
+            yield decision(name, "", limit, of_all[name], everything.instances, everything.units)
         elif name in BY_GROUP:
             if not report.groups:
                 raise UsageError(
@@ -315,7 +323,7 @@ def _decisions(criteria: Criteria, report: UpdateReport) -> Iterator[Decision]:
             for group in report.groups:
                 flips = name == "max_group_flips"
                 measured = group.right_to_wrong if flips else group.accuracy.after
-                yield decision(name, f"{group.column} {group.name}", limit, measured)
+                yield decision(name, f"{group.column} {group.name}", limit, measured, group.instances, group.units)
         else:
             known = {of_class.name: of_class for of_class in report.classes}
             for of, least in limit.items():
@@ -323,18 +331,28 @@ def _decisions(criteria: Criteria, report: UpdateReport) -> Iterator[Decision]:
                     raise UsageError(
                         f"{name}: {shown(of)} is not a class of the compared instances; classes: {listed(known)}"
                     )
-                yield decision(name, of, least, getattr(known[of], BY_CLASS[name]).after)
+                measured = getattr(known[of], BY_CLASS[name]).after
+                yield decision(name, of, least, measured, *_evaluated(BY_CLASS[name], known[of]))
 
 
-def decision(name: str, of: str, limit: float, measured: Quantity) -> Decision:
-    """Return the verdict on a criterion; see `Decision`."""
+def _evaluated(measure: str, part: ClassMeasures) -> tuple[int, int]:
+    """Return the instances and units that a rate of a class is about: those with the class, or those without it."""
+    if measure == SENSITIVITY:
+        return part.positives, part.units
+    return part.instances - part.positives, part.units_without
+
+
+def decision(name: str, of: str, limit: float, measured: Quantity, instances: int, units: int) -> Decision:
+    """Return the verdict on a criterion about a number of instances of a number of units; see `Decision`."""
+    if units < MIN_UNITS:
+        return Decision(name, of, float(limit), measured, instances, units, holds=None, certain=False)
     sign = -1 if name.startswith("max") else 1
     ends = [end for end in (measured.low, measured.high) if np.isfinite(end)]
     holds = bool(sign * measured.value >= sign * limit)
     if name == "max_calibration_error" and ends:
         holds = measured.low <= limit  # the value of a perfectly calibrated model varies too much with few patients
     certain = bool(ends) and all((sign * end >= sign * limit) == holds for end in ends)
-    return Decision(name, of, float(limit), measured, holds, certain)
+    return Decision(name, of, float(limit), measured, instances, units, holds, certain)
 
 
 def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts) -> Iterator[str]:
@@ -351,10 +369,12 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
             "Intervals are not corrected for multiple comparisons. A number has no interval if it is about fewer than "
             f"{MIN_UNITS} {report.unit}s or equal in all resamples; 0 flips here do not exclude flips of others."
         )
+    if report.without_frames:
+        yield f"Without the prepared frames of the run: {report.without_frames}."
     if not report.against and facts.trained is None:
         yield (
-            "The frames of the run are not prepared here. Classes that the model before had learned are those of the "
-            "test instances of earlier tasks; its training data may differ."
+            "Classes that the model before had learned are taken from the test instances of earlier tasks; its training "
+            "data may differ."
         )
     if row.get("split_within") == "time":
         yield (

@@ -43,6 +43,7 @@ from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.planning.task_tables import task_tables
+from clops_sweep.store.launch_folders import update_report_command
 from clops_sweep.store.rows import printable
 
 if TYPE_CHECKING:
@@ -256,6 +257,23 @@ def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     click.echo(f"list runs with: {outcome.state.request.store.command('runs')}")
 
 
+def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
+    """Print the command of the update report of the best run with predictions, if there is one.
+
+    A run that was trained on all tasks at once has no model before an update.
+    """
+    store = outcome.state.request.store
+    predicted = store.predicted() if best else set()
+    candidates = [row.run_id for of_space in best for row in of_space.rows if row.run_id in predicted]
+    if not candidates:
+        return
+    runs = store.read("runs", candidates, ["run_id", "strategy"])
+    strategies = dict(zip(runs["run_id"], runs["strategy"], strict=True))
+    fitting = [run_id for run_id in candidates if strategies[run_id] != "multitask"]
+    if fitting:
+        click.echo(f"update report of the best run: {update_report_command(store, fitting[0])}")
+
+
 def _say_outcome(request: Request, outcome: Outcome, best: Sequence[BestOfSpace], tuned: Sequence[TunedMethod]) -> None:
     """Print the outcome, and the command that continues if the launch did not complete."""
     resume = resume_command(sys.argv[1:])
@@ -281,6 +299,7 @@ def _say_outcome(request: Request, outcome: Outcome, best: Sequence[BestOfSpace]
     _say_best(outcome, best)
     print_tuned(tuned)
     print_searches(outcome.searches)
+    _say_update_report(outcome, best)
     click.echo(f"results: {request.store.files.shown}")
 
 

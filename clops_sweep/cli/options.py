@@ -14,7 +14,7 @@ from clops_sweep.errors import shown
 from clops_sweep.experiment.limits import OF_RESOURCES, Device
 from clops_sweep.experiment.plugins.options import Option, checked, scalar
 
-EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_INTERRUPTED = 0, 1, 2, 130
+EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_UNDECIDED, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
 
 
 class Ended(SystemExit):

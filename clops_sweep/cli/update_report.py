@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from clops_sweep.cli.options import (
     EXIT_FAILED,
+    EXIT_UNDECIDED,
     Ended,
     NotEmpty,
     NotEmptyPath,
@@ -22,8 +24,12 @@ from clops_sweep.cli.options import (
 )
 from clops_sweep.cli.waiting import waiting
 from clops_sweep.errors import UsageError
-from clops_sweep.store.launch_folders import plugin_files_to_name
+from clops_sweep.store.launch_folders import update_report_command
+from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
+
+if TYPE_CHECKING:
+    from clops_sweep.analysis.update.findings import Decision, Findings
 
 
 @click.command("update-report")
@@ -64,12 +70,13 @@ def update_report(
 
     Without RUN_ID, the command names the newest run that fits. Without --against, the run's model after the last task
     is compared with its model before that task. Needs predictions (--keep predictions). The exit status is 1 if a
-    criterion does not hold.
+    criterion fails, and 3 if none fails but one is about fewer than three patients, too few to judge.
     """
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria
     from clops_sweep.analysis.update.page import percent, verdict
     from clops_sweep.analysis.update.report import make_report, newest_that_fits
+    from clops_sweep.analysis.update.written import page_to_write
     from clops_sweep.data.files.folder import one_sentence
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.learning.encoders.encoders import Encoders
@@ -80,17 +87,21 @@ def update_report(
     criteria = None if criteria_file is None else read_criteria(criteria_file)
     store = RunStore.named(results)
     store.files.check_is_there()
+    given = {"--against": against, "--groups": groups, "--criteria": criteria_file, "--output": output}
     if run_id is None:
-        given = {"--against": against, "--groups": groups, "--criteria": criteria_file, "--output": output}
         raise UsageError(_offer(store, newest_that_fits(store, against), given))
     data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
     with waiting(f"reading the predictions of run {run_id} and drawing patients again"):
         report = make_report(store, run_id, against, names, criteria, data)
     beside = store.files.folder
     compared = report.run_id + (f"-against-{report.against}" if report.against else "")
-    page = output or (Path() if beside is None else beside) / "report" / f"update-{compared}.html"
+    usual = (Path() if beside is None else beside) / "report" / f"update-{compared}.html"
+    page = output or page_to_write(usual, report.parts)
     if page.is_dir():
         raise UsageError(f"{page}: it is a folder; expected the name of an HTML file")
+    complete = update_report_command(store, report.run_id, *_words(given))
+    for sentence in _notices(report, usual if output is None else output, page, complete):
+        click.echo(f"clops-sweep: {sentence}", err=True)
     with one_sentence(page):
         write_whole(page, report.html().encode())
     if as_json:
@@ -107,14 +118,53 @@ def update_report(
         for sentence in (*report.brought, report.decided):
             if sentence:
                 click.echo(f"  {sentence}")
-        for it in report.criteria:
-            of = f" of {it.of}" if it.of else ""
-            held = "holds" if it.holds else "FAILS"
-            click.echo(f"  {held}  {it.criterion}{of}: {percent(it.measured)}, limit {100 * it.limit:g} %")
+        for decision in report.criteria:
+            click.echo(f"  {_in_words(decision, report.unit)}")
         click.echo(verdict(report))
         click.echo(f"report: {page.resolve()}")
+    if report.holds is None:
+        raise Ended(EXIT_UNDECIDED)
     if not report.holds:
         raise Ended(EXIT_FAILED)
+
+
+def _words(given: Mapping[str, str | Path | None]) -> list[str]:
+    """Return options with their values as words, without those that were not given."""
+    words: list[str] = []
+    for name, value in given.items():
+        words += [] if value is None else [name, str(value)]
+    return words
+
+
+def _notices(report: Findings, asked: Path, page: Path, complete: str) -> Iterator[str]:
+    """Yield what a page lacks or replaces.
+
+    Args:
+        report: the report to write.
+        asked: the path that was asked for.
+        page: the path that is written.
+        complete: the command that gives all parts.
+    """
+    from clops_sweep.analysis.update.written import why_kept
+
+    if report.without_frames:
+        yield printable(f"no tracings and no titles of tasks: {report.without_frames}; with them: {complete}")
+    why = why_kept(asked, report.parts)
+    if why and page == asked:
+        yield f"{asked}: replaced as asked, but {why}"
+    elif why:
+        yield f"{asked}: kept, because {why}; this report is {page.name}"
+
+
+def _in_words(decision: Decision, unit: str) -> str:
+    """Return a line on one criterion: verdict, value, limit and what it is about."""
+    from clops_sweep.analysis.update.page import evaluated, percent
+
+    of = f" of {decision.of}" if decision.of else ""
+    mark = {True: "holds", False: "FAILS", None: "-----"}[decision.holds]
+    limit = f"limit {100 * decision.limit:g} %"
+    line = f"{mark}  {decision.criterion}{of}: {percent(decision.measured)}, {limit}; {evaluated(decision, unit)}"
+    return line if decision.holds is not None else f"{line}, too few to judge"
 
 
 def _offer(store: RunStore, run_id: str | None, given: Mapping[str, str | Path | None]) -> str:
@@ -130,11 +180,5 @@ def _offer(store: RunStore, run_id: str | None, given: Mapping[str, str | Path |
             f"update-report: expected a run id, and {store.files.shown} has no run that fits; run a search space again "
             "with --keep predictions, which adds them to finished runs"
         )
-    words: list[str] = []
-    for name, value in given.items():
-        words += [] if value is None else [name, str(value)]
-    (plugins,) = store.read("runs", [run_id], ["plugins"])["plugins"]
-    for file in plugin_files_to_name(store, plugins):
-        words += ["--plugins", file]
-    command = store.command("update-report", run_id, *words)
+    command = update_report_command(store, run_id, *_words(given))
     return f"update-report: expected a run id; for the newest run that fits: {command}"

@@ -53,6 +53,24 @@ def plugin_files_to_name(store: StoreReader, plugins: object, *, anywhere: bool 
     return tuple(sorted(set(files)))
 
 
+def update_report_command(store: StoreReader, run_id: str, *words: str) -> str:
+    """Return the command of the update report of a run, with the files and frames that all its parts need.
+
+    Args:
+        store: the store with the run.
+        run_id: the whole id of the run.
+        words: further options.
+    """
+    (plugins,) = store.read("runs", [run_id], ["plugins"])["plugins"]
+    options = list(words)
+    for file in plugin_files_to_name(store, plugins):
+        options += ["--plugins", file]
+    prepared_root = prepared_root_to_name(store)
+    if prepared_root is not None:
+        options += ["--prepared-root", prepared_root]
+    return store.command("update-report", run_id, *options)
+
+
 def _file_to_name(store: StoreReader, file: str, sha256: str | None, anywhere: bool) -> str:
     existing = []
     for folder in _folders(store):

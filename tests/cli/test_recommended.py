@@ -363,6 +363,18 @@ def test_a_launch_names_the_list_of_runs_which_names_a_run(folder: Path, runs_as
     runs_as_typed([shortened if it == "RUN_ID" else it for it in shlex.split(lines[-1].partition(": ")[2])])
 
 
+def test_a_launch_that_keeps_predictions_names_the_update_report_with_all_its_parts(
+    folder: Path, runs_as_typed: Runs
+) -> None:
+    words = "--no-ray", "--no-report", *ROOT, "--results", "my results"
+    assert "update report" not in run("own.py", *words).output
+    launched = run("own.py", *words, "--keep", "predictions")
+    (line,) = [line for line in launched.output.splitlines() if line.startswith("update report of the best run: ")]
+    runs_as_typed(shlex.split(line.partition(": ")[2]))
+    (page,) = Path("my results", "report").glob("update-*.html")
+    assert "Tracings of flips" in page.read_text() or "No decision became wrong or right" in page.read_text()
+
+
 LIST = "a_launch_names_the_list_of_runs_which_names_a_run"
 RUN, FAILED = (
     "a_run_names_its_repetition_and_its_output",
@@ -370,8 +382,10 @@ RUN, FAILED = (
 )
 INTERRUPTED = "tests/execution/test_interrupted.py:an_interrupted_sweep_is_resumed_with_the_command_that_it_prints"
 CHECKLIST = "a_checklist_names_the_launch_or_a_run"
+UPDATED = "a_launch_that_keeps_predictions_names_the_update_report_with_all_its_parts"
 OFFERED = "tests/cli/test_update_report.py:without_an_id_the_newest_run_that_fits_is_offered"
 COUNTED = "tests/cli/test_task_counts.py:tasks_have_frames_and_people_of_one_split"
+COMPLETE = "tests/cli/test_update_report.py:a_page_without_the_plug_ins_keeps_the_fuller_one_and_names_the_command"
 PAGES = "pages_name_the_repetition_and_the_output_of_runs"
 PLACES = {
     "clops_sweep/cli/show.py:_repetition": RUN,
@@ -397,6 +411,8 @@ PLACES = {
     "clops_sweep/cli/checklist.py:checklist": CHECKLIST,
     "clops_sweep/store/upkeep.py:faults": "check_names_the_merge_that_mends_copies",
     "clops_sweep/cli/update_report.py:_offer": OFFERED,
+    "clops_sweep/cli/update_report.py:update_report": COMPLETE,
+    "clops_sweep/cli/launch.py:_say_update_report": UPDATED,
     "clops_sweep/cli/rewrite.py:merge": "merge_names_the_check_of_the_store_with_incomplete_runs",
 }
 """The functions that name commands, each with the test that runs one of them as typed."""
@@ -409,7 +425,14 @@ TEMPLATES = {
 }
 """The templates with commands, likewise; all of these come from functions."""
 
-BUILDERS = {"data_command", "launch_command", "rerun_command", "store_command", "resume_command"}
+BUILDERS = {
+    "data_command",
+    "launch_command",
+    "rerun_command",
+    "store_command",
+    "resume_command",
+    "update_report_command",
+}
 COMMANDS = "|".join(command.commands)
 
 

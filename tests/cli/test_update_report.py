@@ -15,17 +15,20 @@ import pyarrow.compute as pc
 import pytest
 from click.testing import CliRunner, Result
 
-from clops_sweep import ContinualRun, RunConfig, UsageError, open_frames, update_report
+from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, update_report
+from clops_sweep.analysis.statistics import MIN_UNITS
 from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.analysis.update.figures import Flips, draw_flips
 from clops_sweep.analysis.update.measures import Change, Quantity, Slice
 from clops_sweep.analysis.update.report import UpdateReport
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
+from clops_sweep.store.launch_folders import remember_folders
 from clops_sweep.store.run_store import RunStore
 from tests.cli.documented import documented
 from tests.data.declared_files import declare, forget
 from tests.helpers.documentation import examples
+from tests.helpers.preloaded import Preloaded
 from tests.helpers.stores import record_result, write_finished
 
 CLINIC = """
@@ -126,6 +129,118 @@ def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]]
     assert done.exit_code == 1
     assert "FAILS  min_accuracy" in done.output
     assert "not met" in page.read_text()
+
+
+FEW = """
+N = 160
+
+@dataset("few", scenarios=("class_il",))
+def few(data_root):
+    people = np.arange(N) // 4
+    return Recordings(
+        np.random.default_rng(0).normal(size=(N, 1, 100)).astype(np.float32), 50, ("II",), "mV",
+        np.arange(N) % 4, ("rest", "walk", "run", "stairs"), people,
+        groups={"site": ["small" if person % 20 == 9 else "large" for person in people]},
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
+    """A folder with prepared frames, of which a site has fewer than three test patients, and the id of a run."""
+    folder = tmp_path_factory.mktemp("few")
+    declare(folder / "few.py", FEW)
+    prepare("few", prepared_root=folder / "prepared", data_root=None)
+    store = RunStore(folder / "results", keep=["predictions"])
+    store.open_for_writing()
+    frames = open_frames("few", prepared_root=folder / "prepared")
+    for seed in range(20):
+        config = RunConfig(dataset="few", strategy="finetune", network="linear", epochs_per_task=1, split_seed=seed)
+        frames = open_frames("few", prepared_root=folder / "prepared", split_seed=seed)
+        result = ContinualRun(config, frames, keep_predictions=True).run()
+        if 0 < result.predictions.query("patient in ('9', '29')")["patient"].nunique() < MIN_UNITS:
+            break
+    run_id = config.run_id(frames.data_hash)
+    record_result(store, {run_id: config}, result, lambda config: frames.data_hash, {"device": "cpu"})
+    yield folder, run_id
+    forget()
+
+
+@pytest.mark.parametrize("limit", [0, 1], ids=["too strict", "met by all"])
+def test_a_criterion_about_fewer_than_three_people_is_not_judged(
+    few: tuple[Path, str], tmp_path: Path, limit: float
+) -> None:
+    folder, run_id = few
+    criteria = Criteria(max_group_flips=1, min_group_accuracy=1 - limit)
+    report = update_report(
+        folder / "results", run_id, groups=["site"], criteria=criteria, prepared_root=folder / "prepared"
+    )
+    small = [decision for decision in report.criteria if decision.of == "site small"]
+    large = [decision for decision in report.criteria if decision.of == "site large"]
+    assert [decision.holds for decision in small] == [None, None]
+    assert all(decision.units < 3 for decision in small)
+    assert [decision.holds for decision in large] == [True, bool(limit)]
+    assert report.holds is (None if limit else False)
+    sizes = {part.name: (part.instances, part.units) for part in report.groups}
+    assert {(decision.instances, decision.units) for decision in small} == {sizes["small"]}
+    assert {(decision.instances, decision.units) for decision in large} == {sizes["large"]}
+    assert report.worst.name == "large", "few people are not the worst group"
+
+    file = tmp_path / "limits.toml"
+    file.write_text(f"max_group_flips = 1\nmin_group_accuracy = {1 - limit}\n")
+    ending = ["--results", str(folder / "results"), "--prepared-root", str(folder / "prepared")]
+    words = ["update-report", run_id, "--groups", "site", "--criteria", str(file), *ending]
+    said = CliRunner().invoke(command, words, standalone_mode=False)
+    assert said.exit_code == (3 if limit else 1)
+    instances, units = sizes["small"]
+    patients = "1 patient" if units == 1 else f"{units} patients"
+    assert f"limit 100 %; {instances} instances of {patients}, too few to judge" in said.output
+    assert "2 have too few patients to judge: fewer than 3." in said.output
+    as_data = json.loads(CliRunner().invoke(command, [*words, "--json"], standalone_mode=False).stdout)
+    assert as_data["holds"] is (None if limit else False)
+    assert {decision["holds"] for decision in as_data["criteria"] if decision["of"] == "site small"} == {None}
+    page = report.html()
+    assert f'class="verdict {"unjudged" if limit else "failed"}"' in page
+    assert page.count("too few patients to judge") >= 4  # in the list at the top, and in the table
+
+
+def test_a_page_without_the_plug_ins_keeps_the_fuller_one_and_names_the_command(
+    few: tuple[Path, str], tmp_path: Path, environment: dict[str, str], commands: Preloaded
+) -> None:
+    """A process of its own knows no data set of the file."""
+    folder, run_id = few
+    shutil.copytree(folder / "results", tmp_path / "results", ignore=shutil.ignore_patterns("report"))
+    shutil.copytree(folder / "prepared", tmp_path / "prepared")
+    (tmp_path / "few.py").write_text((folder / "few.py").read_text())
+    remember_folders(RunStore(tmp_path / "results"), tmp_path / "prepared")
+    report = tmp_path / "results" / "report"
+    complete = ["--plugins", "few.py", "--prepared-root", "prepared"]
+
+    def ask(*words: str) -> str:
+        done = commands.run(tmp_path, environment, "update-report", run_id, *words)
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    assert ask("--groups", "site", *complete) == ""
+    page = report / f"update-{run_id}.html"
+    fuller = page.read_bytes()
+    said = ask()
+    assert page.read_bytes() == fuller
+    assert f"{page}: kept, because it has subgroups by site, tracings and titles of tasks, which this report" in said
+    assert "dataset &#39;few&#39; is not registered" in (report / f"update-{run_id}-2.html").read_text()
+    ask(*complete)
+    assert page.read_bytes() == fuller
+    assert sorted(file.name for file in report.iterdir()) == [f"update-{run_id}-2.html", f"update-{run_id}.html"]
+    named = re.search("with them: clops-sweep update-report (.+)", said)
+    assert named is not None
+    assert shlex.split(named[1])[0] == run_id
+    assert ask(*shlex.split(named[1])[1:]) == ask(*complete)
+    said = ask("--output", str(page))
+    assert f"{page}: replaced as asked, but it has subgroups by site, tracings" in said
+    assert page.read_bytes() != fuller
+    page.write_text("<p>Another page.")
+    assert "kept, because an earlier version or another program wrote it" in ask("--groups", "site", *complete)
+    assert page.read_text() == "<p>Another page."
 
 
 def test_the_example_of_the_page_runs(made: tuple[Path, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +401,7 @@ def test_without_prepared_frames_the_page_says_where_its_classes_are_from(ward: 
     there = updated(ward, scenario="time_il")
     report = update_report(ward / "results-ward-time_il", there.run_id, prepared_root=tmp_path)
     assert "The last task has recordings of other dates: Term 3." in report.html()
-    assert any("not prepared here" in it for it in report.limitations)
+    assert any("is not prepared in" in sentence for sentence in report.limitations)
     assert report.flips[0] == there.flips[0]
 
 
