@@ -70,7 +70,10 @@ class RunList:
 
 @dataclass(frozen=True)
 class Section:
-    """One search space on the page: figures, tables, more figures, notices, runs."""
+    """One search space on the page: figures, tables, more figures, notices, runs.
+
+    The runs of a section `of_tuning` only chose configurations.
+    """
 
     anchor: str
     title: str
@@ -81,6 +84,7 @@ class Section:
     more_pictures: tuple[Picture, ...]
     runs: tuple[RunList, ...]
     not_shown: tuple[str, ...] = ()
+    of_tuning: bool = False
 
 
 def render_page(
@@ -95,6 +99,7 @@ def render_page(
     overview: Sequence[Picture],
     plugins: Mapping[str, Sequence[str]] = MappingProxyType({}),
     prepared_root: str | None = None,
+    commands: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Return the page as HTML. All text is escaped; equal input gives an equal page.
 
@@ -104,17 +109,22 @@ def render_page(
         best: the best configurations.
         sections: one section per search space.
         methods: names and texts; adjacent texts of equal names share a heading.
-        claims: the last section.
+        claims: the section of the claims.
         results: the store, as `--results` takes it, for the commands that repeat runs.
         setup: the set-up of the experiments.
         overview: figures of the best configurations.
         plugins: run id to the files that such a command must name.
         prepared_root: the folder of prepared frames that such a command must name.
+        commands: purposes and commands of the last section; a command that repeats a run is added.
     """
 
     def rerun(run_id: str) -> str:
         return rerun_command(run_id, results, plugins=plugins.get(run_id, ()), prepared_root=prepared_root)
 
+    first = _first_stored(sections)
+    if first:
+        purpose = 'Repeat a run, here the first; "All runs" of a section has the command of each'
+        commands = [*commands, (purpose, rerun(first))]
     return from_template(
         "report",
         title=title,
@@ -124,11 +134,32 @@ def render_page(
         methods=methods,
         claims=claims,
         rerun=rerun,
-        folded=len(sections) > MOST_OPEN,
+        folded=_folded(sections),
+        commands=commands,
         setup=setup,
         overview=overview,
         numbers=numbered(setup, best, overview, [*sections, *([claims] if claims else [])]),
     )
+
+
+def _folded(sections: Sequence[Section]) -> frozenset[str]:
+    """Return the anchors of the folded sections: with many sections those of tuning, and all if results are many."""
+    if len(sections) <= MOST_OPEN:
+        return frozenset()
+    of_tuning = [section.anchor for section in sections if section.of_tuning]
+    if len(sections) - len(of_tuning) <= MOST_OPEN:
+        return frozenset(of_tuning)
+    return frozenset(section.anchor for section in sections)
+
+
+def _first_stored(sections: Sequence[Section]) -> str:
+    """Return the id of the first run of the page that the store has; empty without one."""
+    for section in sections:
+        for runs in section.runs:
+            for entry in runs.runs:
+                if entry.in_store and entry.run_id:
+                    return entry.run_id
+    return ""
 
 
 def numbered(
@@ -168,14 +199,6 @@ def _text(name: str) -> str:
 
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Control characters of terminals and of writing direction, which could disguise a text."""
-
-
-def with_code(text: str) -> Markup:
-    """Return a text as HTML, with what stands between backquotes as code."""
-    parts = []
-    for position, piece in enumerate(text.split("`")):
-        parts.append(Markup("<code>{}</code>").format(piece) if position % 2 else escape(piece))
-    return Markup("").join(parts)
 
 
 def breakable(name: str) -> Markup:
@@ -245,4 +268,4 @@ _LOADER = FileSystemLoader(Path(__file__).parents[1])
 _ENVIRONMENT = Environment(
     loader=_LOADER, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
-_ENVIRONMENT.filters |= {"table_rows": table_rows, "with_code": with_code, "breakable": breakable}
+_ENVIRONMENT.filters |= {"table_rows": table_rows, "breakable": breakable}

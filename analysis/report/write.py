@@ -11,10 +11,10 @@ from pathlib import Path
 import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import UsageError, one_line, shown
+from clops_sweep.errors import UsageError, listed, one_line, shown
 from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.search_space import SELECTION, SearchSpace
 from clops_sweep.experiment.spaces.selection import check_names, file_name
 from clops_sweep.store.launch_folders import prepared_root_to_name
 from clops_sweep.store.run_store import RunStore
@@ -84,7 +84,7 @@ def write_report(
     claims: Sequence[Claim] = (),
     seal: str = "not sealed",
     tuned: Sequence[TunedMethod] = (),
-    more_seeds: str = "",
+    commands: Sequence[tuple[str, str]] = (),
     journal: bool = False,
     progress: Callable[[int, int], None] = lambda number, count: None,
 ) -> ReportPaths:
@@ -108,7 +108,7 @@ def write_report(
         claims: the claims that the search-space files declare, decided instead of the paper's.
         seal: whether the claims are sealed, in words.
         tuned: the methods of tuned spaces, with their scores while tuning and when reported.
-        more_seeds: the command that asks for more seeds, if there is one.
+        commands: commands for the last section of the page, each with its purpose.
         journal: whether figures are drawn in the format of journals, 89, 120 or 183 mm wide.
         progress: called before each figure is drawn with its number, from 1, and the number of all figures.
 
@@ -132,10 +132,12 @@ def write_report(
             raise UsageError(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
     runs = store.read("runs")
     collected = collect_with_searches(spaces, store, data_hashes, axes or (), runs)
+    tuned_spaces = _tuned_spaces(tuned, [*(it for it, _ in collected), *experiments])
     found: list[Found] = [
-        (it.judged_by(metrics), space, study) for space, (it, study) in zip(spaces, collected, strict=True)
+        (it.judged_by(metrics or _of_reported(it, tuned_spaces)), space, study)
+        for space, (it, study) in zip(spaces, collected, strict=True)
     ]
-    experiments = [experiment.judged_by(metrics) for experiment in experiments]
+    experiments = [it.judged_by(metrics or _of_reported(it, tuned_spaces)) for it in experiments]
     stored = [*experiments, *(experiment.judged_by(metrics) for experiment in as_stored)]
     planned = planned_sections([*found, *((it, None, None) for it in stored)], store, axes, frames)
     shown = [it.experiment for it in planned]
@@ -148,18 +150,22 @@ def write_report(
     page_of = _compared(drawn, compare_strategies(grids), others)
     names = [file_name(it.experiment.name) for it in drawn]
     overview = _overview(page_of.best, names, files)
-    sections = [it.draw(files, of_section) for it, of_section in zip(drawn, page_of.sections, strict=True)]
+    sections = []
+    for it, of_section in zip(drawn, page_of.sections, strict=True):
+        sections.append(replace(it.draw(files, of_section), of_tuning=it.experiment.is_tuning))
     compared = strategies_section(page_of.strategies, [section.anchor for section in sections], files)
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
     if compared is not None:
         sections.insert(0, compared)
     if tuned:
-        sections.append(_tuning_section(tuned, [section.anchor for section in sections], files))
+        sections.insert(0, _tuning_section(tuned, [section.anchor for section in sections], files))
     results = [it for it in experiments if not it.is_tuning]
     decided = verdicts(written if claims else [*written, *results], store, frames, claims)
     decided = [it for it in decided if claims or it.dataset not in DATASETS.added]
     claimed = claims_section(decided, sections, files, seal if claims else "")
-    best, lead = _best(drawn, page_of.best, files, more_seeds)
+    best, lead = _best(drawn, page_of.best, files)
+    if tuned and lead:
+        lead = f"{lead} {_what_was_tuned(tuned)}"
     if all(it.experiment.is_tuning for it in drawn):
         lead = "No result yet: the reported runs wait for the choices of the tuning."
     setup = setup_text([Shown(it.experiment, it.titles) for it in planned], free_name("setup", names, "-of-all"))
@@ -178,6 +184,7 @@ def write_report(
         overview,
         files_of_plugins(store, shown),
         prepared_root_to_name(store),
+        commands,
     )
     try:
         write_whole(folder / MARKER, b"")
@@ -270,7 +277,7 @@ def _compared(
 
 
 def _best(
-    drawn: Sequence[PlannedSection], found: Sequence[Best], files: SectionFiles, more_seeds: str
+    drawn: Sequence[PlannedSection], found: Sequence[Best], files: SectionFiles
 ) -> tuple[LinkedTable | None, str]:
     """Return the best configurations of all search spaces, as a table and in a sentence, if any run is finished."""
     if not found:
@@ -279,7 +286,37 @@ def _best(
     text = best_text(found, free_name("best", [file_name(it.experiment.name) for it in drawn], "-of-all"))
     links = (file_name(it.experiment.name) + f"-runs-{it.cell}" * (id(it.experiment) not in searches) for it in found)
     table = LinkedTable(text, tuple(links), files.add_table(text))
-    return table, best_sentence(found, more_seeds)
+    return table, best_sentence(found)
+
+
+def _tuned_spaces(tuned: Sequence[TunedMethod], experiments: Sequence[Experiment]) -> set[str]:
+    """Return the names of the spaces with tuned methods: of those that are known, and those that tuned in the store."""
+    names = {row.space for row in tuned}
+    for experiment in experiments:
+        if experiment.is_tuning:
+            names.add(experiment.name.rpartition(SELECTION)[0])
+    return names
+
+
+def _of_reported(experiment: Experiment, tuned_spaces: Collection[str]) -> tuple[str, ...]:
+    """Return the test metrics of the reported runs of a tuned space; empty for other experiments.
+
+    Validation scores of these runs may be the ones that tuning optimised.
+    """
+    if experiment.is_tuning or experiment.on_test or experiment.name not in tuned_spaces:
+        return ()
+    measured = experiment.measured
+    return tuple(f"test_{name}" for name in experiment.headline if f"test_{name}" in measured)
+
+
+def _what_was_tuned(tuned: Sequence[TunedMethod]) -> str:
+    """Return a sentence on the scores that chose the configurations."""
+    measures = list(dict.fromkeys(metric_named(row.measure).plain for row in tuned))
+    ways = list(dict.fromkeys(row.tune_on for row in tuned))
+    return (
+        f"Tuning chose the configurations by {' and '.join(measures)} on validation people ({listed(ways)}); scores of "
+        "reported runs are on test people."
+    )
 
 
 def _overview(found: Sequence[Best], taken: Sequence[str], files: SectionFiles) -> tuple[Picture, ...]:
@@ -291,8 +328,10 @@ def _overview(found: Sequence[Best], taken: Sequence[str], files: SectionFiles) 
     metrics = list(dict.fromkeys(metric for best in found for metric in best.means))[:MOST_METRICS]
     means = {metric: tuple(best.means.get(metric) for best in found) for metric in metrics}
     whose = computed_on([best.experiment for best in found], metrics)
+    kinds = {mean.units.kind for best in found for mean in best.means.values() if mean.units is not None}
+    over = " over the seeds of one patient split, not over people" if kinds == {"seeds"} else ""
     caption = (
-        "Means with 95 % intervals, unadjusted. Small rings: single values, where there are fewer than three. "
+        f"Means with 95 % intervals{over}, unadjusted. Small rings: single values, where there are fewer than three. "
         f"Metrics of {whose}."
     )
     name = free_name("methods-with-intervals", taken, "-of-all")

@@ -236,12 +236,11 @@ def _above_fine_tuning(
         yield replace(compared, rows=tuple(rows))
 
 
-def best_sentence(shown: Sequence[Best], more_seeds: str = "") -> str:
+def best_sentence(shown: Sequence[Best]) -> str:
     """Return the best configuration of the first search space in a sentence: its metric, and how sure it is.
 
-    Args:
-        shown: the best configurations.
-        more_seeds: the command that asks for more seeds, if there is one.
+    A p-value is given only over patient splits. Seeds of one split say nothing about other people: then the sentence
+    has the least and the largest difference of a seed.
     """
     best = shown[0]
     metric, mean = next(iter(best.means.items()))
@@ -253,19 +252,34 @@ def best_sentence(shown: Sequence[Best], more_seeds: str = "") -> str:
     above = _difference(best, metric)
     if best.above is not None and above is not None:
         said.append(f"{number(abs(above.mean))} {'above' if above.mean >= 0 else 'below'} fine-tuning")
-        p = p_text(best.above.corrected[metric])
-        why = above.units.obstacle if above.units is not None else ""
-        if why:
-            said.append(f"not tested: {why}")
-        elif p != DASH:
-            said[-1] += f" (p {p})" if p.startswith("<") else f" (p = {p})"
-        if " seed" in why and more_seeds:
-            return f"{'; '.join(said)}. Run `{more_seeds}`."
+        said.append(_certainty(above, best.above.corrected[metric]))
     elif best.experiment.cells[best.cell].config.strategy != "finetune":
         said.append("no fine-tuning run was trained alike to compare it with")
     if best.unranked:
         said.append(best.unranked)
-    return f"{'; '.join(said)}."
+    return f"{'; '.join(part for part in said if part)}."
+
+
+def _certainty(above: PairedDifference, corrected: float) -> str:
+    """Return how sure a difference from fine-tuning is, as a clause.
+
+    Args:
+        above: the difference.
+        corrected: its p-value, corrected.
+    """
+    units = above.units
+    if units is not None and units.obstacle:
+        return f"not tested: {units.obstacle}"
+    if units is not None and units.kind == "seeds":
+        low, high = min(above.of_units), max(above.of_units)
+        return f"one patient split: no interval over people, {low:+.3f} to {high:+.3f} over its {above.n} seeds"
+    p = p_text(corrected)
+    if p == DASH:
+        return ""
+    said = f"p {p.replace('<', '< ')}" if p.startswith("<") else f"p = {p}"
+    if units is not None and units.kind == "runs":
+        said += ", about these runs: their numbers of people are not recorded"
+    return said
 
 
 def best_text(shown: Sequence[Best], name: str) -> TextTable:

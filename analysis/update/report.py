@@ -373,8 +373,8 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
         yield f"Without the prepared frames of the run: {report.without_frames}."
     if not report.against and facts.trained is None:
         yield (
-            "Classes that the model before had learned are taken from the test instances of earlier tasks; its training "
-            "data may differ."
+            "Classes that the model before had learned are taken from the test instances of earlier tasks; its "
+            "training data may differ."
         )
     if row.get("split_within") == "time":
         yield (

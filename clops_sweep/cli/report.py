@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _LONGEST_NAME, _LONGEST_STEM = 200, 40
 """Most bytes of a folder's name, and characters per file if the name would be longer."""
+_ENOUGH_SEEDS = 5
+"""Seeds that a page with fewer suggests."""
 
 
 @click.command()
@@ -181,7 +183,7 @@ def render(
             claims=request.selection.claims,
             seal=seal_in_words(request),
             tuned=tuned,
-            more_seeds=_more_seeds(request),
+            commands=_commands(request),
             journal=journal,
             progress=progress,
         ).index
@@ -218,10 +220,16 @@ def _title(request: Request) -> str:
     return ", ".join([shown, *_overrides(request)])
 
 
-def _more_seeds(request: Request) -> str:
-    """Return the command that asks for five seeds, if the request names files."""
-    selection = replace(request.selection, seeds=5, limit=None)
-    return launch_command(replace(request, selection=selection)) if selection.files else ""
+def _commands(request: Request) -> list[tuple[str, str]]:
+    """Return commands for the page, each with its purpose; none without files."""
+    if not request.selection.files:
+        return []
+    whole = replace(request.selection, limit=None)
+    commands = [("Compute missing runs, and draw this page", launch_command(replace(request, selection=whole)))]
+    if all(len(space.seeds) < _ENOUGH_SEEDS for space in request.selection.spaces):
+        more = replace(whole, seeds=_ENOUGH_SEEDS)
+        commands.append((f"Compute {_ENOUGH_SEEDS} seeds", launch_command(replace(request, selection=more))))
+    return commands
 
 
 def _overrides(request: Request) -> list[str]:

@@ -39,6 +39,9 @@ from clops_sweep.experiment.spaces.tuning import (
 _LONGEST_NAME = 100  # file names, limited to 255 bytes, consist of it and of names of figures and tables
 _LONGEST_SAID = 200
 
+SELECTION = "_selection"
+"""End of the name of a tuned space in the names of the searches that choose its configurations."""
+
 MOST_RUNS = 250_000
 """Most runs of one search space: every config is validated before anything starts."""
 
@@ -341,7 +344,7 @@ class SearchSpace:
         for method in self.methods:
             if not method.parameters:
                 continue
-            name = f"{self.name}_selection"
+            name = f"{self.name}{SELECTION}"
             phase = SearchSpace(
                 name=f"{name}_{method.name}" if method.name else name,
                 base=base.replace(**method.fixed),

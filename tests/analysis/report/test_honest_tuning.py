@@ -88,11 +88,15 @@ def test_a_report_ranks_reported_runs_alone(study: Path, tmp_path: Path, known: 
     rows = best(tmp_path)
     assert {row["search_space"] for row in rows} == {"first ward"}
     runs = RunStore(study / "results").read("runs")
-    reported = runs[runs["first_tasks"].isna()].groupby("strategy")["auc"].mean()
-    means = {row["configuration"]: float(row["mean"]) for row in rows if row["metric"] == "auc"}
-    assert means == pytest.approx(reported.to_dict())
+    reported = runs[runs["first_tasks"].isna()].groupby("strategy")["test_auc"].mean()
+    means = {row["configuration"]: float(row["mean"]) for row in rows if row["metric"] == "test_auc"}
+    assert means == pytest.approx(reported.to_dict()), "scores of test people, which tuning has not used"
     page = (tmp_path / "index.html").read_text()
-    assert re.search("Best: .* on validation people", page)
+    lead = page.partition('<p class="lead">')[2].partition("</p>")[0]
+    assert re.match("Best: .*, Average AUC, test [01].", lead)
+    assert ("Tuning chose the configurations by Average AUC on validation people (TuneOn(tasks=1))" in lead) == known
+    if known:
+        assert page.index('<figure id="setup"') < page.index('<section id="tuning"') < page.index('id="first-ward"')
     assert ("over runs, not over patient splits." in page) == known  # the table of tuning
     assert ("reported runs</th>" in re.sub("<(?!/th).*?>", "", page)) == known
     for title in ("Optimisation history", "The best trials of first ward_selection_er", "Slices") if known else ():

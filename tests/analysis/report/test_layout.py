@@ -8,7 +8,8 @@ from pathlib import Path
 from clops_sweep.analysis.drawing.pictures import sketch
 from clops_sweep.analysis.drawing.values_in_words import NamedValues, values_in_words
 from clops_sweep.analysis.figures.best_figure import BestMeans, draw_best
-from clops_sweep.analysis.report.page import Section, with_code
+from clops_sweep.analysis.formats import TextTable
+from clops_sweep.analysis.report.page import RunEntry, RunList, Section, no_links, render_page
 from clops_sweep.analysis.report.sections import CountedFiles, with_pictures
 from clops_sweep.analysis.report.write import ReportPaths
 from clops_sweep.analysis.statistics import PairedDifference
@@ -78,5 +79,27 @@ def test_labels_and_captions_of_latex_are_short(report: ReportPaths) -> None:
     assert "\\footnotesize" in text.split(r"\end{tabular}")[1]
 
 
-def test_a_command_in_the_first_sentence_is_code() -> None:
-    assert with_code("Run `a <b>` now") == "Run <code>a &lt;b&gt;</code> now"
+def test_commands_are_in_one_section_at_the_end() -> None:
+    run = RunList("s-runs-0", "er", "1", (RunEntry("seed 0", "ab12"),))
+    section = Section("s", "S", "", (), (), (), (), (run,))
+    setup = no_links(TextTable("setup", "Set-up", (), ()), ())
+    commands = [("Compute missing runs", "clops-sweep 'my <space>.py'")]
+    text = render_page("T", "Best: er.", None, [section], [], None, "results", setup, (), commands=commands)
+    assert "<code" not in text.split("<main>")[0]
+    last = text.rpartition("<section id=")[2]
+    assert last.startswith('"reproduce">')
+    assert "<dt>Compute missing runs</dt><dd><code>clops-sweep &#39;my &lt;space&gt;.py&#39;</code></dd>" in last
+    assert "clops-sweep rerun ab12" in last
+
+
+def test_sections_of_tuning_are_folded_before_those_of_results() -> None:
+    def folded(results: int, tuning: int) -> list[bool]:
+        sections = [Section(f"r{n}", f"r{n}", "", (), (), (), (), ()) for n in range(results)]
+        sections += [Section(f"t{n}", f"t{n}", "", (), (), (), (), (), of_tuning=True) for n in range(tuning)]
+        setup = no_links(TextTable("setup", "Set-up", (), ()), ())
+        text = render_page("T", "", None, sections, [], None, "results", setup, ())
+        return ['<details class="experiment">' in text.split(f'<section id="{it.anchor}">')[1][:60] for it in sections]
+
+    assert folded(2, 3) == [False] * 5
+    assert folded(2, 4) == [False, False, True, True, True, True]
+    assert folded(6, 1) == [True] * 7

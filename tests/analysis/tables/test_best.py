@@ -130,6 +130,18 @@ def test_a_bold_row_is_also_best_after_the_correction_of_the_page(tmp_path: Path
     assert shown.rows[0].best_in == alone.rows[0].best_in - {"auc"}
 
 
+def test_seeds_of_one_patient_split_give_no_p_value_in_the_sentence(tmp_path: Path, generated: ModuleType) -> None:
+    _, _, (grid, tuned) = experiments(tmp_path, generated)
+    values = [auc(RunConfig(storage_fraction=0.5, seed=seed)) for seed in range(5)]
+    differences = np.array(values) - [auc(RunConfig(strategy="finetune", seed=seed)) for seed in range(5)]
+    sentence = best_sentence(best_configurations(grid, [tuned]))
+    assert np.isfinite(best_configurations(grid, [tuned])[0].above.corrected["auc"])
+    assert f"; {abs(differences.mean()):.3f} above fine-tuning; one patient split: no interval over people" in sentence
+    assert f", {differences.min():+.3f} to {differences.max():+.3f} over its 5 seeds." in sentence
+    assert "p =" not in sentence
+    assert "p <" not in sentence
+
+
 def test_the_sentence_says_whose_scores_are_best(tmp_path: Path, generated: ModuleType) -> None:
     _, _, (grid, tuned) = experiments(tmp_path, generated)
     assert "b = 0.5, Average AUC 0.804 on validation people; " in best_sentence(best_configurations(grid, [tuned]))
