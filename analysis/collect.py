@@ -543,10 +543,13 @@ def _is_scale(labels: tuple[Any, ...]) -> bool:
 
 def computed_on(experiments: Iterable[Experiment], metrics: Iterable[str] = ()) -> str:
     """Return whose scores metrics are: "the validation set", or the test set where the data have no validation set."""
+    splits = {metric_named(name).split for name in metrics} - {None}
+    if splits == {"test"}:
+        return "the test set"
     on_test = [experiment.on_test for experiment in experiments]
     some = "; without a validation set, the test set" * any(on_test)
     where = f"the validation set{some}"
     if on_test and all(on_test):
         where = "the test set, as the data have no validation set"
-    of_test = ", unless their name says test" * any(metric_named(name).split == "test" for name in metrics)
+    of_test = ", unless their name says test" * ("test" in splits)
     return f"{where}{of_test}"

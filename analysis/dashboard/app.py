@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
-from clops_sweep.errors import UsageError, one_line, reason
+from clops_sweep.errors import UsageError, listed, one_line, reason, shown
 
 from ..as_stored import stored_value
 from ..axis_names import axis_title
@@ -25,15 +25,16 @@ from ..report.page import rendered
 from ..report.planned import PlannedSection
 from .compare import compare_page
 from .drawings import Drawings
+from .methods import method_tables
 from .overview import counts, newest, progress, searches, statuses
-from .run_page import newest_run, on_its_way, run_page
+from .run_page import newest_run, on_its_way, run_named, run_page
 from .runs import RunsTable, filters, kept_labels, run_names, runs_table
 from .snapshot import FollowedStore, Snapshot
 
 NOT_INSTALLED = (
     "the dashboard needs Flask, Plotly and waitress; install them with: pip install 'clops-sweep[dashboard]'"
 )
-PAGES = {"": "Overview", "runs": "Runs", "compare": "Compare", "run": "Run", "report": "Report"}
+PAGES = {"": "Overview", "methods": "Methods", "runs": "Runs", "compare": "Compare", "run": "Run", "report": "Report"}
 """Pages: path to title, in navigation order."""
 
 Context = dict[str, Any]
@@ -42,6 +43,10 @@ Context = dict[str, Any]
 _STATUSES = ("finished", "running", "failed", "missing")
 _DRAWING = 0.5
 """Seconds between requests of a browser that waits for figures."""
+
+
+class UnknownAddress(UsageError):
+    """The address names a run or an experiment that the store does not have."""
 
 
 class Dashboard:
@@ -59,6 +64,7 @@ class Dashboard:
         self._started = f"{time.time():.0f}"  # pages of an earlier server are not current
         self._contexts: dict[str, Callable[[Snapshot, Mapping[str, str]], Context]] = {
             "": self._overview,
+            "methods": self._methods,
             "runs": self._runs,
             "compare": self._compare,
             "run": self._run,
@@ -66,7 +72,11 @@ class Dashboard:
         }
 
     def page(self, path: str, given: Mapping[str, str], known: str = "") -> str | None:
-        """Return a page as HTML; None if the browser that asks again has it already.
+        """Return a page as HTML; None if the browser that asks again has it already. See `answer`."""
+        return self.answer(path, given, known)[0]
+
+    def answer(self, path: str, given: Mapping[str, str], known: str = "") -> tuple[str | None, int]:
+        """Return a page as HTML, None if the browser that asks again has it already, and the HTTP status.
 
         Args:
             path: one of `PAGES`.
@@ -74,26 +84,28 @@ class Dashboard:
             known: the version of the page that the browser has; the store is read again for it.
         """
         snapshot = self._followed.refresh() if known else self._followed.snapshot
-        shown: Context = {"name": self._followed.store.files.shown, "seconds": self._followed.seconds, "path": path}
-        shown |= {"pages": PAGES, "problem": snapshot.problem, "experiment": ""}
+        content: Context = {"name": self._followed.store.files.shown, "seconds": self._followed.seconds, "path": path}
+        content |= {"pages": PAGES, "problem": snapshot.problem, "experiment": ""}
         is_tuning = {name: section.experiment.is_tuning for name, section in snapshot.sections.items()}
-        shown["experiments"] = [name for name in is_tuning if not is_tuning[name]]
-        shown["tunings"] = [name for name in is_tuning if is_tuning[name]]
-        shown["version"] = f"{self._started}.{snapshot.version}.{snapshot.epochs}.{snapshot.problem}"
-        template = PAGES[path].lower()
+        content["experiments"] = [name for name in is_tuning if not is_tuning[name]]
+        content["tunings"] = [name for name in is_tuning if is_tuning[name]]
+        content["version"] = f"{self._started}.{snapshot.version}.{snapshot.epochs}.{snapshot.problem}"
+        template, status = PAGES[path].lower(), 200
         try:
             if path == "report" and (section := _experiment(snapshot, given)) is not None:
                 drawing = self._drawings.of(section.experiment.name, section)
-                shown["version"] = f"{self._started}.{drawing.version}.{snapshot.problem}"
-            if shown["version"] == known:
-                return None
-            shown |= self._contexts[path](snapshot, given)
+                content["version"] = f"{self._started}.{drawing.version}.{snapshot.problem}"
+            if content["version"] == known:
+                return None, 304
+            content |= self._contexts[path](snapshot, given)
+        except UnknownAddress as error:
+            template, content["notice"], status = "notice", one_line(error), 404
         except (UsageError, OSError) as error:
-            template, shown["notice"] = "notice", one_line(error)
+            template, content["notice"] = "notice", one_line(error)
         except Exception as error:  # a store is untrusted input, and an error must not leave the previous page in place
             logging.getLogger(__name__).exception("the page %r", path)
-            template, shown["notice"] = "notice", f"This page cannot be shown: {reason(error)}"
-        return rendered(f"dashboard/templates/{template}.html.jinja", **_HELPERS, **shown)
+            template, content["notice"] = "notice", f"This page cannot be shown: {reason(error)}"
+        return rendered(f"dashboard/templates/{template}.html.jinja", **_HELPERS, **content), status
 
     def close(self) -> None:
         """Stop drawing."""
@@ -118,6 +130,9 @@ class Dashboard:
             "under_way": [on_its_way(snapshot, it) for it in snapshot.under_way],
             "failed": failed,
         }
+
+    def _methods(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
+        return {"tables": method_tables(snapshot)}
 
     def _runs(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         section = _chosen(snapshot, given)
@@ -157,7 +172,10 @@ class Dashboard:
         return compare_page(section, table, self._followed.store, given)
 
     def _run(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
-        run = given.get("id") or newest_run(snapshot)
+        asked = given.get("id", "")
+        run = run_named(asked, snapshot) if asked else newest_run(snapshot)
+        if not run and asked:
+            raise UnknownAddress(f"No run, or several runs, of this store have an id that begins with {shown(asked)}.")
         if not run:
             raise UsageError("No run has finished yet.")
         return run_page(run, snapshot, self._followed.store)
@@ -192,8 +210,8 @@ def make_app(dashboard: Dashboard) -> Any:
 
     def page(path: str) -> Response:
         given = {name: ",".join(request.args.getlist(name)) for name in request.args}
-        html = dashboard.page(path, given, request.headers.get("If-None-Match", ""))
-        return Response(status=304) if html is None else Response(html, mimetype="text/html")
+        html, status = dashboard.answer(path, given, request.headers.get("If-None-Match", ""))
+        return Response(html, status, mimetype=None if html is None else "text/html")
 
     def of_report(name: str) -> Response:
         return Response(
@@ -211,16 +229,28 @@ def make_app(dashboard: Dashboard) -> Any:
 
     app.add_url_rule("/assets/plotly.js", "plotly", plotly)
     as_file = {"Content-Disposition": 'attachment; filename="runs.csv"'}
-    app.add_url_rule(
-        "/runs.csv", "csv", lambda: Response(dashboard.csv(request.args), mimetype="text/csv", headers=as_file)
-    )
+
+    def csv() -> Response:
+        try:
+            text = dashboard.csv(request.args)
+        except UnknownAddress as error:
+            return Response(one_line(error), 404, mimetype="text/plain")
+        return Response(text, mimetype="text/csv", headers=as_file)
+
+    app.add_url_rule("/runs.csv", "csv", csv)
     return app
 
 
 def _experiment(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection | None:
-    """Return the chosen experiment, else the one whose run ended last; None in an empty store."""
+    """Return the chosen experiment; without a choice, the one whose run ended last; None in an empty store.
+
+    Raises:
+        UnknownAddress: the address names an experiment that is not there.
+    """
     chosen = given.get("experiment", "")
-    if chosen not in snapshot.sections and snapshot.sections:
+    if chosen and chosen not in snapshot.sections:
+        raise UnknownAddress(f"Experiment {shown(chosen)} is not in this store; it has {listed(snapshot.sections)}.")
+    if not chosen and snapshot.sections:
         chosen = newest(snapshot)
     return snapshot.sections.get(chosen)
 

@@ -37,6 +37,17 @@ def newest_run(snapshot: Snapshot) -> str:
     return str(among.sort_values("started_at", na_position="first")["run_id"].iloc[-1]) if len(among) else ""
 
 
+def run_named(prefix: str, snapshot: Snapshot) -> str:
+    """Return the id of the run that a prefix names; empty if no run or several begin with it."""
+    known = {str(run) for run in snapshot.runs.index} | {running.run_id for running in snapshot.under_way}
+    for section in snapshot.sections.values():
+        known.update(map(str, section.experiment.runs["run_id"]))
+    if prefix in known:
+        return prefix
+    beginning = [run for run in known if run.startswith(prefix)]
+    return beginning[0] if len(beginning) == 1 else ""
+
+
 def run_page(run: str, snapshot: Snapshot, store: RunStore) -> dict[str, Any]:
     """Return the variables of the page of a run, by its id."""
     under_way = next((it for it in snapshot.under_way if run == it.run_id), None)

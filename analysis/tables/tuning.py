@@ -361,11 +361,12 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
     header += [OPTIMISM, "test people seen"]
     cells = tuple(_cells(row, with_same_tasks=bool(first.first_tasks)) for row in rows)
     notes = (
-        f"Tuned on {first.tune_on}: chosen is the configuration with the best mean {measure} on validation people. "
+        f"Tuned on {first.tune_on}: chosen is the configuration with the best mean {measure} on validation people.",
         "Optimism: how much better the score while tuning is than the test score of the reported runs on the tasks of "
-        f"tuning [interval: {_LEVEL_IN_WORDS}, within the limits of the measure], paired if every reported patient "
-        "split was also tuned on; else the interval includes the variance of the score while tuning. "
-        "Without a value, the two cannot be compared.",
+        f"tuning [{_LEVEL_IN_WORDS}].",
+        "The interval of the optimism lies within the limits of the measure. It is paired if every reported patient "
+        "split was also tuned on; else it includes the variance of the score while tuning. Without a value, the two "
+        "scores cannot be compared.",
         *(f"{sentence}." for sentence in _on_ties(rows)),
         *notes_on_tasks,
         "Test people seen: share of the reported test people who were validation people while tuning, in another "

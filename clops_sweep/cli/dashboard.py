@@ -17,6 +17,7 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
+from clops_sweep.store.launch_folders import plugin_files_to_name
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
@@ -61,7 +62,7 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         partial(_spaces, request),
         whole=not request.selection.files,
     )
-    notices = [_left_out(name, why) for name, why in request.unknown_spaces().items()]
+    notices = [_left_out(name, why, _complete_command(request)) for name, why in request.unknown_spaces().items()]
     for notice in notices:
         click.echo(f"clops-sweep: {notice}", err=True)
     server = make_server(request.store, source, host=host, port=port, token=token, notices=notices)
@@ -76,12 +77,30 @@ def _spaces(request: Request, store: RunStore) -> list[SearchSpace]:
     return State.of(replace(request, store=store), launched=True).spaces
 
 
-def _left_out(name: str, why: str) -> str:
-    """Say that a search space is not shown; the names that are known instead are left out."""
+def _complete_command(request: Request) -> str:
+    """Return the command that also loads the plug-in files that the runs of the store record; empty without any.
+
+    A file is loaded only if the user names it: it is executed, and a store may come from an untrusted source.
+    """
+    words = []
+    for file in _plugin_files(request.store):
+        words += ["--plugins", file]
+    return request.store.command("dashboard", *words) if words else ""
+
+
+def _plugin_files(store: RunStore) -> list[str]:
+    files: set[str] = set()
+    for plugins in store.read("runs", columns=["plugins"])["plugins"].dropna().unique():
+        files.update(plugin_files_to_name(store, plugins))
+    return sorted(files)
+
+
+def _left_out(name: str, why: str, complete: str) -> str:
+    """Say that a search space is not shown, with the command that shows it; the names that are known are left out."""
     cause = why.removeprefix(f"search space {name!r}").lstrip(",: ").split("; known:")[0]
     return (
         f"Search space {shown(name)} is not shown, only its runs by their settings: {cause}. "
-        "--plugins FILE registers what a file declares."
+        f"{f'To show it: {complete}' if complete else '--plugins FILE registers what a file declares.'}"
     )
 
 

@@ -19,12 +19,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep.analysis.dashboard.app import Dashboard
+from clops_sweep.analysis.dashboard.server import Server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.cli.commands import command
 from clops_sweep.data.prepared.commands import data_command
-from clops_sweep.experiment.plugins.registry import ENCODERS
+from clops_sweep.experiment.plugins.registry import ENCODERS, STRATEGIES
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
 from tests.data.published_formats import small_mitbih, write_mitbih_record
@@ -375,6 +376,42 @@ def test_a_launch_that_keeps_predictions_names_the_update_report_with_all_its_pa
     assert "Tracings of flips" in page.read_text() or "No decision became wrong or right" in page.read_text()
 
 
+def test_a_dashboard_names_the_command_that_loads_the_recorded_files(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not served")
+
+    def interrupted(server: Server) -> None:
+        server.close()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, "serve", interrupted)
+    method = """
+from clops_sweep import Strategy, strategy
+
+@strategy("mine")
+class Mine(Strategy):
+    def loss(self, batch):
+        return self.criterion(self.model(batch.x), batch.y)
+
+BASE ="""
+    text = FILE.partition("ER, FINETUNE")[0].replace("BASE =", method).replace('"er"', '"mine"')
+    (folder / "own.py").write_text(text)
+    assert run("own.py", "--no-ray", "--no-report", *ROOT, "--results", "my results").exit_code == 0
+    forget("wearable")
+    STRATEGIES.forget("mine")
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+    shown = run("dashboard", "--results", "../my results", "--port", "0")
+    (notice,) = [line for line in shown.stderr.splitlines() if "is not shown" in line]
+    words = shlex.split(notice.partition("To show it: ")[2])
+    assert words[1:3] == ["dashboard", "--plugins"]
+    again = run(*words[1:], "--port", "0")
+    assert again.exit_code == 0
+    assert "is not shown" not in again.stderr
+    STRATEGIES.forget("mine")
+
+
 LIST = "a_launch_names_the_list_of_runs_which_names_a_run"
 RUN, FAILED = (
     "a_run_names_its_repetition_and_its_output",
@@ -413,6 +450,7 @@ PLACES = {
     "clops_sweep/cli/update_report.py:_offer": OFFERED,
     "clops_sweep/cli/update_report.py:update_report": COMPLETE,
     "clops_sweep/cli/launch.py:_say_update_report": UPDATED,
+    "clops_sweep/cli/dashboard.py:_complete_command": "a_dashboard_names_the_command_that_loads_the_recorded_files",
     "clops_sweep/cli/rewrite.py:merge": "merge_names_the_check_of_the_store_with_incomplete_runs",
 }
 """The functions that name commands, each with the test that runs one of them as typed."""

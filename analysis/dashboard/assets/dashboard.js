@@ -21,7 +21,7 @@ const ask = async (version) => {
   const asked = location.href;
   const answer = await fetch(asked, { headers: { "If-None-Match": version }, cache: "no-store" }).catch(() => null);
   part("lost").hidden = answer !== null;
-  if (answer?.status !== 200 || asked !== location.href) return;
+  if (![200, 404].includes(answer?.status) || asked !== location.href) return;
   show(new DOMParser().parseFromString(await answer.text(), "text/html"));
 };
 const refresh = async () => {

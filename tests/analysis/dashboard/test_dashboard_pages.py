@@ -221,6 +221,29 @@ def test_overview_and_runs_say_whose_scores_they_show(dashboard: Dashboard) -> N
         assert "Metrics of the validation set" in words_of(read_page(dashboard, name, CLOPS).find("main")[0])
 
 
+def test_methods_are_shown_with_test_scores_of_the_configuration_that_validation_chose(
+    dashboard: Dashboard, store: RunStore
+) -> None:
+    page = read_page(dashboard, "methods")
+    header, *rows = cells_of(page, "Methods on synthetic, class_il")
+    assert header[:4] == ["method", "Average AUC, test", "BWT, test", "n"]
+    runs = store.read("runs").query("strategy == 'clops' and status == 'finished'")
+    cells = runs.groupby(["storage_fraction", "acquisition_fraction", "storage_order"])
+    best = cells["auc"].mean().idxmax()
+    expected = cells["test_auc"].mean()[best]
+    of_variant = [row for row in rows if row[1].startswith(f"{expected:.3f}")]
+    assert len(of_variant) == 1
+    first = [float(row[1].split()[0]) for row in rows if row[1] != DASH]
+    assert first == sorted(first, reverse=True)
+    (link,) = (link for link in page.find("a") if link.text == of_variant[0][0])
+    path, given = followed_link(link)
+    assert path == "runs"
+    shown = dashboard.csv(given).splitlines()[1:]
+    every = store.read("runs")
+    of_store = every[(every["strategy"] == "clops") & (every["storage_order"] == best[2])]
+    assert {line.split(",")[0] for line in shown} == set(of_store["run_id"])
+
+
 def test_every_link_of_every_page_leads_to_a_page(dashboard: Dashboard) -> None:
     for name in PAGES:
         for link in read_page(dashboard, name, CLOPS).find("a")[:40]:
@@ -346,6 +369,37 @@ def test_on_loopback_only_this_machine_is_answered(store: RunStore) -> None:
         if it.startswith("/"):
             with client.get(it) as found:
                 assert found.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("/run?id=nothing", "an id that begins with &#39;nothing&#39;"),
+        ("/run?id=%3Cb%3E", "an id that begins with &#39;&lt;b&gt;&#39;"),
+        ("/runs?experiment=other", "Experiment &#39;other&#39; is not in this store; it has synthetic class_il"),
+        ("/report?experiment=other", "Experiment &#39;other&#39; is not in this store"),
+        ("/compare?experiment=other", "Experiment &#39;other&#39; is not in this store"),
+        ("/runs.csv?experiment=other", "Experiment 'other' is not in this store"),
+    ],
+)
+def test_an_address_of_nothing_is_not_found(store: RunStore, address: str, sentence: str) -> None:
+    _, client = served(store, None, None)
+    answer = client.get(address)
+    assert answer.status_code == 404
+    assert sentence in answer.get_data(as_text=True)
+
+
+def test_the_beginning_of_an_id_leads_to_its_run(store: RunStore) -> None:
+    _, client = served(store, None, None)
+    ids = store.read("runs", columns=["run_id"])["run_id"]
+    answer = client.get(f"/run?id={ids[0][:10]}")
+    assert answer.status_code == 200
+    assert ids[0] in answer.get_data(as_text=True)
+    assert client.get("/run?id=").status_code == 200
+    version = re.search('data-version="([^"]+)"', answer.get_data(as_text=True))
+    assert version is not None
+    again = client.get(f"/run?id={ids[0][:10]}", headers={"If-None-Match": version[1]})
+    assert (again.status_code, again.data) == (304, b"")
 
 
 def test_elsewhere_the_token_lets_in_and_then_its_cookie(store: RunStore) -> None:
