@@ -142,7 +142,7 @@ def _row(
     query = {f"only-{axis}": label_text(cell.labels[axis]) for axis in axes if cell.labels.get(axis) is not None}
     return MethodRow(
         experiment=experiment.name,
-        name=cell_name(cell) or experiment.name,
+        name=cell_name(cell) or cell.config.strategy,
         of=len(cells),
         scores=tuple(scores),
         n=n,

@@ -26,6 +26,7 @@ class Asked:
         axes: the two axes of heatmaps; None without.
         references: cells of other experiments to compare with.
         frames: the available prepared frames.
+        cells: the cells to draw by task, each in a panel; None for a typical one of each variant.
     """
 
     experiment: Experiment
@@ -35,6 +36,7 @@ class Asked:
     axes: tuple[str, str] | None = None
     references: Sequence[Reference] = ()
     frames: Sequence[Frames] = ()
+    cells: Sequence[int] | None = None
 
 
 def shown_or_said(make: Callable[[], Sketch | str]) -> list[Sketch | str]:

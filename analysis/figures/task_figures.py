@@ -15,7 +15,7 @@ from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
 from ..metrics import words
 from ..results import Reference
-from ..selection import chosen_how, typical_cell, variants
+from ..selection import cell_name, chosen_how, typical_cell, variants
 from .asked import Asked
 from .curves import PREQUENTIAL, LearningCurves, draw_learning_curves, learning_curves
 from .forgetting import draw_forgetting, forgetting
@@ -39,9 +39,12 @@ def task_figures(asked: Asked) -> Iterator[Sketch]:
     """Return figures of learning curves, R and forgetting, for runs that recorded them."""
     experiment, prefix = asked.experiment, asked.prefix
     scales = asked.axes or experiment.number_axes
-    chosen = shown_cells(experiment, scales, asked.references)
+    if asked.cells is None:
+        chosen = shown_cells(experiment, scales, asked.references)
+    else:
+        chosen = [Shown(experiment, cell, cell_name(experiment.cells[cell])) for cell in asked.cells]
     which = ""
-    if scales:
+    if scales and asked.cells is None:
         which += " Each variant is shown by its configuration closest to the paper's settings; among equals, the best."
     if len(chosen) > MAX_PANELS:
         which += f" The first {MAX_PANELS} of {len(chosen)} configurations are shown."

@@ -16,9 +16,14 @@ addEventListener("click", ({ target }) => {
   table.tBodies[0].append(...rows);
 });
 // What is wider than the screen says so, and fades out as long as there is more on the right.
+// A figure that is drawn much smaller than its own size says that a tap enlarges it.
 const measure = (box) => {
   const hidden = box.scrollWidth - box.clientWidth;
+  const drawing = box.querySelector(":scope > :is(.drawing, img)");
+  const natural = parseFloat(getComputedStyle(box).getPropertyValue("--natural"));
+  const share = drawing && natural ? drawing.getBoundingClientRect().width / natural : 1;
   box.parentElement.classList.toggle("wide", hidden > 2);
+  box.parentElement.classList.toggle("shrunk", share < 0.8);
   box.classList.toggle("more", hidden - box.scrollLeft > 2);
 };
 const sizes = new ResizeObserver((changes) => changes.forEach((change) => measure(change.target)));
@@ -26,6 +31,13 @@ const watch = () => {
   sizes.disconnect();
   for (const box of document.querySelectorAll(".scroll")) sizes.observe(box);
 };
+const phone = matchMedia("(max-width: 40rem)");
+const enlarge = (target) => {
+  const figure = target.closest?.("figure:has(> .scroll > :is(.drawing, img))");
+  if (phone.matches && target.closest?.(".scroll") && figure) figure.classList.toggle("enlarged");
+};
+addEventListener("click", ({ target }) => enlarge(target));
+addEventListener("keydown", ({ key, target }) => { if (key === "Enter" && target.matches?.(".scroll")) enlarge(target); });
 addEventListener("scroll", ({ target }) => { if (target.matches?.(".scroll")) measure(target); }, { capture: true, passive: true });
 watch();
 // Paper has no clicks: what is folded away is printed, and folded again afterwards.

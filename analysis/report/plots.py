@@ -6,22 +6,28 @@ functions of `clops_sweep.analysis` that compute a record, or draw one.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
+from typing import Any
 
+import numpy as np
 from matplotlib.figure import Figure
 
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.errors import UsageError, listed, several, shown
+from clops_sweep.experiment.columns import FIELDS
+from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.run_store import RunStore
 
-from ..collect import Experiment
+from ..collect import Cell, Experiment
 from ..drawing.pictures import Sketch
 from ..figures.asked import Asked
 from ..figures.cost import COSTS, cost_frontier, draw_cost_frontier
@@ -30,12 +36,15 @@ from ..figures.importance import draw_importance, importance
 from ..figures.optimization_history import draw_optimization_history, optimization_history
 from ..figures.profiles import draw_profile, profile
 from ..figures.slices import draw_slices, slices
-from ..figures.task_figures import task_figures
+from ..figures.task_figures import MAX_PANELS, task_figures
 from ..figures.task_titles import TaskTitles
 from ..figures.variance import variance_by_source
 from ..figures.variance_figure import draw_variance
 from ..search_trials import collect_with_searches
+from ..selection import cell_name, typical_cell
 
+_CALLER, _CALLER_OF_TASK_FIGURES = 3, 4
+"""Position in the stack of the code that calls a function of this module, seen from where it warns."""
 Space = SearchSpace | str | PathLike[str]
 """A search space, or the path of a search-space file."""
 
@@ -97,30 +106,45 @@ def plot_metrics(
 
 
 def plot_learning_curves(
-    space: Space, results: str | PathLike[str] = "results", metric: str | None = None, *, name: str | None = None
+    space: Space,
+    results: str | PathLike[str] = "results",
+    metric: str | None = None,
+    *,
+    where: str | None = None,
+    name: str | None = None,
 ) -> Figure:
-    """Draw a measure of every task after every epoch, a panel for each variant.
+    """Draw a measure of every task after every epoch, a panel for each configuration.
+
+    Of more than six configurations with finished runs, one of each variant of the axes without numbers is drawn, the
+    one closest to the paper's settings. A warning names those that are drawn.
 
     Example::
 
-        plot_learning_curves(space, "results", "accuracy")
+        plot_learning_curves(space, "results", "accuracy", where="storage_fraction == 0.5")
 
     Args:
         space: a search space, or the path of a search-space file.
         results: the store, a folder or a URI.
         metric: a metric of `runs` whose measure is drawn, such as "accuracy"; by default the first headline metric.
+        where: a condition on axes and config fields that the drawn configurations meet.
         name: the search space to draw, of a file with several.
 
     Raises:
-        UsageError: the space, store or metric is unknown, or no finished run has recorded curves.
+        UsageError: the space, store or metric is unknown, the condition is invalid or no configuration meets it, or no
+            finished run has recorded curves.
     """
-    return _task_figure("curves", space, results, metric, name)
+    return _task_figure("curves", space, results, metric, where, name)
 
 
 def plot_r_matrices(
-    space: Space, results: str | PathLike[str] = "results", metric: str | None = None, *, name: str | None = None
+    space: Space,
+    results: str | PathLike[str] = "results",
+    metric: str | None = None,
+    *,
+    where: str | None = None,
+    name: str | None = None,
 ) -> Figure:
-    """Draw R, each task (columns) after training on each task (rows), a panel for each variant.
+    """Draw R, each task (columns) after training on each task (rows), a panel for each configuration.
 
     Example::
 
@@ -128,13 +152,18 @@ def plot_r_matrices(
 
     The arguments and errors are those of `plot_learning_curves`.
     """
-    return _task_figure("r", space, results, metric, name)
+    return _task_figure("r", space, results, metric, where, name)
 
 
 def plot_forgetting(
-    space: Space, results: str | PathLike[str] = "results", metric: str | None = None, *, name: str | None = None
+    space: Space,
+    results: str | PathLike[str] = "results",
+    metric: str | None = None,
+    *,
+    where: str | None = None,
+    name: str | None = None,
 ) -> Figure:
-    """Draw each task right after it was learned and at the end of the run, a panel for each variant.
+    """Draw each task right after it was learned and at the end of the run, a panel for each configuration.
 
     Example::
 
@@ -142,7 +171,7 @@ def plot_forgetting(
 
     The arguments and errors are those of `plot_learning_curves`.
     """
-    return _task_figure("forgetting", space, results, metric, name)
+    return _task_figure("forgetting", space, results, metric, where, name)
 
 
 def plot_cost_frontier(
@@ -268,6 +297,9 @@ def _opened(space: Space, results: str | PathLike[str], name: str | None) -> _Op
     if len(experiments) > 1:
         raise UsageError(f"name: expected one of {listed(it.name for it, _ in experiments)}; a figure shows one")
     experiment, study = experiments[0]
+    for edition in experiment.left_aside:
+        count = several(edition.runs, "run")
+        warnings.warn(f"not shown and not included in any mean: {count} of {edition}", stacklevel=_CALLER)
     return _Opened(experiment, study, store, data)
 
 
@@ -278,13 +310,60 @@ def _study(space: Space, results: str | PathLike[str], name: str | None) -> Stud
     return opened.study
 
 
-def _task_figure(kind: str, space: Space, results: str | PathLike[str], metric: str | None, name: str | None) -> Figure:
+def _task_figure(
+    kind: str, space: Space, results: str | PathLike[str], metric: str | None, where: str | None, name: str | None
+) -> Figure:
     """Return a figure of `task_figures` by the end of its name."""
     opened = _opened(space, results, name)
     experiment = opened.experiment.judged_by([] if metric is None else [metric])
     frames = opened.data.of_prepared(dict.fromkeys(cell.config.data_key for cell in experiment.cells))
-    sketches = task_figures(Asked(experiment, opened.store, "plot", TaskTitles(frames)))
+    cells = _cells_to_draw(experiment, where)
+    sketches = task_figures(Asked(experiment, opened.store, "plot", TaskTitles(frames), cells=cells))
     return _drawn(sketches, f"plot-{kind}", experiment)
+
+
+def _cells_to_draw(experiment: Experiment, where: str | None) -> list[int]:
+    """Return the cells with finished runs that meet a condition; of more than fit, typical ones, with a warning."""
+    cells = np.flatnonzero(experiment.counts("finished")).tolist()
+    if where is not None and cells:
+        holds = Where(where, [*experiment.axes, *FIELDS, *OPTIONS])
+        cells = [cell for cell in cells if holds(_Values(experiment.cells[cell]))]
+        if not cells:
+            raise UsageError(
+                f"where = {shown(where)}: no configuration of {experiment.name!r} with a finished run meets it"
+            )
+    if len(cells) <= MAX_PANELS:
+        return cells
+    drawn = _typical(experiment, cells)[:MAX_PANELS]
+    names = "; ".join(cell_name(experiment.cells[cell]) for cell in drawn)
+    axis = (*experiment.number_axes, *experiment.axes)[0]
+    example = f"{axis} == {experiment.cells[drawn[0]].labels[axis]!r}"
+    warnings.warn(
+        f"the figure shows {len(drawn)} of {len(cells)} configurations, those closest to the paper's settings "
+        f"({names}); where= chooses others, such as where={example!r}",
+        stacklevel=_CALLER_OF_TASK_FIGURES,
+    )
+    return drawn
+
+
+def _typical(experiment: Experiment, cells: Sequence[int]) -> list[int]:
+    """Return the cell closest to the paper's settings of each variant of the axes without numbers."""
+    variants: dict[str, list[int]] = {}
+    for cell in cells:
+        variants.setdefault(cell_name(experiment.cells[cell], experiment.number_axes), []).append(cell)
+    typical = [typical_cell(experiment, of_variant) for of_variant in variants.values()]
+    return [cell for cell in typical if cell is not None]
+
+
+@dataclass(frozen=True)
+class _Values:
+    """The labels of a configuration on its axes, and the values of its config."""
+
+    cell: Cell
+
+    def get(self, name: str) -> Any:
+        """Return the label on an axis, else the value of a config field."""
+        return self.cell.labels[name] if name in self.cell.labels else self.cell.config.get(name)
 
 
 def _drawn(sketches: Iterable[Sketch], wanted: str, experiment: Experiment) -> Figure:

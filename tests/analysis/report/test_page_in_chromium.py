@@ -49,6 +49,8 @@ def test_it_fits_a_phone(page: Any) -> None:
         page.run(frames)
         for figure in ("grid-heatmap-auc", "grid-results"):
             assert page.run(f"getComputedStyle(document.querySelector('#{figure} .hint')).display") == "block"
+        wide = "[...document.querySelectorAll('figure .drawing')].filter(it => it.getBoundingClientRect().width > 390)"
+        assert page.run(f"{wide}.length") == 0, "figures are as wide as the screen"
         page.run("document.querySelector('#grid-results .scroll').scrollLeft = 150")
         name = page.run(
             "(cell => ({left: cell.getBoundingClientRect().left, width: cell.getBoundingClientRect().width,"
@@ -61,6 +63,26 @@ def test_it_fits_a_phone(page: Any) -> None:
         page.run("(box => { box.scrollLeft = box.scrollWidth })(document.querySelector('#grid-results .scroll'))")
         page.run(frames)
         assert not page.run("document.querySelector('#grid-results .scroll').classList.contains('more')")
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_a_tap_enlarges_a_figure_on_a_phone(page: Any) -> None:
+    page.call("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=2, mobile=True)
+    frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    drawing = "document.querySelector('#grid-heatmap-auc .drawing')"
+    click = f"{drawing}.dispatchEvent(new MouseEvent('click', {{bubbles: true}}))"
+    try:
+        page.run(frames)
+        natural = page.run(f"parseFloat(getComputedStyle({drawing}).getPropertyValue('--natural'))")
+        assert natural > 480
+        page.run(click)
+        page.run(frames)
+        assert page.run(f"{drawing}.getBoundingClientRect().width") == pytest.approx(natural, abs=1)
+        assert page.run("document.documentElement.scrollWidth") <= 390, "the figure scrolls, the page does not"
+        page.run(click)
+        page.run(frames)
+        assert page.run(f"{drawing}.getBoundingClientRect().width") <= 390
     finally:
         page.call("Emulation.clearDeviceMetricsOverride")
 

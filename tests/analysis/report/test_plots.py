@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
+from matplotlib.figure import Figure
 
 from clops_sweep import RunConfig, SearchSpace, analysis, write_report
 from clops_sweep.analysis.drawing.svg import as_svg
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
-OF_GRIDS = [
-    "plot_heatmap",
-    "plot_metrics",
-    "plot_learning_curves",
-    "plot_r_matrices",
-    "plot_forgetting",
-    "plot_cost_frontier",
-    "plot_importance",
-]
+OF_GRIDS = ["plot_heatmap", "plot_metrics", "plot_cost_frontier", "plot_importance"]
+BY_TASK = ["plot_learning_curves", "plot_r_matrices", "plot_forgetting"]
 
 
 @pytest.mark.parametrize("name", OF_GRIDS)
@@ -29,6 +24,42 @@ def test_a_space_and_a_store_are_enough_for_a_figure(name: str, spaces: list[Sea
     figure = getattr(analysis, name)(spaces[0], store.files.folder)
     assert figure.axes
     assert not plt.get_fignums()  # a notebook shows a figure that pyplot holds twice
+
+
+def titles_of(figure: Figure) -> list[str]:
+    """Return the titles of panels, without the number of runs."""
+    titles = (axes.get_title(loc="left") or axes.get_title() for axes in figure.axes)
+    return [title.partition("(n =")[0].strip() for title in titles if title]
+
+
+@pytest.mark.parametrize("name", BY_TASK)
+def test_of_many_configurations_a_warning_names_those_that_are_drawn(
+    name: str, spaces: list[SearchSpace], store: RunStore
+) -> None:
+    plot = getattr(analysis, name)
+    with pytest.warns(UserWarning, match="the figure shows 2 of 10 configurations") as warned:
+        two = plot(spaces[0], store.files.folder)
+    assert warned[0].filename == __file__
+    said = str(warned[0].message)
+    assert re.search(r"settings \(CLOPS, b = 1, a = 0\.5; Random storage, b = 1, a = 0\.5\); where= chooses", said)
+    example = re.search(r"such as where='(storage_fraction == [\d.]+)'", said)
+    assert example is not None
+    chosen = plot(spaces[0], store.files.folder, where=example[1])
+    assert len(chosen.axes) > len(two.axes)
+    one = plot(spaces[0], store.files.folder, where="variant == 'CLOPS' and storage_fraction == acquisition_fraction")
+    assert titles_of(one) == ["CLOPS, b = 0.5, a = 0.5"]
+    with pytest.raises(UsageError, match="where = 'storage_fraction > 1': no configuration of 'grid'"):
+        plot(spaces[0], store.files.folder, where="storage_fraction > 1")
+    with pytest.raises(UsageError, match="storage_fractoin"):
+        plot(spaces[0], store.files.folder, where="storage_fractoin == 1")
+
+
+def test_a_few_configurations_are_all_drawn(store: RunStore) -> None:
+    """Without a warning, which tests treat as an error."""
+    axes = {"storage_fraction": [0.1, 0.5, 1.0]}
+    space = SearchSpace("few", RunConfig(epochs_per_task=5, acquisition_fraction=0.5), axes, seeds=range(3))
+    figure = analysis.plot_learning_curves(space, store.files.folder)
+    assert titles_of(figure) == ["b = 0.1", "b = 0.5", "b = 1"]
 
 
 def test_a_heatmap_has_the_metric_and_the_axes_that_are_asked_for(spaces: list[SearchSpace], store: RunStore) -> None:
