@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
@@ -31,6 +32,7 @@ from ..figures.frames import Frames
 from ..formats import plural
 from ..metrics import metric_named
 from ..search_trials import collect_with_searches
+from ..statistics import MIN_UNITS
 from ..tables.best import MOST_METRICS, Best, best_configurations, best_sentence, best_text, corrected_with
 from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
@@ -328,16 +330,24 @@ def _overview(found: Sequence[Best], taken: Sequence[str], files: SectionFiles) 
     metrics = list(dict.fromkeys(metric for best in found for metric in best.means))[:MOST_METRICS]
     means = {metric: tuple(best.means.get(metric) for best in found) for metric in metrics}
     whose = computed_on([best.experiment for best in found], metrics)
-    kinds = {mean.units.kind for best in found for mean in best.means.values() if mean.units is not None}
-    over = " over the seeds of one patient split, not over people" if kinds == {"seeds"} else ""
-    caption = (
-        f"Means with 95 % intervals{over}, unadjusted. Small rings: single values, where there are fewer than three. "
-        f"Metrics of {whose}."
-    )
+    caption = f"{_intervals_in_words(found)} Metrics of {whose}."
     name = free_name("methods-with-intervals", taken, "-of-all")
     best_table = free_name("best", taken, "-of-all")
     item = sketch(draw_best, BestMeans(names, means), name, "Methods with intervals", caption, values_in=best_table)
     return (files.add_picture(item),)
+
+
+def _intervals_in_words(found: Sequence[Best]) -> str:
+    """Return what the intervals of the figure of the best configurations are over, in sentences."""
+    means = [mean for best in found for mean in best.means.values()]
+    kinds = {mean.units.kind for mean in means if mean.units is not None}
+    if not any(np.isfinite(mean.low) for mean in means):
+        return f"Means without intervals: fewer than {MIN_UNITS} values each."
+    over = " over the seeds of one patient split, not over people" if kinds == {"seeds"} else ""
+    return (
+        f"Means with 95 % intervals{over}, unadjusted. Small rings: single values, where there are fewer than "
+        f"{MIN_UNITS}."
+    )
 
 
 def _fine_tuning(runs: pd.DataFrame, experiments: Sequence[Experiment]) -> list[Experiment]:
