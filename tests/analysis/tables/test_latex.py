@@ -268,9 +268,18 @@ def shown_rows(kind: str, data: Sequence[Row], rows: Sequence[Sequence[str]], me
     if kind == "claims":  # the data have every difference of every claim, the table the one that decides
         return [_decisive(cells, data) for cells in rows]
     if kind == "best":
-        first = metric or data[0]["metric"]
-        return [row for row in data if row["metric"] == first]
+        return list(_of_metric(data, metric))
     return list(data)
+
+
+def _of_metric(data: Sequence[Row], metric: str) -> Iterator[Row]:
+    """Yield the row of a metric for each configuration, by default of its first; empty values if it has no such row."""
+    configurations: dict[tuple[str, str], list[Row]] = {}
+    for row in data:
+        configurations.setdefault((row["search_space"], row["configuration"]), []).append(row)
+    for rows in configurations.values():
+        fitting = [row for row in rows if row["metric"] == (metric or rows[0]["metric"])]
+        yield fitting[0] if fitting else dict.fromkeys(rows[0], "")
 
 
 def _decisive(cells: Sequence[str], data: Sequence[Row]) -> Row:
