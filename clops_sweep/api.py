@@ -402,7 +402,7 @@ def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
     Raises:
         UsageError: a run has different numbers in the two stores, or a store cannot be read or written to.
     """
-    from clops_sweep.store.upkeep import merge_runs
+    from clops_sweep.store.merging import merge_runs
 
     _check_path("results", results)
     return merge_runs(RunStore.named(str(results)), _existing(other, "other"))

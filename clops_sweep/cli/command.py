@@ -6,6 +6,7 @@ This module imports little, so that `main` handles interrupts from early on.
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import traceback
@@ -14,6 +15,7 @@ from collections.abc import Sequence
 
 from clops_sweep.cli.startup_message import startup_message
 from clops_sweep.data.files.termination import terminated_like_interrupted
+from clops_sweep.experiment.spaces.gc_paused import gc_paused
 
 _BAD_INPUT, _INTERRUPTED = 2, 130
 
@@ -59,14 +61,20 @@ def _main(arguments: Sequence[str] | None) -> int:
 
 
 def _exit_status(arguments: Sequence[str] | None) -> int:
-    import click
+    with gc_paused():  # what imports create stays
+        import click
 
-    from clops_sweep.cli.options import EXIT_BAD_INPUT, EXIT_FINISHED, EXIT_INTERRUPTED, Ended
-    from clops_sweep.errors import UsageError
+        from clops_sweep.cli.options import EXIT_BAD_INPUT, EXIT_FINISHED, EXIT_INTERRUPTED, Ended
+        from clops_sweep.errors import UsageError
 
     try:
         _check_current_folder()
-        from clops_sweep.cli.commands import command
+        is_first = "clops_sweep.cli.commands" not in sys.modules
+        with gc_paused():
+            from clops_sweep.cli.commands import command
+
+            if is_first:
+                gc.freeze()  # no collection looks at what imports have created
 
         command.main(arguments, prog_name="clops-sweep", standalone_mode=False)
     except Ended as ended:

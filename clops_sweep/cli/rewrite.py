@@ -71,7 +71,7 @@ def merge(results: str, other: str | None, parts: bool, as_json: bool) -> None:
 
     OTHER is not changed. If a run has different numbers in the two stores, nothing is copied.
     """
-    from clops_sweep.store.upkeep import merge_runs
+    from clops_sweep.store.merging import merge_runs
     from clops_sweep.store.writing import merge_parts, tidy
 
     if (other is None) == (not parts):

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from clops_sweep.cli.options import NotEmpty, json_option, print_json, results_option
 from clops_sweep.cli.plain_table import print_table
@@ -152,6 +151,8 @@ def _values(table: pa.Table, column: str) -> list[Any]:
 
 def _scores(table: pa.Table) -> tuple[str, ...]:
     """Return the headline metrics of the runs' scenarios, on test people where there is no validation set."""
+    import pyarrow.compute as pc  # slow, and not needed by other commands
+
     names: dict[str, None] = {}
     is_finished = pc.equal(table["status"], "finished")
     for scenario in dict.fromkeys(_values(table, "scenario")):

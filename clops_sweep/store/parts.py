@@ -17,7 +17,6 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clops_sweep.errors import DamagedStore, OtherFormat, UnreadableFile, UsageError, one_line
@@ -219,6 +218,8 @@ def rows_of(table: pa.Table, run_ids: Collection[str] | None) -> pa.Table:
     """Return the rows of some runs, or of all."""
     if run_ids is None:
         return table
+    import pyarrow.compute as pc  # takes longer than all else that listing a store needs
+
     return table.filter(pc.is_in(table["run_id"], _texts(sorted(run_ids))))
 
 
@@ -276,6 +277,8 @@ def sorted_by_key(table: pa.Table) -> pa.Table:
     """Return the rows sorted by run id; rows of one run keep their order."""
     if table.num_rows < 2:
         return table
+    import pyarrow.compute as pc  # as above
+
     ids = table["run_id"].combine_chunks()
     if isinstance(ids, pa.ChunkedArray):
         ids = pa.concat_arrays(ids.chunks)

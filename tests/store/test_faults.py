@@ -13,8 +13,9 @@ import pytest
 
 from clops_sweep import merge
 from clops_sweep.errors import UsageError
+from clops_sweep.store.merging import merge_runs
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep import delete_runs, merge_runs
+from clops_sweep.store.upkeep import delete_runs
 from clops_sweep.store.upkeep import faults as damages
 from clops_sweep.store.writing import merge_parts
 from tests.helpers.contents import Killed, Tables, add, content, equal, failed_row, faults, id_of, raw

@@ -1,0 +1,142 @@
+"""Merging another store into a store, and the comparison of tables that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from clops_sweep.errors import UsageError, one_line
+from clops_sweep.experiment.columns import PHASES, RESULTS
+from clops_sweep.store.parts import Part, owners_of
+from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.tables import SCHEMAS, TableName
+
+_NUMBERS = ("run_id", *(name for name in RESULTS if name not in ("seconds", "cpu_seconds", *PHASES)))
+"""Columns of `runs` that are equal whenever the same run is computed again."""
+
+_RUNS_AT_A_TIME = 256
+
+
+def merge_runs(store: RunStore, other: RunStore) -> int:
+    """Copy the runs of another store that this one lacks. The other store is not changed.
+
+    A run that failed here and finished there is copied. If both stores have finished a run, it is copied if only the
+    other one has its predictions.
+
+    Args:
+        store: the store to add to; created if missing.
+        other: the store to copy from, in a folder or behind a URI.
+
+    Returns:
+        The number of runs copied.
+
+    Raises:
+        UsageError: the numbers of a run differ between the stores; both are the same store; one has another format; a
+            part is damaged or the disk is full.
+    """
+    if store.uri == other.uri:
+        raise UsageError(f"merge {store.files.shown} with {other.files.shown}: they are one store; give two")
+    other.files.check_is_there()
+    store.open_for_writing()
+    theirs = owners_of(other.complete(other.live()))
+    ours = owners_of(store.live())
+    finished_there = _finished(theirs)
+    finished_here = _finished(ours)
+    both = sorted(finished_there & finished_here)
+    _check_equal(store, other, both)
+    new = (finished_there - finished_here) | (theirs.keys() - ours.keys())
+    for run_id in both:
+        if run_id in theirs[run_id].predicted and run_id not in ours[run_id].predicted:
+            new.add(run_id)
+    try:
+        for run_ids in _portions(sorted(new)):
+            _copy(store, other, run_ids, theirs)
+            store.flush()
+        store.models.copy(other.models, finished_there)
+    except OSError as error:
+        raise UsageError(
+            f"results {store.files.shown}: cannot be written to ({error.strerror or one_line(error)}); "
+            "free space, and repeat the command"
+        ) from None
+    return len(new)
+
+
+def _finished(owners: Mapping[str, Part]) -> set[str]:
+    """Return the finished runs, given the part of each run."""
+    return {run_id for run_id, part in owners.items() if part.statuses[run_id] == "finished"}
+
+
+def _copy(store: RunStore, other: RunStore, run_ids: Sequence[str], theirs: Mapping[str, Part]) -> None:
+    """Add runs of another store, given the part of each of its runs."""
+    tables = {table: other.table(table, run_ids) for table in SCHEMAS}
+    for run_id in run_ids:
+        part = theirs[run_id]
+        wanted: set[TableName] = {"runs"} if part.statuses[run_id] == "failed" else set(SCHEMAS)
+        if run_id not in part.predicted:
+            wanted.discard("predictions")
+        rows = {}
+        for table in wanted:
+            of_all = tables[table]
+            rows[table] = of_all.filter(pc.equal(of_all["run_id"], run_id))
+        store.add(run_id, rows)
+
+
+def _portions(run_ids: Sequence[str]) -> Iterator[list[str]]:
+    for start in range(0, len(run_ids), _RUNS_AT_A_TIME):
+        yield list(run_ids[start : start + _RUNS_AT_A_TIME])
+
+
+def _check_equal(store: RunStore, other: RunStore, run_ids: Sequence[str]) -> None:
+    """Check that runs in both stores have equal numbers.
+
+    Raises:
+        UsageError: the numbers of a run differ; names the run and the table.
+    """
+    predicted = store.predicted() & other.predicted()
+    for table in SCHEMAS:
+        columns = _NUMBERS if table == "runs" else None
+        compared = [run_id for run_id in run_ids if table != "predictions" or run_id in predicted]
+        for portion in _portions(compared):
+            if same_rows(store.table(table, portion, columns), other.table(table, portion, columns)):
+                continue
+            for run_id in portion:
+                if not same_rows(store.table(table, run_id, columns), other.table(table, run_id, columns)):
+                    raise UsageError(
+                        f"run {run_id}: its numbers in table {table} differ between {store.files.shown} and "
+                        f"{other.files.shown}; delete it from one of them, and merge again"
+                    )
+
+
+def same_rows(one: pa.Table, other: pa.Table) -> bool:
+    """Return whether two tables have equal values in equal order; nan equals nan, and a missing column null."""
+    if one.num_rows != other.num_rows:
+        return False
+    for name in {*one.column_names, *other.column_names}:
+        ours = one[name] if name in one.column_names else None
+        theirs = other[name] if name in other.column_names else None
+        if not _same(ours, theirs):
+            return False
+    return True
+
+
+def _same(one: pa.ChunkedArray | None, other: pa.ChunkedArray | None) -> bool:
+    """Return whether two columns have equal values; None is a missing column."""
+    if one is None or other is None:
+        present = one or other
+        return present is None or present.null_count == len(present)
+    if one.type != other.type:
+        other = other.cast(one.type)
+    if one.equals(other):
+        return True
+    if pa.types.is_list(one.type):
+        have_equal_lengths = _same(pc.list_value_length(one), pc.list_value_length(other))
+        return have_equal_lengths and _same(pc.list_flatten(one), pc.list_flatten(other))
+    if not pa.types.is_floating(one.type) or len(one) != len(other):
+        return False
+    is_nan = pc.fill_null(pc.is_nan(one), False)
+    is_nan_in_other = pc.fill_null(pc.is_nan(other), False)
+    if not is_nan.equals(is_nan_in_other):
+        return False
+    return bool(pc.if_else(is_nan, 0, one).equals(pc.if_else(is_nan, 0, other)))
