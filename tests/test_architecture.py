@@ -118,7 +118,7 @@ def test_no_pattern_of_analysis_reads_what_this_package_writes() -> None:
     assert with_patterns == PATTERNS.keys()
 
 
-MOST_NESTED = {"comprehensions": 92, "conditional expressions": 21}
+MOST_NESTED = {"comprehensions": 84, "conditional expressions": 20}
 """Today's numbers of expressions within one of their kind. They fall; a new one is a loop or an `if`."""
 
 
@@ -138,10 +138,10 @@ def test_nested_expressions_become_fewer() -> None:
 
 
 TOKENS = 14
-MOST_DENSE = 56
+MOST_DENSE = 50
 """Most files with more than `TOKENS` a statement: tables of declarations, calls and signatures of many arguments."""
 VAGUE = frozenset({"each", "found", "it", "place"})
-MOST_VAGUE = 660
+MOST_VAGUE = 570
 """Most places where a variable has a vague name. The number falls; a new variable is a noun."""
 
 

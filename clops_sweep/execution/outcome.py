@@ -115,7 +115,7 @@ class Outcome:
     @property
     def complete(self) -> bool:
         """Whether all requested runs and trials are finished."""
-        runs = not self.plan.of("failed", "pending", "waiting") and all(it.reported for it in self.tuned)
+        runs = not self.plan.of("failed", "pending", "waiting") and all(tuned.reported for tuned in self.tuned)
         return runs and all(search.complete for search in self.searches) and not self.stopped
 
     @property

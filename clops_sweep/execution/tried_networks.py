@@ -103,13 +103,13 @@ def _is_remembered(config: RunConfig) -> bool:
 
 def _distinct(configs: Iterable[RunConfig], frames: Mapping[DataKey, FrameSet]) -> dict[str, RunConfig]:
     """Return a config for each choice of what the results depend on, by these facts as text."""
-    found = dict[str, RunConfig]()
+    distinct = dict[str, RunConfig]()
     for config, scenario in with_tasks(filter(_is_remembered, configs), frames):
         signals = frames[config.data_key]
         shape = signals.channels, signals.samples, signals.frame_seconds, signals.lead_names, signals.single_leads
         settings = config.network, config.network_options, config.strategy, config.batch_size, config.precision
-        found.setdefault(repr((*settings, *shape, scenario.outputs)), config)
-    return found
+        distinct.setdefault(repr((*settings, *shape, scenario.outputs)), config)
+    return distinct
 
 
 @cache

@@ -46,16 +46,16 @@ class Sealed:
         """
         was, now = self.content, _content(request)
         before, after = was["claims"], now["claims"]
-        found = [f"claim {key} was added" for key in sorted(after.keys() - before.keys())]
-        found += [f"claim {key} was removed" for key in sorted(before.keys() - after.keys())]
-        found += [
+        differences = [f"claim {key} was added" for key in sorted(after.keys() - before.keys())]
+        differences += [f"claim {key} was removed" for key in sorted(before.keys() - after.keys())]
+        differences += [
             f"claim {key} was edited" for key in sorted(before.keys() & after.keys()) if before[key] != after[key]
         ]
         if was["space"] != now["space"]:
-            found.append(f"the search space requests other runs ({now['runs']:,} instead of {was['runs']:,})")
+            differences.append(f"the search space requests other runs ({now['runs']:,} instead of {was['runs']:,})")
         if not set(now["data"]) <= set(was["data"]):
-            found.append("the data differ")
-        return found
+            differences.append("the data differ")
+        return differences
 
     def __str__(self) -> str:
         words = f"sealed on {self.content['sealed_at'][:16].replace('T', ' at ')} UTC, before the first run"
@@ -81,7 +81,7 @@ def seal(request: Request) -> Sealed:
             f"--seal: encoder = {shown(first[0])} is a config, and a seal holds the hash of its features; expected "
             "'run:RUN_ID' of a finished run"
         )
-    request.data.prepare(it.data_key for it in request.selection.configs if request.data_hash(it) is None)
+    request.data.prepare(config.data_key for config in request.selection.configs if request.data_hash(config) is None)
     state = State.of(request)
     if begun := state.plan.count("finished", "failed"):
         raise UsageError(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from typing import Any
 
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.config import RunConfig
@@ -25,14 +26,26 @@ def remember(selection: Selection, store: RunStore) -> None:
     for space in selection.spaces:
         if space.search is not None or space.resolve is not None:
             continue
-        name = re.sub(r"[/\\\0]", "-", ", ".join([space.name, *settings])).encode()[:100].decode("utf-8", "ignore")
-        varied = _varied(space.axes)
+        name = _name(space, settings)
         with suppress(TypeError, ValueError, OSError):
-            kept = None if space.where is None else [_place(varied, it.written) for it in space.requests()]
-            place = {"axes": space.axes, "seeds": space.seeds, "kept": kept}
-            content = json.dumps({"name": name, "base": space.base.explicit, **place})
+            content = json.dumps({"name": name, "base": space.base.explicit, **_grid(space)})
             store.files.make_folder(_folder(store))
             store.files.write(f"{_folder(store)}/space-{file_name(name)}.json", content.encode())
+
+
+def _name(space: SearchSpace, settings: Sequence[str]) -> str:
+    """Return a name that can stand in a file name: that of the space, with the settings of the launch."""
+    text = ", ".join([space.name, *settings])
+    return re.sub(r"[/\\\0]", "-", text).encode()[:100].decode("utf-8", "ignore")
+
+
+def _grid(space: SearchSpace) -> dict[str, Any]:
+    """Return axes and seeds of a space as JSON, with the cells that its `where` keeps; None for all."""
+    kept = None
+    if space.where is not None:
+        varied = _varied(space.axes)
+        kept = [_cell(varied, request.written) for request in space.requests()]
+    return {"axes": space.axes, "seeds": space.seeds, "kept": kept}
 
 
 def launched_spaces(store: RunStore, know: Callable[[str], object]) -> tuple[SearchSpace, ...]:
@@ -42,8 +55,8 @@ def launched_spaces(store: RunStore, know: Callable[[str], object]) -> tuple[Sea
         store: the store.
         know: registers a data set by name, if it is prepared here.
     """
-    found, _ = _launched(store, know)
-    return tuple(found)
+    spaces, _ = _launched(store, know)
+    return tuple(spaces)
 
 
 def unknown_spaces(store: RunStore, know: Callable[[str], object]) -> dict[str, str]:
@@ -53,7 +66,8 @@ def unknown_spaces(store: RunStore, know: Callable[[str], object]) -> dict[str, 
 
 
 def _launched(store: RunStore, know: Callable[[str], object]) -> tuple[list[SearchSpace], dict[str, str]]:
-    found: list[SearchSpace] = []
+    """Return the remembered search spaces that are known here, and the reasons of the others by name."""
+    spaces: list[SearchSpace] = []
     unknown: dict[str, str] = {}
     with suppress(OSError, UsageError):
         for name in store.files.names(_folder(store)):
@@ -63,33 +77,39 @@ def _launched(store: RunStore, know: Callable[[str], object]) -> tuple[list[Sear
                 try:
                     know(str(remembered["base"].get("dataset")))
                     space = _space(content)
-                    check_names([*found, space])
+                    check_names([*spaces, space])
                 except UsageError as error:
                     unknown[str(remembered["name"])] = one_line(error)
                     continue
-                found.append(space)
-    return found, unknown
+                spaces.append(space)
+    return spaces, unknown
 
 
 @lru_cache(maxsize=32)
 def _space(content: bytes) -> SearchSpace:
-    it = json.loads(content)
-    if it["kept"] is None:
-        return SearchSpace(it["name"], RunConfig.of(it["base"]), it["axes"], it["seeds"])
-    varied, kept = _varied(it["axes"]), frozenset(it["kept"])
-    return SearchSpace(
-        *(it["name"], RunConfig.of(it["base"]), it["axes"], it["seeds"]),
-        where=lambda config: _place(varied, config) in kept,
-    )
+    remembered = json.loads(content)
+    name, axes, seeds = remembered["name"], remembered["axes"], remembered["seeds"]
+    base = RunConfig.of(remembered["base"])
+    if remembered["kept"] is None:
+        return SearchSpace(name, base, axes, seeds)
+    varied = _varied(axes)
+    kept = frozenset(remembered["kept"])
+    return SearchSpace(name, base, axes, seeds, where=lambda config: _cell(varied, config) in kept)
 
 
 def _varied(axes: Mapping[str, Axis]) -> list[str]:
     """Return the fields that axes set."""
-    variants = (values.values() if isinstance(values, Mapping) else [{axis}] for axis, values in axes.items())
-    return sorted({name for of_axis in variants for settings in of_axis for name in settings})
+    fields: set[str] = set()
+    for axis, values in axes.items():
+        if isinstance(values, Mapping):
+            for settings in values.values():
+                fields.update(settings)
+        else:
+            fields.add(axis)
+    return sorted(fields)
 
 
-def _place(varied: Sequence[str], config: RunConfig) -> str:
+def _cell(varied: Sequence[str], config: RunConfig) -> str:
     """Return what tells a config from the others of its space."""
     return json.dumps([config.seed, *map(config.get, varied)])
 

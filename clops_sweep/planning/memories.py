@@ -46,7 +46,7 @@ def memories(request: Request) -> list[Memories]:
     Raises:
         UsageError: a memory exceeds the training instances of all tasks, or the data do not fit the config.
     """
-    found: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
+    capacities: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
     of_trials = (
         space.base.replace(**space.search.settings(labels))
         for space in request.selection.spaces
@@ -58,23 +58,23 @@ def memories(request: Request) -> list[Memories]:
             continue
         instances = training_instances(scenario_of(config, request.data.frames(config.data_key)))
         if (held := capacity_of(config, instances)) is not None:
-            found.setdefault((config.dataset, config.scenario), []).append((config.strategy, held, instances))
+            capacities.setdefault((config.dataset, config.scenario), []).append((config.strategy, held, instances))
     return [
         Memories(dataset, scenario, tuple(sorted(set(strategies))), (min(held), max(held)), (min(of), max(of)))
-        for (dataset, scenario), rows in found.items()
+        for (dataset, scenario), rows in capacities.items()
         for strategies, held, of in [tuple(zip(*rows, strict=True))]
     ]
 
 
 def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
     """Return one config for each distinct memory size."""
-    found: dict[tuple[object, ...], RunConfig] = {}
+    distinct: dict[tuple[object, ...], RunConfig] = {}
     for config in configs:
         if "memory_fraction" in STRATEGIES.options(config.strategy):
             size = config.get("memory_size"), config.get("memory_fraction")
             key = (config.data_key, config.strategy, *size, *config.tasks_key)
-            found.setdefault(key, config)
-    return [config.replace(task_order="sequential") for config in found.values()]
+            distinct.setdefault(key, config)
+    return [config.replace(task_order="sequential") for config in distinct.values()]
 
 
 def _span(bounds: tuple[int, int]) -> str:

@@ -71,7 +71,8 @@ class Request:
         Raises:
             UsageError: the data of a config are not prepared or do not fit its scenario and network.
         """
-        frames = {key: self.data.frames(key) for key in dict.fromkeys(config.data_key for config in configs)}
+        keys = dict.fromkeys(config.data_key for config in configs)
+        frames = {key: self.data.frames(key) for key in keys}
         for config in configs:
             check_frames(config, frames[config.data_key])
         for _ in with_tasks(configs, frames):

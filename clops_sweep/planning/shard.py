@@ -29,10 +29,10 @@ class Shard:
         Raises:
             ValueError: the text is not a shard; the message says what is expected.
         """
-        found = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII) if isinstance(text, str) else None
-        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        match = re.fullmatch(r"(\d{1,9})/(\d{1,9})", text, re.ASCII) if isinstance(text, str) else None
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
             raise ValueError("expected i/n with i from 1 to n, such as 3/16")
-        return cls(int(found[1]), int(found[2]))
+        return cls(int(match[1]), int(match[2]))
 
     def has(self, run_id: str) -> bool:
         """Return whether a run is in this part."""

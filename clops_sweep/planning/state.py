@@ -147,8 +147,9 @@ class State:
         by_name = {search.space.name: search for search in searches}
         tuned = tuple(TunedSpace(space, tuple(_choices(space, by_name))) for space in request.selection.tuned)
         if tuned:
-            reported = tuple(space for it in tuned if (space := it.reported) is not None)
-            request = replace(request, selection=replace(request.selection, reported=reported))
+            reported = [space.reported for space in tuned]
+            known = tuple(space for space in reported if space is not None)
+            request = replace(request, selection=replace(request.selection, reported=known))
         return cls(given, request, searches, tuned)
 
     @cached_property
@@ -180,7 +181,8 @@ class State:
     def _to_come(self) -> Iterator[PlannedRun]:
         for search in self.searches:
             base = search.space.base
-            of_a_trial = [PlannedRun(None, base.replace(**it), "pending") for it in search.space.replicates()]
+            configs = [base.replace(**settings) for settings in search.space.replicates()]
+            of_a_trial = [PlannedRun(None, config, "pending") for config in configs]
             for _ in range(search.left):
                 yield from of_a_trial
         for tuned in self.tuned:
@@ -208,9 +210,9 @@ class State:
     def finished(self) -> set[str]:
         """The runs that may have results: finished ones, those that lack only kept files, and all runs of trials."""
         plan = self.plan
-        found = {str(run.run_id) for run in plan.of("finished")}
-        found |= {str(run.run_id) for run in plan.of("pending")} & self.request.store.without_kept()
-        return found.union(*(search.run_ids for search in self.searches))
+        run_ids = {str(run.run_id) for run in plan.of("finished")}
+        run_ids |= {str(run.run_id) for run in plan.of("pending")} & self.request.store.without_kept()
+        return run_ids.union(*(search.run_ids for search in self.searches))
 
     @cached_property
     def failed(self) -> set[str]:
@@ -246,14 +248,14 @@ def check_samplers(request: Request) -> None:
 
 def data_hashes(request: Request, space: SearchSpace) -> dict[str, str]:
     """Return the content hashes of the prepared data of a search, by their names in its definition."""
-    found = {}
+    hashes = {}
     for config in configs_at_bounds(space):
         content = request.data_hash(config)
         if content is not None:
             key = config.data_key
             more = "".join(f", {name} {value}" for name, value in key.given.items())
-            found[f"{key.dataset}, split {key.split_seed}, normalize {key.normalize}{more}"] = content
-    return found
+            hashes[f"{key.dataset}, split {key.split_seed}, normalize {key.normalize}{more}"] = content
+    return hashes
 
 
 def configs_of(space: SearchSpace) -> list[RunConfig]:
@@ -264,8 +266,8 @@ def configs_of(space: SearchSpace) -> list[RunConfig]:
 def tasks_of(request: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
     """Return the distinct tasks of some configs with their frames; configs whose data are not prepared are skipped."""
     prepared = [config for config in configs if request.data_hash(config) is not None]
-    found = {(config.data_key, config.task_order, *config.tasks_key): config for config in prepared}
-    kept = [(in_sequential_order(config), request.data.frames(config.data_key)) for config in found.values()]
+    distinct = {(config.data_key, config.task_order, *config.tasks_key): config for config in prepared}
+    kept = [(in_sequential_order(config), request.data.frames(config.data_key)) for config in distinct.values()]
     return [(scenario_of(config, frames), frames) for config, frames in kept]
 
 

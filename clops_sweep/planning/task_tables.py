@@ -77,10 +77,10 @@ def task_tables(request: Request) -> list[TaskTable]:
 
 def _distinct(configs: Iterable[RunConfig]) -> Iterable[RunConfig]:
     """Return one config for each choice of data, tasks and task order."""
-    found: dict[tuple[Any, ...], RunConfig] = {}
+    distinct: dict[tuple[Any, ...], RunConfig] = {}
     for config in configs:
-        found.setdefault((config.data_key, config.tasks_key, config.task_order), config)
-    return found.values()
+        distinct.setdefault((config.data_key, config.tasks_key, config.task_order), config)
+    return distinct.values()
 
 
 def _differing(configs: Iterable[RunConfig]) -> dict[tuple[str, str], list[str]]:

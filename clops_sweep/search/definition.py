@@ -24,18 +24,24 @@ def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, 
     """
     search = search_of(space)
     base = space.base.model_dump(mode="json", exclude={"seed", *search.parameters})
-    described: dict[str, Any] = {
-        **{f"base.{name}": value for name, value in base.items()},
-        "seeds": list(space.seeds),
-        **{f"axes.{axis}": values for axis, values in space.axes.items()},
-        **{f"parameters.{name}": _described(search, name) for name in search.parameters},
-        "objectives": [list(item) for item in space.objectives.items()],
-        "pruning": vars(search.pruner) if search.pruner else None,
-        "semantics_version": SEMANTICS_VERSION,
-        **{f"revision.{it.strategy}": it.revision for it in configs_at_bounds(space) if it.revision},
-        **{f"revision.{it.network}": it.network_revision for it in configs_at_bounds(space) if it.network_revision},
-        **{f"data.{name}": content for name, content in data_hashes.items()},
-    }
+    described: dict[str, Any] = {}
+    for name, value in base.items():
+        described[f"base.{name}"] = value
+    described["seeds"] = list(space.seeds)
+    for axis, values in space.axes.items():
+        described[f"axes.{axis}"] = values
+    for name in search.parameters:
+        described[f"parameters.{name}"] = _described(search, name)
+    described["objectives"] = [list(objective) for objective in space.objectives.items()]
+    described["pruning"] = vars(search.pruner) if search.pruner else None
+    described["semantics_version"] = SEMANTICS_VERSION
+    for config in configs_at_bounds(space):
+        if config.revision:
+            described[f"revision.{config.strategy}"] = config.revision
+        if config.network_revision:
+            described[f"revision.{config.network}"] = config.network_revision
+    for name, content in data_hashes.items():
+        described[f"data.{name}"] = content
     plain: dict[str, Any] = json.loads(json.dumps(described))
     return plain
 
@@ -66,7 +72,8 @@ def check_definition(
         if name.startswith("data.") and name not in now:
             continue  # not prepared on this machine
         default = BEFORE.get(name.removeprefix("base."))  # of a field that was added since
-        before, after = (json.dumps(it.get(name, default)) for it in (then, now))
+        before = json.dumps(then.get(name, default))
+        after = json.dumps(now.get(name, default))
         if before != after:
             raise UsageError(
                 f"search space {space.name!r}: its study in {where} was made with {name} {before} and not {after}; "
@@ -79,7 +86,8 @@ def _described(search: OptunaSearch, name: str) -> Any:
     parameter = search.parameters[name]
     if isinstance(parameter, Mapping):
         return {label: dict(settings) for label, settings in parameter.items()}
-    it = search.distributions[name]
-    if isinstance(it, tuple):
-        return {"CategoricalDistribution": {"choices": it}}
-    return {type(it).__name__: {"low": it.low, "high": it.high, "log": it.log, "step": it.step}}
+    distribution = search.distributions[name]
+    if isinstance(distribution, tuple):
+        return {"CategoricalDistribution": {"choices": distribution}}
+    bounds = {name: getattr(distribution, name) for name in ("low", "high", "log", "step")}
+    return {type(distribution).__name__: bounds}

@@ -14,21 +14,24 @@ from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 
 def suggested(trial: optuna.Trial, search: OptunaSearch, name: str) -> Any:
     """Return the label of a parameter that the sampler suggests for a trial."""
-    it = search.distributions[name]
-    if isinstance(it, tuple):
-        stored = [encoded(label) for label in it]
-        return it[stored.index(trial.suggest_categorical(name, stored))]
-    if isinstance(it, FloatDistribution):
-        return _on_step(it, trial.suggest_float(name, it.low, it.high, step=it.step, log=it.log))
-    return trial.suggest_int(name, it.low, it.high, step=it.step, log=it.log)
+    distribution = search.distributions[name]
+    if isinstance(distribution, tuple):
+        stored = [encoded(label) for label in distribution]
+        return distribution[stored.index(trial.suggest_categorical(name, stored))]
+    if isinstance(distribution, FloatDistribution):
+        value = trial.suggest_float(
+            name, distribution.low, distribution.high, step=distribution.step, log=distribution.log
+        )
+        return _on_step(distribution, value)
+    return trial.suggest_int(name, distribution.low, distribution.high, step=distribution.step, log=distribution.log)
 
 
 def decoded(search: OptunaSearch, name: str, value: Any) -> Any:
     """Return the label of a stored value."""
-    it = search.distributions[name]
-    if isinstance(it, tuple):
-        return {repr(encoded(label)): label for label in it}.get(repr(value), value)
-    return _on_step(it, value) if isinstance(it, FloatDistribution) else value
+    distribution = search.distributions[name]
+    if isinstance(distribution, tuple):
+        return {repr(encoded(label)): label for label in distribution}.get(repr(value), value)
+    return _on_step(distribution, value) if isinstance(distribution, FloatDistribution) else value
 
 
 def encoded(label: Any) -> Any:

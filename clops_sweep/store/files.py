@@ -123,8 +123,8 @@ class Files:
             UnreadableFile: the folder exists but cannot be read.
         """
         with self._answering():
-            found = _scan(folder, beginning) if self.local else [info.base_name for info in self._select(folder)]
-        return sorted(name for name in found if name.startswith(beginning) and not name.startswith((".", "_")))
+            names = _scan(folder, beginning) if self.local else [info.base_name for info in self._select(folder)]
+        return sorted(name for name in names if name.startswith(beginning) and not name.startswith((".", "_")))
 
     def exists(self, path: str) -> bool:
         """Return whether a file exists."""
@@ -136,11 +136,11 @@ class Files:
         """Return the size in bytes of each file in a folder; in an object store, with one listing."""
         if not self.local:
             return {info.base_name: info.size or 0 for info in self._select(folder)}
-        found = {}
+        sizes = {}
         for name in _scan(folder, ""):
             with contextlib.suppress(FileNotFoundError):
-                found[name] = os.stat(f"{folder}/{name}").st_size
-        return found
+                sizes[name] = os.stat(f"{folder}/{name}").st_size
+        return sizes
 
     def mark(self, path: str) -> list[int] | None:
         """Return values that change whenever the file changes; None if the file is gone or inaccessible.
@@ -150,22 +150,22 @@ class Files:
         """
         if self.local:
             try:
-                found = os.stat(path)
+                status = os.stat(path)
             except OSError:  # inaccessible
                 return None
-            return [found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino]
+            return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
         info = self._info(path)
         return None if info.size is None else [info.size, info.mtime_ns or 0]
 
     def marks(self, folder: str, names: Collection[str]) -> dict[str, list[int]]:
         """Return the `mark` of each file that exists. In an object store this is one listing of the folder."""
         if self.local:
-            found = {name: self.mark(f"{folder}/{name}") for name in names}
+            marks = {name: self.mark(f"{folder}/{name}") for name in names}
         else:
             wanted = frozenset(names)
             infos = self._select(folder) if wanted else []
-            found = {it.base_name: [it.size or 0, it.mtime_ns or 0] for it in infos if it.base_name in wanted}
-        return {name: mark for name, mark in found.items() if mark is not None}
+            marks = {info.base_name: [info.size or 0, info.mtime_ns or 0] for info in infos if info.base_name in wanted}
+        return {name: mark for name, mark in marks.items() if mark is not None}
 
     def move(self, source: str, target: str) -> None:
         """Move a file inside the store. A file of that name is replaced, and the move survives a power cut."""

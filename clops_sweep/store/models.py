@@ -67,7 +67,7 @@ class ModelFiles:
         hashes = self._hashes(run_id)
         if not hashes:
             raise UsageError(f"run {run_id}: no model is stored; run it again with {option('keep', 'models')}")
-        numbers = {int(found[1]): name for name in hashes if (found := _FILE.fullmatch(name))}
+        numbers = {int(match[1]): name for name in hashes if (match := _FILE.fullmatch(name))}
         name = numbers.get(max(numbers) if tasks is None else tasks)
         if name is None:
             known = ", ".join(map(str, sorted(numbers)))
@@ -105,7 +105,7 @@ class ModelFiles:
         kinds: tuple[KeptModels, ...] = ("all", "last")
         for kept in kinds:
             for run_id in sorted((other.runs(kept) & set(run_ids)) - self.runs(kept)):
-                numbers = [int(found[1]) for name in other._hashes(run_id) if (found := _FILE.fullmatch(name))]
+                numbers = [int(match[1]) for name in other._hashes(run_id) if (match := _FILE.fullmatch(name))]
                 self.write(run_id, {number: other.read(run_id, number) for number in numbers}, kept)
 
     def _paths(self) -> list[str]:
@@ -118,21 +118,21 @@ class ModelFiles:
         for kept in ("all", "last"):
             path = f"{self._folder}/{run_id}/{kept}.json"
             try:
-                found = json.loads(self._files.read(path).to_pybytes())
+                hashes = json.loads(self._files.read(path).to_pybytes())
             except FileNotFoundError:
                 continue
             except (ValueError, RecursionError):
-                found = None
-            if not isinstance(found, dict) or not any(_FILE.fullmatch(name) for name in found):
+                hashes = None
+            if not isinstance(hashes, dict) or not any(_FILE.fullmatch(name) for name in hashes):
                 raise DamagedStore(
                     f"{path}: is not the list of models that was written; run with {option('keep', 'models')} again"
                 )
-            if (owner := found.pop("run_id", run_id)) != run_id:
+            if (owner := hashes.pop("run_id", run_id)) != run_id:
                 raise DamagedStore(
                     f"{path}: lists the models of run {owner}; delete its folder and run with "
                     f"{option('keep', 'models')} again"
                 )
-            return found
+            return hashes
         return {}
 
     def _fault(self, run_id: str, name: str, sha256: str) -> str | None:

@@ -264,13 +264,13 @@ def _groups(metadata: pq.FileMetaData, run_ids: Collection[str] | None) -> list[
     if run_ids is None:
         return list(range(metadata.num_row_groups))
     at = metadata.schema.names.index("run_id")
-    found = []
+    groups = []
     for group in range(metadata.num_row_groups):
         bounds = metadata.row_group(group).column(at).statistics
         known = bounds is not None and bounds.has_min_max
         if not known or any(bounds.min <= run_id <= bounds.max for run_id in run_ids):
-            found.append(group)
-    return found
+            groups.append(group)
+    return groups
 
 
 def sorted_by_key(table: pa.Table) -> pa.Table:
@@ -310,8 +310,8 @@ class Verified:
 
             self._marks = {}
             with contextlib.suppress(OSError, ValueError):
-                found = read_json(self._path, 2**28)
-                self._marks = found if isinstance(found, dict) else {}
+                marks = read_json(self._path, 2**28)
+                self._marks = marks if isinstance(marks, dict) else {}
         mark, name = self._files.mark(path), path[len(self._files.root) :]
         if mark is None:
             raise FileNotFoundError(path)
@@ -337,12 +337,12 @@ def files_of(part: Part, table: TableName) -> tuple[str, ...]:
 
 def statuses_in(parts: Iterable[Part]) -> dict[str, Status]:
     """Return the status of each run: finished if one of its parts says so."""
-    found: dict[str, Status] = {}
+    statuses: dict[str, Status] = {}
     for part in parts:
-        before = {run_id: found[run_id] for run_id in found.keys() & part.statuses.keys()}
-        found |= part.statuses
-        found |= {run_id: status for run_id, status in before.items() if status == "finished"}
-    return found
+        before = {run_id: statuses[run_id] for run_id in statuses.keys() & part.statuses.keys()}
+        statuses |= part.statuses
+        statuses |= {run_id: status for run_id, status in before.items() if status == "finished"}
+    return statuses
 
 
 def owners_of(parts: Iterable[Part]) -> dict[str, Part]:

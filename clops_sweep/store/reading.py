@@ -42,7 +42,7 @@ from clops_sweep.store.parts import (
     statuses_in,
     union,
 )
-from clops_sweep.store.tables import OTHERS, SCHEMAS, TableName
+from clops_sweep.store.tables import SCHEMAS, TableName
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -266,20 +266,25 @@ class StoreReader:
 
     def complete(self, parts: Sequence[Part]) -> list[Part]:
         """Return the parts whose files all exist."""
-        tables = [table for table in OTHERS if any(part.files.get(table) for part in parts)]
+        tables = {table for part in parts for table in part.files}
         there = {table: set(self._files.names(self.folder(table))) for table in tables}
-        return [part for part in parts if all(there[table].issuperset(names) for table, names in part.files.items())]
+        complete = []
+        for part in parts:
+            missing = [table for table, names in part.files.items() if not there[table].issuperset(names)]
+            if not missing:
+                complete.append(part)
+        return complete
 
     def statuses(self) -> dict[str, Status]:
         """Return the status of each run. Predictions and models count only if they are to be kept."""
         return self.once(f"statuses with {sorted(self.keep)}", self._statuses_as_kept)
 
     def _statuses_as_kept(self) -> dict[str, Status]:
-        found = self._statuses(self.keep_predictions)
+        statuses = self._statuses(self.keep_predictions)
         if self.keep_models:
             have = self.models.runs(self.keep_models)
-            found = {run_id: status for run_id, status in found.items() if status == "failed" or run_id in have}
-        return found
+            return {run_id: status for run_id, status in statuses.items() if status == "failed" or run_id in have}
+        return statuses
 
     def without_kept(self) -> set[str]:
         """Return the runs that lack only the predictions or models to keep."""
@@ -294,8 +299,12 @@ class StoreReader:
         if not with_predictions:
             return statuses_in(parts)
         owners = owners_of(parts)
-        found = {run_id: part.statuses[run_id] for run_id, part in owners.items()}
-        return {run_id: it for run_id, it in found.items() if it == "failed" or run_id in owners[run_id].predicted}
+        statuses: dict[str, Status] = {}
+        for run_id, part in owners.items():
+            status = part.statuses[run_id]
+            if status == "failed" or run_id in part.predicted:
+                statuses[run_id] = status
+        return statuses
 
     def recorded(self) -> dict[str, Status]:
         """Return `statuses` by the table `runs` alone, for frequent checks: one folder is listed."""
@@ -327,8 +336,8 @@ class StoreReader:
         Raises:
             DamagedStore: a part is damaged.
         """
-        found: list[dict[str, Any]] = self.table(table, run_ids, columns).to_pylist()
-        return found
+        rows: list[dict[str, Any]] = self.table(table, run_ids, columns).to_pylist()
+        return rows
 
     def table(
         self, table: TableName, run_ids: str | Iterable[str] | None = None, columns: str | Iterable[str] | None = None
@@ -361,7 +370,7 @@ class StoreReader:
             few = own if wanted is None else own & wanted
             only = None if len(few) == len(part.statuses) else few
             chosen += [(name, only) for name in files_of(part, table) if few]
-        read = self._files.for_each(lambda it: self.read_part(table, it[0], schema, needed, it[1]), chosen)
+        read = self._files.for_each(lambda few: self.read_part(table, few[0], schema, needed, few[1]), chosen)
         self._verified.keep()
         return sorted_by_key(pa.concat_tables([empty(schema).select(needed), *read])).select(names)
 

@@ -88,10 +88,10 @@ class RunStore(StoreReader):
         with self._refusing():
             if self._files.local:
                 for table in self._needed:
-                    place = self.folder(table)
-                    while not os.path.lexists(place):
-                        place = os.path.dirname(place)
-                    tempfile.TemporaryFile(dir=place).close()
+                    folder = self.folder(table)
+                    while not os.path.lexists(folder):
+                        folder = os.path.dirname(folder)
+                    tempfile.TemporaryFile(dir=folder).close()
             else:
                 self._probe()
 

@@ -16,19 +16,19 @@ from clops_sweep.store.writing import delete
 def faults(store: RunStore) -> Iterator[str]:
     """Return a sentence for everything in a store that is damaged, unreadable, missing or doubled."""
     parts = []
-    for _, found in _read(store):
-        if isinstance(found, Part):
-            parts.append(found)
+    for _, content in _read(store):
+        if isinstance(content, Part):
+            parts.append(content)
         else:
-            yield str(found)
+            yield str(content)
     replaced = {name for part in parts for name in part.replaces}
     live = [part for part in parts if part.name not in replaced]
     for part in live:
         yield from _faults_of(store, part)
     owners = owners_of(live)
     twice = {run_id for part in live for run_id in part.statuses if owners[run_id] is not part}
-    place = shlex.quote(store.files.anywhere)
-    mended = f"`clops-sweep merge {place} --parts` mends it, and so does a launch that computes a run"
+    results = shlex.quote(store.files.anywhere)
+    mended = f"`clops-sweep merge {results} --parts` mends it, and so does a launch that computes a run"
     if twice:
         yield f"{len(twice)} runs are there twice, such as {min(twice)}; {mended}"
     if len({part.schema for part in live}) > 1:
@@ -71,18 +71,18 @@ def without_damage(store: RunStore, run_ids: Collection[str] | None, say: Callab
         UsageError: the store cannot be read, or a damaged part cannot be moved.
     """
     damaged: list[tuple[str, Mapping[TableName, Sequence[str]], str]] = []
-    for name, found in _read(store):
-        if isinstance(found, UnreadableFile):
-            raise found
-        if not isinstance(found, Part):
-            damaged.append((name, {}, str(found)))
-        elif run_ids is None or not found.statuses.keys().isdisjoint(run_ids):
+    for name, content in _read(store):
+        if isinstance(content, UnreadableFile):
+            raise content
+        if not isinstance(content, Part):
+            damaged.append((name, {}, str(content)))
+        elif run_ids is None or not content.statuses.keys().isdisjoint(run_ids):
             try:
-                store.verify(found)
+                store.verify(content)
             except FileNotFoundError as error:
-                damaged.append((name, found.files, f"{error}: is missing; its runs are computed again"))
+                damaged.append((name, content.files, f"{error}: is missing; its runs are computed again"))
             except DamagedStore as error:
-                damaged.append((name, found.files, str(error)))
+                damaged.append((name, content.files, str(error)))
     for name, files, reason in damaged:
         try:
             with store.locked():
@@ -95,10 +95,10 @@ def without_damage(store: RunStore, run_ids: Collection[str] | None, say: Callab
 
 def _set_aside(store: RunStore, name: str, files: Mapping[TableName, Sequence[str]]) -> None:
     for table, of in (("runs", [name]), *files.items()):
-        for each in of:
-            path = f"{store.files.root}/{table}/{each}"
+        for file in of:
+            path = f"{store.files.root}/{table}/{file}"
             if store.files.exists(path):
-                store.files.move(path, f"{store.work_folder}/damaged/{table}-{each}")
+                store.files.move(path, f"{store.work_folder}/damaged/{table}-{file}")
 
 
 def matching(store: RunStore, where: str) -> list[str]:
@@ -110,10 +110,10 @@ def matching(store: RunStore, where: str) -> list[str]:
     if not isinstance(where, str) or not where.strip():
         raise UsageError(f"where = {shown(where)}: expected a condition such as 'storage_fraction == 0.5'")
     holds = Where(where, store.schema("runs", store.live()).names)
-    found = [str(row["run_id"]) for row in store.rows("runs") if holds(row)]
-    if not found:
+    run_ids = [str(row["run_id"]) for row in store.rows("runs") if holds(row)]
+    if not run_ids:
         raise UsageError(f"where {shown(where)}: matches no run in {store.files.shown}")
-    return found
+    return run_ids
 
 
 def delete_runs(store: RunStore, run_ids: Collection[str]) -> int:
