@@ -76,7 +76,7 @@ def shift(signal: Start, other: Start, what: str) -> float:
         difference += (other.day - signal.day).days * DAY
     else:
         difference -= DAY * round(difference / DAY)
-        unset = [each for each in (signal, other) if each.day is None and each.seconds == 0]
+        unset = [start for start in (signal, other) if start.day is None and start.seconds == 0]
         if difference and unset:
             which = "its" if other in unset else "the signal's"
             raise UsageError(
@@ -106,7 +106,7 @@ def until_next(starts: Sequence[float], ends: Sequence[float]) -> list[float]:
     points = sorted({start for start, end in zip(starts, ends, strict=True) if start == end})
     nexts = [*points[1:], math.inf] if points else []
     following = dict(zip(points, nexts, strict=True))
-    found = []
+    closed = []
     for start, end in zip(starts, ends, strict=True):
-        found.append(following[start] if start == end else end)
-    return found
+        closed.append(following[start] if start == end else end)
+    return closed

@@ -94,7 +94,7 @@ def combine(
     """
     if not isinstance(members, Mapping) or len(members) < 2:
         raise checks.refused("combine", 'two data sets at least, such as {"A": Recordings(...), "B": ...}', members)
-    commons = {name: each.common for name, each in members.items()}
+    commons = {name: member.common for name, member in members.items()}
     given = checks.windowing(window_seconds, stride_seconds, resample_to)
     windowing = _windowing(given, {name: common.windowing for name, common in commons.items()})
     multi_label = {name: common.multi_label for name, common in commons.items()}
@@ -141,11 +141,12 @@ def combine(
                     member=source,
                 )
                 portions.append(portion)
-    if any(each.columns.parts for each in portions):  # a given split of some
+    if any(portion.columns.parts for portion in portions):  # a given split of some
         portions = [
-            replace(each, columns=replace(each.columns, parts=each.columns.parts or [None])) for each in portions
+            replace(portion, columns=replace(portion.columns, parts=portion.columns.parts or [None]))
+            for portion in portions
         ]
-    columns = Columns.joined([each.columns for each in portions])
+    columns = Columns.joined([portion.columns for portion in portions])
     kinds = {common.stored_as for common in commons.values()}
     kind = np.int16 if kinds == {np.int16} and given.rate is None else np.float32
     notes = tuple(dict.fromkeys(note for common in commons.values() for note in common.notes))

@@ -16,7 +16,7 @@ def declared_files(name: str, patterns: Sequence[str], data_root: Path) -> dict[
     Raises:
         AbsentData: a pattern matches nothing.
     """
-    found: dict[str, Path] = {}
+    by_path: dict[str, Path] = {}
     with one_sentence(data_root):
         for pattern in patterns:
             try:
@@ -24,17 +24,17 @@ def declared_files(name: str, patterns: Sequence[str], data_root: Path) -> dict[
                 matched = [data_root / pattern] if exact else visible(data_root.glob(pattern), data_root)
             except ValueError as error:  # a pattern that glob cannot parse, or a null byte
                 raise UsageError(f"dataset {name!r}: files: {pattern!r}: {one_line(error)}; correct it") from None
-            files = [file for place in matched for file in ([place] if place.is_file() else _below(place))]
+            files = [file for match in matched for file in ([match] if match.is_file() else _below(match))]
             if not files:
                 raise AbsentData(
                     f"dataset {name!r}: files: data root {shorten(data_root)} has no {pattern}; look at the path, or "
                     f"give the folder that holds it with {option('data_root', 'DIR')}"
                 )
-            found |= {file.relative_to(data_root).as_posix(): file for file in files}
-    return dict(sorted(found.items()))
+            by_path |= {file.relative_to(data_root).as_posix(): file for file in files}
+    return dict(sorted(by_path.items()))
 
 
 def _below(folder: Path) -> list[Path]:
     """Yield the regular files below a folder."""
-    found = (Path(place) / name for place, _, names in os.walk(folder) for name in names)
-    return [file for file in visible(found, folder) if file.is_file()]
+    below = (Path(parent) / name for parent, _, names in os.walk(folder) for name in names)
+    return [file for file in visible(below, folder) if file.is_file()]

@@ -94,7 +94,7 @@ class TableFields:
         if self.label is None or isinstance(self.label, str | int):
             columns["label"] = self.label
         else:
-            columns |= {f"label[{place}]": column for place, column in enumerate(self.label)}
+            columns |= {f"label[{number}]": column for number, column in enumerate(self.label)}
         for argument in ("patient", "time", "split", "start", "end"):
             columns[argument] = getattr(self, argument)
         columns |= {f"domains[{name!r}]": column for name, column in self.domains.items()}

@@ -109,18 +109,18 @@ def signal_files(
     read: Callable[[Path], Any] | None = None,
 ) -> tuple[Common, Sequence[Source], Columns]:
     """Return values common to the files, and the files; see `Recordings.from_folder`."""
-    place = Path(folder)
+    root = Path(folder)
     if not isinstance(pattern, str) or (read is None and not pattern.lower().endswith(_ENDINGS)):
         raise checks.refused("pattern", f"one that ends in {', '.join(_ENDINGS)}, or read=function", pattern)
     if read is not None and not callable(read):
         raise checks.refused("read", "a function of a path that returns Recording(...)", read)
     if read is not None and fields.table is None:
-        files, by_names = _files(place, pattern, None)
-        listed = [Listed(short_name(file, place, by_names), file) for file in files]
+        files, by_names = _files(root, pattern, None)
+        listed = [Listed(short_name(file, root, by_names), file) for file in files]
         labels = Labels(fields.classes, fields.separator, [])
         common, recordings = read_files(listed, frozenset(), read, labels, signals, windowing)
         return common, recordings, Columns([], [], None)
-    listed, labels = _listed(place, pattern, fields)
+    listed, labels = _listed(root, pattern, fields)
     if read is not None:
         common, recordings = read_files(listed, fields.given, read, labels, signals, windowing)
         facts = [recording.facts for recording in listed if recording.facts is not None]
@@ -185,42 +185,43 @@ def _signal_files(
     return common, files, Columns.joined([file.columns for file in files])
 
 
-def _files(place: Path, pattern: str, table: Path | None) -> tuple[list[Path], dict[str, Path]]:
+def _files(folder: Path, pattern: str, table: Path | None) -> tuple[list[Path], dict[str, Path]]:
     """Return the files of a folder that match a pattern, sorted and by name, without the table.
 
     Raises:
         UsageError: no file matches, or the pattern is invalid.
     """
     itself = None if table is None else os.path.realpath(table)
-    with one_sentence(place):
+    with one_sentence(folder):
         try:
-            files = sorted(file for file in visible(place.glob(pattern), place) if os.path.realpath(file) != itself)
-            by_names = by_name(files, place)
+            files = sorted(file for file in visible(folder.glob(pattern), folder) if os.path.realpath(file) != itself)
+            by_names = by_name(files, folder)
         except (ValueError, NotImplementedError) as error:  # a pattern that glob cannot parse, or that leads outside
             raise checks.refused("pattern", f"a pattern of files in the folder ({one_line(error)})", pattern) from None
     if not by_names:
-        raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
+        raise UsageError(f"{shorten(folder)}: no file there matches {pattern}; look at the folder and at pattern")
     return files, by_names
 
 
-def _listed(place: Path, pattern: str, fields: TableFields) -> tuple[list[Listed], Labels]:
+def _listed(folder: Path, pattern: str, fields: TableFields) -> tuple[list[Listed], Labels]:
     """Return the recordings that a table lists, with its facts and intervals; and labels."""
     for argument, column in fields.columns.items():
         if of_header(column):
             raise UsageError(
                 f"{argument}: {shown(column)} is a comment of a WFDB header; expected a column of the table"
             )
-    path, rows = read_rows(place, fields)
-    files, by_names = _files(place, pattern, path)
+    path, rows = read_rows(folder, fields)
+    files, by_names = _files(folder, pattern, path)
     labels = Labels(fields.classes, fields.separator, [row["label"] for row in rows if "label" in row])
     what = "table" if path is None else shorten(path)
     intervals: Mapping[str, Intervals] = {}
     if fields.start is not None:
         rows, intervals = grouped(rows, labels, what, fields.in_samples, fields.closes)
-    located_rows = located(rows, by_names, place)
+    located_rows = located(rows, by_names, folder)
     if not any(file.is_file() for _, file in located_rows):
         raise UsageError(
-            f"name: {shown(rows[0]['name'])} of {what} is not a file in {shorten(place)}, and neither is any other name"
+            f"name: {shown(rows[0]['name'])} of {what} is not a file in {shorten(folder)}, and neither is any other "
+            "name"
         )
     labels.left_out.update([UNLISTED] * len(set(files).difference(file for _, file in located_rows)))
     codes: list[Any] | None = None
@@ -240,18 +241,22 @@ def _columns(
     file: Path, channels: _Channels, rate: float, text: TextOptions, units: str | None
 ) -> tuple[tuple[str, ...], tuple[str | int, ...] | None, NDArray[Any]]:
     """Return the names of the channels, what to read of each file, and the samples of this one."""
-    wanted, layout = channels, None
+    wanted = channels
+    layout = None
     if file.suffix.lower() != ".npy":
         layout = _layout(file, text)
         titles = layout.titles
         _require_rate(file, layout, rate)
         wanted = channels or _signal_columns(file, layout, text)
-        names = tuple(titles[each] if isinstance(each, int) and each < len(titles) else str(each) for each in wanted)
+        names = tuple(
+            titles[channel] if isinstance(channel, int) and channel < len(titles) else str(channel)
+            for channel in wanted
+        )
         sample = read_signal(file, wanted, text, units)
     else:
         sample = read_signal(file, channels)
         named = range(len(sample)) if channels is None else channels
-        names = tuple(f"channel {each + 1}" if isinstance(each, int) else each for each in named)
+        names = tuple(f"channel {channel + 1}" if isinstance(channel, int) else channel for channel in named)
         if len(names) != len(sample):
             raise UsageError(
                 f"channels: there are {len(names)} where {shorten(file)} has {len(sample)}"
@@ -268,7 +273,7 @@ def _columns(
 
 def _kept(channels: Sequence[str] | Sequence[int] | None, pattern: str) -> Markers:
     """Return whether the channels were selected: names for those of an array select none."""
-    names_alone = pattern.lower().endswith(".npy") and any(isinstance(each, str) for each in channels or ())
+    names_alone = pattern.lower().endswith(".npy") and any(isinstance(channel, str) for channel in channels or ())
     return "refuse" if channels is None or names_alone else "keep"
 
 
@@ -356,7 +361,8 @@ def read_signal(
     """
     with one_sentence(path), open_regular(path):
         if path.suffix.lower() == ".npy":
-            array, rows = _npy(path), [each for each in columns or () if isinstance(each, int)]
+            array = _npy(path)
+            rows = [row for row in columns or () if isinstance(row, int)]
             if max(rows, default=-1) >= len(array):
                 raise UsageError(f"{shorten(path)}: has {len(array)} channels, counted from 0; expected {rows} in it")
             if rows:
@@ -365,27 +371,28 @@ def read_signal(
         layout = _layout(path, text)
         titles = layout.titles
         many = len(titles)
-        places = [place_of(f"{shorten(path)}:", each, titles, many) for each in columns or range(many)]
-        for place in places if units is not None and known(units) else ():
-            given = layout.units[place]
+        positions = [place_of(f"{shorten(path)}:", title, titles, many) for title in columns or range(many)]
+        for position in positions if units is not None and known(units) else ():
+            given = layout.units[position]
             if known(given) and factor(given, str(units)) != 1:
+                column = shown(titles[position])
                 raise UsageError(
-                    f"{shorten(path)}: column {shown(titles[place])} is in {given}, not in {units}; give its unit as "
-                    "units, or the factor to units as gain"
+                    f"{shorten(path)}: column {column} is in {given}, not in {units}; give its unit as units, or the "
+                    "factor to units as gain"
                 )
         if path.suffix.lower() == ".parquet":
-            found = _parquet_columns(path, places)
+            signals = _parquet_columns(path, positions)
         else:
-            found, said = text_columns(path, layout, places)
+            signals, said = text_columns(path, layout, positions)
             if notes is not None:
                 notes += said
-        for place, column in zip(places, found, strict=True):
-            if column.dtype.kind not in "iufb":
+        for position, signal in zip(positions, signals, strict=True):
+            if signal.dtype.kind not in "iufb":
                 kind, remedy = "no numbers", "give channels=[...] without it"
-                if _reads_as_numbers(column):
+                if _reads_as_numbers(signal):
                     kind, remedy = "numbers as text", "save them as numbers, such as table.astype(float) of pandas"
-                raise UsageError(f"{shorten(path)}: column {shown(titles[place])} holds {kind}; {remedy}")
-        return np.asarray(checks.signal(shorten(path), np.stack(found)))
+                raise UsageError(f"{shorten(path)}: column {shown(titles[position])} holds {kind}; {remedy}")
+        return np.asarray(checks.signal(shorten(path), np.stack(signals)))
 
 
 def _reads_as_numbers(column: NDArray[Any]) -> bool:
@@ -394,7 +401,7 @@ def _reads_as_numbers(column: NDArray[Any]) -> bool:
         column.astype(np.float64)
     except (TypeError, ValueError):
         return False
-    return all(isinstance(each, str) for each in column)
+    return all(isinstance(entry, str) for entry in column)
 
 
 def _npy(path: Path) -> NDArray[Any]:
@@ -416,10 +423,10 @@ def _parquet(path: Path, read: Callable[[Any], Any]) -> Any:
         raise UsageError(f"{shorten(path)}: not a readable Parquet file; expected what pandas writes") from None
 
 
-def _parquet_columns(path: Path, places: Sequence[int]) -> list[NDArray[Any]]:
+def _parquet_columns(path: Path, positions: Sequence[int]) -> list[NDArray[Any]]:
     titles = _layout(path, GUESSED).titles
-    table = _parquet(path, lambda file: file.read([titles[place] for place in places]))
-    return [table[titles[place]].to_numpy() for place in places]
+    table = _parquet(path, lambda file: file.read([titles[position] for position in positions]))
+    return [table[titles[position]].to_numpy() for position in positions]
 
 
 def _pandas_index(path: Path) -> list[str]:

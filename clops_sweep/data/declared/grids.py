@@ -22,8 +22,8 @@ def on_grid(array: NDArray[Any], timestamps: Any, rate: float, where: str = "") 
         UsageError: there is not one time for each sample, the times do not rise, or they are no seconds.
     """
     plain = np.asarray(timestamps)
-    if plain.dtype.kind == "O" and all(isinstance(each, datetime) for each in timestamps):
-        plain = np.array([utc(each) for each in timestamps], "datetime64[us]")
+    if plain.dtype.kind == "O" and all(isinstance(timestamp, datetime) for timestamp in timestamps):
+        plain = np.array([utc(timestamp) for timestamp in timestamps], "datetime64[us]")
     seconds = plain.dtype.kind != "M"
     if not seconds:
         plain = (plain - plain[0]) / np.timedelta64(1, "s")
@@ -35,9 +35,9 @@ def on_grid(array: NDArray[Any], timestamps: Any, rate: float, where: str = "") 
     times = plain - plain[0]
     steps = np.diff(times)
     if not (steps > 0).all():
-        place = int(np.argmin(steps > 0))
+        sample = int(np.argmin(steps > 0))
         raise UsageError(
-            f"{where}timestamps: sample {place + 1} (from 0) is {steps[place]:g} s after the one before; expected "
+            f"{where}timestamps: sample {sample + 1} (from 0) is {steps[sample]:g} s after the one before; expected "
             "times that rise"
         )
     usual = float(np.median(steps))
@@ -47,9 +47,9 @@ def on_grid(array: NDArray[Any], timestamps: Any, rate: float, where: str = "") 
             "milliseconds, or dates"
         )
     grid = np.arange(int(times[-1] * rate + 1e-6) + 1) / rate
-    found = np.stack([np.interp(grid, times, channel) for channel in array])
+    resampled = np.stack([np.interp(grid, times, channel) for channel in array])
     left = np.clip(np.searchsorted(times, grid + 1e-9, "right") - 1, 0, len(steps) - 1)
     in_gap = (steps > 2 * max(usual, 1 / rate))[left]
     at_sample = (np.abs(grid - times[left]) < 1e-9) | (np.abs(grid - times[left + 1]) < 1e-9)
-    found[:, in_gap & ~at_sample] = np.nan
-    return found
+    resampled[:, in_gap & ~at_sample] = np.nan
+    return resampled

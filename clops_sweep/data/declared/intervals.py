@@ -52,7 +52,7 @@ class Intervals:
                 are all outside the recording, or a day or more apart from it.
         """
         rows, notes = self._since_begin(samples / rate) if self.dated else (list(self.rows), [])
-        found = list[Stretch]()
+        stretches = list[Stretch]()
         scale = 1 if self.in_samples else rate
         unit = "samples" if self.in_samples else "s"
         for start, end, label, where in sorted(rows):
@@ -68,10 +68,10 @@ class Intervals:
                     f"{said} ends after the recording, which has {samples / scale:g} {unit}"
                     + self._if_samples(rate, samples)
                 )
-            if found and begin < found[-1].end:
-                raise UsageError(f"{said} overlaps the one before, which ends at {found[-1].end / scale:g} {unit}")
-            found.append(Stretch(begin, min(max(stop, begin + 1), samples), label))
-        return found, notes
+            if stretches and begin < stretches[-1].end:
+                raise UsageError(f"{said} overlaps the one before, which ends at {stretches[-1].end / scale:g} {unit}")
+            stretches.append(Stretch(begin, min(max(stop, begin + 1), samples), label))
+        return stretches, notes
 
     def _if_samples(self, rate: float, samples: int) -> str:
         """Return the remedy for numbers that fit into the recording only as samples."""

@@ -58,7 +58,7 @@ def read_rows(folder: Path, fields: TableFields) -> tuple[Path | None, list[dict
     path = None
     what = "table"
     if isinstance(table, str | PathLike):
-        path = next((place for place in (folder / table, Path(table)) if place.is_file()), None)
+        path = next((file for file in (folder / table, Path(table)) if file.is_file()), None)
         if path is None:
             raise UsageError(f"table: {shorten(folder / table)} is not there; expected a CSV file")
         what = shorten(path)
@@ -75,19 +75,22 @@ def read_rows(folder: Path, fields: TableFields) -> tuple[Path | None, list[dict
     for number, cells in rows:
         if len(cells) != width:
             raise UsageError(f"{what}: line {number} has {len(cells)} cells; expected {width}")
-        for argument, place in places.items():
-            if _UNDECODED in str(cells[place]):
+        for argument, position in places.items():
+            if _UNDECODED in str(cells[position]):
+                cell = shown(cells[position])
                 raise UsageError(
-                    f"{what}: line {number}, {argument}: {shown(cells[place])} is not UTF-8; save the table as UTF-8, "
-                    "or give table=pandas.read_csv(..., encoding=...)"
+                    f"{what}: line {number}, {argument}: {cell} is not UTF-8; save the table as UTF-8, or give "
+                    "table=pandas.read_csv(..., encoding=...)"
                 )
     has_commas = path is not None and text_form(path).decimal == ","
     flags = {argument: str(column) for argument, column in wanted.items() if argument.startswith("label[")}
     named_rows = []
     for number, cells in rows:
-        row = {argument: checks.identifier(argument, cells[place]) for argument, place in places.items()}
+        row = {argument: checks.identifier(argument, cells[position]) for argument, position in places.items()}
         if fields.date_format is not None:
-            texts = {argument: row[argument] for argument, place in places.items() if isinstance(cells[place], str)}
+            texts = {
+                argument: row[argument] for argument, position in places.items() if isinstance(cells[position], str)
+            }
             row |= _iso_dates(texts, fields.date_format, f"{what}: line {number}")
         if has_commas:
             row |= {argument: row[argument].replace(",", ".") for argument in row.keys() & {"start", "end"}}
@@ -100,18 +103,18 @@ def read_rows(folder: Path, fields: TableFields) -> tuple[Path | None, list[dict
 
 def _iso_dates(cells: Mapping[str, str], date_format: str, where: str) -> dict[str, str]:
     """Return the cells of a row that are dates, by argument, in ISO format; empty ones and numbers are left out."""
-    found = dict[str, str]()
+    dates = dict[str, str]()
     for argument in _DATED:
         text = cells.get(argument, "").strip()
         if text in ("", *checks.NULLS) or (argument != "time" and _is_number(text)):
             continue
         try:
-            found[argument] = datetime.strptime(text, date_format).isoformat(" ")
+            dates[argument] = datetime.strptime(text, date_format).isoformat(" ")
         except ValueError:
             raise UsageError(
                 f"{where}, {argument}: {shown(text)} is no date of the format {date_format}, which date_format names"
             ) from None
-    return found
+    return dates
 
 
 def _is_number(text: str) -> bool:
@@ -156,14 +159,14 @@ def place_of(where: str, column: Column, titles: Sequence[str], width: int) -> i
         UsageError: no column or several columns have its name; the message begins with `where`.
     """
     columns = titles[:width] if isinstance(column, str) else range(width)
-    found = [place for place, title in enumerate(columns) if title == column]
-    if not found:
+    positions_of_title = [position for position, title in enumerate(columns) if title == column]
+    if not positions_of_title:
         without_names = f"{width} without names; use positions, from 0" if width else "none"
         there = shorten(", ".join(titles)) or without_names
         raise UsageError(f"{where} has no column {shown(column)}; it has {there}")
-    if len(found) > 1:
-        raise UsageError(f"{where} has {len(found)} columns {shown(column)}; rename one of them")
-    return found[0]
+    if len(positions_of_title) > 1:
+        raise UsageError(f"{where} has {len(positions_of_title)} columns {shown(column)}; rename one of them")
+    return positions_of_title[0]
 
 
 class Labels:
@@ -199,7 +202,7 @@ class Labels:
             self.used = {label: self.classes.index(name) for label, name in zip(labels, named, strict=True)}
         else:
             self.classes = checks.names("classes", classes, least=2)
-            self.used = {name: place for place, name in enumerate(self.classes)}
+            self.used = {name: code for code, name in enumerate(self.classes)}
         self.left_out: Counter[str] = Counter()
         if lists_classes:
             self._require_names(written)
@@ -227,7 +230,7 @@ class Labels:
         if not codes or len(codes) < len(there):
             return
         used = [code for code in codes if code in self.used]
-        positions = {str(place): name for place, name in enumerate(self.classes)}
+        positions = {str(code): name for code, name in enumerate(self.classes)}
         example = shorten(", ".join(f"{code!r}: ..." for code in codes), 60)
         if not used:
             raise UsageError(
@@ -247,17 +250,17 @@ class Labels:
         Raises:
             UsageError: it is a position and the name of another class.
         """
-        place = int(number)
-        named = self.used.get(str(place))
-        is_position = not self._mapped and 0 <= place < len(self.classes)
-        if is_position and named is not None and named != place:
+        code = int(number)
+        named = self.used.get(str(code))
+        is_position = not self._mapped and 0 <= code < len(self.classes)
+        if is_position and named is not None and named != code:
             raise UsageError(
-                f"intervals: the label {place} may be the class {shown(str(place))}, or class "
-                f"{shown(self.classes[place])} at position {place}; give names as text"
+                f"intervals: the label {code} may be the class {shown(str(code))}, or class "
+                f"{shown(self.classes[code])} at position {code}; give names as text"
             )
         if is_position and named is None:
-            return place
-        return self.of_interval(str(place))
+            return code
+        return self.of_interval(str(code))
 
     def of_interval(self, text: str) -> int | None:
         """Return the class index of an interval; None, and counted, if its label is not used."""
@@ -268,15 +271,15 @@ class Labels:
 
     def of(self, text: str, what: str = "recordings") -> int | NDArray[np.uint8] | None:
         """Return the class index or indices of a recording; None, and counted as `what`, if no label is used."""
-        places = [self.used[part] for part in self._parted(text) if part in self.used]
-        if not places:
+        codes = [self.used[part] for part in self._parted(text) if part in self.used]
+        if not codes:
             self.left_out[f"{what} labelled {shorten(text, 40)}" if text else f"{what} without a label"] += 1
             return None
         if not self.multi_label:
-            return places[0]
-        found = np.zeros(len(self.classes), np.uint8)
-        found[places] = 1
-        return found
+            return codes[0]
+        multi_hot = np.zeros(len(self.classes), np.uint8)
+        multi_hot[codes] = 1
+        return multi_hot
 
 
 def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequence[Any] | None) -> Columns:
@@ -317,20 +320,20 @@ def located(
     Raises:
         UsageError: two names are one file, or one name may be several.
     """
-    found = []
+    with_files = []
     names = dict[Path, str]()
     stems = Counter(file.stem for file in set(files.values()))
     for row in rows:
         file = by_any_name(files, row["name"]) or folder / f"{row['name']}{ending}"
         stem = _ENDING.sub("", row["name"])
         if stems[stem] > 1 and file not in files.values():
-            twins = sorted({str(each.relative_to(folder)) for each in files.values() if each.stem == stem})
+            twins = sorted({str(other.relative_to(folder)) for other in files.values() if other.stem == stem})
             raise UsageError(f"name: {shown(row['name'])} may be {shorten(', '.join(twins))}; give one of these paths")
         if names.setdefault(file, row["name"]) != row["name"]:
             both = f"{shown(names[file])} and {shown(row['name'])}"
             raise UsageError(f"name: {both} are one file, {shorten(file)}; keep one of the rows")
-        found.append((row, file))
-    return found
+        with_files.append((row, file))
+    return with_files
 
 
 def by_any_name(files: Mapping[str, Path], name: str) -> Path | None:
@@ -357,14 +360,14 @@ def first_readable(files: Iterable[Path], read: Callable[[Path], _Read]) -> _Rea
 
 def by_name(files: Sequence[Path], folder: Path) -> dict[str, Path]:
     """Return files by relative path and by name, with and without extension, if unique."""
-    found: dict[str, Path] = {}
+    by_name_or_path: dict[str, Path] = {}
     twice: set[str] = set()
     for file in files:
         path = PurePosixPath(file.relative_to(folder).as_posix())
         for key in {str(path), str(path.with_suffix("")), path.name, path.stem, checks.identifier("name", path.stem)}:
-            if found.setdefault(key, file) is not file:
+            if by_name_or_path.setdefault(key, file) is not file:
                 twice.add(key)
-    return {key: file for key, file in found.items() if key not in twice}
+    return {key: file for key, file in by_name_or_path.items() if key not in twice}
 
 
 def short_name(file: Path, folder: Path, files: Mapping[str, Path]) -> str:
@@ -453,8 +456,10 @@ def grouped(
                     f"{shown(known[argument])}; expected one for all rows of a recording"
                 )
         listed.setdefault(row["name"], []).append((row, where))
-    found = {name: _intervals(each, labels, in_samples, closes) for name, each in listed.items()}
-    return list(first.values()), found
+    intervals = {}
+    for name, rows_of_recording in listed.items():
+        intervals[name] = _intervals(rows_of_recording, labels, in_samples, closes)
+    return list(first.values()), intervals
 
 
 def _intervals(rows: Sequence[tuple[dict[str, str], str]], labels: Labels, in_samples: bool, closes: bool) -> Intervals:
@@ -468,12 +473,12 @@ def _intervals(rows: Sequence[tuple[dict[str, str], str]], labels: Labels, in_sa
         has_end = text not in ("", *checks.NULLS)
         starts.append(start)
         ends.append(_time_of(text, f"{where}: end", clocks) if has_end else start)
-    place = rows[0][1]
+    first_where = rows[0][1]
     if len(clocks) > 1:
-        raise UsageError(f"{place}: start and end are {' and '.join(sorted(clocks))}; expected one kind")
+        raise UsageError(f"{first_where}: start and end are {' and '.join(sorted(clocks))}; expected one kind")
     dated = _NUMBERS not in clocks
     if dated and in_samples:
-        raise UsageError(f"{place}: start is a date; expected samples, as interval_unit says")
+        raise UsageError(f"{first_where}: start is a date; expected samples, as interval_unit says")
     if closes:
         ends = until_next(starts, ends)
     intervals = list[Interval]()
@@ -485,7 +490,9 @@ def _intervals(rows: Sequence[tuple[dict[str, str], str]], labels: Labels, in_sa
     known = moment(checks.date_text(rows[0][0].get("time", "")))
     if dated and known is not None:
         if known.zoned != (_ZONED in clocks):
-            raise UsageError(f"{place}: one of start and time has a time zone and the other none; expected both alike")
+            raise UsageError(
+                f"{first_where}: one of start and time has a time zone and the other none; expected both alike"
+            )
         begin = known.seconds
     return Intervals(tuple(intervals), in_samples, dated, begin, _ZONED in clocks)
 
@@ -513,17 +520,17 @@ def positions(where: str, leads: Sequence[str], channels: Sequence[str | int]) -
         UsageError: the recording lacks a channel; the message begins with `where`.
     """
     lowered = [lead.lower() for lead in leads]
-    places = []
+    positions_of_channels = []
     for channel in channels:
         if isinstance(channel, int):
-            place = channel if 0 <= channel < len(leads) else -1
+            position = channel if 0 <= channel < len(leads) else -1
         elif channel in leads:
-            place = leads.index(channel)
+            position = leads.index(channel)
         else:
-            place = lowered.index(channel.lower()) if channel.lower() in lowered else -1
-        if place < 0:
+            position = lowered.index(channel.lower()) if channel.lower() in lowered else -1
+        if position < 0:
             raise UsageError(
                 f"{where}has no channel {channel}, but {', '.join(leads)}; give the channels that all records have"
             )
-        places.append(place)
-    return places
+        positions_of_channels.append(position)
+    return positions_of_channels

@@ -78,19 +78,19 @@ def _without_channels(recording: Any, names: Sequence[str]) -> Any:
     """Return a recording without some channels, if it has them."""
     if not isinstance(recording, Recording) or recording.channels is None:
         return recording
-    kept = [place for place, name in enumerate(recording.channels) if name not in names]
+    kept = [position for position, name in enumerate(recording.channels) if name not in names]
     many = len(recording.channels)
     if len(kept) == many or len(recording.signal) != many:
         return recording
 
     def some(value: Any) -> Any:
         several = np.ndim(value) == 1 and len(value) == many
-        return [value[place] for place in kept] if several else value
+        return [value[position] for position in kept] if several else value
 
     return replace(
         recording,
-        signal=[recording.signal[place] for place in kept],
-        channels=[recording.channels[place] for place in kept],
+        signal=[recording.signal[position] for position in kept],
+        channels=[recording.channels[position] for position in kept],
         units=recording.units if isinstance(recording.units, str) else some(recording.units),
         gain=some(recording.gain),
         sampling_rate=some(recording.sampling_rate),
@@ -151,10 +151,10 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
     labels = Labels(common.classes, None, ())
 
     def items() -> Iterator[InMemory]:
-        for place, recording in enumerate(chain([first], recordings)):
-            with prefixed(f"recording {place}"):
+        for number, recording in enumerate(chain([first], recordings)):
+            with prefixed(f"recording {number}"):
                 recording = _without_channels(recording, dropped)
-                yield item(recording, str(place), common, shared["sampling_rate"], first, labels)
+                yield item(recording, str(number), common, shared["sampling_rate"], first, labels)
 
     notes = (left_out_note(dropped),) if dropped else ()
     common = replace(common, notes=notes, left_out=labels.left_out)  # filled while recordings are read
@@ -223,7 +223,7 @@ def _notes(recording: Recording, usual: Any, rate: float, channels: Sequence[str
 
 def item(
     recording: Any,
-    place: str,
+    default_name: str,
     common: Common,
     usual: Any,
     first: Recording,
@@ -235,7 +235,7 @@ def item(
 
     Args:
         recording: the recording.
-        place: its name, unless it has one.
+        default_name: its name, unless it has one.
         common: values common to the recordings.
         usual: the sampling rate of recordings that have none.
         first: the first recording, which has the same optional fields.
@@ -261,9 +261,9 @@ def item(
     if not np.ndim(usual) and rate != usual and common.windowing.rate is None:
         raise UsageError(f"sampling_rate: {rate:g} where the first has {usual:g}; give resample_to to have one for all")
     if described is None:
-        columns = _facts(recording, place, common, first)
+        columns = _facts(recording, default_name, common, first)
     else:
-        columns = _agreed(recording, place, common, first, labels, described)
+        columns = _agreed(recording, default_name, common, first, labels, described)
     intervals = None
     if recording.intervals is not None:
         where = files[0].name if files else columns.names[0]
@@ -300,7 +300,7 @@ def begin_of(recording: Recording) -> Moment | None:
 
 
 def _agreed(
-    recording: Recording, place: str, common: Common, first: Recording, labels: Labels, described: Described
+    recording: Recording, default_name: str, common: Common, first: Recording, labels: Labels, described: Described
 ) -> Columns:
     """Return the facts about a recording from a table and from itself.
 
@@ -311,8 +311,8 @@ def _agreed(
     has_label = "label" in given
     if has_label and recording.intervals is not None and "start" not in given:
         raise UsageError("label: both the table and the intervals of the recording give labels; leave one of them out")
-    own = _facts(recording, place, common, first, needs_label=not has_label)
-    merged = replace(own, names=[place])
+    own = _facts(recording, default_name, common, first, needs_label=not has_label)
+    merged = replace(own, names=[default_name])
     if has_label and said.labels is not None:
         if own.labels is not None and not np.array_equal(own.labels, said.labels):
             raise _disagreement("label", _class_names(said, common), _class_names(own, common))
@@ -358,7 +358,9 @@ def _class_names(columns: Columns, common: Common) -> str:
     return ", ".join(common.classes[code] for code in codes)
 
 
-def _facts(recording: Recording, place: str, common: Common, first: Recording, needs_label: bool = True) -> Columns:
+def _facts(
+    recording: Recording, default_name: str, common: Common, first: Recording, needs_label: bool = True
+) -> Columns:
     """Return the validated facts about a recording; without labels if it has none, or intervals."""
     has_label = recording.label is not None
     if (has_label or needs_label) and _is_row(recording.label) != common.multi_label:
@@ -377,7 +379,7 @@ def _facts(recording: Recording, place: str, common: Common, first: Recording, n
             raise UsageError(f"{argument}: has {sorted(given or {})} where the first has {sorted(expected)}")
         named[argument] = {name: [value] for name, value in (given or {}).items()}
     return checks.columns(
-        [place if recording.name is None else checks.text("name", recording.name)],
+        [default_name if recording.name is None else checks.text("name", recording.name)],
         common.classes,
         [recording.label] if has_label and recording.intervals is None else None,
         None if recording.patient is None else [recording.patient],

@@ -69,28 +69,30 @@ def names(argument: str, value: Any, least: int = 1) -> tuple[str, ...]:
     """Validate distinct names."""
     if isinstance(value, str | Mapping | Set) or not isinstance(value, Iterable):
         raise refused(argument, "a list of names", value)
-    found = [text(argument, each) if isinstance(each, numbers.Real | str) else each for each in value]
-    for each in found:
-        if not (isinstance(each, str) and each.strip() and each.isprintable()):
-            raise refused(argument, "names that can be printed", each)
-    if len(found) < least:
-        raise UsageError(f"{argument}: expected at least {least}, not {len(found)}")
+    checked = [text(argument, name) if isinstance(name, numbers.Real | str) else name for name in value]
+    for name in checked:
+        if not (isinstance(name, str) and name.strip() and name.isprintable()):
+            raise refused(argument, "names that can be printed", name)
+    if len(checked) < least:
+        raise UsageError(f"{argument}: expected at least {least}, not {len(checked)}")
     seen: set[str] = set()
-    for each in found:
-        if each in seen:
-            raise UsageError(f"{argument}: {shown(each)} is there twice; expected each name once")
-        seen.add(each)
-    return tuple(found)
+    for name in checked:
+        if name in seen:
+            raise UsageError(f"{argument}: {shown(name)} is there twice; expected each name once")
+        seen.add(name)
+    return tuple(checked)
 
 
 def channels(value: Any) -> tuple[str | int, ...] | None:
     """Validate `channels`: names, or positions from 0; None for all."""
-    found = None if value is None else names("channels", value)
-    if found is None or not all(isinstance(each, int | np.integer) and not isinstance(each, bool) for each in value):
-        return found
+    named = None if value is None else names("channels", value)
+    if named is None or not all(
+        isinstance(channel, int | np.integer) and not isinstance(channel, bool) for channel in value
+    ):
+        return named
     if min(value) < 0:
         raise refused("channels", "names, or positions from 0", min(value))
-    return tuple(int(each) for each in found)
+    return tuple(int(position) for position in named)
 
 
 def transposed(signal: Any, channels: int) -> str:
@@ -161,18 +163,18 @@ def gains(value: Any, channels: int) -> NDArray[np.float64]:
     """Validate the gains [channels], which convert stored samples to units."""
     try:
         plain = np.asarray(1.0 if value is None else unmasked("gain", value), np.float64)
-        found = np.broadcast_to(plain, (channels,))
+        gains = np.broadcast_to(plain, (channels,))
     except UsageError:
         raise
     except (TypeError, ValueError):
         raise UsageError(
             f"gain: expected a number, or one for each of {channels} channels, not {shown(value)}"
         ) from None
-    if not (np.isfinite(found) & (found != 0)).all():
+    if not (np.isfinite(gains) & (gains != 0)).all():
         raise refused("gain", "numbers other than 0", value)
-    if not ((abs(found) >= _FLOAT32.tiny) & (abs(found) <= _FLOAT32.max)).all():
+    if not ((abs(gains) >= _FLOAT32.tiny) & (abs(gains) <= _FLOAT32.max)).all():
         raise refused("gain", f"magnitudes from {_FLOAT32.tiny:.2g} to {_FLOAT32.max:.2g}, which float32 holds", value)
-    return found
+    return gains
 
 
 def signal(argument: str, value: Any) -> NDArray[Any]:
@@ -210,22 +212,22 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
             f"labels: have the shape {list(array.shape)}; expected one for each of {count} recordings, [{count}] or "
             f"[{count}, {len(classes)}]"
         )
-    place = {name: position for position, name in enumerate(classes)}
+    code_of = {name: code for code, name in enumerate(classes)}
     if array.ndim == 1 and array.dtype.kind in "SUO":
         listed = array.tolist()
-        if all(isinstance(each, str | bytes) for each in listed):
-            named = [identifier("labels", each) for each in listed]
-            for each in named:
-                if each not in place:
-                    raise UsageError(f"labels: {shown(each)} is not one of the classes {', '.join(classes)}")
-            return np.array([place[each] for each in named], np.int64)
-        if all(isinstance(each, numbers.Real) and not isinstance(each, bool) for each in listed):
+        if all(isinstance(label, str | bytes) for label in listed):
+            named = [identifier("labels", label) for label in listed]
+            for label in named:
+                if label not in code_of:
+                    raise UsageError(f"labels: {shown(label)} is not one of the classes {', '.join(classes)}")
+            return np.array([code_of[label] for label in named], np.int64)
+        if all(isinstance(label, numbers.Real) and not isinstance(label, bool) for label in listed):
             array = np.array(listed)
     if array.dtype.kind == "f" and (wrong := array != np.floor(array)).any():  # also NaN
-        place = np.argwhere(wrong)[0]
-        where = f" of recording {place[0]} (from 0)" if count > 1 else ""
+        first_wrong = np.argwhere(wrong)[0]
+        where = f" of recording {first_wrong[0]} (from 0)" if count > 1 else ""
         raise UsageError(
-            f"labels: {array[tuple(place)]:g}{where} is no whole number; leave out recordings without a label"
+            f"labels: {array[tuple(first_wrong)]:g}{where} is no whole number; leave out recordings without a label"
         )
     if array.dtype.kind not in "iubf" or (array.dtype.kind == "b" and array.ndim == 1):
         raise UsageError(f"labels: expected whole numbers or names of classes, not {array.dtype}")
@@ -236,11 +238,11 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
             raise UsageError("labels: with a column for each class, expected only 0 and 1")
         return array.astype(np.uint8)
     if count and not (array.min() >= 0 and array.max() < len(classes)):
-        named = [identifier("labels", each) for each in array.tolist()]
+        named = [identifier("labels", label) for label in array.tolist()]
         positions = map(str, range(len(classes)))
         # codes that are names: of one label alone this is sure only if no class has the name of a position
-        if all(each in place for each in named) and (count > 1 or place.keys().isdisjoint(positions)):
-            return np.array([place[each] for each in named], np.int64)
+        if all(label in code_of for label in named) and (count > 1 or code_of.keys().isdisjoint(positions)):
+            return np.array([code_of[label] for label in named], np.int64)
         worst = array.min() if array.min() < 0 else array.max()
         raise UsageError(f"labels: {worst.item()} is no position in classes; expected 0 to {len(classes) - 1}")
     return array.astype(np.int64)
@@ -254,12 +256,12 @@ def texts(argument: str, value: Any, count: int, whole: bool = False) -> list[st
     if isinstance(value, np.ndarray) and value.ndim != 1:
         raise UsageError(f"{argument}: have the shape {list(value.shape)}; expected one for each of {count} recordings")
     keeps_type = whole and isinstance(value, np.ndarray) and value.dtype.kind == "f"
-    found = value.tolist() if isinstance(value, np.ndarray) and not keeps_type else list(value)
-    if len(found) != count:
-        raise UsageError(f"{argument}: there are {len(found)}; expected one for each of {count} recordings")
+    given = value.tolist() if isinstance(value, np.ndarray) and not keeps_type else list(value)
+    if len(given) != count:
+        raise UsageError(f"{argument}: there are {len(given)}; expected one for each of {count} recordings")
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
-        return [str(each) for each in found]
-    return [text(argument, each, whole) for each in found]
+        return [str(item) for item in given]
+    return [text(argument, item, whole) for item in given]
 
 
 def text(argument: str, value: Any, whole: bool = False) -> str:
@@ -282,16 +284,16 @@ def text(argument: str, value: Any, whole: bool = False) -> str:
     if isinstance(value, float | np.floating) and (not math.isfinite(value) or (whole and value != math.floor(value))):
         raise refused(argument, "names or whole numbers" if whole else "names or numbers", value)
     try:
-        found = identifier(argument, value)
+        written = identifier(argument, value)
     except UsageError:
         raise
     except Exception:  # an integer with thousands of digits, or a user-defined class
         raise refused(argument, "names that can be printed", value) from None
-    if not found or not found.isprintable() or (whole and found in (*_MISSING, *NULLS, "none")):
-        raise refused(argument, "names that can be printed, none of them missing", found or value)
-    if "\ufffd" in found:
-        raise refused(argument, "text that was decoded without loss (read it in its own encoding)", found)
-    return found
+    if not written or not written.isprintable() or (whole and written in (*_MISSING, *NULLS, "none")):
+        raise refused(argument, "names that can be printed, none of them missing", written or value)
+    if "\ufffd" in written:
+        raise refused(argument, "text that was decoded without loss (read it in its own encoding)", written)
+    return written
 
 
 def identifier(argument: str, value: Any) -> str:
@@ -324,21 +326,21 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
         if plain.dtype.kind in "iuf":  # numpy would take a year for a second of 1970
             raise TypeError
         if plain.dtype.kind != "M" and plain.ndim == 1:
-            listed = [_DAY.sub(r"\1-\2-\3", each) if isinstance(each, str) else each for each in plain.tolist()]
-        known = [utc(each) for each in listed]
-        found = np.asarray(known if listed else value, "datetime64[s]")
-        if ((found < _YEARS[0]) | (found >= _YEARS[1])).any():
+            listed = [_DAY.sub(r"\1-\2-\3", date) if isinstance(date, str) else date for date in plain.tolist()]
+        known = [utc(date) for date in listed]
+        dates = np.asarray(known if listed else value, "datetime64[s]")
+        if ((dates < _YEARS[0]) | (dates >= _YEARS[1])).any():
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         what = f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64'
         raise UsageError(what + _no_date(listed)) from None
-    if found.shape != (count,):
-        raise UsageError(f"{argument}: have the shape {list(found.shape)}; expected one for each of {count} recordings")
+    if dates.shape != (count,):
+        raise UsageError(f"{argument}: have the shape {list(dates.shape)}; expected one for each of {count} recordings")
     if len({one is other for one, other in zip(listed, known, strict=True)}) > 1:
         raise UsageError(f"{argument}: some have a time zone and others none; expected one kind")
-    if np.isnat(found).any():
-        raise UsageError(f"{argument}: recording {int(np.flatnonzero(np.isnat(found))[0])} (from 0) has no date")
-    return found
+    if np.isnat(dates).any():
+        raise UsageError(f"{argument}: recording {int(np.flatnonzero(np.isnat(dates))[0])} (from 0) has no date")
+    return dates
 
 
 def date_text(value: str) -> str:
@@ -358,13 +360,13 @@ def utc(value: Any) -> Any:
 
 def _no_date(value: Sequence[Any]) -> str:
     """Return the first entry that is not a date."""
-    for each in value:
+    for date in value:
         try:
-            known = bool(_YEARS[0] <= np.datetime64(utc(each), "s") < _YEARS[1])
+            known = bool(_YEARS[0] <= np.datetime64(utc(date), "s") < _YEARS[1])
         except (TypeError, ValueError):
             known = False
         if not known:
-            return f", not {shown(each)}"
+            return f", not {shown(date)}"
     return ""
 
 
@@ -375,14 +377,14 @@ def domains(value: Any, count: int) -> dict[str, list[str]]:
 
 def groups(value: Any, count: int) -> dict[str, list[str]]:
     """Validate columns for subgroups: the group of each recording, by name; `UNKNOWN` for a missing entry."""
-    found = {}
+    groups = {}
     for name, column in _named("groups", value, (*_RESERVED, *_ROWS_OF_REPORTS)).items():
         known = column
         if not isinstance(column, str) and isinstance(column, Iterable):
             plain = column.tolist() if isinstance(column, np.ndarray) else list(column)
-            known = [UNKNOWN if str(each).strip() in _MISSING else each for each in plain]
-        found[name] = texts(f"groups[{name!r}]", known, count)
-    return found
+            known = [UNKNOWN if str(group).strip() in _MISSING else group for group in plain]
+        groups[name] = texts(f"groups[{name!r}]", known, count)
+    return groups
 
 
 def _named(argument: str, value: Any, reserved: Sequence[str] = _RESERVED) -> Mapping[str, Any]:
@@ -399,7 +401,7 @@ def _named(argument: str, value: Any, reserved: Sequence[str] = _RESERVED) -> Ma
 
 def parts(value: Any, count: int) -> list[int]:
     """Validate the given split of each recording."""
-    return [SPLITS[one_of("split", each, SPLITS)] for each in texts("split", value, count)]
+    return [SPLITS[one_of("split", split, SPLITS)] for split in texts("split", value, count)]
 
 
 def columns(
@@ -428,11 +430,15 @@ def columns(
         one: whether errors name arguments in the singular.
     """
     ending, patient, count = ("", "patient", len(names)) if one else ("s", "patients", len(names))
-    found = None if written is None else labels(written, count, classes)
+    codes = None if written is None else labels(written, count, classes)
+    if patients is None:
+        owners = [f"{UNKNOWN_PERSON}{name}" for name in names]
+    else:
+        owners = texts(patient, patients, count, whole=True)
     return Columns(
         names,
-        [f"{UNKNOWN_PERSON}{it}" for it in names] if patients is None else texts(patient, patients, count, whole=True),
-        found,
+        owners,
+        codes,
         None if times is None else moments(f"time{ending}", times, count),
         domains(sites, count),
         None if split is None else parts(split, count),
@@ -463,10 +469,10 @@ def together(classes: Sequence[str], columns: Columns, left_out: Mapping[str, in
     for patient, part in dict.fromkeys(zip(columns.patients, given, strict=True)):
         parts_of.setdefault(patient, set()).add(part)
     in_use = set(given) - {None}
-    for patient, found in parts_of.items():
-        if len(found) > 1 or (in_use and None in found):
-            there = [name for name, number in SPLITS.items() if number in found]
-            where = " and in ".join([*there, *(["none"] if None in found else [])])
+    for patient, numbers_of_splits in parts_of.items():
+        if len(numbers_of_splits) > 1 or (in_use and None in numbers_of_splits):
+            there = [name for name, number in SPLITS.items() if number in numbers_of_splits]
+            where = " and in ".join([*there, *(["none"] if None in numbers_of_splits else [])])
             raise UsageError(f"split: patient {shown(patient)} is in {where}; expected one split for a patient")
     if labels is not None:
         several = labels.ndim == 2

@@ -160,19 +160,19 @@ class Recordings:
 
         renamed = {**(domains or {}), **(groups or {})}
         wanted = [*renamed.values(), *(name for name in (patient, split) if name is not None)]
-        found = braindecode_windows(windows, list(dict.fromkeys(wanted)), channels)
+        windowed = braindecode_windows(windows, list(dict.fromkeys(wanted)), channels)
         return cls(
-            found.signals,
-            found.rate,
-            found.channels,
+            windowed.signals,
+            windowed.rate,
+            windowed.channels,
             units,
-            found.targets,
+            windowed.targets,
             classes,
-            None if patient is None else found.columns[patient],
-            domains={new: found.columns[name] for new, name in (domains or {}).items()} or None,
-            groups={new: found.columns[name] for new, name in (groups or {}).items()} or None,
-            split=None if split is None else found.columns[split],
-            names=found.names,
+            None if patient is None else windowed.columns[patient],
+            domains={new: windowed.columns[name] for new, name in (domains or {}).items()} or None,
+            groups={new: windowed.columns[name] for new, name in (groups or {}).items()} or None,
+            split=None if split is None else windowed.columns[split],
+            names=windowed.names,
         )
 
     @classmethod
@@ -475,22 +475,22 @@ def _arrays(signals: Any, channels: int, window: float | None) -> Any:
         plain = np.asarray(signals)  # rows of a memory map are slow to create
         stacked = plain[:, None] if plain.ndim == 2 else plain
         checks.signal("signals", stacked[0])
-        found: Any = stacked
+        arrays: Any = stacked
     elif (isinstance(signals, Sequence) and not isinstance(signals, str)) or isinstance(signals, np.ndarray):
-        found = [checks.signal(f"signals[{place}]", each) for place, each in enumerate(signals)]
+        arrays = [checks.signal(f"signals[{number}]", signal) for number, signal in enumerate(signals)]
     else:
         raise UsageError(f"signals: expected an array or a list of arrays, not {shown(signals)}")
-    if not len(found):
+    if not len(arrays):
         raise UsageError("signals: there is no recording")
-    for place, array in enumerate(found[:1] if isinstance(found, np.ndarray) else found):
+    for number, array in enumerate(arrays[:1] if isinstance(arrays, np.ndarray) else arrays):
         if len(array) != channels:
             raise UsageError(
-                f"signals[{place}]: has {len(array)} channels; expected {channels}, as there are names in channels"
+                f"signals[{number}]: has {len(array)} channels; expected {channels}, as there are names in channels"
                 + checks.transposed(array, channels)
             )
-        if window is None and array.shape[1] != found[0].shape[1]:
+        if window is None and array.shape[1] != arrays[0].shape[1]:
             raise UsageError(
-                f"signals[{place}]: has {array.shape[1]} samples where the first has {found[0].shape[1]}; give "
+                f"signals[{number}]: has {array.shape[1]} samples where the first has {arrays[0].shape[1]}; give "
                 "window_seconds to cut frames of one length"
             )
-    return found
+    return arrays

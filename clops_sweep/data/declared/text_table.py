@@ -129,7 +129,9 @@ def text_layout(path: Path, options: TextOptions) -> Layout:
     cells = [cells_of(line, form.separator) for line in form.lines[comments:] if line.strip()]
     unused = int(bool(cells) and all(len(row) > 1 and not row[-1] for row in cells))
     cells = [row[: len(row) - unused] for row in cells]
-    numeric = [[_number_of(cell, form.decimal) is not None for cell in row] for row in cells]
+    numeric = []
+    for row in cells:
+        numeric.append([_number_of(cell, form.decimal) is not None for cell in row])
     first, titles, units, unclear = 0, list[str](), list[str](), False
     given, rate = _header_names(form.lines[:comments], form.separator, cells)
     if cells and not all(numeric[0]):
@@ -216,12 +218,12 @@ def _devices(line: str) -> Iterator[dict[str, Any]]:
     except ValueError:
         return
     while waiting:
-        found = waiting.pop(0)
-        if isinstance(found, dict):
-            if isinstance(found.get("column"), list):
-                yield found
+        entry = waiting.pop(0)
+        if isinstance(entry, dict):
+            if isinstance(entry.get("column"), list):
+                yield entry
             else:
-                waiting += found.values()
+                waiting += entry.values()
 
 
 def _require_one_reading(path: Path, form: TextForm, titles: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
@@ -296,9 +298,9 @@ def _parsed(source: Any, layout: Layout, places: Sequence[int], skipped: int) ->
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
-    form, columns = layout.form, [str(place) for place in range(len(layout.titles) + layout.unused)]
+    form, columns = layout.form, [str(position) for position in range(len(layout.titles) + layout.unused)]
     assert form is not None
-    wanted, unused = [columns[place] for place in places], columns[len(layout.titles) :]
+    wanted, unused = [columns[position] for position in places], columns[len(layout.titles) :]
     # An empty line of one column is a missing sample, unless every other line is empty.
     ignored = len(columns) > 1 or not any(one.strip() and other.strip() for one, other in pairwise(form.lines))
     is_file = isinstance(source, Path)
@@ -319,8 +321,14 @@ def _parsed(source: Any, layout: Layout, places: Sequence[int], skipped: int) ->
             decimal_point=form.decimal,
         ),
     )
-    found = [table[name].to_numpy() for name in wanted]
-    return found if ignored else [each[: np.flatnonzero(~np.isnan(each)).max(initial=-1) + 1] for each in found]
+    signals = [table[name].to_numpy() for name in wanted]
+    if ignored:
+        return signals
+    shortened = []
+    for signal in signals:
+        present = np.flatnonzero(~np.isnan(signal))
+        shortened.append(signal[: present.max(initial=-1) + 1])
+    return shortened
 
 
 def _text_lines(path: Path, layout: Layout) -> list[str]:
@@ -366,14 +374,14 @@ def _fault(path: Path, layout: Layout, places: Sequence[int]) -> str:
             decimals = expected == 1 and layout.form.separator == "," and len(cells) == 2 and all(map(_is_whole, cells))
             remedy = remedy or ('if its comma is decimal, give decimal=","' if decimals else "")
             return f"line {number} has {len(cells)} cells; expected {expected}" + (f": {remedy}" if remedy else "")
-        for place in places:
-            cell = cells[place].strip()
+        for position in places:
+            cell = cells[position].strip()
             if cell and _number_of(cell, layout.form.decimal) is None:
                 usual = "repair it, put commas between columns, or give channels=[...] without this column"
                 if _number_of(cell, ",") is not None:
                     usual = "some cells have decimal commas and others points: write one of both"
                 return (
-                    f"line {number}, column {shown(layout.titles[place])}: {shown(cell)} is not a number; "
+                    f"line {number}, column {shown(layout.titles[position])}: {shown(cell)} is not a number; "
                     f"{remedy or usual}"
                 )
     return "not a readable table of numbers; expected text with a line for each sample"
@@ -389,7 +397,10 @@ def fitting(form: TextForm) -> str:
                 continue
             rows = [cells_of(line, mark) for line in lines]
             width = len(rows[-1]) if rows else 0
-            fits = [len(row) == width and all(_number_of(cell, decimal) is not None for cell in row) for row in rows]
+            fits = []
+            for row in rows:
+                is_numeric = all(_number_of(cell, decimal) is not None for cell in row)
+                fits.append(len(row) == width and is_numeric)
             begin = len(fits) - fits[::-1].index(False) if False in fits else 0
             if width < 2 or 2 * begin > len(fits) or (mark == form.separator and begin < 2):
                 continue

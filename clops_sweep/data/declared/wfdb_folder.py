@@ -193,14 +193,14 @@ def wfdb_files(
                 codes.append(code)
     facts = columns_of([row for row, _ in used], labels, codes)
     recordings = []
-    for place, (row, header) in enumerate(used):
+    for number, (row, header) in enumerate(used):
         files = [header, *_files(header, summaries)]
         if notes is not None:
             files.append(header.with_suffix(notes[0]))
         record = WfdbRecord(
             (row["name"],),
             tuple(files),
-            columns=facts.rows(place, place + 1),
+            columns=facts.rows(number, number + 1),
             channels=wanted or names,
             units=units,
             integers=integers,
@@ -230,31 +230,31 @@ def wfdb_files(
     return common, recordings, facts
 
 
-def _headers_in(place: Path, has_table: bool) -> _Folder:
+def _headers_in(folder: Path, has_table: bool) -> _Folder:
     """Return the headers of a folder and its subfolders.
 
     Raises:
         UsageError: no header has signals.
     """
-    with one_sentence(place):
-        below = visible(place.rglob("*"), place)
+    with one_sentence(folder):
+        below = visible(folder.rglob("*"), folder)
         files = [file for file in below if file.suffix.lower() == ".hea"]
         files.sort(key=lambda file: natural(str(file)))
         summaries = {file: summarize(read_text(file)) for file in files if file.is_file()}
-        links = sum(folder.is_symlink() and folder.is_dir() for folder in below)
+        links = sum(path.is_symlink() and path.is_dir() for path in below)
     segments = set[Path]()
     for file, summary in summaries.items():
         segments.update(file.parent / f"{name}.hea" for name, _ in summary.segments)
     empty = [file for file, summary in summaries.items() if summary.signals == 0]
     broken = [] if has_table else [file for file in files if file not in summaries and file not in segments]
     unused = segments.union(empty, broken)
-    headers = by_name([file for file in files if file not in unused], place)
+    headers = by_name([file for file in files if file not in unused], folder)
     if not headers:
         hint = " (links to folders are not followed)" if links else ""
         raise UsageError(
-            f"{shorten(place)}: the folder has no WFDB record (*.hea) with signals{hint}; look at the path"
+            f"{shorten(folder)}: the folder has no WFDB record (*.hea) with signals{hint}; look at the path"
         )
-    return _Folder(place, headers, summaries, empty, broken, links)
+    return _Folder(folder, headers, summaries, empty, broken, links)
 
 
 def _require_table(fields: TableFields, from_notes: bool) -> None:

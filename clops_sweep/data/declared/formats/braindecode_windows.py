@@ -56,7 +56,7 @@ def braindecode_windows(
     if not parts:
         raise UsageError(f"{_WHERE}expected a BaseConcatDataset of windows, not {shown(dataset)}")
     signals, targets, names = list[NDArray[np.float32]](), list[int](), list[str]()
-    found: dict[str, list[Any]] = {column: [] for column in columns}
+    described: dict[str, list[Any]] = {column: [] for column in columns}
     first = _Header.of(parts[0], channels)
     for number, part in enumerate(parts):
         header = _Header.of(part, channels)
@@ -70,11 +70,11 @@ def braindecode_windows(
             targets.append(target)
             names.append(f"{number}-{window}")
         for column in columns:
-            found[column] += [_described(part, number, column)] * len(part)
+            described[column] += [_described(part, number, column)] * len(part)
     lengths = sorted({signal.shape[1] for signal in signals})
     if len(lengths) != 1:
         raise UsageError(f"{_WHERE}windows have {listed(lengths)} samples; expected windows of one length")
-    return BraindecodeWindows(np.stack(signals), first.rate, first.channels, np.array(targets), found, names)
+    return BraindecodeWindows(np.stack(signals), first.rate, first.channels, np.array(targets), described, names)
 
 
 @dataclass(frozen=True)
@@ -102,10 +102,10 @@ class _Header:
         names = [str(name) for name in source.ch_names]
         if channels is None:
             kinds = source.get_channel_types()
-            places = [place for place, kind in enumerate(kinds) if kind != _STIMULUS]
+            chosen = [channel for channel, kind in enumerate(kinds) if kind != _STIMULUS]
         else:
-            places = list(positions(_WHERE, names, channels))
-        return cls(tuple(names[place] for place in places), tuple(places), float(source.info["sfreq"]))
+            chosen = list(positions(_WHERE, names, channels))
+        return cls(tuple(names[channel] for channel in chosen), tuple(chosen), float(source.info["sfreq"]))
 
 
 def _windows(part: Any, number: int) -> Iterator[tuple[NDArray[np.float32], int]]:

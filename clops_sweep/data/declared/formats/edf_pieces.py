@@ -67,7 +67,7 @@ def incomplete_bytes(path: Path) -> int:
         fixed = file.read(256)
         signals = int(fixed[252:256])
         lengths = file.read(256 * signals)[216 * signals : 224 * signals]
-    samples = sum(int(lengths[8 * place : 8 * place + 8]) for place in range(signals))
+    samples = sum(int(lengths[8 * signal : 8 * signal + 8]) for signal in range(signals))
     width = 3 if fixed[:1] == b"\xff" else 2
     return (path.stat().st_size - int(fixed[184:192])) % (width * samples)
 
@@ -86,17 +86,17 @@ def _onsets(path: Path, count: int) -> list[float]:
         is_bdf = fixed[:1] == b"\xff"
         signals = int(fixed[252:256])
         fields = file.read(256 * signals)
-        labels = [fields[16 * place : 16 * place + 16].strip() for place in range(signals)]
+        labels = [fields[16 * signal : 16 * signal + 16].strip() for signal in range(signals)]
         lengths = fields[216 * signals : 224 * signals]
         width = 3 if is_bdf else 2
-        sizes = [width * int(lengths[8 * place : 8 * place + 8]) for place in range(signals)]
-        place = labels.index(b"BDF Annotations" if is_bdf else b"EDF Annotations")
-        before = sum(sizes[:place])
+        sizes = [width * int(lengths[8 * signal : 8 * signal + 8]) for signal in range(signals)]
+        annotations = labels.index(b"BDF Annotations" if is_bdf else b"EDF Annotations")
+        before = sum(sizes[:annotations])
         header = int(fixed[184:192])
         onsets = []
         for record in range(count):
             file.seek(header + record * sum(sizes) + before)
-            onset, _, _ = file.read(sizes[place]).partition(_ENDS_ONSET)
+            onset, _, _ = file.read(sizes[annotations]).partition(_ENDS_ONSET)
             try:
                 onsets.append(float(onset))
             except ValueError:
@@ -128,7 +128,7 @@ def laid_out(
             f"{shorten(path)}: has {recorded:,.10g} s of samples within {end:,.10g} s, too long with its gaps; write "
             "its pieces as EDF files"
         )
-    found = []
+    wholes = []
     for samples, rate in zip(signals, rates, strict=True):
         per_record = round(rate * duration)
         places = [0]
@@ -137,8 +137,8 @@ def laid_out(
             places.append(max(stop, round(piece.start * rate)))
         length = places[-1] + (pieces[-1].last - pieces[-1].first) * per_record
         whole = np.full(length, np.nan)
-        for piece, place in zip(pieces, places, strict=True):
+        for piece, begin in zip(pieces, places, strict=True):
             part = samples[piece.first * per_record : piece.last * per_record]
-            whole[place : place + len(part)] = part
-        found.append(whole)
-    return found
+            whole[begin : begin + len(part)] = part
+        wholes.append(whole)
+    return wholes

@@ -100,13 +100,13 @@ def event_table(path: Path, column: str, start: Start | None, offset: float) -> 
     titles = [title.strip() for title in titles]
     places = _places(path, titles, column)
     decimal = text_form(path).decimal
-    found = list[Event]()
+    events = list[Event]()
     dated = set[bool]()
     for line, cells in rows:
         where = f"{shorten(path)}: line {line}"
         if len(cells) != len(titles):
             raise UsageError(f"{where} has {len(cells)} cells; expected {len(titles)}")
-        onset, length = (cells[place].strip() for place in places[:2])
+        onset, length = (cells[position].strip() for position in places[:2])
         known = moment(onset)
         if known is None:
             begin = _number(where, "onset", onset, decimal, " of seconds, or a date such as 2020-01-31 22:00:00")
@@ -116,12 +116,12 @@ def event_table(path: Path, column: str, start: Start | None, offset: float) -> 
         if duration < 0:
             raise UsageError(f"{where}: duration {shown(length)} is negative")
         dated.add(known is not None)
-        found.append((begin, begin + duration, cells[places[2]].strip()))
+        events.append((begin, begin + duration, cells[places[2]].strip()))
     if len(dated) > 1:
         raise UsageError(f"{shorten(path)}: some onsets are dates and others numbers; expected one kind")
     if True in dated:
-        return Events(found, has_own_clock=True)
-    return Events(found).shifted(offset)
+        return Events(events, has_own_clock=True)
+    return Events(events).shifted(offset)
 
 
 def _places(path: Path, titles: Sequence[str], column: str) -> list[int]:

@@ -67,10 +67,10 @@ class Hdf5Rows(Portion):
 
     def apart(self) -> list[Source]:
         """Return every recording separately."""
-        each = [self.columns.rows(n, n + 1) for n in range(len(self.rows))]
+        by_row = [self.columns.rows(n, n + 1) for n in range(len(self.rows))]
         return [
             replace(self, names=one.names, columns=one, rows=(row,), files=())
-            for one, row in zip(each, self.rows, strict=True)
+            for one, row in zip(by_row, self.rows, strict=True)
         ]
 
 
@@ -123,12 +123,12 @@ def _layout_of(file: Path, signals: str, ids: str | None, channels: int, numbere
 
 def _dataset(file: Path, opened_file: Any, name: str) -> Any:
     """Return a dataset of a file."""
-    found = opened_file.get(name)
-    if not hasattr(found, "shape"):
+    dataset = opened_file.get(name)
+    if not hasattr(dataset, "shape"):
         raise UsageError(
             f"{shorten(file)}: has no dataset {shown(name)}; it has {shorten(', '.join(opened_file)) or 'none'}"
         )
-    return found
+    return dataset
 
 
 def _of_groups(file: Path, opened_file: Any, rows: list[_Row], channels: int) -> _Layout:
@@ -170,7 +170,7 @@ def _of_rows(
             f"or [{how_many}, samples, {channels}], for {how_many} recordings"
         )
     kind = _real(file, signals, data.dtype)
-    rows = [_Row(name, file, signals, place, is_reversed) for place, name in enumerate(names)]
+    rows = [_Row(name, file, signals, position, is_reversed) for position, name in enumerate(names)]
     return _Layout(rows, {kind}, int(kind.itemsize * np.prod(shape[1:])), is_alone=False)
 
 
@@ -305,23 +305,23 @@ def hdf5_rows(
     windowing: Windowing,
 ) -> tuple[Common, list[Hdf5Rows], Columns]:
     """Return values common to the recordings, and the recordings; see `Recordings.from_hdf5`."""
-    place = Path(folder)
-    if place.is_file():
+    root = Path(folder)
+    if root.is_file():
         raise UsageError(
-            f"{shorten(place)}: is a file where a folder is expected; give from_hdf5(folder, {shown(place.name)}, ...) "
+            f"{shorten(root)}: is a file where a folder is expected; give from_hdf5(folder, {shown(root.name)}, ...) "
             'for this file, or from_hdf5(folder, "*.hdf5", ...) for all files of its folder'
         )
-    _, listed = read_rows(place, fields)
-    files = sorted(visible(place.glob(pattern), place), key=lambda file: natural(str(file)))
+    _, listed = read_rows(root, fields)
+    files = sorted(visible(root.glob(pattern), root), key=lambda file: natural(str(file)))
     if not files:
-        raise UsageError(f"{shorten(place)}: no file there matches {pattern}; look at the folder and at pattern")
+        raise UsageError(f"{shorten(root)}: no file there matches {pattern}; look at the folder and at pattern")
     names = checks.names("channels", signals.channels)
     labels = Labels(fields.classes, fields.separator, [row["label"] for row in listed])
     gains = checks.gains(signals.gain, len(names))
     given = {row["name"] for row in listed}
     numbered = len(given) if given == {str(number) for number in range(len(given))} else None
     layouts = [_layout_of(file, dataset, ids, len(names), numbered) for file in files]
-    known = _known_rows(listed, layouts, place)
+    known = _known_rows(listed, layouts, root)
     there = [row for layout in layouts for row in layout.rows]
     _require_names(layouts, known)
     used = list[_Row]()

@@ -44,16 +44,16 @@ def with_limb_leads(recording: Recording, where: str = "") -> Recording:
     signal = list(recording.signal)
     one = np.asarray(signal[first], np.float64)
     two = np.asarray(signal[second], np.float64) * scale
-    place = second + 1
+    position = second + 1
     for name, (weight, other) in _DEFINITIONS.items():
         if name in names:
-            place = max(place, names.index(name) + 1)
+            position = max(position, names.index(name) + 1)
             continue
-        names.insert(place, name)
-        signal.insert(place, weight * one + other * two)
+        names.insert(position, name)
+        signal.insert(position, weight * one + other * two)
         for values in (units, rates, gains):
-            values.insert(place, values[first])
-        place += 1
+            values.insert(position, values[first])
+        position += 1
     return replace(
         recording,
         signal=signal,

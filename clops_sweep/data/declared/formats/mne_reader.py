@@ -103,11 +103,11 @@ def from_mne(
         if not hasattr(data, name):
             raise UsageError(f"from_mne: expected a path, mne.io.Raw or mne.Epochs, not {shown(source)}")
     names = list(data.ch_names)
-    places = positions(where, names, channels or names)
+    picks = positions(where, names, channels or names)
     kinds = data.get_channel_types()
-    stimuli = [names[place] for place in places if kinds[place] == _STIMULUS]
-    chosen = [names[place] for place in places]
-    units, scales = _units(path, where, data.info, kinds, places)
+    stimuli = [names[pick] for pick in picks if kinds[pick] == _STIMULUS]
+    chosen = [names[pick] for pick in picks]
+    units, scales = _units(path, where, data.info, kinds, picks)
     common: dict[str, Any] = {
         "sampling_rate": float(data.info["sfreq"]),
         "channels": chosen,
@@ -118,8 +118,8 @@ def from_mne(
     notes = [f"channel {chosen[row]} is marked as bad: its samples count as missing" for row in bad]
     person = _person(data.info)
     if hasattr(data, "drop_log"):  # of Epochs alone; Raw of an MFF file has an event_id, too
-        return list(_epochs(data, places, scales, bad, notes, person or (path.stem if path else "1"), common))
-    signal = _float64(data.get_data(picks=places)) * scales[:, None]
+        return list(_epochs(data, picks, scales, bad, notes, person or (path.stem if path else "1"), common))
+    signal = _float64(data.get_data(picks=picks)) * scales[:, None]
     signal[bad] = np.nan
     intervals, said = _annotated(data, signal, chosen, path, until_next)
     return Recording(
@@ -195,8 +195,8 @@ def _with_header(path: Path) -> Path:
 def _person(info: Any) -> str | None:
     """Return the subject that a file names."""
     subject = info["subject_info"]
-    found = (subject.get("his_id") or subject.get("id")) if subject else None
-    return str(found) if found else None
+    name = (subject.get("his_id") or subject.get("id")) if subject else None
+    return str(name) if name else None
 
 
 def _start(raw: Any, path: Path | None) -> datetime | None:
@@ -220,18 +220,18 @@ def _float64(values: Any) -> NDArray[np.float64]:
 
 
 def _units(
-    path: Path | None, where: str, info: Any, kinds: Sequence[str], places: Sequence[int]
+    path: Path | None, where: str, info: Any, kinds: Sequence[str], picks: Sequence[int]
 ) -> tuple[list[str], NDArray[np.float64]]:
     """Return the unit of each channel, and the factor to it."""
     written = _brainvision_units(path) if path is not None and path.suffix.lower() == ".vhdr" else {}
     units, scales = list[str](), list[float]()
-    for place in places:
-        channel = info["chs"][place]
+    for pick in picks:
+        channel = info["chs"][pick]
         name = str(channel["ch_name"])
         unit, scale = _UNITS.get(int(channel["unit"]), ("", 1.0))
         if int(channel["unit_mul"]) != 0:
             raise UsageError(f"{where}channel {name} has a unit with a multiplier; expected volts: convert it in MNE")
-        if not unit and kinds[place] != _STIMULUS and name in written:
+        if not unit and kinds[pick] != _STIMULUS and name in written:
             unit = written[name]
             if unit in _SCALED:  # of type misc without a position
                 unit, scale = "uV", 1e6
@@ -247,14 +247,14 @@ def _units(
 
 def _brainvision_units(path: Path) -> dict[str, str]:
     """Return the units that a BrainVision header gives, by channel."""
-    found = dict[str, str]()
+    units = dict[str, str]()
     with open_regular(path) as binary:
         content = binary.read()
     for line in content.decode("utf-8", errors="replace").splitlines():
         cells = line.partition("=")[2].split(",") if re.match(r"Ch\d+=", line) else []
         if len(cells) > 3:
-            found[cells[0].replace(r"\1", ",")] = cells[3].strip()
-    return found
+            units[cells[0].replace(r"\1", ",")] = cells[3].strip()
+    return units
 
 
 def _require_right_markers(path: Path) -> None:
@@ -286,10 +286,10 @@ def _annotated(
     """Return the annotations as intervals in seconds of the data; bad segments become missing in `signal`."""
     rate, samples = float(raw.info["sfreq"]), signal.shape[1]
     events, gaps = list[Event](), 0
-    for each in raw.annotations:
-        start = float(each["onset"]) - float(raw.first_time)
-        end = start + float(each["duration"])
-        text = str(each["description"])
+    for annotation in raw.annotations:
+        start = float(annotation["onset"]) - float(raw.first_time)
+        end = start + float(annotation["duration"])
+        text = str(annotation["description"])
         if not _GAPS.match(text):
             is_point = end - start <= _POINT / rate  # one sample, as BrainVision writes events without a duration
             events.append((start, start if is_point else end, text))
@@ -298,7 +298,7 @@ def _annotated(
         stop = min(samples, max(_nearest(end * rate), begin + 1))
         if begin == 0 and end - start <= 1 / rate:
             continue  # the begin of the recording
-        of_channels = set(each.get("ch_names", ()) or ())
+        of_channels = set(annotation.get("ch_names", ()) or ())
         rows = [row for row, name in enumerate(names) if not of_channels or name in of_channels]
         signal[rows, begin:stop] = np.nan
         gaps += 1
@@ -309,9 +309,9 @@ def _annotated(
     return placed.intervals, [*notes, *placed.notes]
 
 
-def _nearest(place: float) -> int:
+def _nearest(sample: float) -> int:
     """Return the nearest sample, the later one of two: MNE begins pauses of MFF files half a sample early."""
-    return int(np.floor(place + 0.5 + 1e-6))
+    return int(np.floor(sample + 0.5 + 1e-6))
 
 
 def _epochs(

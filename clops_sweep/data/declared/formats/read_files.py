@@ -63,13 +63,15 @@ class Shipped:
             warnings.simplefilter("always")
             returned = self.function(path)
             is_one = returned is None or isinstance(returned, Recording)
-            found = [returned] if is_one else list(returned)
-        if not found or not all(isinstance(each, Recording) for each in found):
+            recordings = [returned] if is_one else list(returned)
+        if not recordings or not all(isinstance(recording, Recording) for recording in recordings):
             raise UsageError(
                 f"{shorten(path)}: {called}() returns {shown(returned)}; expected Recording(...), or several"
             )
         notes = _noted(caught, path, called)
-        return [replace(each, notes=(*each.notes, *notes)) for each in found] if notes else found
+        if not notes:
+            return recordings
+        return [replace(recording, notes=(*recording.notes, *notes)) for recording in recordings]
 
 
 @lru_cache(maxsize=4)
@@ -131,15 +133,15 @@ class ReadFile(Source):
             raise UsageError(
                 f"{self.place}: holds {len(read)} recordings; expected one, as the table has one label for it"
             )
-        found = list[InMemory]()
-        for number, each in enumerate(read):
-            is_alone = len(read) == 1
+        recordings = list[InMemory]()
+        is_alone = len(read) == 1
+        for number, recording in enumerate(read):
             name = self.record if is_alone else f"{self.record}-{number}"
             with prefixed(self.place if is_alone else f"{self.place}: recording {number}"):
-                made = self._made(each, name, common, labels)
+                made = self._made(recording, name, common, labels)
             if made is not None:
-                found.append(made)
-        return found, labels.left_out
+                recordings.append(made)
+        return recordings, labels.left_out
 
     def _made(self, read: Recording, name: str, common: Common, labels: Labels) -> InMemory | None:
         """Return one recording, validated; None, and counted, if its label is not used."""
@@ -197,23 +199,23 @@ def _with_channels(recording: Recording, wanted: Sequence[str | int], units: Seq
             f"signal: has {count} channels; expected {len(named)}, as there are in channels"
             + checks.transposed(signal, len(named))
         )
-    places = list(range(count)) if recording.channels is None else positions("", [str(each) for each in named], wanted)
+    rows = list(range(count)) if recording.channels is None else positions("", [str(name) for name in named], wanted)
     several = isinstance(recording.units, Sequence) and not isinstance(recording.units, str)
     given: list[Any] = list(recording.units) if several else [recording.units] * count
-    gain = np.array(np.broadcast_to(1.0 if recording.gain is None else recording.gain, count), np.float64)[places]
-    for place, (channel, unit) in enumerate(zip(places, units, strict=True)):
+    gain = np.array(np.broadcast_to(1.0 if recording.gain is None else recording.gain, count), np.float64)[rows]
+    for row, (channel, unit) in enumerate(zip(rows, units, strict=True)):
         converted = 1.0 if given[channel] is None else factor(given[channel], unit)
         if converted is None:
             raise UsageError(
                 f"channel {named[channel]} is in {given[channel]} where the first recording is in {unit}; leave it "
                 "out, or declare it as another data set"
             )
-        gain[place] *= converted
+        gain[row] *= converted
     rate = recording.sampling_rate
     return replace(
         recording,
-        signal=[signal[place] for place in places],
-        sampling_rate=[rate[place] for place in places] if np.ndim(rate or 0.0) else rate,
+        signal=[signal[row] for row in rows],
+        sampling_rate=[rate[row] for row in rows] if np.ndim(rate or 0.0) else rate,
         gain=gain,
         channels=None,
         units=None,
@@ -244,13 +246,13 @@ def read_files(
         dropped = markers_of(first, None) if channels is None else ()
         wanted = checks.channels(channels) or tuple(name for name in named if name not in dropped)
         kept_on_purpose = first.markers == "keep" or (channels is not None and first_names is not None)
-        places = positions("", named, wanted)
+        rows = positions("", named, wanted)
         kept = [first.units] * len(named) if isinstance(first.units, str) else list(first.units)
-        kept = [checks.units(kept[place]) if units is None else units for place in places]
+        kept = [checks.units(kept[row]) if units is None else units for row in rows]
         sample = _with_channels(first, wanted, kept).signal[0]
     common = Common(
         labels.classes,
-        tuple(named[place] for place in places),
+        tuple(named[row] for row in rows),
         ", ".join(dict.fromkeys(kept)),
         labels.multi_label,
         stored_as(np.asarray(sample).dtype, windowing.rate),

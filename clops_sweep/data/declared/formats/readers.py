@@ -117,20 +117,20 @@ def from_edf(
     names = numbered(file.labels)
     if not names:
         raise UsageError(f"{shorten(path)}: has no signals, only annotations; leave it out of pattern")
-    places = positions(f"{shorten(path)}: ", names, channels or names)
-    chosen = [file.signals[place] for place in places]
+    picked = positions(f"{shorten(path)}: ", names, channels or names)
+    chosen = [file.signals[position] for position in picked]
     ranges = opened(
         path, "EDF file", "edfio", "edf",
-        lambda _: [(each.physical_max - each.physical_min) * (each.digital_max - each.digital_min) for each in chosen],
+        lambda _: [(lead.physical_max - lead.physical_min) * (lead.digital_max - lead.digital_min) for lead in chosen],
     )  # fmt: skip
     if 0 in ranges:
         raise UsageError(
-            f"{shorten(path)}: signal {names[places[ranges.index(0)]]} has equal minimum and maximum, so no scale; "
+            f"{shorten(path)}: signal {names[picked[ranges.index(0)]]} has equal minimum and maximum, so no scale; "
             "give from_edf the channels to read"
         )
     start = _start(path, file)
-    rates = [each.sampling_frequency for each in chosen]
-    signal = opened(path, "EDF file", "edfio", "edf", lambda _: [each.data for each in chosen])
+    rates = [lead.sampling_frequency for lead in chosen]
+    signal = opened(path, "EDF file", "edfio", "edf", lambda _: [lead.data for lead in chosen])
     seconds = float(opened(path, "EDF file", "edfio", "edf", lambda _: file.duration))
     notes: tuple[str, ...] = ()
     if not opened(path, "EDF file", "edfio", "edf", lambda _: file.is_continuous):
@@ -150,8 +150,8 @@ def from_edf(
     recording = Recording(
         signal=signal,
         sampling_rate=rates,
-        channels=[names[place] for place in places],
-        units=[each.physical_dimension.replace("\u00c2", "") for each in chosen],  # the first of two bytes in UTF-8
+        channels=[names[position] for position in picked],
+        units=[lead.physical_dimension.replace("\u00c2", "") for lead in chosen],  # the first of two bytes in UTF-8
         markers="keep" if channels else marker_names(names, [signal.physical_dimension for signal in chosen]),
         intervals=None if annotations is False else events.intervals,
         start=None if start is None else start.date,
@@ -202,8 +202,8 @@ def _start(path: Path, file: Any) -> Start | None:
             day = None
         return Start(day, time.hour * 3600 + time.minute * 60 + time.second + time.microsecond / 1e6)
 
-    found: Start | None = opened(path, "EDF file", "edfio", "edf", read, _START_WARNINGS)
-    return found
+    begin: Start | None = opened(path, "EDF file", "edfio", "edf", read, _START_WARNINGS)
+    return begin
 
 
 def _events(path: Path, file: Any, start: Start | None, source: Path, offset: float | None, column: str) -> Events:
@@ -226,14 +226,17 @@ def _events(path: Path, file: Any, start: Start | None, source: Path, offset: fl
         return event_table(source, column, start, offset or 0.0)
     other = file if source == path else _edf(source)
     listed = opened(source, "EDF file", "edfio", "edf", lambda _: other.annotations)
-    rows = [(each.onset, each.onset + (each.duration or 0.0), each.text) for each in listed]
+    rows = []
+    for annotation in listed:
+        end = annotation.onset + (annotation.duration or 0.0)
+        rows.append((annotation.onset, end, annotation.text))
     if source == path:
         return Events(rows).shifted(offset or 0.0)
     if offset is not None:
         return Events(rows).shifted(offset)
     begin = _start(source, other)
-    for where, each in ((path, start), (source, begin)):
-        if each is None:
+    for where, start_of_file in ((path, start), (source, begin)):
+        if start_of_file is None:
             raise UsageError(
                 f"{shorten(where)}: its header has no valid start time, from which onsets count; give "
                 "annotations_offset, the seconds from the start of the signal to that of its annotations, such as 0"

@@ -103,15 +103,15 @@ def _of_variables(
     """Return a recording from named variables; `names` lists all of the file."""
 
     def value(name: str) -> Any:
-        found = variables
+        value = variables
         for key in name.split("."):
-            if not isinstance(found, dict) or key not in found:
-                there = names() if found is variables else sorted(found) if isinstance(found, dict) else []
+            if not isinstance(value, dict) or key not in value:
+                there = names() if value is variables else sorted(value) if isinstance(value, dict) else []
                 raise UsageError(f"{shorten(path)}: has no variable {shown(name)}; it has {', '.join(there) or 'none'}")
-            found = found[key]
-        for kind in _objects(found):
+            value = value[key]
+        for kind in _objects(value):
             _require_plain(path, name, kind)
-        return _simple(found)
+        return _simple(value)
 
     samples = value(signal)
     if isinstance(samples, str) and samples.lower().endswith(_SAMPLES_OF_EEGLAB):
