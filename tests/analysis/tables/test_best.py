@@ -137,7 +137,7 @@ def test_seeds_of_one_patient_split_give_no_p_value_in_the_sentence(tmp_path: Pa
     sentence = best_sentence(best_configurations(grid, [tuned]))
     assert np.isfinite(best_configurations(grid, [tuned])[0].above.corrected["auc"])
     assert f"; {abs(differences.mean()):.3f} above fine-tuning; one patient split: no interval over people" in sentence
-    assert f", {differences.min():+.3f} to {differences.max():+.3f} over its 5 seeds." in sentence
+    assert f", {differences.min():+.3f} to {differences.max():+.3f} over its 5 seeds" in sentence
     assert "p =" not in sentence
     assert "p <" not in sentence
 
