@@ -41,26 +41,27 @@ def program_of(
         variant: name of the kernels.
     """
     key = (name, shape, outputs, variant, tuple(sorted(options.items())))
-    known = _KNOWN.get(key)
-    if known is None or known[0] is not make:
-        run = RunModule(made(name, make, 0, shape, outputs, options), outputs, probed.statistics)
+    cached_make, program = _KNOWN.get(key, (None, None))
+    if program is None or cached_make is not make:
+        module = made(name, make, 0, shape, outputs, options)
+        run = RunModule(module, outputs, probed.statistics)
         with torch_state_kept(), one_thread():
             program = _checked(name, run, shape, variant)
-        known = _KNOWN[key] = make, program
-    return known[1]
+        _KNOWN[key] = make, program
+    return program
 
 
 def _checked(name: str, run: RunModule, shape: tuple[int, int], variant: str) -> Program | NotLowered:
     program = lowered_for(variant, run, *shape)
     if isinstance(program, NotLowered):
         return program
-    whole = f"the network ({type(run.module).__name__})"
+    network = f"the network ({type(run.module).__name__})"
     if depends_on_batch(run, shape):
-        return NotLowered(whole, "gives other logits in a large batch or where no gradient is computed")
+        return NotLowered(network, "gives other logits in a large batch or where no gradient is computed")
     try:
         differs_in = difference(program, variant, run, shape)
     except ValueError as error:
-        return NotLowered(whole, f"is refused by the kernels ({error})")
+        return NotLowered(network, f"is refused by the kernels ({error})")
     if differs_in is None:
         return program
     _log().warning(
@@ -69,7 +70,7 @@ def _checked(name: str, run: RunModule, shape: tuple[int, int], variant: str) ->
         name,
         differs_in,
     )
-    return NotLowered(whole, f"differs from PyTorch in {differs_in}")
+    return NotLowered(network, f"differs from PyTorch in {differs_in}")
 
 
 def _log() -> logging.Logger:

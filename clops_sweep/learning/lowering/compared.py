@@ -12,14 +12,22 @@ from clops_sweep.learning.lowering.program import Program
 from clops_sweep.learning.networks.run_module import Mode, RunModule, trained
 from clops_sweep.learning.parameters import Parameters
 
-_BATCH, _SAMPLES, _FIRST_DRAW = 3, 3, 5
+_BATCH = 3
+_SAMPLES = 3
+_FIRST_DRAW = 5
 
-_MANY, _VALUES = 300, 60_000
-"""Maximum number of instances in a large batch, and about the number of values of its frames."""
+_MANY = 300
+"""Maximum number of instances in a large batch."""
 
-_OF_LOGITS, _OF_GRADIENTS = 1e-3, 1e-2
-"""Tolerances, relative to the largest logit, and to the norm of a parameter's gradient. Rounding is far smaller,
-but may turn a unit of ReLU or a maximum of equals the other way."""
+_VALUES = 60_000
+"""About the number of values of the frames of a large batch."""
+
+_OF_LOGITS = 1e-3
+"""Tolerance relative to the largest logit. Rounding is far smaller, but may turn a unit of ReLU or a maximum of equals
+the other way."""
+
+_OF_GRADIENTS = 1e-2
+"""Tolerance relative to the norm of a parameter's gradient."""
 
 _SMALL = 1e-2
 """Share of the norm of the whole gradient below which a parameter's gradient is rounding noise: that of a bias before
@@ -41,7 +49,8 @@ def depends_on_batch(run: RunModule, shape: tuple[int, int]) -> bool:
 
     Arguments as in `difference`.
     """
-    count = min(_MANY, max(4 * _BATCH, _VALUES // (shape[0] * shape[1])))
+    values_of_frame = shape[0] * shape[1]
+    count = min(_MANY, max(4 * _BATCH, _VALUES // values_of_frame))
     frames = torch.randn(count, *shape, generator=torch.Generator().manual_seed(0))
     with torch.enable_grad():
         few = run.logits(frames[:_BATCH].clone(), "evaluation").detach()
@@ -64,10 +73,11 @@ def difference(program: Program, variant: str, run: RunModule, shape: tuple[int,
     stream = torch.Generator().manual_seed(0)
     parameters = trained(run.module)
     shapes = {name: tuple(parameter.shape) for name, parameter in parameters.items()}
-    flat, gradient = (Parameters.zeros(shapes, torch.device("cpu"), 32) for _ in range(2))
-    run.live_in(flat.views, gradient.views)
+    vector = Parameters.zeros(shapes, torch.device("cpu"), 32)
+    gradient = Parameters.zeros(shapes, torch.device("cpu"), 32)
+    run.live_in(vector.views, gradient.views)
     _disturb(run, stream)
-    network = LoweredNetwork(program, variant, run.module, flat)
+    network = LoweredNetwork(program, variant, run.module, vector)
     frames = torch.randn(_BATCH, *shape, generator=stream)
     keys = torch.tensor([7, -11], dtype=torch.int32)
     modes: tuple[Mode, ...] = ("evaluation", "training without dropout", "sampling", "training")
@@ -88,11 +98,13 @@ def difference(program: Program, variant: str, run: RunModule, shape: tuple[int,
 def _disturb(run: RunModule, stream: torch.Generator) -> None:
     """Move parameters and running statistics away from their initial values, of which many are zeros and ones."""
     for parameter in trained(run.module).values():
-        parameter.mul_(1 + 0.1 * torch.randn(parameter.shape, generator=stream))
-        parameter.add_(0.02 * torch.randn(parameter.shape, generator=stream))
+        factor = 1 + 0.1 * torch.randn(parameter.shape, generator=stream)
+        summand = 0.02 * torch.randn(parameter.shape, generator=stream)
+        parameter.mul_(factor).add_(summand)
     for buffer in run.buffers.values():
         if buffer.is_floating_point():
-            buffer.mul_(1 + 0.2 * torch.rand(buffer.shape, generator=stream))
+            factor = 1 + 0.2 * torch.rand(buffer.shape, generator=stream)
+            buffer.mul_(factor)
 
 
 def _by_logits(logits: torch.Tensor) -> torch.Tensor:
@@ -163,7 +175,8 @@ def close(computed: torch.Tensor, expected: torch.Tensor) -> bool:
 def _agree_in_predictions(
     network: LoweredNetwork, run: RunModule, program: Program, frames: torch.Tensor, keys: torch.Tensor
 ) -> bool:
-    if not close(network.predict(frames).squeeze(1), run.logits(frames.clone(), "evaluation")):
+    evaluated = network.predict(frames).squeeze(1)
+    if not close(evaluated, run.logits(frames.clone(), "evaluation")):
         return False
     repeated = frames.repeat_interleave(_SAMPLES, dim=0)
     with CountedMasks(program, keys, _draws(len(repeated))):

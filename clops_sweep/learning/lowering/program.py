@@ -302,9 +302,12 @@ class Program:
     def derived(self) -> dict[str, tuple[int, ...]]:
         """Name and shape of each result of a derivation that a layer uses."""
         used = {name for layer in self.layers for name in layer.parameters}
-        names = [derived_name(number) for number in range(len(self.derivations))]
-        shapes = (derivation.shape for derivation in self.derivations)
-        return {name: shape for name, shape in zip(names, shapes, strict=True) if name in used}
+        shapes = {}
+        for number, derivation in enumerate(self.derivations):
+            name = derived_name(number)
+            if name in used:
+                shapes[name] = derivation.shape
+        return shapes
 
     @property
     def outputs(self) -> int:
@@ -330,12 +333,13 @@ class Program:
 
 def without(layers: Sequence[Layer], kind: type[Layer]) -> tuple[Layer, ...]:
     """Return layers without those of a kind, which have one input of the shape of their output."""
-    numbers, kept = [0], list[Layer]()
+    numbers = [0]
+    others: list[Layer] = []
     for layer in layers:
         inputs = tuple(numbers[value] for value in layer.inputs)
         if isinstance(layer, kind):
             numbers.append(inputs[0])
             continue
-        kept.append(replace(layer, inputs=inputs))
-        numbers.append(len(kept))
-    return tuple(kept)
+        others.append(replace(layer, inputs=inputs))
+        numbers.append(len(others))
+    return tuple(others)

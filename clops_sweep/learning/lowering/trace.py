@@ -129,12 +129,12 @@ class Call:
         """Return the value that the first argument is."""
         return self.trace.operand(self.args[0])
 
-    def pair(self, what: str) -> tuple[Traced, Traced]:
+    def pair(self, verb: str) -> tuple[Traced, Traced]:
         """Return the values that the first two arguments are; they may repeat entries."""
-        if not all(isinstance(argument, torch.Tensor) for argument in self.args[:2]):
-            raise Unlowered(f"{what} a constant")
-        first, second = (self.trace.operand(argument, stretched=True) for argument in self.args[:2])
-        return first, second
+        first, second = self.args[:2]
+        if not isinstance(first, torch.Tensor) or not isinstance(second, torch.Tensor):
+            raise Unlowered(f"{verb} a constant")
+        return self.trace.operand(first, stretched=True), self.trace.operand(second, stretched=True)
 
     @property
     def per_instance(self) -> bool:
@@ -149,7 +149,8 @@ class Call:
     def layer(self, kind: type[Layer], *inputs: Traced, **fields: Any) -> Traced:
         """Add a layer that computes the result from values in their canonical shapes."""
         values = [self.trace.shaped(signals) for signals in inputs]
-        return Traced(self.trace.emit(kind, values, canonical(self.shape), **fields), self.shape)
+        result = self.trace.emit(kind, values, canonical(self.shape), **fields)
+        return Traced(result, self.shape)
 
 
 Operation = Callable[[Call], Known | None]
@@ -186,9 +187,9 @@ class Traces:
     derivations: tuple[Derivation, ...]
 
 
-def described(name: str, part: nn.Module) -> str:
+def described(name: str, layer: nn.Module) -> str:
     """Return a layer for messages, as in "'blocks.0' (Conv1d)"."""
-    kind = type(part).__name__
+    kind = type(layer).__name__
     return f"{name!r} ({kind})" if name else f"the network ({kind})"
 
 
@@ -247,7 +248,9 @@ class Tracer(Dispatching, TorchDispatchMode):
 
     def known(self, tensor: object) -> Known | None:
         """Return what a tensor is; None if it is anything else."""
-        return self._known.get(_key(tensor)) if isinstance(tensor, torch.Tensor) else None
+        if not isinstance(tensor, torch.Tensor):
+            return None
+        return self._known.get(_key(tensor))
 
     def operand(self, tensor: object, *, padded: bool = False, stretched: bool = False) -> Traced:
         """Return the value that a tensor is.
@@ -293,14 +296,14 @@ class Tracer(Dispatching, TorchDispatchMode):
         if not isinstance(tensor, torch.Tensor) or not isinstance(known, Constant):
             raise Unlowered("computes the weights of a layer from a value" if known is not None else _UNKNOWN)
         source = known.source
-        whole = tensor.t() if transposed else tensor
+        weight = tensor.t() if transposed else tensor
         if known.transposed != transposed:
-            return self._derive(torch.ops.aten.t.default, (source,), {}, whole)
+            return self._derive(torch.ops.aten.t.default, (source,), {}, weight)
         if source.kind == "parameter" and self._module.get_parameter(source.name).requires_grad:
             return source.name
         if source.kind == "derived":
             return source.name
-        return self._derive(None, (source,), {}, whole)
+        return self._derive(None, (source,), {}, weight)
 
     def _derive(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> str:
         """Note how something is derived from parameters and buffers; return its name."""
@@ -349,37 +352,41 @@ class Tracer(Dispatching, TorchDispatchMode):
 
     def shaped(self, traced: Traced, shape: Shape | None = None) -> int:
         """Return the number of a value with the entries of another, and a shape: by default the canonical one."""
-        wanted = canonical(traced.shape) if shape is None else shape
+        if shape is None:
+            shape = canonical(traced.shape)
         value = traced.value
-        if self._shapes[value] == wanted:
+        if self._shapes[value] == shape:
             return value
-        key = (value, wanted)
+        key = (value, shape)
         if key not in self._reshaped:
-            self._reshaped[key] = self.emit(Reshape, [value], wanted, shape=wanted)
+            self._reshaped[key] = self.emit(Reshape, [value], shape, shape=shape)
         return self._reshaped[key]
 
     def permuted(self, traced: Traced, order: Sequence[int]) -> Traced:
         """Return a value whose axis i is axis `order[i]` of another."""
-        shape = traced.shape
-        after = tuple(shape[axis] for axis in order)
-        moved = [axis for axis in order if shape[axis] != 1]
-        if moved == sorted(moved):
-            return replace(traced, shape=after)
+        lengths = traced.shape
+        shape = tuple(lengths[axis] for axis in order)
+        moved = [axis for axis in order if lengths[axis] != 1]
+        in_order = sorted(moved)
+        if moved == in_order:
+            return replace(traced, shape=shape)
         if len(moved) > 3:
             raise Unlowered("permutes more than three axes")
-        before = sorted(moved)
+        # the same entries with three axes: those longer than 1, behind axes of length 1 where they are fewer
         missing = 3 - len(moved)
-        wanted = [1] * missing + [shape[axis] for axis in before]
-        axes = [*range(missing), *(missing + before.index(axis) for axis in moved)]
-        value = self.shaped(traced, (wanted[0], wanted[1], wanted[2]))
-        permuted = (wanted[axes[0]], wanted[axes[1]], wanted[axes[2]])
-        return Traced(self.emit(Permute, [value], permuted, order=tuple(axes)), after)
+        channels, height, width = [1] * missing + [lengths[axis] for axis in in_order]
+        three_axes = (channels, height, width)
+        first, second, third = [*range(missing), *(missing + in_order.index(axis) for axis in moved)]
+        permuted = (three_axes[first], three_axes[second], three_axes[third])
+        value = self.shaped(traced, three_axes)
+        result = self.emit(Permute, [value], permuted, order=(first, second, third))
+        return Traced(result, shape)
 
     @property
     def running(self) -> str:
         """The layer that is running, as in "'blocks.0' (Conv1d)"."""
-        name, part = self._running[-1]
-        return described(name, part)
+        name, layer = self._running[-1]
+        return described(name, layer)
 
     def computed(self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Return the result of an operation, and note what it is."""
@@ -399,12 +406,12 @@ class Tracer(Dispatching, TorchDispatchMode):
 
     def _purpose(self) -> str:
         """Return what the running layer is, if that says more than the operation at which it fails."""
-        part = self._running[-1][1]
-        if isinstance(part, nn.RNNBase | nn.RNNCellBase):
+        layer = self._running[-1][1]
+        if isinstance(layer, nn.RNNBase | nn.RNNCellBase):
             return "is recurrent"
-        if getattr(part, "padding_mode", "zeros") != "zeros":
+        if getattr(layer, "padding_mode", "zeros") != "zeros":
             return "pads with something other than zeros"
-        if isinstance(part, nn.MultiheadAttention | nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
+        if isinstance(layer, nn.MultiheadAttention | nn.TransformerEncoderLayer | nn.TransformerDecoderLayer):
             return "is attention"
         return ""
 
@@ -420,18 +427,18 @@ class Tracer(Dispatching, TorchDispatchMode):
         if not torch.is_grad_enabled():
             raise Unlowered("computes something without a gradient")
         in_place = name.endswith("_") and not name.startswith("__")
-        first = result[0] if isinstance(result, tuple | list) else result
+        first_result = result[0] if isinstance(result, tuple | list) else result
         if kinds <= {Constant, type(None)}:
-            self._note_constant(function, args, kwargs, first, in_place=in_place)
+            self._note_constant(function, args, kwargs, first_result, in_place=in_place)
             return
         operation = self._operations.get(name.removesuffix("_") if in_place else name)
         if operation is None:
             raise Unlowered(_REASONS.get(name, f"uses the operation {name!r}"))
-        known = operation(Call(self, args, kwargs, first))
+        known = operation(Call(self, args, kwargs, first_result))
         if in_place:
             self._forget_aliases(args[0])
         if known is not None:
-            self._record(first, known)
+            self._record(first_result, known)
 
     def _note_constant(
         self, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor, *, in_place: bool
@@ -440,7 +447,8 @@ class Tracer(Dispatching, TorchDispatchMode):
         name = _name(function)
         known = self.known(args[0])
         if in_place:
-            counts = name == "add_" and args[0].dim() == 0 and not args[0].is_floating_point() and args[1] == 1
+            is_whole_number = args[0].dim() == 0 and not args[0].is_floating_point()
+            counts = name == "add_" and is_whole_number and args[1] == 1
             if not counts or not isinstance(known, Constant) or known.source.kind != "buffer":
                 raise Unlowered("changes a parameter or buffer")
             self.counters.append(known.source.name)
@@ -451,7 +459,8 @@ class Tracer(Dispatching, TorchDispatchMode):
         if name in _ON_VALUES or not isinstance(result, torch.Tensor):
             raise Unlowered(f"applies the operation {name!r} to parameters or buffers alone")
         sources = tuple(self._source(argument) for argument in args)
-        derived = self._derive(function, sources, {key: self._source(value) for key, value in kwargs.items()}, result)
+        named_sources = {name: self._source(argument) for name, argument in kwargs.items()}
+        derived = self._derive(function, sources, named_sources, result)
         self._record(result, Constant(Source("derived", derived)))
 
     def _source(self, argument: Any) -> Any:
@@ -464,7 +473,8 @@ class Tracer(Dispatching, TorchDispatchMode):
         if not isinstance(known, Constant):
             raise Unlowered(_UNKNOWN)
         if known.transposed:
-            return Source("derived", self._derive(torch.ops.aten.t.default, (known.source,), {}, argument))
+            derived = self._derive(torch.ops.aten.t.default, (known.source,), {}, argument)
+            return Source("derived", derived)
         return known.source
 
     def _forget_aliases(self, changed: torch.Tensor) -> None:
@@ -479,16 +489,16 @@ class Tracer(Dispatching, TorchDispatchMode):
         """Return a context in which the tracer knows which layer is running."""
         handles = []
 
-        def entering(name: str, part: nn.Module) -> Callable[..., None]:
-            return lambda *_: self._running.append((name, part))
+        def entering(name: str, layer: nn.Module) -> Callable[..., None]:
+            return lambda *_: self._running.append((name, layer))
 
         def leaving(*_: Any) -> None:
             self._running.pop()
 
-        for name, part in self._module.named_modules():
+        for name, layer in self._module.named_modules():
             if name:
-                handles.append(part.register_forward_pre_hook(entering(name, part)))
-                handles.append(part.register_forward_hook(leaving, always_call=True))
+                handles.append(layer.register_forward_pre_hook(entering(name, layer)))
+                handles.append(layer.register_forward_hook(leaving, always_call=True))
         try:
             yield
         finally:
@@ -508,19 +518,23 @@ class Tracer(Dispatching, TorchDispatchMode):
             raise Unlowered("returns logits of more than two axes")
         return self._pruned(self.shaped(result))
 
-    def _pruned(self, last: int) -> Traces:
-        needed = {last}
-        for value in range(last, 0, -1):
-            if value in needed:
-                needed.update(self._layers[value - 1].inputs)
-        numbers, layers, shapes = {0: 0}, list[Layer](), [self._shapes[0]]
+    def _pruned(self, logits: int) -> Traces:
+        """Return the layers that a value depends on, with their values numbered anew."""
+        used = {logits}
+        for value in range(logits, 0, -1):
+            if value in used:
+                used.update(self._layers[value - 1].inputs)
+        numbers = {0: 0}
+        layers: list[Layer] = []
+        shapes = [self._shapes[0]]
         statistics = []
         for value, layer in enumerate(self._layers, start=1):
-            if value not in needed:
+            if value not in used:
                 if isinstance(layer, BatchNorm | Dropout):
                     raise Unlowered("computes something that the logits do not depend on", layer.layer)
                 continue
-            layers.append(replace(layer, inputs=tuple(numbers[of] for of in layer.inputs)))
+            inputs = tuple(numbers[input_value] for input_value in layer.inputs)
+            layers.append(replace(layer, inputs=inputs))
             shapes.append(self._shapes[value])
             numbers[value] = len(layers)
             if isinstance(layer, BatchNorm):

@@ -33,7 +33,8 @@ class Steps:
     """
 
     def __init__(self, name: str, training: Training) -> None:
-        self.name, self.training = name, training
+        self.name = name
+        self.training = training
         self.device = training.learner.bank.device
         self.task = -1
         self.ledger = Ledger(training.tasks)
@@ -66,7 +67,8 @@ class Steps:
 
     def draw(self, *counters: int) -> None:
         """Restart the run's stream at a position in the run."""
-        self._counters, self._rng = counters, None
+        self._counters = counters
+        self._rng = None
 
     def seen(self, task: int) -> int:
         """Return a task that has begun.

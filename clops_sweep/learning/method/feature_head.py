@@ -46,8 +46,11 @@ class FeatureHead:
         assert isinstance(layer, torch.nn.Linear)
         bank = self._learner.bank
         shape = (1, *bank.shape)[-2:]
-        parts = [features_of(layer, module, bank.gather(part).reshape(-1, *shape)) for part in rows.split(_AT_A_TIME)]
-        return torch.cat(parts).double().cpu()
+        features = []
+        for rows_of_pass in rows.split(_AT_A_TIME):
+            frames = bank.gather(rows_of_pass).reshape(-1, *shape)
+            features.append(features_of(layer, module, frames))
+        return torch.cat(features).double().cpu()
 
     def weights(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return copies of W [C, F] and b [C]."""

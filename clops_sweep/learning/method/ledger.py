@@ -25,14 +25,15 @@ class Ledger:
         self._all = Instances.union(tasks)
         sizes = torch.tensor([len(task.rows) for task in tasks])
         ends = sizes.cumsum(0)
-        self._parts = list(zip((ends - sizes).tolist(), ends.tolist(), strict=True))
+        firsts = ends - sizes
+        self._ranges = list(zip(firsts.tolist(), ends.tolist(), strict=True))
         self._ends = ends.to(self._all.rows.device)
         self.replayed = torch.zeros_like(self._all.rows)
         self._groups: dict[str, torch.Tensor] = {}
 
     def of_task(self, task: int, positions: torch.Tensor | None = None) -> torch.Tensor:
         """Return the indices of a task's training instances, all or those at some positions: int64 [n]."""
-        first, end = self._parts[task]
+        first, end = self._ranges[task]
         if positions is None:
             return torch.arange(first, end, device=self._ends.device)
         return positions.add(first)
@@ -73,5 +74,5 @@ class Ledger:
 
     def times_replayed(self, task: int) -> torch.Tensor:
         """Return the number of replays of each training instance of a task, stored now or not: int64 [n]."""
-        first, end = self._parts[task]
+        first, end = self._ranges[task]
         return self.replayed[first:end].clone()

@@ -325,15 +325,16 @@ class Strategy:
 _IN_USE = names_in_use(Strategy)
 
 
-def has_loss(of: type[Strategy]) -> bool:
+def has_loss(method: type[Strategy]) -> bool:
     """Return whether a method is defined by a loss."""
-    return of.loss is not Strategy.loss
+    return method.loss is not Strategy.loss
 
 
 def attributes_of(strategy: Strategy, steps: Steps) -> Attributes:
     """Return the attributes of a strategy, checked."""
     check_classes(steps, steps.in_classes, in_classes(type(strategy), Strategy))
-    return Attributes(steps, {name: value for name, value in vars(strategy).items() if name not in strategy.not_state})
+    attributes = {name: value for name, value in vars(strategy).items() if name not in strategy.not_state}
+    return Attributes(steps, attributes)
 
 
 class LossEpoch:
@@ -348,34 +349,40 @@ class LossEpoch:
     """
 
     def __init__(self, strategy: Strategy, steps: Steps, task: int, epoch: int, dropout_keys: torch.Tensor) -> None:
-        self._strategy, self._steps = strategy, steps
-        self._task, self._epoch = task, epoch
+        self._strategy = strategy
+        self._steps = steps
+        self._task = task
+        self._epoch = epoch
         self._dropout_keys = dropout_keys
 
     def train(self, order: torch.Tensor) -> None:
         """Take one step on each batch of the task's instances in an order, int64 [n]."""
-        steps, learner = self._steps, self._steps.training.learner
+        steps = self._steps
+        training = steps.training
         steps.draw(self._task, 2, self._epoch)
-        sizes = batch_sizes(len(order), self._strategy.config.batch_size, learner.smallest_batch)
+        sizes = batch_sizes(len(order), self._strategy.config.batch_size, training.learner.smallest_batch)
         index = steps.ledger.of_task(self._task, order)
-        instances = steps.ledger.at(index).split(sizes)
-        batches = zip(index.split(sizes), instances, strict=True)
-        first, second = streams.key(steps.training.seed, "global generators", self._task, self._epoch).tolist()
+        instances = steps.ledger.at(index)
+        first, second = streams.key(training.seed, "global generators", self._task, self._epoch).tolist()
         with steps.passes.epoch(self._keys_of, seed_of((first, second), 0)):
-            for number, (of_batch, instances_of_batch) in enumerate(batches):
-                self._step(FrameBatch(steps, of_batch, instances=instances_of_batch))
+            for number, batch in enumerate(zip(index.split(sizes), instances.split(sizes), strict=True)):
+                index_of_batch, instances_of_batch = batch
+                self._step(FrameBatch(steps, index_of_batch, instances=instances_of_batch))
                 if not number:
                     attributes_of(self._strategy, steps)  # refuses at once what no checkpoint can hold
 
     def _keys_of(self, number: int) -> torch.Tensor:
-        """Return the dropout keys of a pass, by its number in its step."""
+        """Return the dropout keys of a pass, by its number in its step: int32 [2]."""
         if not number:
             return self._dropout_keys
-        name, seed = "training dropout of further passes", self._steps.training.seed
-        return streams.keys(seed, name, self._task, self._epoch, number).to(self._steps.device)
+        seed = self._steps.training.seed
+        keys = streams.keys(seed, "training dropout of further passes", self._task, self._epoch, number)
+        return keys.to(self._steps.device)
 
     def _step(self, batch: FrameBatch) -> None:
-        steps, strategy = self._steps, self._strategy
+        """Take a step on the loss of a batch, then store what the loss offered to memories."""
+        steps = self._steps
+        strategy = self._strategy
         steps.waiting = []
         try:
             steps.passes.begin_step()
@@ -398,39 +405,42 @@ def _is_alike(direction: object, gradient: torch.Tensor) -> bool:
     return (direction.shape, direction.dtype) == (gradient.shape, gradient.dtype)
 
 
-def gradient_of(steps: Steps, loss: object, what: str) -> torch.Tensor:
+def gradient_of(steps: Steps, loss: object, source: str) -> torch.Tensor:
     """Return the gradient of a loss with respect to the parameters, float32 [P].
 
     Args:
         steps: the steps of the strategy.
         loss: the loss.
-        what: where it comes from, for messages.
+        source: where it comes from, for messages, as in "loss() returned".
 
     Raises:
         UsageError: the loss is not a scalar, or does not depend on the parameters.
         Diverged: the loss is not finite.
     """
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-        got = f"a tensor {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
-        raise steps.error(f"{what} {got}; expected a scalar, such as a mean")
+        kind = f"a tensor {list(loss.shape)}" if isinstance(loss, torch.Tensor) else type(loss).__name__
+        raise steps.error(f"{source} {kind}; expected a scalar, such as a mean")
     gradient = None
     if loss.requires_grad:
         if not math.isfinite(loss.item()):
-            raise Diverged(f"strategy {steps.name!r}: {what} a loss of {float(loss.detach())}")
+            raise Diverged(f"strategy {steps.name!r}: {source} a loss of {float(loss.detach())}")
         gradient = steps.passes.gradient(loss)
     if gradient is None:
-        raise steps.error(f"{what} a loss that depends on no parameter; compute it from self.model(...)")
+        raise steps.error(f"{source} a loss that depends on no parameter; compute it from self.model(...)")
     return gradient
 
 
 def run_epoch(training: Training, strategy: Strategy, task: int, epoch: int, replay: Replay | None) -> None:
     """Train a strategy for one epoch (from 0) on a task, with the random streams of that epoch."""
-    learner, instances = training.learner, training.tasks[task]
+    learner = training.learner
+    device = learner.bank.device
     if learner.augment is not None:
         learner.augment.begin_epoch(task, epoch)
-    size = len(instances.rows) + (0 if replay is None else len(replay.instances.rows))
-    order = streams.permutation(training.seed, size, "batch order", task, epoch).to(learner.bank.device)
-    dropout_keys = streams.keys(training.seed, "training dropout", task, epoch).to(learner.bank.device)
+    size = len(training.tasks[task].rows)
+    if replay is not None:
+        size += len(replay.instances.rows)
+    order = streams.permutation(training.seed, size, "batch order", task, epoch).to(device)
+    dropout_keys = streams.keys(training.seed, "training dropout", task, epoch).to(device)
     strategy.train_epoch(task, epoch, replay, order, dropout_keys)
     strategy.end_epoch()
 
@@ -439,7 +449,8 @@ class Options:
     """The options of a strategy, as attributes."""
 
     def __init__(self, strategy: str, values: Mapping[str, Any]) -> None:
-        self._strategy, self._values = strategy, values
+        self._strategy = strategy
+        self._values = values
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):

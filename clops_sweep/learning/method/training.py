@@ -58,8 +58,8 @@ class InstanceRecord:
 
     def split(self, sizes: Sequence[int]) -> list[InstanceRecord]:
         """Split the record of concatenated instances into parts of given sizes."""
-        parts = zip(*(values.split(list(sizes)) for values in vars(self).values()), strict=True)
-        return [InstanceRecord(*part) for part in parts]
+        columns = [values.split(list(sizes)) for values in vars(self).values()]
+        return [InstanceRecord(*values) for values in zip(*columns, strict=True)]
 
 
 Stores = Literal["raw", "features", "statistics", "nothing"]

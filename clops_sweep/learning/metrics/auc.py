@@ -45,23 +45,23 @@ class TaskAucs:
         end = sum(map(np.size, targets))  # the index of the infinity at the end of the scores
         negative: list[NDArray[np.int64]] = []
         positive: list[NDArray[np.int64]] = []
-        self._kept: list[int] = []
+        self._numbers_of_classes: list[int] = []
         self.classes: list[NDArray[np.int64]] = []
         self.left_out: list[int] = []
         for task, name, count in zip(targets, where, own or [0] * len(targets), strict=True):
             truth = task > 0.5
-            kept = np.flatnonzero(truth.any(0) & ~truth.all(0))
-            if not len(kept) and not undefined:
+            with_auc = np.flatnonzero(truth.any(0) & ~truth.all(0))
+            if not len(with_auc) and not undefined:
                 raise UsageError(f"{name}: no class has both positive and negative instances, so there is no AUC")
             rows = first + np.arange(len(task))
             outputs = task.shape[1]
-            for column in kept:
-                is_positive = truth[:, column]
-                negative.append(rows[~is_positive] * outputs + column)
-                positive.append(rows[is_positive] * outputs + column)
-            self._kept.append(len(kept))
-            self.classes.append(kept)
-            self.left_out.append((count or outputs) - len(kept))
+            for output in with_auc:
+                is_positive = truth[:, output]
+                negative.append(rows[~is_positive] * outputs + output)
+                positive.append(rows[is_positive] * outputs + output)
+            self._numbers_of_classes.append(len(with_auc))
+            self.classes.append(with_auc)
+            self.left_out.append((count or outputs) - len(with_auc))
             first += len(task)
         self._negative = torch.from_numpy(_padded(negative, end)).to(device)
         self._positive = torch.from_numpy(_padded(positive, end)).to(device)
@@ -72,9 +72,10 @@ class TaskAucs:
     def __call__(self, scores: torch.Tensor) -> torch.Tensor:
         """Return the AUC on each task: scores [n of all tasks, C] to float64 [N]."""
         by_class = self.by_class(scores)
-        if set(self._kept) == {1}:
+        if set(self._numbers_of_classes) == {1}:
             return by_class
-        return torch.stack([of_task.mean() for of_task in by_class.split(self._kept)])
+        means = [of_task.mean() for of_task in by_class.split(self._numbers_of_classes)]
+        return torch.stack(means)
 
     def by_class(self, scores: torch.Tensor) -> torch.Tensor:
         """Return the AUC of each class or label of `classes`, concatenated over tasks: float64 [classes]."""

@@ -38,8 +38,11 @@ from clops_sweep.learning.networks.run_module import (
 from clops_sweep.learning.process_state import torch_state_kept
 from clops_sweep.learning.threads import one_thread
 
-_FRAMES, _TRIES = 3, 8
-"""Number of noise frames, and of training passes in which every parameter must get a gradient at least once."""
+_FRAMES = 3
+"""Number of noise frames."""
+
+_TRIES = 8
+"""Number of training passes in which every parameter must get a gradient at least once."""
 
 _APART = 1e-3
 """Tolerance for an instance's logits in different batches, relative to the largest logit: rounding errors are far
@@ -94,25 +97,28 @@ def check_networks(
     Raises:
         UsageError: a network cannot be trained, or not be stored; the message names the layer or parameter at fault.
     """
-    own = [config for config in configs if is_tried(config)]
+    tried = [config for config in configs if is_tried(config)]
     with_head = set[tuple[Any, ...]]()
-    for config, separate in with_tasks(own, frames):
+    for config, separate in with_tasks(tried, frames):
         of_config = frames[config.data_key]
         strategy = STRATEGIES[config.strategy]
         scenario = joint_scenario(separate) if strategy.joint else separate
-        name, make, shape = config.network, NETWORKS[config.network], (of_config.channels, of_config.samples)
+        name = config.network
+        make = NETWORKS[name]
+        shape = of_config.channels, of_config.samples
+        outputs = scenario.outputs
         options = network_options(config, of_config)
         if NETWORKS.is_foreign(name) or config.lora_rank:
-            of_network = probed(name, make, shape, scenario.outputs, options)
-            of_network.check_batch(name, config.batch_size)
+            checks = probed(name, make, shape, outputs, options)
+            checks.check_batch(name, config.batch_size)
         if keep_models:
-            check_stored(name, make, shape, scenario.outputs, options)
-        key = name, shape, scenario.outputs, strategy.needs_head, *sorted(options.items())
+            check_stored(name, make, shape, outputs, options)
+        key = name, shape, outputs, strategy.needs_head, *sorted(options.items())
         if key not in with_head:  # made once for all configs with such a network
             with_head.add(key)
-            module = made(name, make, 0, shape, scenario.outputs, options)
+            module = made(name, make, 0, shape, outputs, options)
             if strategy.needs_head is not None:
-                head_of(name, module, scenario.outputs, bias=strategy.needs_head == "write")
+                head_of(name, module, outputs, bias=strategy.needs_head == "write")
 
 
 def probed(
@@ -132,11 +138,12 @@ def probed(
     """
     options = options or {}
     key = (name, shape, outputs, tuple(sorted(options.items())))
-    known = _KNOWN.get(key)
-    if known is None or known[0] is not make:
+    cached_make, checks = _KNOWN.get(key, (None, None))
+    if checks is None or cached_make is not make:
         with torch_state_kept(), one_thread(), GlobalStreams(torch.device("cpu")).kept():
-            known = _KNOWN[key] = make, _Probe(name, make, shape, outputs, options).found()
-    return known[1]
+            checks = _Probe(name, make, shape, outputs, options).checks()
+        _KNOWN[key] = make, checks
+    return checks
 
 
 def check_stored(
@@ -149,7 +156,8 @@ def check_stored(
     Raises:
         UsageError: it cannot be stored, or its outputs depend on something that is neither parameter nor buffer.
     """
-    key = (name, shape, outputs, tuple(sorted((options or {}).items())))
+    options = options or {}
+    key = (name, shape, outputs, tuple(sorted(options.items())))
     if _STORED.get(key) is make:
         return
     stream = torch.Generator().manual_seed(0)
@@ -159,15 +167,17 @@ def check_stored(
         return UsageError(f"network {name!r}: its models cannot be stored ({reason(error)})")
 
     with torch_state_kept(), one_thread(), GlobalStreams(torch.device("cpu")).kept(), torch.no_grad():
-        evaluated, loaded = (made(name, make, seed, shape, outputs, options or {}) for seed in (1, 0))
+        evaluated = made(name, make, 1, shape, outputs, options)
+        loaded = made(name, make, 0, shape, outputs, options)
         with user_code(refused):
-            for parameter in trained(evaluated).values():  # a learner moves them, too
-                noise = torch.randn(parameter.shape, generator=stream)
-                parameter.data = parameter.data + 0.01 * noise
+            _move_parameters(evaluated, stream)
             evaluated.train()(frames.clone())
-            load_weights(loaded, load(save(weights_of(name, evaluated))))
-            same = same_bits(evaluated.eval()(frames.clone()), loaded.eval()(frames.clone()))
-    if not same:
+            stored = save(weights_of(name, evaluated))
+            load_weights(loaded, load(stored))
+            logits = evaluated.eval()(frames.clone())
+            logits_of_loaded = loaded.eval()(frames.clone())
+            is_same = same_bits(logits, logits_of_loaded)
+    if not is_same:
         raise UsageError(
             f"network {name!r}: its outputs depend on something that a stored model lacks; make every tensor that it "
             "computes with an nn.Parameter, or a buffer by register_buffer"
@@ -186,12 +196,13 @@ class _Probe:
         self._again = made(name, make, 0, shape, outputs, options)
         self._outputs = outputs
         self._run = RunModule(self._module, outputs, ())
-        self._noise = stream = torch.Generator().manual_seed(0)
-        self._frames, self._others = (torch.randn(_FRAMES, *shape, generator=stream) for _ in range(2))
+        self._noise = torch.Generator().manual_seed(0)
+        self._frames = torch.randn(_FRAMES, *shape, generator=self._noise)
+        self._other_frames = torch.randn(_FRAMES, *shape, generator=self._noise)
         self._generators = GlobalStreams(torch.device("cpu"))
 
-    def found(self) -> Probed:
-        """Run all checks, the simplest first."""
+    def checks(self) -> Probed:
+        """Run all checks, the simplest first, and return their results."""
         self._check_parameters()
         self._check_evaluation()
         statistics = self._check_training()
@@ -200,23 +211,24 @@ class _Probe:
         self._check_resumption()
         return Probed(statistics, smallest)
 
-    def _refuse(self, what: str) -> NoReturn:
-        raise UsageError(f"network {self._name!r}: {what}")
+    def _refuse(self, problem: str) -> NoReturn:
+        raise UsageError(f"network {self._name!r}: {problem}")
 
-    def _refusing(self, what: str) -> AbstractContextManager[None]:
+    def _refusing(self, occasion: str) -> AbstractContextManager[None]:
         """Return a context for calls of the module in which errors name the layer that raised them."""
 
         def refused(error: BaseException) -> UsageError:
             layer = _layer_that_raised(self._module, error)
-            return UsageError(f"network {self._name!r}: raises {what}{layer} ({reason(error)})")
+            return UsageError(f"network {self._name!r}: raises {occasion}{layer} ({reason(error)})")
 
         return user_code(refused)
 
     def _check_parameters(self) -> None:
-        parameters, others = trained(self._module), trained(self._again)
+        parameters = trained(self._module)
         if not parameters:
             self._refuse("has no parameter that asks for a gradient, so there is nothing to train")
-        if {id(parameter) for parameter in others.values()} & {id(parameter) for parameter in parameters.values()}:
+        parameters_again = {id(parameter) for parameter in trained(self._again).values()}
+        if any(id(parameter) in parameters_again for parameter in parameters.values()):
             self._refuse("returns the same module or layer twice; make a new one in each call, as each run has its own")
         for name, parameter in parameters.items():
             if parameter.dtype != torch.float32:
@@ -226,9 +238,7 @@ class _Probe:
             if not parameter.isfinite().all():
                 self._refuse(f"parameter {name!r} is not finite when it is created")
         for name, buffer in self._module.named_buffers():
-            if buffer.layout != torch.strided or any(
-                step == 0 and length > 1 for step, length in zip(buffer.stride(), buffer.shape, strict=True)
-            ):
+            if buffer.layout != torch.strided or _is_expanded(buffer):
                 self._refuse(f"buffer {name!r} is sparse or expanded; register a dense copy (to_dense() or clone())")
         self._check_memory(parameters)
         changed = changed_in(_tensors(self._module), _tensors(self._again))
@@ -259,9 +269,10 @@ class _Probe:
         changed = changed_in(before, _tensors(self._module))
         if changed:
             self._refuse(f"changes {changed[0]!r} in evaluation mode; do so only where self.training is True")
-        self._pass("evaluation", self._others, seed=1)  # anything kept from this pass would show in the next
+        self._pass("evaluation", self._other_frames, seed=1)  # anything kept from this pass would show in the next
         self._evaluated = logits
-        if not same_bits(logits, self._pass("evaluation", self._frames, seed=2)):
+        logits_again = self._pass("evaluation", self._frames, seed=2)
+        if not same_bits(logits, logits_again):
             self._refuse(
                 "gives other logits in evaluation mode when it is called again; draw random numbers in training alone, "
                 "as F.dropout(x, p, self.training) does, and keep nothing from one call to the next"
@@ -288,14 +299,17 @@ class _Probe:
     def _check_training(self) -> frozenset[str]:
         """Check that training is repeatable; return the layers that keep running statistics."""
         before = {name: value.clone() for name, value in self._run.buffers.items()}
-        passes, kept, changed = [], [], list[str]()
+        passes = []
+        kept = []
+        changed: list[str] = []
         for _ in range(2):
             with self._parameters_kept():
                 passes.append(self._pass("training", self._frames, seed=1))
             kept.append(_kept(self._module))
             after = self._run.buffers
             if after.keys() != before.keys():
-                self._refuse(f"has other buffers after a pass: {sorted(after.keys() ^ before.keys())[0]!r}")
+                in_one_alone = sorted(after.keys() ^ before.keys())
+                self._refuse(f"has other buffers after a pass: {in_one_alone[0]!r}")
             changed = changed_in(before, after)
             self._run.take_buffers(before)
         if not same_bits(*passes):
@@ -329,8 +343,9 @@ class _Probe:
                     f"trains a tensor {list(foreign[0].shape)} that is no parameter; make it an nn.Parameter that "
                     "is an attribute, and put layers of a list into nn.ModuleList"
                 )
+            by_logits = torch.linspace(-1, 1, logits.numel()).view(logits.shape)
             with self._refusing(f"in its backward pass on frames {list(self._frames.shape)}"):
-                (logits * torch.linspace(-1, 1, logits.numel()).view(logits.shape)).sum().backward()
+                (logits * by_logits).sum().backward()
             missing = [name for name in missing if parameters[name].grad is None]
             if not missing:
                 return
@@ -355,35 +370,33 @@ class _Probe:
         A new module takes those of the module that was tried, after steps that moved the parameters. Both then compute
         the same passes.
         """
-        self._move_parameters()
+        _move_parameters(self._module, self._noise)
         with self._parameters_kept():
-            self._pass("training", self._others, seed=1)
-        self._move_parameters()
-        parameters, resumed = trained(self._module), trained(self._again)
+            self._pass("training", self._other_frames, seed=1)
+        _move_parameters(self._module, self._noise)
+        parameters = trained(self._module)
         buffers = {name: buffer.clone() for name, buffer in self._run.buffers.items()}
         expected = self._passes()
-        for name, parameter in resumed.items():
+        for name, parameter in trained(self._again).items():
             parameter.data = parameters[name].data.clone()
-        self._module, self._run = self._again, RunModule(self._again, self._outputs, ())
+        self._module = self._again
+        self._run = RunModule(self._again, self._outputs, ())
         self._run.take_buffers(buffers)
-        if not all(same_bits(*pair) for pair in zip(expected, self._passes(), strict=True)):
+        resumed = self._passes()
+        if not all(same_bits(*pair) for pair in zip(expected, resumed, strict=True)):
             self._refuse(
                 "gives other logits when a new module takes its parameters and buffers, so a resumed run would differ; "
                 "compute what follows from parameters in each pass, and make all else that a pass uses a buffer by "
                 "register_buffer"
             )
 
-    def _move_parameters(self) -> None:
-        """Add noise to the parameters, as steps of an optimizer would."""
-        for parameter in trained(self._module).values():
-            noise = torch.randn(parameter.shape, generator=self._noise)
-            parameter.data = parameter.data + 0.01 * noise
-
     def _passes(self) -> list[torch.Tensor]:
         """Return the logits of an evaluation pass and a training pass, and the buffers after both."""
         with self._parameters_kept():
-            logits = [self._pass("evaluation", self._frames, seed=1), self._pass("training", self._frames, seed=2)]
-        return [*logits, *(buffer.clone() for buffer in self._run.buffers.values())]
+            evaluated = self._pass("evaluation", self._frames, seed=1)
+            trained_on = self._pass("training", self._frames, seed=2)
+        buffers = [buffer.clone() for buffer in self._run.buffers.values()]
+        return [evaluated, trained_on, *buffers]
 
     def _pass(self, mode: Mode, frames: torch.Tensor, seed: int, *, gradients: bool = False) -> torch.Tensor:
         """Return the logits of some frames."""
@@ -401,14 +414,28 @@ class _Probe:
         return logits
 
 
+def _move_parameters(module: nn.Module, stream: torch.Generator) -> None:
+    """Add noise to the trained parameters, as steps of an optimizer would."""
+    for parameter in trained(module).values():
+        noise = torch.randn(parameter.shape, generator=stream)
+        parameter.data = parameter.data + 0.01 * noise
+
+
+def _is_expanded(tensor: torch.Tensor) -> bool:
+    """Return whether several entries of a tensor share memory, as `expand` makes them."""
+    steps = zip(tensor.stride(), tensor.shape, strict=True)
+    return any(step == 0 and length > 1 for step, length in steps)
+
+
 def _layer_that_raised(module: nn.Module, error: BaseException) -> str:
     """Return the innermost layer in the traceback of an error, as in ", in layer 'head' (Linear)"."""
-    names, where = {id(part): name for name, part in module.named_modules() if name}, ""
+    names = {id(layer): name for name, layer in module.named_modules() if name}
+    innermost = ""
     for frame, _ in traceback.walk_tb(error.__traceback__):
-        part = frame.f_locals.get("self")
-        if id(part) in names:
-            where = f", in layer {names[id(part)]!r} ({type(part).__name__})"
-    return where
+        caller = frame.f_locals.get("self")
+        if id(caller) in names:
+            innermost = f", in layer {names[id(caller)]!r} ({type(caller).__name__})"
+    return innermost
 
 
 def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
@@ -498,20 +525,23 @@ def changed_in(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Ten
     return changed
 
 
-def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+def same_bits(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Return whether shape, type and all values are equal, with nan equal to nan."""
-    alike = (one.shape, one.dtype) == (other.shape, other.dtype)
-    return alike and bool(((one == other) | ((one != one) & (other != other))).all())
+    if (first.shape, first.dtype) != (second.shape, second.dtype):
+        return False
+    are_nan = (first != first) & (second != second)
+    return bool(((first == second) | are_nan).all())
 
 
 def _leaves(result: torch.Tensor) -> Iterator[torch.Tensor]:
     """Return the tensors that accumulate the gradient of a result."""
-    seen, left = set(), [result.grad_fn]
-    while left:
-        node = left.pop()
-        if node is None or node in seen:
+    visited = set()
+    waiting = [result.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         if hasattr(node, "variable"):
             yield node.variable
-        left += [following for following, _ in node.next_functions]
+        waiting += [following for following, _ in node.next_functions]

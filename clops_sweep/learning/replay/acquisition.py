@@ -46,12 +46,14 @@ def bald_mcd(context: AcquisitionContext, rows: torch.Tensor, *, mc_samples: int
 
     See Houlsby et al., 2011; Gal and Ghahramani, 2016; CLOPS, eq. for alpha.
     """
-    return mutual_information(context.learner.kind, _dropout_samples(context, rows, mc_samples))
+    samples = _dropout_samples(context, rows, mc_samples)
+    return mutual_information(context.learner.kind, samples)
 
 
 def random(context: AcquisitionContext, rows: torch.Tensor) -> torch.Tensor:
     """Return uniform scores from the stream "random acquisition": every subset is equally likely."""
-    drawn = streams.generator(context.seed, "random acquisition", *context.counters).random(len(rows))
+    generator = streams.generator(context.seed, "random acquisition", *context.counters)
+    drawn = generator.random(len(rows))
     return torch.from_numpy(drawn).to(rows.device)
 
 
@@ -79,11 +81,12 @@ def bald_mcp(
     generator = streams.generator(context.seed, "acquisition perturbation", *context.counters)
     scores = []
     for chunk in rows.split(_PERTURBED_CHUNK):
-        samples = [
-            context.learner.probabilities(chunk, noise=_noise(context, generator, chunk, perturbation_std))
-            for _ in range(mc_samples)
-        ]
-        scores.append(mutual_information(context.learner.kind, torch.stack(samples, dim=-2)))
+        predictions = []
+        for _ in range(mc_samples):
+            noise = _noise(context, generator, chunk, perturbation_std)
+            predictions.append(context.learner.probabilities(chunk, noise=noise))
+        samples = torch.stack(predictions, dim=-2)
+        scores.append(mutual_information(context.learner.kind, samples))
     return torch.cat(scores)
 
 

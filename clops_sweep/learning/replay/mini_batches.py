@@ -35,11 +35,13 @@ def with_replay(order: torch.Tensor, batch_size: int, replayed: int) -> torch.Te
     """
     size = len(order)
     steps = steps_of(size, batch_size)
-    in_whole_batches = (steps - 1) * batch_size
-    others = torch.arange(size, size + steps * replayed, device=order.device).view(-1, replayed)
-    whole, rest = order[:in_whole_batches], order[in_whole_batches:]
-    batches = torch.cat([whole.view(-1, batch_size), others[:-1]], dim=1)
-    return torch.cat([batches.flatten(), rest, others[-1]])
+    in_whole_batches = (steps - 1) * batch_size  # all but the last batch, which may be smaller
+    whole_batches = order[:in_whole_batches].view(-1, batch_size)
+    last_batch = order[in_whole_batches:]
+    replayed_indices = torch.arange(size, size + steps * replayed, device=order.device)
+    of_step = replayed_indices.view(-1, replayed)
+    joined_batches = torch.cat([whole_batches, of_step[:-1]], dim=1)
+    return torch.cat([joined_batches.flatten(), last_batch, of_step[-1]])
 
 
 def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int) -> NDArray[np.int64]:
@@ -55,14 +57,15 @@ def subsets(generator: np.random.Generator, sizes: NDArray[np.int64], count: int
     Returns:
         int64 [n, count].
     """
-    last = (sizes - count)[:, None] + np.arange(count)
-    chosen = (generator.random(last.shape) * (last + 1)).astype(np.int64)
+    j = (sizes - count)[:, None] + np.arange(count)
+    t = generator.random(j.shape) * (j + 1)
+    chosen = t.astype(np.int64)
     ascending = np.sort(chosen, axis=1)
     has_duplicates = (ascending[:, 1:] == ascending[:, :-1]).any(axis=1)
     for row in np.flatnonzero(has_duplicates):
         subset: set[int] = set()
         for column, drawn in enumerate(chosen[row].tolist()):
-            added = int(last[row, column]) if drawn in subset else drawn
+            added = int(j[row, column]) if drawn in subset else drawn
             chosen[row, column] = added
             subset.add(added)
     return chosen
@@ -79,13 +82,12 @@ def joined(batch: Batch, replayed: Instances, earlier: int) -> Batch:
         replayed: the replayed ones.
         earlier: maximum number of instances replayed in the earlier batches of the epoch.
     """
-    rows = torch.cat([batch.rows, replayed.rows])
     count = len(replayed.rows)
     weights = replayed.loss_weights * (1 / count)
-    draws = _FIRST_REPLAY_DRAW + earlier + torch.arange(count, device=rows.device)
+    draws = _FIRST_REPLAY_DRAW + earlier + torch.arange(count, device=replayed.rows.device)
     return Batch(
-        rows,
-        torch.cat([batch.targets, replayed.targets]),
-        torch.cat([batch.weights, weights]),
-        torch.cat([batch.draws, draws]),
+        rows=torch.cat([batch.rows, replayed.rows]),
+        targets=torch.cat([batch.targets, replayed.targets]),
+        weights=torch.cat([batch.weights, weights]),
+        draws=torch.cat([batch.draws, draws]),
     )
