@@ -70,7 +70,7 @@ def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
     """Return one config for each distinct memory size."""
     distinct: dict[tuple[object, ...], RunConfig] = {}
     for config in configs:
-        if "memory_fraction" in STRATEGIES.options(config.strategy):
+        if not STRATEGIES.options(config.strategy).keys().isdisjoint(("memory_fraction", "memory_size")):
             size = config.get("memory_size"), config.get("memory_fraction")
             key = (config.data_key, config.strategy, *size, *config.tasks_key)
             distinct.setdefault(key, config)

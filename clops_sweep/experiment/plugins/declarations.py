@@ -194,7 +194,10 @@ SHARED: Mapping[str, Option] = {
         description="multiplies a replayed loss by the instance's final beta",
     ),
     "replay_ratio": FloatOption(
-        1.0, gt=0, equal_training=True, description="instances replayed for each instance of the current batch"
+        1.0,
+        gt=0,
+        equal_training=True,
+        description="instances replayed for each instance of the current batch, from the second task on",
     ),
     "beta_learning_rate": FloatOption(
         1e-4, gt=0, equal_training=True, equal_cost=True, description="eta: learning rate of beta"
@@ -214,14 +217,15 @@ SHARED: Mapping[str, Option] = {
         gt=0,
         le=1,
         equal_training=True,
-        description="size of the memory, as a share of the training instances of all tasks together",
+        description="size of the memory: max(1, floor(share * N)) instances of the N training instances of all tasks "
+        "together, later ones included",
     ),
     "memory_size": IntOption(
         None,
         ge=1,
         le=LARGEST,
         equal_training=True,
-        description="size of the memory in instances, instead of `memory_fraction`",
+        description="size of the memory in instances, at most N, instead of `memory_fraction`",
     ),
     "projection_size": IntOption(
         1000, ge=1, le=100_000, equal_training=True, description="M: random features that the head sees"

@@ -10,6 +10,7 @@ import torch
 
 from clops_sweep.errors import Diverged, UsageError
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.tasks import capacity_of
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Replay, batch_sizes
 from clops_sweep.learning.global_streams import seed_of
@@ -31,10 +32,10 @@ class Strategy:
 
     Experience replay, in full::
 
-        @strategy("my_er", options={"my_size": IntOption(200, ge=1)})
+        @strategy("my_er", options=["memory_fraction", "memory_size"])
         class ExperienceReplay(Strategy):
             def setup(self):
-                self.memory = Reservoir(self.options.my_size)
+                self.memory = Reservoir(self.memory_size)
 
             def loss(self, batch):
                 loss = self.criterion(self.model(batch.x), batch.y)
@@ -117,6 +118,28 @@ class Strategy:
     def options(self) -> Options:
         """The options that the strategy lists, by name."""
         return Options(self._steps.name, self.training.config.options)
+
+    @property
+    def memory_size(self) -> int:
+        """The size of the memory in instances, for `setup`: ``self.memory = Reservoir(self.memory_size)``.
+
+        It is the option `memory_size` if given, else max(1, floor(b N)), where b is the option `memory_fraction` and N
+        the number of training instances of all tasks of the run together, later ones included. Built-in methods with a
+        memory of fixed size have the same. The method lists both: ``options=["memory_fraction", "memory_size"]``.
+
+        Raises:
+            UsageError: the method lists neither option, or `memory_size` alone and the config does not give it; or
+                `memory_size` exceeds N.
+        """
+        size = capacity_of(self.config, sum(len(task.rows) for task in self.training.tasks))
+        if size is not None:
+            return size
+        if "memory_size" in self.config.options:
+            raise self._steps.error("self.memory_size: memory_size is not given; expected RunConfig(memory_size=...)")
+        raise self._steps.error(
+            "self.memory_size: it lists no option for the size of a memory; add 'memory_fraction' and 'memory_size' to "
+            "options=[...]"
+        )
 
     @property
     def rng(self) -> Any:

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clops_sweep.experiment.tasks import capacity_of
 from clops_sweep.learning import streams
 from clops_sweep.learning.batches import Replay
 from clops_sweep.learning.method.memory import Memory, Policy
@@ -31,11 +30,8 @@ class FixedMemory(Strategy):
 
     def setup(self) -> None:
         """Create the memory."""
-        everything = sum(len(task.rows) for task in self.training.tasks)
-        capacity = capacity_of(self.config, everything)
-        assert capacity is not None, "a method with a memory of fixed size has one of the two"
-        self.capacity = capacity
-        self.memory = Memory(capacity, self.division)
+        self.capacity = self.memory_size
+        self.memory = Memory(self.capacity, self.division)
 
     def offer(self, task: int, priorities: torch.Tensor | None = None, positions: torch.Tensor | None = None) -> None:
         """Offer a task's instances; the memory keeps some of them and of its own.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from clops_sweep import ContinualRun, Memory, RunConfig, native
+from clops_sweep import ContinualRun, FrameBatch, Memory, Reservoir, RunConfig, Strategy, native, strategy
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
 from tests.helpers.documentation import DOCS, examples
@@ -68,3 +70,62 @@ def test_what_the_tables_name_is_there(names: dict[str, Any]) -> None:
         (head, _), _, *rows = cells
         for first, _ in rows if head in owners else ():
             assert [it for it in re.findall(r"`(\w+)", first) if not hasattr(owners[head], it)] == []
+
+
+class _WithAMemory(Strategy):
+    def setup(self) -> None:
+        self.memory = Reservoir(self.memory_size)
+
+    def loss(self, batch: FrameBatch) -> torch.Tensor:
+        self.memory.offer(batch)
+        return self.criterion(self.model(batch.x), batch.y)
+
+
+@pytest.fixture
+def declared() -> Iterator[Callable[..., None]]:
+    """Declare the class above under the name "with_a_memory", with some options."""
+
+    def declare(*options: object) -> None:
+        strategy("with_a_memory", options=options)(_WithAMemory)
+
+    yield declare
+    STRATEGIES.forget("with_a_memory")
+
+
+def _size(**settings: Any) -> int:
+    """The size of the memory of a run that has begun."""
+    run = ContinualRun(tiny_config("class_il", **settings), tiny_frames("class_il"))
+    size: int = run.strategy.memory.size  # type: ignore[attr-defined]
+    return size
+
+
+def test_memory_size_is_that_of_the_built_in_methods(declared: Callable[..., None]) -> None:
+    declared("memory_fraction", "memory_size")
+    for settings in ({}, {"memory_fraction": 0.1}, {"memory_size": 7}, {"memory_fraction": 1e-9}):
+        assert _size(strategy="with_a_memory", **settings) == _size(strategy="er", **settings)
+    assert _size(strategy="with_a_memory", memory_size=7) == 7
+    assert _size(strategy="with_a_memory", memory_fraction=1e-9) == 1
+
+
+def test_memory_size_counts_the_instances_of_all_tasks(declared: Callable[..., None]) -> None:
+    declared("memory_fraction", "memory_size")
+    run = ContinualRun(tiny_config("class_il", strategy="with_a_memory"), tiny_frames("class_il"))
+    everything = sum(len(task.rows) for task in run.strategy.training.tasks)
+    assert len(run.tasks) > 1
+    assert run.strategy.memory_size == int(0.25 * everything)
+
+
+@pytest.mark.parametrize(
+    ("options", "settings", "sentence"),
+    [
+        ((), {}, "it lists no option for the size of a memory; add 'memory_fraction' and 'memory_size' to options="),
+        (("memory_size",), {}, r"memory_size is not given; expected RunConfig\(memory_size=...\)"),
+        (("memory_size",), {"memory_size": 10**6}, "memory_size = 1000000: expected at most"),
+    ],
+)
+def test_memory_size_without_its_options_is_refused(
+    options: tuple[str, ...], settings: dict[str, Any], sentence: str, declared: Callable[..., None]
+) -> None:
+    declared(*options)
+    with pytest.raises(UsageError, match=sentence):
+        _size(strategy="with_a_memory", **settings)
