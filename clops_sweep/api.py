@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, shown, speaking_python
 from clops_sweep.execution.display.live import SweepDisplay
@@ -41,6 +42,7 @@ def _warn(text: str) -> None:
     warnings.warn_explicit(text, UserWarning, "clops_sweep.sweep", 1, registry={})
 
 
+@named_arguments
 @speaking_python()
 def sweep(
     space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
@@ -144,6 +146,7 @@ def sweep(
     return launch(request, resources, display, retry_failed=retry_failed, warn=_warn)
 
 
+@named_arguments
 @speaking_python()
 def read(
     results: str | PathLike[str] = "results",
@@ -194,6 +197,7 @@ def _computed(
     return compute(store, ids)[names]
 
 
+@named_arguments
 @speaking_python()
 def load_model(results: str | PathLike[str], run_id: str, task: int | None = None) -> TrainedModel:
     """Load the network of a run, stored by ``--keep models`` or ``sweep(..., keep=["models"])``.
@@ -222,6 +226,7 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
     return model_from(store.models.read(whole_id, task), _encoders(store).of_model, f"model of run {whole_id}")
 
 
+@named_arguments
 @speaking_python()
 def update_report(
     results: str | PathLike[str],
@@ -268,6 +273,7 @@ def update_report(
     return make_report(store, run_id, against, [*names], criteria, data)
 
 
+@named_arguments
 @speaking_python()
 def write_report(
     space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
@@ -318,6 +324,7 @@ def write_report(
     return report_of(state, target, axes=axes, metrics=shown_metrics, journal=style == "journal")
 
 
+@named_arguments
 @speaking_python()
 def encode(
     config: RunConfig,
@@ -355,6 +362,7 @@ def encode(
     return data.frames(config.data_key)
 
 
+@named_arguments
 @speaking_python()
 def delete(results: str | PathLike[str], where: str) -> int:
     """Delete the runs of a store that meet a condition, from all its tables.
@@ -382,6 +390,7 @@ def delete(results: str | PathLike[str], where: str) -> int:
     return delete_runs(store, matching(store, where))
 
 
+@named_arguments
 @speaking_python()
 def merge(results: str | PathLike[str], other: str | PathLike[str]) -> int:
     """Copy the runs that another store has and this one lacks, with all their tables.

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 
+from clops_sweep.arguments import arguments_of_class
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.errors import UsageError, nearest_or_all, prefixed, shown
 from clops_sweep.regular_files import open_regular
 
 
+@arguments_of_class
 @dataclass(frozen=True)
 class Criteria:
     """Limits for an update, each from 0 to 1; None for no limit.

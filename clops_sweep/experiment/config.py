@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from clops_sweep.arguments import arguments_of_class
 from clops_sweep.data.catalog import (
     DATASETS,
     EPOCHS_PER_TASK,
@@ -136,6 +137,7 @@ REPLACED = frozenset({"norm", "head", "projection", "uniform", "scales", "encode
 _OTHER_TASKS = "results on different tasks cannot be compared"
 
 
+@arguments_of_class
 class RunConfig(BaseModel):
     """One continual-learning run, fully determined: same config, same data, same numbers.
 

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clops_sweep.arguments import arguments_of_class
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios import Scenario, Subset
 from clops_sweep.data.scenarios.leaks import Seen
@@ -47,6 +48,7 @@ from clops_sweep.learning.strategies.online import OnlineStream
 from clops_sweep.learning.threads import one_thread
 
 
+@arguments_of_class
 class ContinualRun:
     """A network trained on a sequence of tasks and evaluated on all of them after every epoch.
 

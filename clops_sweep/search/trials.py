@@ -14,6 +14,7 @@ import optuna
 from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
@@ -49,6 +50,7 @@ def read_studies(store: RunStore) -> list[StudyRecord]:
         return [_as_recorded(study) for study in studies]
 
 
+@named_arguments
 def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, str] | None = None) -> StudyRecord | None:
     """Return the trials of a search; None if it has no study yet.
 

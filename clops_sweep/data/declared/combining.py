@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.portions import Columns, Portion, Signal
@@ -66,6 +67,7 @@ class Member(Portion):
         return self.inner.where(common)
 
 
+@named_arguments
 def combine(
     members: Mapping[str, Recordings],
     *,

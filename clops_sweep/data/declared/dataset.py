@@ -12,6 +12,7 @@ from os import PathLike, fspath
 from pathlib import PurePath
 from typing import Any, TypeVar, get_args
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.data.catalog import (
     DATASETS,
     PERTURBATION_STD,
@@ -33,6 +34,7 @@ _OF_RECORDINGS = ("classes", "channels", "units", "sampling_rate", *checks.OF_WI
 """Arguments of `@dataset` that a generator's recordings share; also arguments of `Recordings`."""
 
 
+@named_arguments
 def dataset(
     name: str,
     *,

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.arguments import arguments_of_class
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import Moment, moment
 from clops_sweep.data.declared.grids import on_grid
@@ -27,6 +28,7 @@ _MOST_LOST: Final = 0.1
 """Share of the longest channel that may be cut with a note."""
 
 
+@arguments_of_class
 @dataclass(frozen=True, eq=False)
 class Recording:
     """One recording of a generator or of a `read` function, for data larger than memory.

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from clops_sweep.arguments import arguments_of_class
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.fields import SignalFields, Table, TableFields, named_columns, require_no_columns
 from clops_sweep.data.declared.intervals import require_durations
@@ -18,6 +19,7 @@ from clops_sweep.data.records import Common, Source
 from clops_sweep.errors import UsageError, shown
 
 
+@arguments_of_class
 class Recordings:
     """n recordings of the same channels, with labels and patients, in memory or in files that are read one by one.
 

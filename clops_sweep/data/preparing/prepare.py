@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.data.catalog import OptionValue
 from clops_sweep.data.files.hashes import array_sha256, hash_of
 from clops_sweep.data.files.termination import terminated_like_interrupted
@@ -35,6 +36,7 @@ from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import DamagedStore, UsageError, listed, one_line
 
 
+@named_arguments
 def prepare(
     name: str,
     *,
@@ -112,6 +114,7 @@ def _make_folder(
         ) from None
 
 
+@named_arguments
 def open_frames(
     name: str,
     *,
@@ -249,6 +252,7 @@ def _hash_of_frames(prepared: PreparedSet, split: NDArray[np.int8], normalize: s
     return hash_of(frames=of_single_leads, leads=leads)
 
 
+@named_arguments
 def data_hash(
     name: str,
     *,

@@ -9,9 +9,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.arguments import arguments_of_class
+
 LossKind = Literal["binary", "softmax", "multilabel"]
 
 
+@arguments_of_class
 @dataclass(frozen=True, eq=False)
 class TaskInstances:
     """One task returned by the function of a scenario.
@@ -32,6 +35,7 @@ class TaskInstances:
     outputs: Sequence[int] = ()
 
 
+@arguments_of_class
 @dataclass(frozen=True, eq=False)
 class ScenarioTasks:
     """The return value of a scenario's function: its tasks, for one head.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.errors import UsageError, shown
 
 _FOLD = re.compile(r"fold:([1-9][0-9]{0,5})/([1-9][0-9]{0,5})")
 _FEWEST = 3
 
 
+@named_arguments
 def folds(k: int) -> list[str]:
     """Return the names of k folds: fold:1/k to fold:k/k.
 

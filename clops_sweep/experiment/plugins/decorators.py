@@ -25,10 +25,11 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, get_args
 
+from clops_sweep.arguments import WrongArguments, named_arguments
 from clops_sweep.data.catalog import Normalization
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.source_code import source_file
-from clops_sweep.errors import UsageError, listed, prefixed, shown
+from clops_sweep.errors import UsageError, listed, nearest_or_all, prefixed, shown
 from clops_sweep.experiment.metrics import PAPER, headline_of
 from clops_sweep.experiment.plugins.declarations import (
     AdaptRule,
@@ -69,6 +70,7 @@ _OF_A_STRATEGY = (
 """The methods that a run calls; they are looked up by name, because the base class of strategies needs torch."""
 
 
+@named_arguments
 def strategy(
     name: str,
     *,
@@ -91,8 +93,11 @@ def strategy(
             not a strategy: a class with its methods, or a factory with `joint`.
     """
     for argument in former:
+        if argument != "lockstep":
+            known = ("name", "options", "per_class_outputs")
+            raise WrongArguments(f"strategy: no argument {argument!r}{nearest_or_all(argument, known)}")
         raise UsageError(
-            f"strategy {name!r}: {argument} = ...: a method trains one run since 0.4; leave it out, as in "
+            f"strategy {name!r}: lockstep = ...: a method trains one run since 0.4; leave it out, as in "
             "docs/own_method.md"
         )
     return STRATEGIES.decorator(name, options, _check_strategy, per_class_outputs=per_class_outputs)
@@ -141,6 +146,7 @@ def _check_strategy(name: str, member: Any, declaration: Declaration) -> None:
         raise UsageError(f"{expected}; {described(member)} has no `joint` that is True or False")
 
 
+@named_arguments
 def acquisition_function(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
     """Register a function (AcquisitionContext, rows int64 [m]) -> scores [m]; the highest scores are replayed.
 
@@ -155,6 +161,7 @@ def acquisition_function(name: str, *, options: Listed = ()) -> Callable[[Member
     return ACQUISITION_FUNCTIONS.decorator(name, options, _called_with("acquisition", ["context", "rows"]))
 
 
+@named_arguments
 def storage_function(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
     """Register a function from beta's trajectories [tau, n] to s, float64 [n].
 
@@ -203,6 +210,7 @@ def _must_take(expected: str, member: Any, *arguments: Any, **options: Any) -> N
         return
 
 
+@named_arguments
 def augmentation(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
     """Register a random augmentation of training frames: `RunConfig(augment=name)`.
 
@@ -227,6 +235,7 @@ def augmentation(name: str, *, options: Listed = ()) -> Callable[[Member], Membe
     return AUGMENTATIONS.decorator(name, options, _called_with("augment", ["frames", "rng"]))
 
 
+@named_arguments
 def network(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
     """Register a function (channels, samples, outputs) that returns a `torch.nn.Module`, or a class of modules.
 
@@ -255,6 +264,7 @@ def network(name: str, *, options: Listed = ()) -> Callable[[Member], Member]:
     return NETWORKS.decorator(name, options, _called_with("network", takes, " that makes a torch.nn.Module"))
 
 
+@named_arguments
 def encoder(
     name: str,
     *,
@@ -360,6 +370,7 @@ def _names(argument: str, value: Any, known: Sequence[str] | None = None) -> lis
     return list(value)
 
 
+@named_arguments
 def observer(name: str) -> Callable[[Member], Member]:
     """Register a function of an event (`EpochEnd`, `TaskEnd` or `RunEnd`), for `--observe NAME`.
 
@@ -398,6 +409,7 @@ def _check_observer(name: str, member: Any, _: Declaration) -> None:
     _must_take(f"observer {name!r}: expected {expected}", member, *((None, "") if made else (None,)))
 
 
+@named_arguments
 def scenario(name: str, *, options: Listed = (), headline: Sequence[str] = PAPER) -> Callable[[Member], Member]:
     """Register a function from a FrameSet to `ScenarioTasks`, the tasks of a custom scenario.
 

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, FiniteFloat, Strict, TypeAdapter, V
 from pydantic.fields import FieldInfo
 from pydantic_core import SchemaError
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.facts import FieldFacts, stated_by, stating
 from clops_sweep.experiment.plugins.values import as_bool, as_number
@@ -99,6 +100,7 @@ def _option(kind: Any, default: Any, description: str, extra: dict[str, Any], **
     return option
 
 
+@named_arguments
 def FloatOption(  # noqa: N802  # the name of a kind of option, as pydantic's Field
     default: float | Callable[[Any], float] | None,
     *,
@@ -136,6 +138,7 @@ def FloatOption(  # noqa: N802  # the name of a kind of option, as pydantic's Fi
     return _number(FiniteFloat, default, description, extra, gt=gt, ge=ge, lt=lt, le=le)
 
 
+@named_arguments
 def IntOption(  # noqa: N802
     default: int | Callable[[Any], int] | None,
     *,
@@ -172,6 +175,7 @@ def _number(kind: Any, default: Any, description: str, extra: dict[str, Any], **
     return option
 
 
+@named_arguments
 def BoolOption(  # noqa: N802
     default: bool | Callable[[Any], bool],
     *,
@@ -188,6 +192,7 @@ def BoolOption(  # noqa: N802
     return _option(kind, default, description, _stating(equal_training, equal_cost))
 
 
+@named_arguments
 def ChoiceOption(  # noqa: N802
     default: str | Callable[[Any], str],
     *,

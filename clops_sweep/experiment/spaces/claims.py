@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from clops_sweep.arguments import arguments_of_class
 from clops_sweep.errors import UsageError, listed, nearest, shown
 from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.config import RunConfig
@@ -29,6 +30,7 @@ Says = Literal["more", "same", "not less"]
 """What a claim says about a difference d, with smallest relevant difference m: d > 0, abs(d) < m, d > -m."""
 
 
+@arguments_of_class
 @dataclass(frozen=True)
 class Side:
     """One side of a comparison: runs that have the given settings.
@@ -46,6 +48,7 @@ class Side:
         return Side(name, {**self.settings, **settings})
 
 
+@arguments_of_class
 @dataclass(frozen=True)
 class Contrast:
     """A metric of `ours` minus the metric of `theirs`, within the same patient split and seed.
@@ -73,6 +76,7 @@ class Contrast:
         return self.ours, self.theirs
 
 
+@arguments_of_class
 @dataclass(frozen=True)
 class Claim:
     """A claim that runs can decide, by the rule in docs/claims.md.

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from clops_sweep.arguments import arguments_of_class
 from clops_sweep.errors import UsageError, nearest, nearest_or_all, prefixed, shown
 from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, kind_of, known_key
@@ -51,6 +52,7 @@ _MAX_COMBINATIONS = 2_000
 _LIMITS = {"sampler_seed": IntOption(0, ge=0), "max_concurrent": IntOption(1, ge=1)}
 
 
+@arguments_of_class
 @dataclass(frozen=True)
 class SuccessiveHalving:
     """Pruning between tasks by asynchronous successive halving (ASHA; Li et al., 2020), with tasks as the resource.
@@ -80,6 +82,7 @@ class SuccessiveHalving:
         return (self.min_resource * self.reduction_factor**rung for rung in itertools.count())
 
 
+@arguments_of_class
 @dataclass(frozen=True)
 class OptunaSearch:
     """A search over config fields with Optuna, instead of axes.

@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from clops_sweep.arguments import arguments_of_class
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, calling, nearest_or_all, one_line, option, prefixed, several, shown
 from clops_sweep.experiment.config import SEED, RunConfig, any_combination, known_key, owners
@@ -73,6 +74,7 @@ class _Seeds:
         space.__dict__["seeds"] = range(int(seeds)) if is_number else seeds  # type: ignore[arg-type]
 
 
+@arguments_of_class
 @dataclass(frozen=True)
 class SearchSpace:
     """A base configuration, axes or a search that vary it, and seeds.

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from clops_sweep.arguments import arguments_of_class
 from clops_sweep.errors import UsageError, listed, nearest, nearest_or_all, prefixed, shown
 from clops_sweep.experiment.config import SEED, RunConfig
 from clops_sweep.experiment.fields import NOT_SEARCHED, SPLIT_AXES
@@ -21,6 +22,7 @@ _LIKE = "like"
 """Key in a method's settings. It names an earlier method whose settings and tuned choice are reused."""
 
 
+@arguments_of_class
 @dataclass(frozen=True)
 class TuneOn:
     """Tuning data that differ from the reported data.

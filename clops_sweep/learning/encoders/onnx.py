@@ -10,12 +10,14 @@ from typing import Any
 import torch
 from torch import nn
 
+from clops_sweep.arguments import arguments_of_class
 from clops_sweep.learning.encoders.weight_files import states_of_weights
 
 _SUFFIXES = (".onnx", ".ort")
 """Names of models: an .ort file has all its tensors, and those of an .onnx file are found by its name."""
 
 
+@arguments_of_class
 class OnnxEncoder(nn.Module):
     """The first output of an ONNX model with one input; it needs the extra `[onnx]`.
 

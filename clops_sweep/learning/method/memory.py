@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clops_sweep.arguments import arguments_of_class
 from clops_sweep.errors import UsageError, shown
 from clops_sweep.learning.method.batch import FrameBatch, Steps
 from clops_sweep.learning.replay.division import herding, kept
@@ -34,6 +35,7 @@ class _Offer:
     priority: torch.Tensor | None = None
 
 
+@arguments_of_class
 class Memory:
     """At most `size` training instances, with tensors that have one row per instance; not for subclassing.
 
@@ -330,6 +332,7 @@ class Memory:
         self._steps = None
 
 
+@arguments_of_class
 class Reservoir(Memory):
     """A `Memory` with the policy ``reservoir``: a uniform sample of all offers (Vitter, 1985).
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.errors import UsageError, shown
 
 
@@ -47,6 +48,7 @@ class _Adapted(nn.Module):
         return features
 
 
+@named_arguments
 def lora(module: nn.Module, rank: int) -> nn.Module:
     """Freeze a pretrained module and add low-rank adapters to its linear and 1-D convolution layers.
 

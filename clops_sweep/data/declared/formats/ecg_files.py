@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.data.declared.clocks import Moment
 from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
 from clops_sweep.data.declared.formats.readers import opened
@@ -110,6 +111,7 @@ class _Group:
     leads: list[_Lead] = field(default_factory=list)
 
 
+@named_arguments
 def from_ecg(path: str | PathLike[str], *, series: int | None = None, derive_leads: bool = False) -> Recording:
     """Return the recording of a file of an electrocardiograph, with the person that it names.
 

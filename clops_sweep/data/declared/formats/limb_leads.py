@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.data.declared.one_by_one import Recording
 from clops_sweep.data.files.units import factor
 from clops_sweep.errors import UsageError
@@ -15,6 +16,7 @@ _DEFINITIONS = {"III": (-1.0, 1.0), "aVR": (-0.5, -0.5), "aVL": (1.0, -0.5), "aV
 """Weights of I and II: III = II - I, aVR = -(I + II)/2, aVL = I - II/2, aVF = II - I/2."""
 
 
+@named_arguments
 def with_limb_leads(recording: Recording, where: str = "") -> Recording:
     """Return a recording with III, aVR, aVL and aVF, computed from I and II where they lack.
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.data.declared.formats.edf_pieces import fraction_of_start
 from clops_sweep.data.declared.formats.events import Event, Events
 from clops_sweep.data.declared.formats.readers import NO_DATE, opened
@@ -67,6 +68,7 @@ _RIGHT_UNITS: Final = ("uV", "\N{MICRO SIGN}V", "\N{GREEK SMALL LETTER MU}V", "m
 """Spellings that MNE converts in EDF files."""
 
 
+@named_arguments
 def from_mne(
     source: Any,
     channels: Sequence[str] | Sequence[int] | None = None,

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.data.declared.clocks import Start, shift
 from clops_sweep.data.declared.formats.edf_pieces import incomplete_bytes, laid_out, pieces_of
 from clops_sweep.data.declared.formats.events import Events, event_table
@@ -78,6 +79,7 @@ def opened(
         raise UsageError(f"{shorten(path)}: not a readable {what} ({reason}); copy or download it again") from None
 
 
+@named_arguments
 def from_edf(
     path: str | PathLike[str],
     channels: Sequence[str] | Sequence[int] | None = None,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.data.declared.formats.readers import opened
 from clops_sweep.data.declared.one_by_one import Recording
 from clops_sweep.data.files.folder import shorten
@@ -40,6 +41,7 @@ _NAMES_ALONE = (
 )
 
 
+@named_arguments
 def from_mat(path: str | PathLike[str], signal: str = "val", **fields: Any) -> Recording:
     """Return the recording of a MATLAB file; version 7.3 needs pymatreader.
 
@@ -75,6 +77,7 @@ def from_mat(path: str | PathLike[str], signal: str = "val", **fields: Any) -> R
     return _of_variables(path, variables, signal, fields, lambda: there)
 
 
+@named_arguments
 def from_npz(path: str | PathLike[str], signal: str = "signal", **fields: Any) -> Recording:
     """Return the recording of an NPZ file; arguments as in `from_mat`. Pickled arrays are refused."""
     path = Path(path)

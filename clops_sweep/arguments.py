@@ -1,0 +1,92 @@
+"""Wrong arguments of the public functions and classes: one sentence, instead of Python's TypeError."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from clops_sweep.errors import UsageError, nearest, several
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Class = TypeVar("_Class", bound=type)
+
+_FIRST = ("self", "cls")
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+_ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class WrongArguments(UsageError, TypeError):
+    """A call with an unknown, missing or repeated argument; a `TypeError`, as in Python."""
+
+
+def named_arguments(function: _Function, name: str | None = None) -> _Function:
+    """Return a function whose calls with wrong arguments raise `WrongArguments`.
+
+    The sentence names the unknown argument with the most similar known one. A call that succeeds costs nothing more:
+    the arguments are compared with the signature after a TypeError only.
+
+    Args:
+        function: the function.
+        name: how it is called, for the sentence; by default its name.
+    """
+    signature = inspect.signature(function)
+    called_as = name or function.__name__
+
+    @functools.wraps(function)
+    def called(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except TypeError:
+            problem = _problem(signature, arguments, named)
+            if problem is None:  # raised within the function
+                raise
+        raise WrongArguments(f"{called_as}: {problem}")
+
+    return called  # type: ignore[return-value]
+
+
+def arguments_of_class(cls: _Class) -> _Class:
+    """Return a class whose constructor and public class methods are `named_arguments`."""
+    setattr(cls, "__init__", named_arguments(cls.__init__, cls.__name__))  # noqa: B010  # a type checker forbids it
+    for name, member in list(vars(cls).items()):
+        if isinstance(member, classmethod) and not name.startswith("_"):
+            setattr(cls, name, classmethod(named_arguments(member.__func__, f"{cls.__name__}.{name}")))
+    return cls
+
+
+def _problem(signature: inspect.Signature, arguments: Sequence[Any], named: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the arguments of a call, or None."""
+    try:
+        signature.bind(*arguments, **named)
+    except TypeError:
+        pass
+    else:
+        return None
+    parameters = [parameter for parameter in signature.parameters.values() if parameter.name not in _FIRST]
+    known = [parameter.name for parameter in parameters if parameter.kind not in _ANY_NUMBER]
+    ordered = [parameter.name for parameter in parameters if parameter.kind in _BY_POSITION]
+    takes_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
+    for name in named:
+        if name not in known and not takes_any_name:
+            advice = nearest(name, known) or f"; it takes {', '.join(known)}"
+            return f"no argument {name!r}{advice}"
+    given = len(arguments) - (len(signature.parameters) - len(parameters))
+    if given > len(ordered):
+        wanted = f"at most {len(ordered)}, the others by name" if ordered else "all by name"
+        return f"{several(given, 'argument')} without a name; expected {wanted}"
+    for name in ordered[:given]:
+        if name in named:
+            return f"{name} is given by position and by name; leave one out"
+    missing = [name for name in _required(parameters) if name not in named and name not in ordered[:given]]
+    return f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; expected {missing[0]}=..."
+
+
+def _required(parameters: Sequence[inspect.Parameter]) -> list[str]:
+    """Return the names of the parameters without a default."""
+    required = []
+    for parameter in parameters:
+        if parameter.default is parameter.empty and parameter.kind not in _ANY_NUMBER:
+            required.append(parameter.name)
+    return required
