@@ -49,7 +49,7 @@ def named_arguments(function: _Function, name: str | None = None) -> _Function:
 
 def arguments_of_class(cls: _Class) -> _Class:
     """Return a class whose constructor and public class methods are `named_arguments`."""
-    setattr(cls, "__init__", named_arguments(cls.__init__, cls.__name__))  # noqa: B010  # a type checker forbids it
+    setattr(cls, "__init__", named_arguments(vars(cls)["__init__"], cls.__name__))  # noqa: B010  # a type checker forbids it
     for name, member in list(vars(cls).items()):
         if isinstance(member, classmethod) and not name.startswith("_"):
             setattr(cls, name, classmethod(named_arguments(member.__func__, f"{cls.__name__}.{name}")))
