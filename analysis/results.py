@@ -71,8 +71,8 @@ class ResultTable:
     """All configurations of an experiment, then the references.
 
     `metrics` are shown; `tested` are the same ones of test people, where `metrics` are of validation people.
-    `Row.best_in` names the metrics in which a row is clearly best: the intervals of its paired differences to all other
-    rows exclude zero.
+    `Row.best_in` names the metrics in which a row is clearly the best of its data set and scenario: the intervals of
+    its paired differences to all other rows exclude zero.
     """
 
     name: str
@@ -100,12 +100,22 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
     drafts = _rows(sources, names, len(experiment.cells), (*experiment.headline, *tested))
     best: dict[int, set[str]] = {}
     for metric in experiment.headline:
-        values, replicates, known = aligned(sources, metric)
         sign = {"higher": 1, "lower": -1, None: np.nan}[metric_named(metric).better]
-        for winner in clear_winners(sign * values, replicates, known, metric):
-            best.setdefault(winner, set()).add(metric)
+        for places in _by_data(sources):
+            values, replicates, known = aligned([sources[place] for place in places], metric)
+            for winner in clear_winners(sign * values, replicates, known, metric):
+                best.setdefault(places[winner], set()).add(metric)
     rows = [replace(row, best_in=frozenset(best.get(position, ()))) for position, row in enumerate(drafts)]
     return ResultTable(experiment.name, label_names, tuple(rows), experiment.headline, tested)
+
+
+def _by_data(sources: Sequence[tuple[Experiment, int]]) -> list[list[int]]:
+    """Group the indices of cells by data set and scenario: scores on others cannot be compared."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for place, (experiment, cell) in enumerate(sources):
+        config = experiment.cells[cell].config
+        groups.setdefault((config.dataset, config.scenario), []).append(place)
+    return list(groups.values())
 
 
 def _tested(experiment: Experiment) -> tuple[str, ...]:

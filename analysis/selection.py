@@ -30,6 +30,19 @@ def variants(experiment: Experiment, without: Sequence[str]) -> dict[str, list[i
     return groups
 
 
+def data_of(cell: Cell) -> tuple[str, str]:
+    """Return the data set and scenario of a configuration: scores on others cannot be ranked or compared with its."""
+    return cell.config.dataset, cell.config.scenario
+
+
+def cells_by_data(experiment: Experiment) -> list[list[int]]:
+    """Group the indices of cells by data set and scenario."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for index, cell in enumerate(experiment.cells):
+        groups.setdefault(data_of(cell), []).append(index)
+    return list(groups.values())
+
+
 def cell_name(cell: Cell, without: Sequence[str] = ()) -> str:
     """Return the name of a configuration, "CLOPS, b = 0.25, a = 0.5": its variant, then its other axes."""
     axes = [axis for axis, label in cell.labels.items() if axis not in without and label is not None]

@@ -28,7 +28,7 @@ from ..formats import TextTable, as_csv, plural, plus_minus, published_text, res
 from ..metrics import PAPER, metric_named
 from ..published import Departure
 from ..results import Reference, ResultTable, result_table
-from ..selection import cell_name, shown_metrics, variants
+from ..selection import cell_name, cells_by_data, shown_metrics, variants
 from ..statistics import Estimate, Fold, estimate, split_name
 from ..tables.comparisons import Comparisons, comparison_text, comparisons, without_undecided
 from ..tables.latex import figure_to_latex, to_latex
@@ -40,6 +40,8 @@ _WHERE_VALUES_ARE = " Values are also in the tooltips of the SVG file."
 
 _MOST_OPEN_ROWS = 20
 """Most rows of a table of single runs that is not folded."""
+
+_COMPARED_APART = "Rows are compared within each data set and scenario."
 
 BWT_VARIANTS = ("bwt_t", "bwt_lambda")
 """Variants of BWT, whose figures are folded."""
@@ -321,6 +323,7 @@ def _result_tables(
         "Bold: the best row, and rows equal to it in all runs, if the interval (95 %, unadjusted) of its paired "
         "difference to all other rows excludes 0 and no corrected p of these differences on the page is 0.05 or more.",
         *(sentence for sentence in [same_words(metrics).strip()] if sentence),
+        *([_COMPARED_APART] if len(cells_by_data(experiment)) > 1 else []),
     )
     text = result_text(table, f"{prefix}-results", f"Results of {experiment.name}", notes, metrics)
     yield LinkedTable(text, tuple(links), files.add_table(text))

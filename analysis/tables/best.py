@@ -27,7 +27,7 @@ from ..formats import (
 )
 from ..metrics import metric_named
 from ..results import mean_of
-from ..selection import cell_name, variants
+from ..selection import cell_name, cells_by_data, data_of, variants
 from ..statistics import ALPHA, PairedDifference, units_in_words
 from .comparisons import OF_P, Comparison, Comparisons, Kind, corrected_together, levels_in_words, paired
 from .strategies import editions_of
@@ -35,6 +35,9 @@ from .strategies import editions_of
 MOST_ROWS = 6
 """Most configurations per search space."""
 MOST_METRICS = 2
+
+RANKED_APART = "Configurations are ranked within each data set and scenario."
+"""A note on tables with several of them."""
 
 _MOST_TIED = 4
 """Most names of tied configurations in a sentence."""
@@ -50,6 +53,7 @@ class Best:
     itself, or without a fine-tuning run with equal training. `rivals` has the differences of all that competed. `tied`
     names the configurations that share the best mean, if this one is the best and others do. `unranked` is said of the
     best of all: which configurations of the experiment did not compete, or that each was ranked by the runs it has.
+    `data` names data set and scenario, if the experiment has several, whose configurations are ranked apart.
     """
 
     experiment: Experiment
@@ -60,6 +64,7 @@ class Best:
     rivals: Comparisons | None = None
     tied: tuple[str, ...] = ()
     unranked: str = ""
+    data: str = ""
 
     @property
     def name(self) -> str:
@@ -71,6 +76,8 @@ def best_configurations(
     experiment: Experiment, others: Sequence[Experiment] = (), searched: Collection[str] = (), most: int = MOST_ROWS
 ) -> list[Best]:
     """Return the best configuration of each variant by the first headline metric, the best of all first.
+
+    Configurations of several data sets or scenarios are ranked apart, those of the first one first.
 
     Only configurations with all runs finished compete, once there are any; of configurations that share their runs, the
     first. Fine-tuning is taken from the experiment,
@@ -87,18 +94,22 @@ def best_configurations(
         return []
     score = _scores(experiment, metrics[0])
     competing = sorted(score)
-    best = _best_cells(experiment, score, searched)[:most]
+    of_data = _by_data(experiment, score)
+    best_of_data = [_best_cells(experiment, there, searched)[:most] for there in of_data]
+    best = list(chain.from_iterable(best_of_data))
     above = {}
     for rivals in _above_fine_tuning(experiment, competing, best, others, searched):
         above.update({row.cell: (row, rivals) for row in rivals.rows})
     configurations = []
+    place_of = {cell: place for place, cells in enumerate(best_of_data) for cell in cells}
     for cell in best:
+        there = of_data[place_of[cell]]
         means = {metric: mean_of(experiment, cell, metric) for metric in metrics}
         row, rivals_of_cell = above.get(cell, (None, None))
-        is_first = cell == best[0]
-        tied = _tied(experiment, score, cell) if is_first else ()
-        unranked = unranked_in_words(experiment) if is_first else ""
-        configurations.append(Best(experiment, cell, len(competing), means, row, rivals_of_cell, tied, unranked))
+        tied = _tied(experiment, there, cell) if cell == best_of_data[place_of[cell]][0] else ()
+        unranked = unranked_in_words(experiment) if cell == best[0] else ""
+        data = ", ".join(data_of(experiment.cells[cell])) if len(of_data) > 1 else ""
+        configurations.append(Best(experiment, cell, len(there), means, row, rivals_of_cell, tied, unranked, data))
     return configurations
 
 
@@ -113,8 +124,19 @@ def best_cells(experiment: Experiment) -> tuple[list[int], tuple[str, ...]]:
     if not metrics:
         return [], ()
     score = _scores(experiment, metrics[0])
-    best = _best_cells(experiment, score, ())
-    return best, _tied(experiment, score, best[0]) if best else ()
+    of_data = _by_data(experiment, score)
+    best = [cell for there in of_data for cell in _best_cells(experiment, there, ())]
+    return best, _tied(experiment, of_data[0], best[0]) if best else ()
+
+
+def _by_data(experiment: Experiment, score: Mapping[int, float]) -> list[dict[int, float]]:
+    """Return the scores of the cells of each data set and scenario, without those that no cell competes on."""
+    groups = []
+    for cells in cells_by_data(experiment):
+        there = {cell: score[cell] for cell in cells if cell in score}
+        if there:
+            groups.append(there)
+    return groups
 
 
 def tied_in_words(names: Sequence[str], of: int) -> str:
@@ -241,10 +263,20 @@ def best_sentence(shown: Sequence[Best]) -> str:
 
     A p-value is given only over patient splits. Seeds of one split say nothing about other people: then the sentence
     has the least and the largest difference of a seed.
+
+    If the search space has several data sets or scenarios, there is a sentence for each.
     """
-    best = shown[0]
+    leaders: dict[str, Best] = {}
+    for best in shown:
+        if best.experiment is shown[0].experiment:
+            leaders.setdefault(best.data, best)
+    return " ".join(_best_sentence(best, shown) for best in leaders.values())
+
+
+def _best_sentence(best: Best, shown: Sequence[Best]) -> str:
     metric, mean = next(iter(best.means.items()))
     where = f" in {best.experiment.name}" if _of_several(shown) else ""
+    where += f" on {best.data}" if best.data else ""
     of_whom = ""  # the names of other metrics say whose they are
     if metric_named(metric).split == "validation":
         of_whom = " on test people" if best.experiment.on_test else " on validation people"
@@ -349,6 +381,8 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
     metrics = list(chain.from_iterable(best.means for best in shown))
     whose = computed_on([best.experiment for best in shown], metrics)
     yield f"Mean [interval from three units on: 95 %, unadjusted]. Metrics of {whose}."
+    if any(best.data for best in shown):
+        yield RANKED_APART
     compared = _compared(shown)
     if _tested(shown):
         yield f"Minus fine-tuning: mean of paired differences [interval of the t-test{levels_in_words(compared)}]."

@@ -12,8 +12,8 @@ from clops_sweep.planning.state import State
 
 from ..collect import Experiment, collect
 from ..formats import DASH, number, plural
-from ..selection import cell_name
-from .best import best_cells, metrics_of_best, tied_in_words, unranked_in_words
+from ..selection import cell_name, data_of
+from .best import RANKED_APART, best_cells, metrics_of_best, tied_in_words, unranked_in_words
 from .terminal_table import TerminalTable
 
 MOST_ROWS = 5
@@ -58,6 +58,7 @@ class BestOfSpace:
         of: number of configurations with finished runs.
         rows: the best ones, the best of all first.
         tied: names of the configurations that share the best mean; none if the best one is alone.
+        ranked_apart: whether configurations are ranked within each of several data sets or scenarios.
         unranked: a sentence about configurations without some of their runs; empty if all have theirs.
     """
 
@@ -68,6 +69,7 @@ class BestOfSpace:
     rows: tuple[BestConfiguration, ...]
     tied: tuple[str, ...]
     unranked: str = ""
+    ranked_apart: bool = False
 
 
 def best_of_state(state: State) -> list[BestOfSpace]:
@@ -87,7 +89,10 @@ def best_of_state(state: State) -> list[BestOfSpace]:
             of = sum(bool(experiment.run_ids(cell)) for cell in range(len(experiment.cells)))
             is_reported = experiment.name in reported
             unranked = unranked_in_words(experiment)
-            tables.append(BestOfSpace(experiment.name, is_reported, experiment.on_test, of, rows, tied, unranked))
+            apart = len({data_of(experiment.cells[cell]) for cell in cells}) > 1
+            tables.append(
+                BestOfSpace(experiment.name, is_reported, experiment.on_test, of, rows, tied, unranked, apart)
+            )
     return sorted(tables, key=lambda table: not table.is_reported)
 
 
@@ -137,6 +142,8 @@ def terminal_table(best: BestOfSpace, digits: int) -> TerminalTable:
     notes = [tied_in_words(best.tied, best.of)] if best.tied else []
     if best.unranked:
         notes.append(best.unranked)
+    if best.ranked_apart:
+        notes.append(RANKED_APART)
     return TerminalTable(title, tuple(header), tuple(rows), tuple(header[1:-1]), tuple(notes))
 
 

@@ -17,7 +17,7 @@ from ..collect import Experiment, computed_on, headline_of, label_text
 from ..formats import TextCell, TextTable, count_cell, label_cell, p_cell, with_interval
 from ..metrics import metric_named
 from ..results import Reference, ResultTable, aligned
-from ..selection import cell_name
+from ..selection import cell_name, cells_by_data, data_of
 from ..statistics import (
     ALPHA,
     Floats,
@@ -90,6 +90,8 @@ class Comparisons:
 def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) -> Comparisons:
     """Compare every configuration with its baselines.
 
+    Scores on different data sets or scenarios are not compared.
+
     A few configurations without numeric axes are all compared with each other, each with those before it; fine-tuning
     counts as the first. Otherwise each variant is compared with the first variant at equal settings of all other axes
     or, without variants or without numeric axes, with the first configuration. All are also compared with the first
@@ -100,7 +102,14 @@ def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) ->
     for reference in references:
         sources.append((reference.experiment, reference.cell))
         names.append(reference.name)
-    return paired(experiment.name, sources, names, list(_pairs(experiment, bool(references))))
+    pairs = []
+    for cells in cells_by_data(experiment):
+        pairs += _pairs(experiment, cells)
+    if references:
+        first = len(experiment.cells)
+        data = data_of(references[0].experiment.cells[references[0].cell])
+        pairs += [(cell, first, "reference") for cell in range(first) if data_of(experiment.cells[cell]) == data]
+    return paired(experiment.name, sources, names, pairs)
 
 
 def paired(
@@ -287,21 +296,17 @@ def levels_in_words(rows: Iterable[Comparison], metrics: Collection[str] = ()) -
     return f", {least}" if least == most else f", {least} to {most}"
 
 
-def _pairs(experiment: Experiment, has_reference: bool) -> Iterator[tuple[int, int, Kind]]:
-    cells = range(len(experiment.cells))
+def _pairs(experiment: Experiment, cells: Sequence[int]) -> list[tuple[int, int, Kind]]:
+    """Return which of some cells, of one data set and scenario, are compared with which."""
     ordered = sorted(cells, key=lambda cell: experiment.cells[cell].config.strategy != "finetune")
     if len(experiment.number_axes) < 2 and len(cells) <= FEW:
-        yield from ((cell, earlier, "variant") for earlier, cell in combinations(ordered, 2))
-    elif not experiment.number_axes:
-        yield from ((cell, ordered[0], "variant") for cell in ordered[1:])
-    else:
-        yield from _against_first_variant(experiment)
-    if has_reference:
-        for index in range(len(experiment.cells)):
-            yield index, len(experiment.cells), "reference"
+        return [(cell, earlier, "variant") for earlier, cell in combinations(ordered, 2)]
+    if not experiment.number_axes:
+        return [(cell, ordered[0], "variant") for cell in ordered[1:]]
+    return list(_against_first_variant(experiment, cells))
 
 
-def _against_first_variant(experiment: Experiment) -> Iterator[tuple[int, int, Kind]]:
+def _against_first_variant(experiment: Experiment, cells: Sequence[int]) -> Iterator[tuple[int, int, Kind]]:
     variant_axes = [axis for axis in experiment.axes if axis not in experiment.number_axes]
     rank: dict[str, dict[str, int]] = {}
     for axis in variant_axes:
@@ -313,8 +318,8 @@ def _against_first_variant(experiment: Experiment) -> Iterator[tuple[int, int, K
         return [rank[axis][repr(experiment.cells[index].labels[axis])] for axis in variant_axes]
 
     baselines: dict[str, int] = {}
-    for index in sorted(range(len(names)), key=order):
+    for index in sorted(cells, key=order):
         baselines.setdefault(names[index], index)
-    for index, name in enumerate(names):
-        if baselines[name] != index:
-            yield index, baselines[name], "variant"
+    for index in cells:
+        if baselines[names[index]] != index:
+            yield index, baselines[names[index]], "variant"

@@ -197,3 +197,36 @@ def test_training_that_a_named_variant_changes_is_named(
     generated.write_given_runs(store, rows)
     notes = comparisons(collect([space], store.read("runs"))[0]).notes
     assert [note for note in notes if note.startswith("Compared")] == ([expected] if expected else [])
+
+
+@pytest.mark.parametrize("axis", [{"dataset": ["mitbih", "synthetic"]}, {"scenario": ["class_il", "class_il_union"]}])
+def test_scores_on_other_data_or_scenarios_are_neither_ranked_nor_compared_with_each_other(
+    axis: dict[str, list[str]], tmp_path: Path, generated: ModuleType
+) -> None:
+    """A seed on one data set has nothing to do with that seed on another: such pairs had p-values."""
+    (name, (first, second)) = next(iter(axis.items()))
+    base = RunConfig(dataset="mitbih", network="small_cnn", epochs_per_task=5, learning_rate=0.001)
+    space = SearchSpace("both", base, {**axis, "strategy": ["finetune", "er"]}, seeds=range(4))
+    rows = []
+    for request in space.requests():
+        config, seed = request.config, request.config.seed
+        replays = config.strategy == "er"
+        value = 0.6 + 0.3 * (getattr(config, name) == second) + 0.003 * seed**2 + replays * (0.05 + 0.002 * seed)
+        rows.append((config, {"auc": value, "bwt": -value}))
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, rows)
+    (experiment,) = collect([space], store.read("runs"))
+    assert [(row.name, row.baseline) for row in comparisons(experiment).rows] == [
+        (f"{first}, er", f"{first}, finetune"),
+        (f"{second}, er", f"{second}, finetune"),
+    ]
+    found = best_configurations(experiment)
+    assert [it.name for it in found] == [f"{data}, {method}" for data in axis[name] for method in ("er", "finetune")]
+    assert [it.of for it in found] == [2] * 4
+    sentence = best_sentence(found)
+    assert sentence.count("Best on ") == 2
+    assert f"{first}, er, Average AUC 0.663 on validation people; 0.053 above fine-tuning" in sentence
+    assert f"{second}, er, Average AUC 0.963 on validation people; 0.053 above fine-tuning" in sentence
+    assert "Configurations are ranked within each data set and scenario." in best_text(found, "best").notes
+    bold = [row.name for row in result_table(experiment).rows if "auc" in row.best_in]
+    assert bold == [f"{first}, er", f"{second}, er"]
