@@ -43,8 +43,10 @@ from clops_sweep.data.declared.text_table import (
     numbered,
     text_columns,
     text_layout,
+    text_times,
     unit_of,
 )
+from clops_sweep.data.declared.time_column import notes_on_times, time_column
 from clops_sweep.data.files.folder import one_sentence, shorten, visible
 from clops_sweep.data.files.units import factor, known
 from clops_sweep.data.records import Common, Source
@@ -96,7 +98,23 @@ class SignalFile(Portion):
             )
         if layout is not None and self.text.skip_lines != 0:
             _require_samples(file, stored, self.rate, self.text.skipped, later=True)
+        notes += self._notes_on_times(file)
         return Signal(stored[None], self.rate, self.gain, np.zeros(len(stored)), notes=notes)
+
+    def _notes_on_times(self, file: Path) -> list[str]:
+        """Return sentences on a column of times that is not read as a signal, if there is one."""
+        if not self.wanted or file.suffix.lower() == ".npy":
+            return []
+        layout = _layout(file, self.text)
+        titles = layout.titles
+        chosen = [place_of(f"{shorten(file)}:", channel, titles, len(titles)) for channel in self.wanted]
+        position = time_column(titles, chosen)
+        if position is None:
+            return []
+        times = text_times(file, layout, position) if is_text(file) else _parquet_columns(file, [position])[0]
+        if times is None or times.dtype.kind not in "iufM":
+            return []
+        return notes_on_times(titles[position], times if times.dtype.kind == "M" else times.astype(float), self.rate)
 
 
 def signal_files(

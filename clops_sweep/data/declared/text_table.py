@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from pathlib import Path
@@ -293,8 +294,24 @@ def text_columns(path: Path, layout: Layout, places: Sequence[int]) -> tuple[lis
         raise UsageError(f"{shorten(path)}: {_fault(path, layout, places)}") from None
 
 
-def _parsed(source: Any, layout: Layout, places: Sequence[int], skipped: int) -> list[NDArray[Any]]:
-    """Return the columns of a file, or of bytes in UTF-8."""
+def text_times(path: Path, layout: Layout, position: int) -> NDArray[Any] | None:
+    """Return a column of times, numbers or dates; None if it has others."""
+    import pyarrow as pa
+
+    source: Any = path
+    skipped = layout.skipped
+    if layout.form is not None and layout.form.separator == " ":
+        source, skipped = _of_spaces(path, layout), 0
+    for dated in (False, True):
+        with suppress(pa.ArrowException, UnicodeError):
+            return _parsed(source, layout, [position], skipped, dated=dated)[0]
+    return None
+
+
+def _parsed(
+    source: Any, layout: Layout, places: Sequence[int], skipped: int, *, dated: bool = False
+) -> list[NDArray[Any]]:
+    """Return the columns of a file, or of bytes in UTF-8: numbers, or dates."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -304,6 +321,7 @@ def _parsed(source: Any, layout: Layout, places: Sequence[int], skipped: int) ->
     # An empty line of one column is a missing sample, unless every other line is empty.
     ignored = len(columns) > 1 or not any(one.strip() and other.strip() for one, other in pairwise(form.lines))
     is_file = isinstance(source, Path)
+    kind = pa.timestamp("ns") if dated else pa.float64()
     table = arrow_csv.read_csv(
         source if is_file else pa.BufferReader(source),
         read_options=arrow_csv.ReadOptions(
@@ -316,13 +334,13 @@ def _parsed(source: Any, layout: Layout, places: Sequence[int], skipped: int) ->
             delimiter="\t" if form.separator == " " else form.separator, ignore_empty_lines=ignored
         ),
         convert_options=arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(wanted, pa.float64()) | dict.fromkeys(unused, pa.null()),
+            column_types=dict.fromkeys(wanted, kind) | dict.fromkeys(unused, pa.null()),
             include_columns=[*wanted, *unused],
             decimal_point=form.decimal,
         ),
     )
     signals = [table[name].to_numpy() for name in wanted]
-    if ignored:
+    if ignored or dated:
         return signals
     shortened = []
     for signal in signals:
