@@ -105,17 +105,38 @@ PATTERNS = {
 }
 """The files of analysis that use patterns, and what for: to write a format, or to read names that a user chose."""
 
+PATTERNS_OF_SWEEPS = {
+    "execution/cluster_address.py": "reads HOST:PORT, which the user gives",
+    "execution/observers/mlflow.py": "replaces characters that MLflow refuses",
+    "planning/launched.py": "replaces characters that a file name cannot have",
+    "planning/shard.py": "reads i/n, which the user gives",
+    "store/models.py": "knows the files of models by their names",
+    "store/parts.py": "knows parts by the names of their files",
+    "store/run_logs.py": "removes the colours that runs print",
+}
+"""The same of the packages that plan, compute and store runs."""
+
 
 def test_no_pattern_of_analysis_reads_what_this_package_writes() -> None:
     """Labels, epochs and scores are data: logs have JSON lines, and names have parts."""
-    folder = ROOT / "analysis"
-    with_patterns = {
-        path.relative_to(folder).as_posix()
-        for path in folder.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Import | ast.ImportFrom) and {"re", "regex"} & _imported(node)
-    }
-    assert with_patterns == PATTERNS.keys()
+    assert _with_patterns(ROOT / "analysis", ".") == PATTERNS.keys()
+
+
+def test_no_pattern_reads_errors_labels_or_logs_of_a_sweep() -> None:
+    """Reasons of failures and names of options are data, too."""
+    assert _with_patterns(ROOT / "clops_sweep", "execution", "planning", "search", "store") == PATTERNS_OF_SWEEPS.keys()
+    assert "api.py" not in _with_patterns(ROOT / "clops_sweep", ".")
+
+
+def _with_patterns(folder: Path, *packages: str) -> set[str]:
+    """Return the files of some packages in a folder that import regular expressions."""
+    with_patterns = set()
+    for package in packages:
+        for path in (folder / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import | ast.ImportFrom) and {"re", "regex"} & _imported(node):
+                    with_patterns.add(path.relative_to(folder).as_posix())
+    return with_patterns
 
 
 MOST_NESTED = {"comprehensions": 84, "conditional expressions": 20}
