@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import json
-import re
 from collections.abc import Iterator
 from contextlib import suppress
+from html.parser import HTMLParser
 from pathlib import Path
 
 from clops_sweep.errors import listed
@@ -51,7 +50,22 @@ def _parts_of(path: Path) -> frozenset[str] | None:
     with suppress(OSError, ValueError, TypeError):
         with path.open("rb") as opened:
             head = opened.read(_HEAD).decode(errors="replace")
-        entry = re.search(f'<meta name="{PARTS}" content="([^"]*)">', head)
-        if entry is not None:
-            return frozenset(json.loads(html.unescape(entry[1])))
+        entries = _Entries()
+        entries.feed(head)
+        if PARTS in entries.contents:
+            return frozenset(json.loads(entries.contents[PARTS] or ""))
     return None
+
+
+class _Entries(HTMLParser):
+    """Collects the `meta` entries of a page, name to content."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.contents: dict[str | None, str | None] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Add an entry."""
+        if tag == "meta":
+            attributes = dict(attrs)
+            self.contents[attributes.get("name")] = attributes.get("content")
