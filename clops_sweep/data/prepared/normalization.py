@@ -79,3 +79,18 @@ def _linear(
         np.divide(above, scale, out=np.zeros_like(scale), where=scale > _FLATTEST) for above in (sign, -sign * centre)
     )
     return gain.astype(np.float32), offset.astype(np.float32)
+
+
+def normalized(normalize: str, frames: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return frames in the unit of the data set, float32 [m, channels, samples], normalised per frame and channel.
+
+    Args:
+        normalize: as in `normalized_gain_offset`.
+        frames: float32 [m, channels, samples].
+    """
+    rows = frames.reshape(-1, frames.shape[2])
+    gain = np.ones(len(rows), np.float32)
+    offset = np.zeros(len(rows), np.float32)
+    gain, offset = normalized_gain_offset(normalize, gain, offset, frame_statistics(rows))
+    normal: NDArray[np.float32] = rows * gain[:, None] + offset[:, None]
+    return normal.reshape(frames.shape)

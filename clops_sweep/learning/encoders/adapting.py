@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepared.normalization import frame_statistics, normalized_gain_offset
+from clops_sweep.data.prepared.normalization import normalized
 from clops_sweep.data.records import MOST_SAMPLES
 from clops_sweep.errors import UsageError, listed, prefixed
 from clops_sweep.experiment.plugins.declarations import EncoderInput
@@ -82,16 +82,6 @@ class Adapter:
             adapted = normalized(self.normalize, adapted)
         missing = max(0, self.samples - self.resampled)
         return np.pad(adapted, ((0, 0), (0, 0), (0, missing)))
-
-
-def normalized(normalize: str, frames: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return frames, float32 [m, channels, samples], each channel of which is normalised by itself."""
-    rows = frames.reshape(-1, frames.shape[2])
-    gain = np.ones(len(rows), np.float32)
-    offset = np.zeros(len(rows), np.float32)
-    gain, offset = normalized_gain_offset(normalize, gain, offset, frame_statistics(rows))
-    normal: NDArray[np.float32] = rows * gain[:, None] + offset[:, None]
-    return normal.reshape(frames.shape)
 
 
 def adapter(encoder: str, takes: EncoderInput, signals: Signals) -> Adapter:

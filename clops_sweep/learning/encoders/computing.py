@@ -43,7 +43,7 @@ def made_encoder(name: str, make: Callable[[Path | None], Any], weights: Path | 
     Raises:
         UsageError: it cannot be created, or its weights do not fit.
     """
-    of = "" if weights is None else f" with weights {weights}"
+    with_weights = "" if weights is None else f" with weights {weights}"
 
     def refused(error: BaseException) -> UsageError:
         if isinstance(error, pickle.UnpicklingError):
@@ -54,7 +54,7 @@ def made_encoder(name: str, make: Callable[[Path | None], Any], weights: Path | 
         if "state_dict" in str(error):
             missing = one_line(str(error).split(":", 1)[-1])
             return UsageError(f"encoder {name!r}: weights {weights}: do not fit its module ({missing[:200]})")
-        return UsageError(f"encoder {name!r}: raises when it is made{of} ({reason(error)})")
+        return UsageError(f"encoder {name!r}: raises when it is made{with_weights} ({reason(error)})")
 
     generators = GlobalStreams(torch.device("cpu"))
     with torch_state_kept(), generators.kept(), user_code(refused):
@@ -135,19 +135,22 @@ class _Encoding:
     def __init__(self, name: str, module: nn.Module, adapter: Adapter, frames: FrameSet) -> None:
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.module = module.to(self.device)
-        self._name, self._adapter, self._frames = name, adapter, frames
+        self._name = name
+        self._adapter = adapter
+        self._frames = frames
 
-    def _refuse(self, what: str) -> NoReturn:
-        raise UsageError(f"encoder {self._name!r}: {what}")
+    def _refuse(self, problem: str) -> NoReturn:
+        raise UsageError(f"encoder {self._name!r}: {problem}")
 
     def features(self, module: nn.Module, instances: slice | NDArray[np.int64]) -> torch.Tensor:
         """Return the features of some instances, on the CPU, by the module or a copy of it."""
         signals = torch.from_numpy(_adapted(self._adapter, self._frames, instances))
         size = list(signals.shape)
-        with (
-            torch.no_grad(),
-            user_code(lambda error: UsageError(f"encoder {self._name!r}: raises on signals {size} ({reason(error)})")),
-        ):
+
+        def refused(error: BaseException) -> UsageError:
+            return UsageError(f"encoder {self._name!r}: raises on signals {size} ({reason(error)})")
+
+        with torch.no_grad(), user_code(refused):
             features: Any = module(signals.to(self.device))
         if not isinstance(features, torch.Tensor):
             self._refuse(f"returns {type(features).__name__}; expected a tensor [B, features] or [B, tokens, features]")
@@ -169,7 +172,7 @@ class _Encoding:
         Raises:
             UsageError: the module keeps state, draws random numbers, or mixes the instances of a batch.
         """
-        module, frames = self.module, self._frames
+        module = self.module
         buffers = {name: value.clone() for name, value in module.named_buffers()}
         first = self.features(module, slice(0, 2))
         self._check_finite(first.numpy(), 0)
@@ -183,7 +186,7 @@ class _Encoding:
                 "gives other features when it is called again with the same signals; keep nothing from one call to the "
                 "next, and draw no random numbers"
             )
-        if len(frames) < 2:
+        if len(self._frames) < 2:
             return tuple(first.shape[1:])
         alone = self.features(module, slice(0, 1))
         if alone.shape[1:] != first.shape[1:]:
@@ -191,14 +194,15 @@ class _Encoding:
                 f"returns {list(alone.shape)} for a batch of one and {list(first.shape)} for a batch of two; expected "
                 "the same features of each instance"
             )
-        if (alone - first[:1]).abs().max() > _APART * (first.abs().max() + 1e-6):
+        difference = (alone - first[:1]).abs().max()
+        if difference > _APART * (first.abs().max() + 1e-6):
             self._refuse("gives an instance other features when others are in its batch; expected the same")
         return tuple(first.shape[1:])
 
     def _check_finite(self, features: NDArray[np.float32], begin: int) -> None:
-        bad = np.flatnonzero(~np.isfinite(features.reshape(len(features), -1)).all(1))
-        if len(bad):
-            instance = begin + int(bad[0])
+        is_finite = np.isfinite(features.reshape(len(features), -1)).all(1)
+        if not is_finite.all():
+            instance = begin + int(np.argmin(is_finite))
             person = self._frames.patient_names[self._frames.patients[instance]]
             self._refuse(
                 f"returns features that are not finite for instance {instance} of {self._frames.name!r} (patient "

@@ -17,7 +17,11 @@ def without_head(encoder: str, model: TrainedModel) -> nn.Module:
     Raises:
         UsageError: the model has no such layer, or more layers after it.
     """
-    network = model.network.network if isinstance(model.network, OnFeatures) else model.network
+    encoder_below: nn.Module | None = None
+    network = model.network
+    if isinstance(network, OnFeatures):
+        encoder_below = network.encoder
+        network = network.network
     try:
         name, head = head_of(model.facts.network, network, len(model.classes), bias=False)
     except UsageError:
@@ -29,7 +33,7 @@ def without_head(encoder: str, model: TrainedModel) -> nn.Module:
         parent, _, child = name.rpartition(".")
         setattr(network.get_submodule(parent), child, nn.Identity())
     features = _Features(network if name else nn.Identity(), head.in_features)
-    return OnFeatures(model.network.encoder, features) if isinstance(model.network, OnFeatures) else features
+    return features if encoder_below is None else OnFeatures(encoder_below, features)
 
 
 class _Features(nn.Module):
@@ -37,7 +41,8 @@ class _Features(nn.Module):
 
     def __init__(self, network: nn.Module, size: int) -> None:
         super().__init__()
-        self.network, self._size = network, size
+        self.network = network
+        self._size = size
 
     def forward(self, signals: torch.Tensor) -> torch.Tensor:
         """Return features [B, F] of signals [B, channels, samples]."""

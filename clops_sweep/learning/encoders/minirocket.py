@@ -68,9 +68,11 @@ class MiniRocket(nn.Module):
         for dilation, kernel in np.ndindex(*pairs):
             signal = signals[drawn[dilation, kernel], None]
             convolved = self._convolved(signal, dilation)[0, kernel]
-            start, end = end, end + int(self.features[dilation])
+            start = end
+            end += int(self.features[dilation])
             biases.append(np.quantile(convolved.double().numpy(), shares[start:end]))
-        self.register_buffer("biases", torch.from_numpy(np.concatenate(biases).astype(np.float32)))
+        all_biases = np.concatenate(biases).astype(np.float32)
+        self.register_buffer("biases", torch.from_numpy(all_biases))
 
     def _convolved(self, signals: torch.Tensor, dilation: int) -> torch.Tensor:
         """Return the convolutions [B, 84, samples] of one dilation; sums of float32 in float64 have no order."""

@@ -85,9 +85,9 @@ def _messages(message: Any, kind: type) -> Iterator[Any]:
     for field, value in message.ListFields():
         if field.message_type is None:
             continue
-        parts = [value] if hasattr(value, "ListFields") else value
-        for part in parts:
-            yield from _messages(part, kind)
+        messages = [value] if hasattr(value, "ListFields") else value
+        for inner_message in messages:
+            yield from _messages(inner_message, kind)
 
 
 def _shards(index: Path) -> set[str]:

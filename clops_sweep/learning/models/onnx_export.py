@@ -68,10 +68,10 @@ def onnx_bytes(model: TrainedModel) -> bytes:
             f"network {facts.network!r} cannot be exported to ONNX: its code fixes the number of instances of a batch; "
             "write x.shape[0] instead of len(x)"
         )
-    for part in (frames, frames[:1]):
+    for batch in (frames, frames[:1]):
         with torch.no_grad():
-            expected = model(part).numpy()
-        (computed,) = session.run(None, {"frames": part.numpy()})
+            expected = model(batch).numpy()
+        (computed,) = session.run(None, {"frames": batch.numpy()})
         if not np.allclose(computed, expected, rtol=0, atol=_LARGEST_DIFFERENCE):
             difference = float(np.abs(computed - expected).max())
             raise UsageError(

@@ -14,11 +14,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import nn
 
+from clops_sweep.data.prepared.normalization import normalized
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins import braindecode
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.learning import losses
-from clops_sweep.learning.encoders.adapting import normalized
 from clops_sweep.learning.models.model_facts import FACTS, ModelFacts, facts_in
 from clops_sweep.learning.networks.on_features import OnFeatures, TunedEncoder
 from clops_sweep.learning.networks.run_module import load_weights, made
@@ -60,13 +60,19 @@ class TrainedModel(nn.Module):
 
     def __init__(self, network: nn.Module, facts: ModelFacts, encoder: UsedEncoder | None = None) -> None:
         super().__init__()
-        below = None if encoder is None or isinstance(network, OnFeatures) else encoder.module
-        self.network = network if below is None else OnFeatures(below, network)
-        self._adapted = None if encoder is None else encoder.adapted
-        self.input_shape = facts.shape if encoder is None else encoder.shape
+        self.network = network
+        self.input_shape = facts.shape
+        self._adapted = None
+        if encoder is not None:
+            self.input_shape = encoder.shape
+            self._adapted = encoder.adapted
+            if not isinstance(network, OnFeatures):
+                self.network = OnFeatures(encoder.module, network)
         self.facts = facts
-        self.classes, self.channels = facts.classes, facts.channels
-        self.sampling_rate, self.normalize = facts.sampling_rate, facts.normalize
+        self.classes = facts.classes
+        self.channels = facts.channels
+        self.sampling_rate = facts.sampling_rate
+        self.normalize = facts.normalize
         self.eval()
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
@@ -92,7 +98,9 @@ class TrainedModel(nn.Module):
 
 def model_bytes(weights: Mapping[str, torch.Tensor], facts: ModelFacts) -> bytes:
     """Return a model as safetensors, with equal bytes for equal weights and facts."""
-    return save({name: weights[name] for name in sorted(weights)}, {FACTS: json.dumps(asdict(facts))})
+    in_order = {name: weights[name] for name in sorted(weights)}
+    metadata = {FACTS: json.dumps(asdict(facts))}
+    return save(in_order, metadata)
 
 
 def model_from(
@@ -128,13 +136,14 @@ def model_from(
         options["signal"] = facts.signal
     if encoder is not None and facts.lora_rank:
         module = encoder.module
-        options["encoder"] = TunedEncoder(str(facts.encoder), lambda: module, str(facts.encoder_hash), facts.lora_rank)
+        identity = str(facts.encoder_hash)
+        options["encoder"] = TunedEncoder(str(facts.encoder), lambda: module, identity, facts.lora_rank)
     network = made(facts.network, NETWORKS[facts.network], 0, facts.shape, outputs, options)
     try:
         load_weights(network, load(content))
     except (RuntimeError, SafetensorError) as error:
-        first = str(error).strip().splitlines()[-1].strip()
+        last_line = str(error).strip().splitlines()[-1].strip()
         raise UsageError(
-            f"run {facts.run_id}: its weights do not fit network {facts.network!r} as it is declared now ({first})"
+            f"run {facts.run_id}: its weights do not fit network {facts.network!r} as it is declared now ({last_line})"
         ) from None
     return TrainedModel(network, facts, encoder)

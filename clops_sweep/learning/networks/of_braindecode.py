@@ -130,7 +130,8 @@ def torchaudio_problem() -> str | None:
     try:
         importlib.import_module("torchaudio")
     except (ImportError, OSError) as error:
-        needs, version = "braindecode needs torchaudio", torch.__version__
+        needs = "braindecode needs torchaudio"
+        version = torch.__version__
         if isinstance(error, ModuleNotFoundError) and error.name == "torchaudio":
             return (
                 f"{needs}, which is not installed; install it from the package index that torch {version} came from, "
@@ -158,8 +159,9 @@ def _positions() -> dict[str, Any]:
     """Return the position of each electrode of the 10-05 system, by its name in lower case."""
     from mne.channels import get_builtin_montages, make_standard_montage
 
-    name = next(name for name in ("colin27_1005", "standard_1005") if name in get_builtin_montages())
-    positions = make_standard_montage(name).get_positions()["ch_pos"]
+    available = get_builtin_montages()
+    montage = next(name for name in ("colin27_1005", "standard_1005") if name in available)
+    positions = make_standard_montage(montage).get_positions()["ch_pos"]
     return {electrode.lower(): position for electrode, position in positions.items()}
 
 
@@ -173,7 +175,8 @@ def _channels(names: tuple[str, ...]) -> list[dict[str, Any]] | None:
     positions = _positions()
     if all(name.lower() in positions for name in names):
         for channel in channels:
-            channel["loc"] = np.concatenate([positions[channel["ch_name"].lower()], np.zeros(9)])
+            position = positions[channel["ch_name"].lower()]
+            channel["loc"] = np.concatenate([position, np.zeros(9)])
     return channels
 
 
@@ -190,8 +193,8 @@ def _with_linear_head(module: nn.Module, channels: int, samples: int, outputs: i
     convolution = layers[0] if len(layers) == 1 else None
     if not isinstance(convolution, nn.Conv1d | nn.Conv2d) or convolution.out_channels != outputs:
         return
-    seen: list[torch.Tensor] = []
-    handle = convolution.register_forward_hook(lambda _, inputs, result: seen.extend((inputs[0], result)))
+    calls: list[tuple[torch.Tensor, torch.Tensor]] = []
+    handle = convolution.register_forward_hook(lambda _, inputs, result: calls.append((inputs[0], result)))
     training = module.training
     try:
         module.eval()(torch.zeros(2, channels, samples))
@@ -200,10 +203,12 @@ def _with_linear_head(module: nn.Module, channels: int, samples: int, outputs: i
     finally:
         handle.remove()
         module.train(training)
-    inputs, result = seen if len(seen) == 2 else (torch.zeros(0), torch.zeros(0))
+    if len(calls) != 1:
+        return
+    inputs, result = calls[0]
     weight = convolution.weight
-    whole = result.numel() == 2 * outputs and weight[0].shape == inputs.shape[1:]
-    if not whole or any(convolution.padding) or not _only_reshapes(head, convolution):
+    sees_whole_map = result.numel() == 2 * outputs and weight[0].shape == inputs.shape[1:]
+    if not sees_whole_map or any(convolution.padding) or not _only_reshapes(head, convolution):
         return
     linear = nn.Linear(weight[0].numel(), outputs, bias=convolution.bias is not None)
     linear.weight.copy_(weight.flatten(1))

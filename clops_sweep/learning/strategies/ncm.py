@@ -30,4 +30,5 @@ class NearestClassMean(ClosedForm):
 
 def class_means(statistics: Statistics) -> torch.Tensor:
     """Return the mean feature of each class, float64 [C, F]; zeros for a class without instances."""
-    return statistics["sums"] / statistics["counts"].clamp(min=1)[:, None]
+    counts = statistics["counts"].clamp(min=1)
+    return statistics["sums"] / counts[:, None]
