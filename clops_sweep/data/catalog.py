@@ -204,6 +204,7 @@ class Declared:
         recording: values common to its recordings, by argument of `Recordings`.
         filters: filters of its recordings.
         markers: what to do about channels that follow the labels: "refuse" or "keep".
+        one_recording_per_person: whether each recording is said to be of another person.
     """
 
     member: Any
@@ -213,6 +214,7 @@ class Declared:
     recording: Mapping[str, Any] = field(default_factory=dict)
     filters: Filters | None = None
     markers: str = "refuse"
+    one_recording_per_person: bool = False
 
     @property
     def folder(self) -> Path:

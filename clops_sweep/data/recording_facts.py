@@ -22,6 +22,9 @@ _MOST_CHANGES: Final = 0.05
 _HEAD: Final = 512
 """Samples from which most signals are told from markers."""
 
+PEOPLE_NOT_GIVEN: Final = "each recording counts as a person"
+"""Begin of the note on a declared data set whose recordings name no people."""
+
 
 @dataclass(frozen=True, eq=False)
 class Facts:

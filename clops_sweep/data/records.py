@@ -96,6 +96,7 @@ class Common:
         filters: filters of whole recordings.
         markers: what to do about a channel that looks like triggers.
         notes: sentences about all recordings.
+        people_given: whether recordings of a table name their people; otherwise each counts as a person.
     """
 
     classes: tuple[str, ...]
@@ -109,6 +110,7 @@ class Common:
     filters: Filters | None = None
     markers: Literal["refuse", "keep"] = "refuse"
     notes: tuple[str, ...] = ()
+    people_given: bool = True
 
     def windows(
         self, samples: int, rate: float, label: Any, pieces: Pieces | None = None

@@ -7,6 +7,21 @@ from click.testing import CliRunner
 
 from clops_sweep.cli.commands import command
 
+UNNAMED = """
+import numpy as np
+
+from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
+
+
+@dataset("NAME"STATED)
+def wards(data_root):
+    y = np.arange(96) % 2
+    x = np.random.default_rng(0).normal(size=(96, 2, 50)) + y[:, None, None]
+    return Recordings(x, 50, ["I", "II"], "mV", labels=y, classes=["no", "yes"], patients=PATIENTS)
+
+
+SPACE = SearchSpace("wards", RunConfig(dataset="NAME", network="small_cnn", epochs_per_task=1), seeds=[0])
+"""
 SPACE = """
 import numpy as np
 
@@ -43,3 +58,41 @@ def test_domains_that_are_not_used_are_named(domain: str, is_said: bool, tmp_pat
     assert plan.exit_code == 0, plan.output
     sentence = "wards, domain_il: each task is a lead; for tasks by ward, set domain='ward', or domain='lead' to keep"
     assert (sentence in plan.output) == is_said, plan.output
+
+
+@pytest.mark.parametrize(
+    ("name", "stated", "patients", "is_said"),
+    [
+        ("unknown", "", "None", True),
+        ("stated", ", one_recording_per_person=True", "None", False),
+        ("one_each", "", "np.arange(96)", False),
+        ("several", "", "np.arange(96) // 4", False),
+    ],
+)
+def test_recordings_without_people_are_named(
+    name: str, stated: str, patients: str, is_said: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "wards.py"
+    text = UNNAMED.replace("STATED", stated).replace("PATIENTS", patients)
+    file.write_text(text.replace("NAME", name))
+    prepared = ["--prepared-root", str(tmp_path / "prepared")]
+    store = ["--results", str(tmp_path / "results")]
+    run = CliRunner().invoke
+    done = run(command, ["data", "prepare", name, "--plugins", str(file), *prepared])
+    plan = run(command, ["plan", str(file), *prepared, *store])
+    launch = run(command, [str(file), *prepared, *store, "--no-ray", "--no-report"])
+    for result in (done, plan, launch):
+        assert result.exit_code == 0, result.output
+        assert result.output.count("each recording counts as a person, because none is given") == is_said
+
+
+def test_a_statement_that_each_person_has_one_recording_is_checked(tmp_path: Path) -> None:
+    file = tmp_path / "wards.py"
+    stated = UNNAMED.replace("STATED", ", one_recording_per_person=True")
+    file.write_text(stated.replace("PATIENTS", "np.arange(96) // 4").replace("NAME", "not_one_each"))
+    done = CliRunner().invoke(
+        command,
+        ["data", "prepare", "not_one_each", "--plugins", str(file), "--prepared-root", str(tmp_path / "prepared")],
+    )
+    assert done.exit_code != 0
+    assert "one_recording_per_person: 96 recordings are of 24 people; leave it out" in str(done.exception)

@@ -53,6 +53,7 @@ def dataset(
     reference_channel: str | None = None,
     leads: str = "all",
     people_of: str = "",
+    one_recording_per_person: bool = False,
     classes: Sequence[str] | None = None,
     channels: Sequence[str] | None = None,
     units: str | None = None,
@@ -100,6 +101,8 @@ def dataset(
         leads: `all` for frames of all channels, `single` for one instance per channel.
         people_of: the data set whose people these are, if their names are the same there; networks trained on one are
             then not evaluated on the same people of the other.
+        one_recording_per_person: whether each recording is of another person. It is then no doubt that recordings name
+            no people, and a person with two recordings is refused.
         classes: for a generator: names of the classes.
         channels: for a generator: names of the channels.
         units: for a generator: unit of the signals.
@@ -154,6 +157,7 @@ def dataset(
         checks.optional_positive("sampling_rate", sampling_rate)
         checks.units("" if units is None else units)
         checks.one_of("markers", markers, get_args(Markers))
+        checks.one_of("one_recording_per_person", one_recording_per_person, (True, False))
         filters = Filters.given(bandpass, notch, scale, clip)
         patterns = _files("files", files)
     recording = {key: given[key] for key in _OF_RECORDINGS if given[key] is not None}
@@ -171,10 +175,21 @@ def dataset(
             options["filters"] = repr(filters)
         if markers != "refuse":
             options["markers"] = markers
+        if one_recording_per_person:
+            options["one_recording_per_person"] = True
         canonical = json.dumps([code_hash(member), options], sort_keys=True, default=str)
         fingerprint = hashlib.sha256(canonical.encode()).hexdigest()
         file = str(source_file(member) or "a notebook")
-        declared = Declared(member, file, patterns, fingerprint, recording, filters=filters, markers=markers)
+        declared = Declared(
+            member,
+            file,
+            patterns,
+            fingerprint,
+            recording,
+            filters=filters,
+            markers=markers,
+            one_recording_per_person=bool(one_recording_per_person),
+        )
         DATASETS.register(info, declared)
         remember_origin("dataset", name, member)
         return member

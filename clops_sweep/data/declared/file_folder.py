@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -144,7 +144,8 @@ def signal_files(
         facts = [recording.facts for recording in listed if recording.facts is not None]
         are_known = bool(facts) and fields.given.issuperset(("label", "patient"))  # else once the files are read
         return common, recordings, Columns.joined(facts) if are_known else Columns([], [], None)
-    return _signal_files(listed, labels, pattern, signals, windowing, text)
+    common, sources, columns = _signal_files(listed, labels, pattern, signals, windowing, text)
+    return replace(common, people_given=fields.patient is not None), sources, columns
 
 
 def _signal_files(
@@ -236,11 +237,6 @@ def _listed(folder: Path, pattern: str, fields: TableFields) -> tuple[list[Liste
     if fields.start is not None:
         rows, intervals = grouped(rows, labels, what, fields.in_samples, fields.closes)
     located_rows = located(rows, by_names, folder)
-    if not any(file.is_file() for _, file in located_rows):
-        raise UsageError(
-            f"name: {shown(rows[0]['name'])} of {what} is not a file in {shorten(folder)}, and neither is any other "
-            "name"
-        )
     labels.left_out.update([UNLISTED] * len(set(files).difference(file for _, file in located_rows)))
     codes: list[Any] | None = None
     if fields.start is None and "label" in fields.given:

@@ -21,7 +21,7 @@ from clops_sweep.data.declared.fields import Column, TableFields, of_header
 from clops_sweep.data.declared.intervals import Interval, Intervals
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.csv_table import table_lines, text_form
-from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.files.folder import natural, shorten
 from clops_sweep.errors import UsageError, shown
 
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*$")
@@ -169,6 +169,22 @@ def place_of(where: str, column: Column, titles: Sequence[str], width: int) -> i
     return positions_of_title[0]
 
 
+def _check_writing(labels: Sequence[str]) -> None:
+    """Refuse labels that differ only in case or in spaces: they would be two classes.
+
+    Raises:
+        UsageError: two labels do; the message gives the classes that join them.
+    """
+    first: dict[str, str] = {}
+    for label in labels:
+        other = first.setdefault("".join(label.casefold().split()), label)
+        if other != label:
+            raise UsageError(
+                f"label: {shown(other)} and {shown(label)} differ only in case or spaces; give classes={{{other!r}: "
+                f"{other!r}, {label!r}: {other!r}, ...}} to join them, or classes=[...] with all labels to keep both"
+            )
+
+
 class Labels:
     """Maps labels to indices of classes, or drops them.
 
@@ -195,6 +211,7 @@ class Labels:
             classes = sorted(self._there(written))
             if not classes:
                 raise UsageError("classes: expected the labels to use, because no table or header lists them")
+            _check_writing(classes)
         if isinstance(classes, Mapping):
             labels = checks.names("classes", list(classes))
             named = [checks.text("classes", name) for name in classes.values()]
@@ -322,6 +339,8 @@ def located(
     """
     with_files = []
     names = dict[Path, str]()
+    if not any(by_any_name(files, row["name"]) or (folder / f"{row['name']}{ending}").is_file() for row in rows):
+        raise UsageError(_no_name_is_known(rows[0]["name"], files, folder))
     stems = Counter(file.stem for file in set(files.values()))
     for row in rows:
         file = by_any_name(files, row["name"]) or folder / f"{row['name']}{ending}"
@@ -334,6 +353,21 @@ def located(
             raise UsageError(f"name: {both} are one file, {shorten(file)}; keep one of the rows")
         with_files.append((row, file))
     return with_files
+
+
+def _no_name_is_known(name: str, files: Mapping[str, Path], folder: Path) -> str:
+    """Return a sentence on a table whose names are none of the files in a folder, with the likely reason."""
+    there = sorted({file.stem for file in files.values()}, key=natural)
+    padded = next((stem for stem in there if stem.isdigit() and stem.lstrip("0") == name.lstrip("0")), None)
+    if padded is not None:
+        remedy = "leading zeros are lost; give table=pandas.read_csv(..., dtype=str), or the path of the table, "
+        remedy += f"where {shown(padded)} is written"
+    else:
+        remedy = "give name=..., the column with the names of the files"
+    return (
+        f"name: {shown(name)} is not a recording in {shorten(folder)}, and neither is any other of the column; there "
+        f"are {shorten(', '.join(there), 80)}: {remedy}"
+    )
 
 
 def by_any_name(files: Mapping[str, Path], name: str) -> Path | None:

@@ -333,7 +333,8 @@ def moments(argument: str, value: Any, count: int) -> NDArray[np.datetime64]:
             raise ValueError
     except (TypeError, ValueError, OverflowError):
         what = f'{argument}: expected dates such as "2020-01-31" or numpy.datetime64'
-        raise UsageError(what + _no_date(listed)) from None
+        example = "; of a table, date_format='%d.%m.%Y' names another format" if argument == "time" else ""
+        raise UsageError(what + _no_date(listed) + example) from None
     if dates.shape != (count,):
         raise UsageError(f"{argument}: have the shape {list(dates.shape)}; expected one for each of {count} recordings")
     if len({one is other for one, other in zip(listed, known, strict=True)}) > 1:

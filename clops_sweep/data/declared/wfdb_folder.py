@@ -224,6 +224,7 @@ def wfdb_files(
         np.int16 if integers else np.float32,
         windowing,
         left_out=dict(labels.left_out),
+        people_given=fields.patient is not None,
         markers="refuse" if wanted is None else "keep",
         notes=(left_out_note(dropped),) if dropped else (),
     )

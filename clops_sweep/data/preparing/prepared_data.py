@@ -195,6 +195,15 @@ class PreparedData:
         groups = {name: (table.group(name)[rows], names) for name, names in manifest.groups.items()}
         return {**signals.domains, **groups}
 
+    def notes(self, dataset: str) -> tuple[str, ...]:
+        """Return the notes on a declared data set; none if it is not prepared, or not declared by a user."""
+        from clops_sweep.data.prepared.prepared_folder import prepared_set
+
+        prepared = prepared_set(dataset, self.root, self.source)
+        if prepared is None or prepared.manifest.info is None:
+            return ()
+        return prepared.manifest.notes
+
     def of_prepared(self, keys: Iterable[DataKey]) -> list[FrameSet]:
         """Return the signals of the keys that are prepared."""
         return [frames for key in dict.fromkeys(keys) if (frames := self.signals(key)) is not None]

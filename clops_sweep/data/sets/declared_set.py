@@ -23,7 +23,8 @@ from clops_sweep.data.declared.portions import Columns, InMemory
 from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.data.recording_facts import Facts
+from clops_sweep.data.frames import UNKNOWN_PERSON
+from clops_sweep.data.recording_facts import PEOPLE_NOT_GIVEN, Facts
 from clops_sweep.data.records import Common, EveryRecordFails, Index, Source, Windows
 from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.shortcuts import marker_problem
@@ -153,6 +154,7 @@ class DeclaredSet(DataSet):
             if self._late:
                 checks.together(classes, Columns.joined(self._late))
             checks.require_every_class(classes, counts, "frame", dropped)
+            self._check_one_recording_per_person(index)
         except UsageError as problem:
             raise self.common.refused(str(problem)) from None
         if self.common.markers == "keep":
@@ -160,6 +162,16 @@ class DeclaredSet(DataSet):
         problem_of_channel = marker_problem(facts, classes, self.common.channels)
         if problem_of_channel is not None:
             raise self.common.refused(problem_of_channel)
+
+    def _check_one_recording_per_person(self, index: Index) -> None:
+        """Refuse a person with two recordings if the declaration says that each recording is of another person."""
+        is_said = self._declaration is not None and self._declaration.one_recording_per_person
+        if not is_said or len(index.patient_names) == len(index.record_names):
+            return
+        raise UsageError(
+            f"one_recording_per_person: {len(index.record_names):,} recordings are of {len(index.patient_names):,} "
+            "people; leave it out"
+        )
 
     def doubts(self, index: Index) -> list[str]:
         """Return sentences on channels, the order of recordings, and people."""
@@ -172,12 +184,19 @@ class DeclaredSet(DataSet):
             doubts.append("recordings of a person are in natural order of their names; give their dates as time")
         if note := alike_people(index.patient_names):
             doubts.append(note)
+        people_are_given = self.common.people_given and not index.patient_names[0].startswith(UNKNOWN_PERSON)
+        states_one_each = self._declaration is not None and self._declaration.one_recording_per_person
         series = {_SERIES.sub("", name) for name in index.record_names}
-        if 1 < len(series) < records == people:
+        if not states_one_each and 1 < len(series) < records == people:
             first = next(name for name in index.record_names if _SERIES.search(name))
             doubts.append(
                 f"every recording counts as a person, but names such as {shorten(first)} suggest several recordings of "
                 f"one: people may be in two splits; give patient"
+            )
+        if not people_are_given and not states_one_each:
+            doubts.append(
+                f"{PEOPLE_NOT_GIVEN}, because none is given; if a person has several, one person is in two splits and "
+                "scores are too high: give patient, or @dataset(..., one_recording_per_person=True)"
             )
         return doubts
 

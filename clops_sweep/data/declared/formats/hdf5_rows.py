@@ -358,6 +358,7 @@ def hdf5_rows(
         stored_as(np.result_type(*kinds), windowing.rate),
         windowing,
         left_out=dict(labels.left_out),
+        people_given=fields.patient is not None,
     )
     return common, recordings, facts
 

@@ -1,0 +1,71 @@
+"""Mistakes in the table of a folder of recordings: the sentence names what is there, and doing what it says works."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from clops_sweep import Recordings, UsageError
+
+LABELS = ("AF", "normal")
+
+
+def _table(folder: Path, labels: Sequence[str], names: Sequence[str]) -> None:
+    """Write six recordings and their table."""
+    rows = ["record,rhythm,person,date"]
+    for number, name in enumerate(names):
+        np.save(folder / f"{name}.npy", np.random.default_rng(number).normal(size=(1, 100)))
+        rows.append(f"{name},{labels[number]},p{number},{number + 1:02d}.02.2020")
+    (folder / "labels.csv").write_text("\n".join(rows))
+
+
+def _read(folder: Path, **given: object) -> Recordings:
+    fields = {"table": "labels.csv", "name": "record", "label": "rhythm", "patient": "person", **given}
+    return Recordings.from_folder(folder, "*.npy", sampling_rate=50, units="mV", channels=["II"], **fields)  # type: ignore[arg-type]
+
+
+NAMES = [f"{number:03d}" for number in range(6)]
+
+
+def test_a_column_of_other_names_is_refused_with_those_of_the_files(tmp_path: Path) -> None:
+    _table(tmp_path, LABELS * 3, NAMES)
+    with pytest.raises(UsageError) as error:
+        _read(tmp_path, name="person")
+    assert str(error.value) == (
+        f"name: 'p0' is not a recording in {tmp_path}, and neither is any other of the column; there are 000, 001, "
+        "002, 003, 004, 005: give name=..., the column with the names of the files"
+    )
+    assert len(_read(tmp_path, name="record")) == 6
+
+
+def test_leading_zeros_that_pandas_loses_are_named(tmp_path: Path) -> None:
+    _table(tmp_path, LABELS * 3, [f"{number:03d}" for number in range(1, 7)])
+    with pytest.raises(UsageError, match=r"leading zeros are lost; give table=pandas.read_csv\(..., dtype=str\)"):
+        _read(tmp_path, table=pd.read_csv(tmp_path / "labels.csv"))
+    assert len(_read(tmp_path, table=pd.read_csv(tmp_path / "labels.csv", dtype=str))) == 6
+
+
+def test_labels_that_differ_only_in_case_are_refused(tmp_path: Path) -> None:
+    _table(tmp_path, ["AF", "normal", "Normal", "AF", "normal", "AF"], NAMES)
+    with pytest.raises(UsageError) as error:
+        _read(tmp_path)
+    assert str(error.value) == (
+        "label: 'Normal' and 'normal' differ only in case or spaces; give classes={'Normal': 'Normal', 'normal': "
+        "'Normal', ...} to join them, or classes=[...] with all labels to keep both"
+    )
+    joined = _read(tmp_path, classes={"AF": "AF", "Normal": "Normal", "normal": "Normal"})
+    assert (joined.common.classes, len(joined)) == (("AF", "Normal"), 6)
+    assert _read(tmp_path, classes=["AF", "Normal", "normal"]).common.classes == ("AF", "Normal", "normal")
+
+
+def test_dates_of_another_format_name_date_format(tmp_path: Path) -> None:
+    _table(tmp_path, LABELS * 3, NAMES)
+    with pytest.raises(UsageError, match=r"not '01.02.2020'; of a table, date_format='%d.%m.%Y' names another format"):
+        _read(tmp_path, time="date")
+    times = _read(tmp_path, time="date", date_format="%d.%m.%Y").columns.times
+    assert times is not None
+    assert str(times[1]) == "2020-02-02T00:00:00"
