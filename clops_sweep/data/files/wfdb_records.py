@@ -37,6 +37,10 @@ _BYTES_PER_SAMPLE = {
 """Of the formats whose files have a size that follows from the number of samples."""
 
 
+_PADDING = 4
+"""Bytes with which a writer may fill the last word of a file."""
+
+
 @dataclass(frozen=True, eq=False)
 class Header:
     """Content of a .hea file: rate (Hz), samples per signal, leads, and per lead the unit, gain and baseline."""
@@ -65,11 +69,22 @@ class Header:
         return self.lines.samples
 
     @property
+    def _has_more(self) -> bool:
+        """Whether a signal file holds a frame or more beyond the samples that the header counts."""
+        for file, (form, needed, per_frame) in _bytes_needed(self).items():
+            beyond = file.stat().st_size - needed
+            if beyond >= math.ceil(per_frame * _BYTES_PER_SAMPLE[form]) + _PADDING:
+                return True
+        return False
+
+    @property
     def notes(self) -> tuple[str, ...]:
-        """Notes about signals without a gain, and about a header without a rate."""
+        """Notes about signals without a gain, a header without a rate, and samples that it does not count."""
         without = [name for name, signal in zip(self.leads, self.lines.signals, strict=True) if not signal.calibrated]
         said = f"{', '.join(without)} without a gain in the header: {DEFAULT_GAIN:g} steps per unit, as WFDB assumes"
         rate = [] if self.lines.rate else [f"no sampling rate in the header: {DEFAULT_RATE:g} Hz, as WFDB assumes"]
+        if self._has_more:
+            rate.append("the signal file holds more samples than the header counts, which are not read")
         return (said, *rate) if without else tuple(rate)
 
 
@@ -376,16 +391,24 @@ def diagnoses(header: Header) -> list[str]:
     )
 
 
+def _bytes_needed(header: Header) -> dict[Path, tuple[str, int, int]]:
+    """Return the format, the bytes that the header counts, and the samples of a frame, of the files of known sizes."""
+    needed: dict[Path, tuple[str, int, int]] = {}
+    for file in dict.fromkeys(header.files):
+        signals = [signal for signal, other in zip(header.lines.signals, header.files, strict=True) if other == file]
+        form = signals[0].form
+        if form in _BYTES_PER_SAMPLE:
+            per_frame = sum(signal.per_frame for signal in signals)
+            of_samples = math.ceil(header.samples * per_frame * _BYTES_PER_SAMPLE[form])
+            needed[file] = form, signals[0].offset + of_samples, per_frame
+    return needed
+
+
 def _check_signal_files(header: Header) -> None:
     for file in dict.fromkeys(header.files):
         if not file.is_file():
             raise UsageError(f"{shorten(file)}: the signal file is missing; download the record again")
-        signals = [signal for signal, other in zip(header.lines.signals, header.files, strict=True) if other == file]
-        form = signals[0].form
-        if form not in _BYTES_PER_SAMPLE:
-            continue
-        per_frame = sum(signal.per_frame for signal in signals)
-        needed = signals[0].offset + math.ceil(header.samples * per_frame * _BYTES_PER_SAMPLE[form])
+    for file, (_, needed, _) in _bytes_needed(header).items():
         size = file.stat().st_size
         if size < needed:
             raise UsageError(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.fields import SignalFields, TableFields
+from clops_sweep.data.declared.formats.hdf5_attributes import fill_values, require_scale
 from clops_sweep.data.declared.formats.readers import opened
 from clops_sweep.data.declared.label_table import UNLISTED, Labels, columns_of, read_rows
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, Portion, Signal, stored_as
@@ -42,6 +43,7 @@ class Hdf5Rows(Portion):
     rows: tuple[_Row, ...]
     rate: float
     gain: NDArray[np.float64]
+    units: str = ""
 
     def signal(self) -> Signal:
         """Return the samples."""
@@ -50,16 +52,19 @@ class Hdf5Rows(Portion):
         def read(h5py: Any) -> Any:
             with h5py.File(first.file) as file:
                 data = file[first.dataset]
+                attributes = dict(data.attrs)
                 if first.place is None:
-                    return np.atleast_2d(data[()])[None]
+                    return np.atleast_2d(data[()])[None], attributes
                 part = slice(first.place, first.place + len(self.rows))
                 stored = data[..., part].transpose() if first.is_reversed else data[part]
-                return stored[:, None] if stored.ndim == 2 else stored
+                return stored[:, None] if stored.ndim == 2 else stored, attributes
 
-        stored = opened(first.file, "HDF5 file", "h5py", "hdf5", read)
+        stored, attributes = opened(first.file, "HDF5 file", "h5py", "hdf5", read)
+        where = f"{shorten(first.file)}: {first.dataset}"
+        require_scale(where, attributes, self.gain, self.units, self.rate)
         if stored.shape[1] != len(self.gain):
             stored = stored.swapaxes(1, 2)
-        return Signal(stored, self.rate, self.gain, np.zeros(len(self.gain)))
+        return Signal(stored, self.rate, self.gain, np.zeros(len(self.gain)), missing=fill_values(attributes, stored))
 
     def where(self, common: Common) -> str:
         """Start of an error message about the samples."""
@@ -348,7 +353,12 @@ def hdf5_rows(
         rows = tuple(used[begin:end])
         is_first = not recordings or recordings[-1].rows[0].file != rows[0].file  # its SHA-256 is computed once
         own_file = (rows[0].file,) if is_first else ()
-        recordings.append(Hdf5Rows(columns.names, own_file, columns=columns, rows=rows, rate=signals.rate, gain=gains))
+        recordings.append(
+            Hdf5Rows(
+                columns.names, own_file, columns=columns, rows=rows, rate=signals.rate, gain=gains,
+                units=signals.units or "",
+            )
+        )  # fmt: skip
     kinds = set[np.dtype[Any]]().union(*(layout.kinds for layout in layouts))
     common = Common(
         labels.classes,
