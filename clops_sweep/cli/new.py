@@ -147,8 +147,7 @@ def _template(template: str, name: Path) -> bytes:
     text = Path(__file__).with_name("recipes").joinpath(f"{template}.template").read_text()
     files = {"CRITERIA": _criteria_of(name), "FILE": name}
     if template.startswith(_WITH_CRITERIA):
-        for word, path in files.items():
-            text = re.sub(rf"\b{word}\b", lambda _, path=path: shlex.quote(str(path)), text)
+        text = re.sub("|".join(files), lambda word: shlex.quote(str(files[word[0]])), text)
     return text.encode()
 
 

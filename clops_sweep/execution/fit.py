@@ -43,9 +43,11 @@ def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
     incomplete = [search.space for search in state.searches if not search.complete]
     for space in incomplete:
         to_compute += configs_at_bounds(space)
-    for key in dict.fromkeys(config.data_key for config in to_compute):
+    keys = list(dict.fromkeys(config.data_key for config in to_compute))
+    for key in keys:
         request.data.check_encoder(key)
-    configs = [in_sequential_order(config) for config in to_compute if request.data_hash(config) is not None]
+    prepared = {key for key in keys if request.data.data_hash(key) is not None}
+    configs = [in_sequential_order(config) for config in to_compute if config.data_key in prepared]
     frames = request.frames(configs)
     TriedNetworks(request.data.root).check(configs, frames, keep_models=request.store.keep_models is not None)
     for space in incomplete:

@@ -149,8 +149,9 @@ class _Launch:
         check_samplers(state.request)
         self.resources.check()
         given.store.check_writable()
-        is_prepared = None not in {given.data_hash(config) for config in configs}
-        given.data.prepare(config.data_key for config in configs)
+        keys = list(dict.fromkeys(config.data_key for config in configs))
+        is_prepared = None not in map(given.data.data_hash, keys)
+        given.data.prepare(keys)
         if not is_prepared:
             state = state.again()
         try:

@@ -127,7 +127,7 @@ class PreparedData:
         from clops_sweep.data.prepared.prepared_split import make_splits
 
         seeds: dict[str, set[int]] = {}
-        for key in keys:
+        for key in dict.fromkeys(keys):  # one of each: a set that is not prepared is looked up anew each time
             if key.split is None and key.validation is None and self.data_hash(key.signals) is None:
                 seeds.setdefault(key.dataset, set()).add(key.split_seed)
         for name, split_seeds in seeds.items():
