@@ -133,7 +133,9 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
         stored = dict(zip(varied, labels_of_run, strict=True))
         labels = _as_in_config(stored, config) if known else stored
         cells.append(Cell(labels, config, config))
-    axes = {field: _in_order({cell.labels[field] for cell in cells}) for field in varied}
+    axes = {}
+    for field in varied:
+        axes[field] = _in_order({cell.labels[field] for cell in cells})
     number = {labels_of_run: position for position, labels_of_run in enumerate(configs)}
     frame = rows.assign(cell=[number[values_of_run] for values_of_run in of_runs])
     return Experiment(name, axes, tuple(cells), frame, tuple(shown), tuple(left_aside))

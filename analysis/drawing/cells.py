@@ -52,18 +52,20 @@ def draw_cells(
     painted: Floats = mpl.colormaps[colours](scale(values))
     with_value = [position for position in texts if np.isfinite(values[position])]
     without_value = [position for position in texts if not np.isfinite(values[position])]
-    coloured = {"facecolors": [painted[position] for position in with_value], "edgecolors": "white", "linewidths": line}
-    hatched = {"facecolors": "#f4f4f4", "edgecolors": "#a8a8a8", "linewidths": 0, "hatch": "////"}
-    looks: tuple[tuple[list[tuple[int, ...]], dict[str, Any]], ...] = ((with_value, coloured), (without_value, hatched))
-    for positions, look in looks:
+
+    def draw(positions: Sequence[tuple[int, ...]], **look: Any) -> None:
         if not positions:
-            continue
+            return
         corners = np.array(positions, dtype=float) + corner
         squares = corners[:, None, ::-1] + _SQUARE
         tooltips = [texts[position] for position in positions]
         cells = PolyCollection(list(squares), urls=tooltips, antialiased=line > 0, **look)
         cells.set_in_layout(False)
         axes.add_collection(cells, autolim=False)
+
+    shades = [painted[position] for position in with_value]
+    draw(with_value, facecolors=shades, edgecolors="white", linewidths=line)
+    draw(without_value, facecolors="#f4f4f4", edgecolors="#a8a8a8", linewidths=0, hatch="////")
     axes.set(xlim=(0, values.shape[1]), ylim=(values.shape[0], 0))
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

@@ -64,8 +64,9 @@ def performance(scores: Sequence[npt.ArrayLike]) -> Performance:
     if not strata or any(stratum.size == 0 or not np.isfinite(stratum).all() for stratum in strata):
         raise UsageError("performance over strata: expected one number or more for each data set or task")
     weights = np.concatenate([np.full(stratum.size, 1 / (len(strata) * stratum.size)) for stratum in strata])
-    whole = np.concatenate(strata)[None]
-    mean, profile = float(_interquartile_means(whole, weights)[0]), _profiles(whole, weights)[0]
+    pooled = np.concatenate(strata)[None]
+    mean = float(_interquartile_means(pooled, weights)[0])
+    profile = _profiles(pooled, weights)[0]
     if min(stratum.size for stratum in strata) < MIN_UNITS:
         nothing = np.full_like(profile, np.nan)
         return Performance(mean, np.nan, np.nan, profile, nothing, nothing)
@@ -74,15 +75,17 @@ def performance(scores: Sequence[npt.ArrayLike]) -> Performance:
     drawn = np.concatenate(resampled, axis=1)
     ends = (1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2
     low, high = np.quantile(_interquartile_means(drawn, weights), ends)
-    return Performance(mean, float(low), float(high), profile, *np.quantile(_profiles(drawn, weights), ends, axis=0))
+    profile_low, profile_high = np.quantile(_profiles(drawn, weights), ends, axis=0)
+    return Performance(mean, float(low), float(high), profile, profile_low, profile_high)
 
 
 def _interquartile_means(scores: Floats, weights: Floats) -> Floats:
     """Return the interquartile mean of each row [b, n], with weights [n] that sum to 1."""
     order = np.argsort(scores, axis=1)
+    ordered = np.take_along_axis(scores, order, axis=1)
     upto = np.cumsum(weights[order], axis=1)
     inside = np.clip(upto, *_MIDDLE) - np.clip(upto - weights[order], *_MIDDLE)
-    return np.asarray((np.take_along_axis(scores, order, axis=1) * inside).sum(1) / inside.sum(1))
+    return np.asarray((ordered * inside).sum(1) / inside.sum(1))
 
 
 def _profiles(scores: Floats, weights: Floats) -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def tiny_frames(
         group: classes per task in class_il and class_il_union; at most 12 classes in total.
         channels: number of leads per instance.
     """
-    codes, split, place, site = _recordings(scenario, tasks, group)
+    codes, split, groups, site = _recordings(scenario, tasks, group)
     kind = SCENARIO_KINDS.index(scenario) if scenario in SCENARIO_KINDS else 0
     multi_label = scenario == "domain_il"
     classes = codes.shape[1]
@@ -70,7 +71,7 @@ def tiny_frames(
         split=np.repeat(split.astype(np.int8), instances),
         leads=np.tile(np.arange(instances, dtype=np.int16), recordings),
         lead_names=lead_names,
-        times=np.repeat(terms[place], instances) if scenario == "time_il" else None,
+        times=np.repeat(terms[groups], instances) if scenario == "time_il" else None,
         data_hash=data_hash,
         members=None if channels == 1 else rows,
         domains={"site": (np.repeat(site.astype(np.int32), instances), ("A", "B"))},
@@ -96,23 +97,31 @@ def tiny_config(scenario: ScenarioName, **changes: Any) -> RunConfig:
 def _recordings(
     scenario: ScenarioName, tasks: int, group: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return multi-hot labels [n, C], split, place (group or term) and site, each [n], of shuffled recordings."""
-    rows: list[tuple[list[int], int, int, int]] = []
+    """Return multi-hot labels [n, C], split, group (or term) and site, each [n], of shuffled recordings."""
+    targets: list[list[int]] = []
+    facts: list[tuple[int, int, int]] = []
     for split, counts in _RECORDINGS.items():
         for number in range(counts[scenario == "time_il"]):
             site = number % 2
             if scenario == "domain_il":
-                both = (number, 7 - number)
-                rows += [([(code >> label) & 1 for label in range(3)], split, 0, site) for code in both]
+                for code in (number, 7 - number):
+                    targets.append([(code >> label) & 1 for label in range(3)])
+                    facts.append((split, 0, site))
             elif scenario == "time_il":
-                cells = ((term, code) for term in range(3) for code in range(4))
-                rows += [([int(c == code) for c in range(4)], split, term, site) for term, code in cells]
+                for term, code in product(range(3), range(4)):
+                    targets.append(_one_hot(code, 4))
+                    facts.append((split, term, site))
             else:
-                classes = range(group * tasks)
-                rows += [([int(c == code) for c in classes], split, code // group, site) for code in classes]
-    order = np.random.default_rng(1).permutation(len(rows))
-    codes, splits, places, sites = (np.array([rows[row][part] for row in order], np.int64) for part in range(4))
-    return codes, splits, places, sites
+                for code in range(group * tasks):
+                    targets.append(_one_hot(code, group * tasks))
+                    facts.append((split, code // group, site))
+    order = np.random.default_rng(1).permutation(len(facts))
+    splits, groups, sites = np.array(facts, np.int64)[order].T
+    return np.array(targets, np.int64)[order], splits, groups, sites
+
+
+def _one_hot(code: int, classes: int) -> list[int]:
+    return [int(number == code) for number in range(classes)]
 
 
 @cache
@@ -120,9 +129,9 @@ def _frames(
     scenario: ScenarioName, tasks: int, group: int, seeds: tuple[int, ...], leads: int
 ) -> tuple[NDArray[np.int16], str]:
     """Return the stored frames of all leads, read-only like mapped files, and their hash."""
-    codes, _, place, _ = _recordings(scenario, tasks, group)
+    codes, _, groups, _ = _recordings(scenario, tasks, group)
     stream = np.random.default_rng(seeds)
-    signals = [_signal(row, 1 + 0.5 * number, stream) for row, number in zip(codes, place, strict=True)]
+    signals = [_signal(row, 1 + 0.5 * number, stream) for row, number in zip(codes, groups, strict=True)]
     gains = 1 / np.arange(1, leads + 1)
     noise = 0.3 * stream.standard_normal((len(codes), leads, FRAME_LENGTH))
     values = (np.stack(signals)[:, None] * gains[:, None] + noise).reshape(-1, FRAME_LENGTH)

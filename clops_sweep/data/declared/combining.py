@@ -67,6 +67,15 @@ class Member(Portion):
         return self.inner.where(common)
 
 
+def _common_channels(first: Common, others: Sequence[Common]) -> list[str]:
+    """Return the channels that all data sets have, in the order of the first."""
+    common = []
+    for name in first.channels:
+        if all(name in other.channels for other in others):
+            common.append(name)
+    return common
+
+
 @named_arguments
 def combine(
     members: Mapping[str, Recordings],
@@ -106,7 +115,7 @@ def combine(
     named = list(dict.fromkeys(name for common in commons.values() for name in common.classes))
     mapped = {name: name for name in named} if classes is None else dict(classes)
     target = checks.names("classes", list(dict.fromkeys(mapped.values())), least=2)
-    wanted = list(channels or (name for name in first.channels if all(name in other.channels for other in others)))
+    wanted = list(channels or _common_channels(first, others))
     owner: dict[str, str] = {}
     portions: list[Member] = []
     for source, recordings in members.items():
@@ -120,7 +129,7 @@ def combine(
             what = f"{common.units}, not {first.units}" if wanted else "other channels"
             raise UsageError(f"combine: {shown(source)} has {what}; expected common channels of one unit")
         codes = np.array([target.index(mapped[name]) for name in common.classes])
-        places = [common.channels.index(name) for name in wanted]
+        positions = [common.channels.index(name) for name in wanted]
         for whole in recordings.sources():
             for inner in whole.apart():
                 if not isinstance(inner, Portion):
@@ -137,7 +146,7 @@ def combine(
                     inner.files,
                     columns=known,
                     inner=inner,
-                    places=places,
+                    positions=positions,
                     factor=converted,
                     codes=codes,
                     member=source,

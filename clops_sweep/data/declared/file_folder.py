@@ -86,7 +86,8 @@ class SignalFile(Portion):
 
     def signal(self) -> Signal:
         """The samples of all channels."""
-        file, notes = self.files[0], list[str]()
+        file = self.files[0]
+        notes = list[str]()
         stored = read_signal(file, self.wanted, self.text, self.units, notes)
         layout = text_layout(file, self.text) if is_text(file) else None
         if layout is not None:
@@ -157,7 +158,8 @@ def _signal_files(
     text: TextOptions,
 ) -> tuple[Common, Sequence[Source], Columns]:
     """Return values common to files of a table that this package reads, and the files."""
-    rate, units = signals.rate, signals.units
+    rate = signals.rate
+    units = signals.units
     assert rate is not None
     assert units is not None
     for recording in listed:
@@ -176,8 +178,11 @@ def _signal_files(
             with suppress(UsageError):  # of a file that cannot be read, which is reported when it is
                 chosen = None if recording.file.suffix.lower() == ".npy" else wanted
                 kinds.add(read_signal(recording.file, chosen, text).dtype)
-    files = [
-        SignalFile(
+    files = []
+    for recording in listed:
+        if recording.facts is None:
+            continue
+        file = SignalFile(
             (recording.name,),
             (recording.file,),
             columns=recording.facts,
@@ -188,9 +193,7 @@ def _signal_files(
             text=text,
             units=checked_units,
         )
-        for recording in listed
-        if recording.facts is not None
-    ]
+        files.append(file)
     common = Common(
         labels.classes,
         columns,
@@ -300,14 +303,17 @@ def _require_rate(file: Path, layout: Layout, rate: float) -> None:
 
 def _signal_columns(file: Path, layout: Layout, text: TextOptions) -> tuple[str, ...]:
     """Return all columns but the index that pandas writes; a column that has no name otherwise is refused."""
-    index, titles = _pandas_index(file), layout.titles
+    index = _pandas_index(file)
+    titles = layout.titles
     unprintable = [title for title in titles[1:] if not title or not title.isprintable()]
     if unprintable and layout.form is not None and (remedy := fitting(layout.form)):
         raise UsageError(f"{shorten(file)}: columns: {shown(unprintable[0])} is no name; {remedy}")
     if titles and titles[0] in ("", "Unnamed: 0"):
         numbers = read_signal(file, [0], text)[0]
-        index = [*index, *(titles[:1] if np.array_equal(numbers, np.arange(len(numbers)) + numbers[0]) else [])]
-    return tuple(checks.names(f"{shorten(file)}: columns", [title for title in titles if title not in index]))
+        if np.array_equal(numbers, np.arange(len(numbers)) + numbers[0]):
+            index = [*index, titles[0]]
+    signals = [title for title in titles if title not in index]
+    return tuple(checks.names(f"{shorten(file)}: columns", signals))
 
 
 def _require_axes(file: Path, sample: NDArray[Any]) -> None:
@@ -325,9 +331,12 @@ def _require_signals(file: Path, names: Sequence[str], sample: NDArray[Any]) -> 
         finite = values[np.isfinite(values)].astype(np.float64)
         steps = np.diff(finite)
         words = {word for word in re.split(r"[^a-z]+", name.lower()) if word}
-        what = "no signal" if words & _NO_SIGNALS or looks_like_marker(name, unit_of(name)) else None
+        what = None
+        if words & _NO_SIGNALS or looks_like_marker(name, unit_of(name)):
+            what = "no signal"
         if len(steps) > _FEW:
-            usual = np.isclose(steps, np.median(steps), rtol=1e-3, atol=0).mean() if np.median(steps) else 0
+            median = np.median(steps)
+            usual = np.isclose(steps, median, rtol=1e-3, atol=0).mean() if median else 0
             if usual >= _MOST or (steps > 0).all() or (steps < 0).all():
                 what = "a time or an index"
             elif len(finite) >= _FEW**2 and len(np.unique(finite)) <= _FEW and not (finite % 1).any():
@@ -348,10 +357,12 @@ def _require_samples(
     """
     last = sample[:, -1]
     for line in range(min(_FEW, sample.shape[1] - 1), 0, -1):
-        values, rest = sample[:, line - 1], sample[:, line:]
+        values = sample[:, line - 1]
+        rest = sample[:, line:]
         between = later and (rest <= rate).any() and (rest >= rate).any()
         is_rate = (values == rate).all() and (last != rate).any() and not between
-        if is_rate or ((values >= _UNIX).all() and (last < _UNIX).all()) or (unclear and line == 1):
+        is_date = (values >= _UNIX).all() and (last < _UNIX).all()
+        if is_rate or is_date or (unclear and line == 1):
             remedy = "remove it, as in other files" if later else f"give skip_lines={skipped + line} to begin after it"
             raise UsageError(
                 f"{shorten(file)}: sample {line} is {values[0]:.16g}, which looks like a start time, a sampling rate "
@@ -445,8 +456,10 @@ def _parquet_columns(path: Path, positions: Sequence[int]) -> list[NDArray[Any]]
 
 def _pandas_index(path: Path) -> list[str]:
     """Return the columns of a Parquet file that are the index of a pandas table."""
-    said = _parquet(path, lambda file: file.schema_arrow.pandas_metadata) if path.suffix.lower() == ".parquet" else None
-    return [name for name in (said or {}).get("index_columns", ()) if isinstance(name, str)]
+    if path.suffix.lower() != ".parquet":
+        return []
+    metadata = _parquet(path, lambda file: file.schema_arrow.pandas_metadata) or {}
+    return [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
 
 
 def _layout(path: Path, options: TextOptions) -> Layout:

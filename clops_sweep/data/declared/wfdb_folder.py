@@ -288,7 +288,10 @@ def _first(
     for position, name in zip(chosen, wanted, strict=True):
         names.append(leads[position] if isinstance(name, int) else name)
     own_units = [units[position] for position in chosen]
-    common = [next(other for other in own_units if factor(unit, other)) for unit in own_units]
+    common = []
+    for unit in own_units:
+        convertible = [other for other in own_units if factor(unit, other)]
+        common.append(convertible[0])
     return tuple(names), tuple(common), dropped
 
 

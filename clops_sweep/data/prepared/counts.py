@@ -29,15 +29,18 @@ def class_rows(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> lis
     """Return for each class the frames and patients in training, validation and test, among the `chosen` frames [n]."""
     chosen = np.ones(len(frames), bool) if chosen is None else chosen
     rows = []
-    for name, has in zip(frames.classes, _has(frames.labels, len(frames.classes)), strict=True):
-        rows.append(_row(name, _by_split(frames, chosen & has), frames))
+    has_class = _has(frames.labels, len(frames.classes))
+    for name, has in zip(frames.classes, has_class, strict=True):
+        of_splits = _by_split(frames, chosen & has)
+        rows.append(_row(name, of_splits, frames))
     return rows
 
 
 def channel_ranges(manifest: Manifest, table: FrameTable) -> list[tuple[str, float, float, int]]:
     """Return name, smallest and largest sample in units, and frames with missing samples of each channel."""
     gain = table.gain.astype(np.float64)
-    ends = np.sort(table.statistics[:, :2] * gain[:, None] + table.offset[:, None], axis=1)
+    in_units = table.statistics[:, :2] * gain[:, None] + table.offset[:, None]
+    ends = np.sort(in_units, axis=1)
     ranges = []
     for code, name in enumerate(manifest.lead_names):
         rows = np.flatnonzero(table.leads == code)
@@ -90,5 +93,7 @@ def _row(name: str, parts: list[NDArray[Any]], frames: FrameSet) -> Row:
 
 
 def _has(labels: NDArray[Any], classes: int) -> list[NDArray[np.bool_]]:
-    """For every class, whether each frame has it, [n] bool."""
-    return [labels[:, code] > 0 if labels.ndim == 2 else labels == code for code in range(classes)]
+    """Return for every class whether each frame has it, [n] bool."""
+    if labels.ndim == 2:
+        return [labels[:, code] > 0 for code in range(classes)]
+    return [labels == code for code in range(classes)]

@@ -50,8 +50,12 @@ class ChallengeRecord(IntegerRecord):
                 raise UsageError(
                     f"{shorten(header.path)}: label {name!r} is unknown; expected one of {', '.join(CLASSES)}"
                 )
-        said = dict(comment.replace(" ", "").split(":", 1) for comment in header.lines.comments if ":" in comment)
-        groups = sex_and_age(said.get("Sex", ""), said.get("Age", ""))
+        comments = {}
+        for comment in header.lines.comments:
+            key, separator, value = comment.replace(" ", "").partition(":")
+            if separator:
+                comments[key] = value
+        groups = sex_and_age(comments.get("Sex", ""), comments.get("Age", ""))
         return self.whole(common, header, names, patient=self.record, groups=groups)
 
 

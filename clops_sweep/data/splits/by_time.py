@@ -49,7 +49,9 @@ def split_by_time(
     """
     split = np.full(len(patients), UNSEEN, np.int8)
     rows = np.flatnonzero(people != TEST)
-    dates = np.zeros(len(rows), np.int64) if times is None else times[rows].astype(np.int64)
+    dates = np.zeros(len(rows), np.int64)
+    if times is not None:
+        dates = times[rows].astype(np.int64)
     order = rows[np.lexsort((start[rows], recordings[rows], dates, patients[rows]))]
     is_first = _changes(patients[order]) | _changes(recordings[order]) | _changes(start[order])
     begins = np.flatnonzero(is_first)  # of each moment, among the ordered frames
@@ -60,10 +62,11 @@ def split_by_time(
     for first, last in pairwise(bounds):
         of_person = moments[first:last]
         parts[first:last] = _parts(recordings[of_person], start[of_person], window)
-        missing = sorted({*range(3)} - {*parts[first:last].tolist()})
+        missing = sorted({*range(3)}.difference(parts[first:last].tolist()))
         if missing:
+            person = shown(patient_names[owner[first]])
             raise UsageError(
-                f"split_within = 'time': patient {shown(patient_names[owner[first]])} has "
+                f"split_within = 'time': patient {person} has "
                 f"{several(last - first, 'window')}, too few for a {SPLIT_NAMES[missing[0]]} part and gaps of a "
                 "window; expected longer recordings, or split_within = 'people'"
             )

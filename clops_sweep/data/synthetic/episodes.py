@@ -102,8 +102,9 @@ def draw_dipole(
     times = np.array(strip.times) - LEAD_IN
     signal = draw_beats(times, np.array(strip.intervals), strip.beats, length, rate)
     if rhythm == "AFIB":
-        lasting = np.arange(length) < end * rate
-        signal += lasting * patient.fibrillation[:, None] * _fibrillatory_waves(stream, length, rate)
+        is_in_episode = np.arange(length) < end * rate
+        waves = _fibrillatory_waves(stream, length, rate)
+        signal += is_in_episode * patient.fibrillation[:, None] * waves
     return signal
 
 
@@ -121,9 +122,11 @@ def _then_sinus(strip: Strip, end: float, patient: Patient, stream: Stream) -> S
 
 def _with_ectopy(strip: Strip, rhythm: str, patient: Patient, stream: Stream, per_frame: float) -> Strip:
     """Return the strip with some beats replaced by early ones of another origin, each with a compensatory pause."""
-    intervals, beats = list(strip.intervals), list(strip.beats)
+    intervals = list(strip.intervals)
+    beats = list(strip.beats)
     other = patient.sinus if rhythm in ("IVR", "VT") else premature_beat(patient, stream)
-    for _ in range(int(stream.poisson(per_frame * strip.end / FRAME_SECONDS))):
+    expected = per_frame * strip.end / FRAME_SECONDS
+    for _ in range(int(stream.poisson(expected))):
         index = int(stream.integers(1, len(beats) - 1))
         early = intervals[index] * stream.uniform(0.25, 0.45)
         intervals[index] -= early
@@ -138,7 +141,10 @@ def _with_ectopy(strip: Strip, rhythm: str, patient: Patient, stream: Stream, pe
 def _fibrillatory_waves(stream: Stream, length: int, rate: float) -> NDArray[np.float64]:
     """Draw a wave of 4 to 8 Hz with drifting frequency and height, [length], of amplitude about 1."""
     time = np.arange(length) / rate
-    frequency = stream.uniform(4.5, 7.5) + 0.6 * np.sin(2 * np.pi * stream.uniform(0.1, 0.4) * time)
+    mean_frequency = stream.uniform(4.5, 7.5)
+    drift = np.sin(2 * np.pi * stream.uniform(0.1, 0.4) * time)
+    frequency = mean_frequency + 0.6 * drift
     phase = 2 * np.pi * np.cumsum(frequency) / rate + stream.uniform(0, 2 * np.pi)
-    height = 1 + 0.4 * np.sin(2 * np.pi * stream.uniform(0.2, 0.7) * time + stream.uniform(0, 2 * np.pi))
+    swell = np.sin(2 * np.pi * stream.uniform(0.2, 0.7) * time + stream.uniform(0, 2 * np.pi))
+    height = 1 + 0.4 * swell
     return np.asarray(height * (np.sin(phase) + 0.3 * np.sin(2 * phase)))

@@ -596,7 +596,8 @@ def _stated_rate(path: Path, name: str) -> float | None:
         stated = [element.get("samplespersecond") for element in waveforms]
         stated += [element.get("SAMPLE_FREQ") for element in elements if _local(element) == "CHANNEL"]
         stated += [element.text for element in elements if _local(element) == "samplingrate"]
-    rates = {rate for rate in (_decimal(str(text)) for text in stated) if rate}
+    decimals = [_decimal(str(text)) for text in stated]
+    rates = {rate for rate in decimals if rate}
     if all(rate.denominator == 1 for rate in rates):
         return None
     if len(rates) > 1 or name.startswith("Philips"):
