@@ -56,7 +56,7 @@ Split = int | Fold
 Replicate = tuple[Split, int]
 """Patient split and seed."""
 
-Kind = Literal["patient splits", "folds", "seeds", "runs"]
+UnitKind = Literal["patient splits", "folds", "seeds", "runs"]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Units:
     """
 
     members: tuple[tuple[int, ...], ...]
-    kind: Kind
+    kind: UnitKind
     overlap: float = 0.0
     seeds: Literal["same", "common", "own"] = "same"
     obstacle: str = ""

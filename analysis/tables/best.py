@@ -29,7 +29,7 @@ from ..metrics import metric_named
 from ..results import mean_of
 from ..selection import cell_name, cells_by_data, data_of, variants
 from ..statistics import ALPHA, PairedDifference, units_in_words
-from .comparisons import OF_P, Comparison, Comparisons, Kind, corrected_together, levels_in_words, paired
+from .comparisons import OF_P, Comparison, Comparisons, ContrastKind, corrected_together, levels_in_words, paired
 from .strategies import editions_of
 
 MOST_ROWS = 6
@@ -252,7 +252,7 @@ def _above_fine_tuning(
             continue
         rivals = [cell for cell in cells if experiment is not baseline[0] or cell != baseline[1]]
         sources = [*((experiment, cell) for cell in rivals), baseline]
-        pairs: list[tuple[int, int, Kind]] = [(rival, len(rivals), "reference") for rival in range(len(rivals))]
+        pairs: list[tuple[int, int, ContrastKind]] = [(rival, len(rivals), "reference") for rival in range(len(rivals))]
         compared = paired(experiment.name, sources, [""] * len(sources), pairs)
         rows = [replace(row, cell=rivals[row.cell]) for row in compared.rows]
         yield replace(compared, rows=tuple(rows))

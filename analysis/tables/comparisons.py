@@ -31,7 +31,7 @@ from ..statistics import (
     units_in_words,
 )
 
-Kind = Literal["variant", "reference"]
+ContrastKind = Literal["variant", "reference"]
 
 Runs = frozenset[tuple[str, ...]]
 """The run ids of both sides of a comparison."""
@@ -51,7 +51,7 @@ class Comparison:
 
     name: str
     baseline: str
-    kind: Kind
+    kind: ContrastKind
     cell: int
     baseline_cell: int
     runs: Runs
@@ -116,7 +116,7 @@ def paired(
     name: str,
     sources: Sequence[tuple[Experiment, int]],
     names: Sequence[str],
-    pairs: Sequence[tuple[int, int, Kind]],
+    pairs: Sequence[tuple[int, int, ContrastKind]],
 ) -> Comparisons:
     """Compare pairs of cells over the patient splits and seeds that both have.
 
@@ -219,7 +219,7 @@ def _by_runs(p_values: Mapping[Runs, float], function: Callable[[list[float]], F
 
 
 def _by_data(
-    sources: Sequence[tuple[Experiment, int]], pairs: Sequence[tuple[int, int, Kind]]
+    sources: Sequence[tuple[Experiment, int]], pairs: Sequence[tuple[int, int, ContrastKind]]
 ) -> list[tuple[list[int], Partitions]]:
     """Group the indices of pairs by data set and scenario, with its partitions."""
     groups: dict[int, tuple[list[int], Partitions]] = {}
@@ -296,7 +296,7 @@ def levels_in_words(rows: Iterable[Comparison], metrics: Collection[str] = ()) -
     return f", {least}" if least == most else f", {least} to {most}"
 
 
-def _pairs(experiment: Experiment, cells: Sequence[int]) -> list[tuple[int, int, Kind]]:
+def _pairs(experiment: Experiment, cells: Sequence[int]) -> list[tuple[int, int, ContrastKind]]:
     """Return which of some cells, of one data set and scenario, are compared with which."""
     ordered = sorted(cells, key=lambda cell: experiment.cells[cell].config.strategy != "finetune")
     if len(experiment.number_axes) < 2 and len(cells) <= FEW:
@@ -306,7 +306,7 @@ def _pairs(experiment: Experiment, cells: Sequence[int]) -> list[tuple[int, int,
     return list(_against_first_variant(experiment, cells))
 
 
-def _against_first_variant(experiment: Experiment, cells: Sequence[int]) -> Iterator[tuple[int, int, Kind]]:
+def _against_first_variant(experiment: Experiment, cells: Sequence[int]) -> Iterator[tuple[int, int, ContrastKind]]:
     variant_axes = [axis for axis in experiment.axes if axis not in experiment.number_axes]
     rank: dict[str, dict[str, int]] = {}
     for axis in variant_axes:

@@ -19,7 +19,7 @@ from ..drawing.values_in_words import NamedValues
 from ..metrics import metric_named
 from ..selection import cell_name, fields_unlike_paper, shown_metrics
 from ..statistics import PairedDifference, Split, splits_of
-from .comparisons import Comparisons, Kind, paired
+from .comparisons import Comparisons, ContrastKind, paired
 
 _BASELINES = ("finetune", "multitask")
 
@@ -84,7 +84,7 @@ def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyC
         return
     names = sorted(chosen, key=lambda name: (_BASELINES.index(name) if name in _BASELINES else len(_BASELINES), name))
     ordered = [chosen[name] for name in names]
-    pairs: list[tuple[int, int, Kind]] = [
+    pairs: list[tuple[int, int, ContrastKind]] = [
         (more, less, "variant") for less, more in itertools.combinations(range(len(names)), 2)
     ]
     config = ordered[0][0].cells[ordered[0][1]].config

@@ -184,7 +184,7 @@ def _groups(
     if not names:
         return {}
     check_registered(row, store)
-    DATASETS.know(row["dataset"], row["scenario"])
+    DATASETS.register_undeclared(row["dataset"], row["scenario"])
     known = data.groups(data_key_of_row(row), row["data_hash"])
     columns = {}
     for name in dict.fromkeys(names):

@@ -106,10 +106,10 @@ def _left_out(name: str, why: str, complete: str) -> str:
 
 def _frames(data: PreparedData, key: DataKey) -> FrameSet | None:
     """Return the frames of a key, if they are prepared here."""
-    from clops_sweep.data.prepared.prepared_folder import know
+    from clops_sweep.data.prepared.prepared_folder import register_prepared
 
     try:
-        know(key.dataset, data.root)
+        register_prepared(key.dataset, data.root)
         return data.signals(key)
     except (UsageError, OSError):  # tracings are optional: `data verify` reports errors of the frames
         return None

@@ -522,10 +522,10 @@ def _encoders(results: str, data_root: Path | None) -> Encoders:
 def _prepared(name: str, prepared_root: Path | None, data_root: Path | None) -> PreparedSet:
     """Return a prepared data set, which need not be declared here."""
     from clops_sweep.data.prepared.commands import default_prepared_root
-    from clops_sweep.data.prepared.prepared_folder import know, required_set
+    from clops_sweep.data.prepared.prepared_folder import register_prepared, required_set
 
     root = prepared_root or default_prepared_root()
-    know(name, root)
+    register_prepared(name, root)
     return required_set(name, root, data_root)
 
 

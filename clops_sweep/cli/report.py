@@ -251,11 +251,11 @@ def everything(
     from clops_sweep.analysis.as_stored import stored_experiments
     from clops_sweep.analysis.collect import requested_ids
     from clops_sweep.analysis.search_trials import tuning_experiments
-    from clops_sweep.data.prepared.prepared_folder import know
+    from clops_sweep.data.prepared.prepared_folder import register_prepared
 
     runs = request.store.read("runs")
     for name in map(str, runs["dataset"].unique()):
-        know(name, request.data.root)
+        register_prepared(name, request.data.root)
     tuning = tuning_experiments(request.store, runs)
     of_tuning = {run_id for experiment, _ in tuning for run_id in experiment.runs["run_id"]}
     runs = runs[~runs["run_id"].isin(of_tuning | requested_ids(spaces, runs))]

@@ -260,7 +260,7 @@ class Catalog(Mapping[str, DatasetInfo]):
         """Return a user's declaration of a data set; None if no file of this process declares it, as in a worker."""
         return self._declared.get(name)
 
-    def know(self, name: str, scenario: str) -> None:
+    def register_undeclared(self, name: str, scenario: str) -> None:
         """Make a data set known, so that configs of stored runs can name it without its declaration."""
         if name in self._packaged_infos or name in self._declared:
             return

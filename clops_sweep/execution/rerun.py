@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from clops_sweep.data.prepared.prepared_folder import know
+from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import DamagedStore, UsageError, several, shown
 from clops_sweep.experiment.columns import config_from_row, former_settings
@@ -123,7 +123,7 @@ def repeat(
     """
     from clops_sweep.learning.run import ContinualRun
 
-    know(str(row["dataset"]), prepared_root)
+    register_prepared(str(row["dataset"]), prepared_root)
     former = former_settings(row)
     if former:
         raise UsageError(

@@ -141,7 +141,7 @@ def config_from_row(row: Mapping[str, Any]) -> RunConfig:
     """
     for name, value in former_settings(row).items():
         raise UsageError(f"run {row.get('run_id', '')}: {name} = {shown(value)}: {instead_of(name)}")
-    DATASETS.know(row["dataset"], row["scenario"])
+    DATASETS.register_undeclared(row["dataset"], row["scenario"])
     fields = _fields_from_row(row)
     used = used_options(lambda name: fields.get(name) if name in fields else OPTIONS[name].default)
     return RunConfig(**{name: value for name, value in fields.items() if name not in OPTIONS or name in used})

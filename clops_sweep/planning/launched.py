@@ -48,24 +48,24 @@ def _grid(space: SearchSpace) -> dict[str, Any]:
     return {"axes": space.axes, "seeds": space.seeds, "kept": kept}
 
 
-def launched_spaces(store: RunStore, know: Callable[[str], object]) -> tuple[SearchSpace, ...]:
+def launched_spaces(store: RunStore, register: Callable[[str], object]) -> tuple[SearchSpace, ...]:
     """Return the search spaces that a store remembers, as far as their plug-ins are registered.
 
     Args:
         store: the store.
-        know: registers a data set by name, if it is prepared here.
+        register: registers a data set by name, if it is prepared here.
     """
-    spaces, _ = _launched(store, know)
+    spaces, _ = _launched(store, register)
     return tuple(spaces)
 
 
-def unknown_spaces(store: RunStore, know: Callable[[str], object]) -> dict[str, str]:
+def unknown_spaces(store: RunStore, register: Callable[[str], object]) -> dict[str, str]:
     """Return the search spaces that a store remembers and `launched_spaces` leaves out: name to reason."""
-    _, unknown = _launched(store, know)
+    _, unknown = _launched(store, register)
     return unknown
 
 
-def _launched(store: RunStore, know: Callable[[str], object]) -> tuple[list[SearchSpace], dict[str, str]]:
+def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[SearchSpace], dict[str, str]]:
     """Return the remembered search spaces that are known here, and the reasons of the others by name."""
     spaces: list[SearchSpace] = []
     unknown: dict[str, str] = {}
@@ -75,7 +75,7 @@ def _launched(store: RunStore, know: Callable[[str], object]) -> tuple[list[Sear
                 content = store.files.read(f"{_folder(store)}/{name}").to_pybytes()
                 remembered = json.loads(content)
                 try:
-                    know(str(remembered["base"].get("dataset")))
+                    register(str(remembered["base"].get("dataset")))
                     space = _space(content)
                     check_names([*spaces, space])
                 except UsageError as error:

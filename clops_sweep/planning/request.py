@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.data.prepared.prepared_folder import know
+from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, option
 from clops_sweep.experiment.config import RunConfig
@@ -54,7 +54,7 @@ class Request:
         """Return the search spaces of launches that are not known here, with reasons; none with files."""
         if self.selection.files:
             return {}
-        return unknown_spaces(self.store, partial(know, prepared_root=self.data.root))
+        return unknown_spaces(self.store, partial(register_prepared, prepared_root=self.data.root))
 
     def data_hash(self, config: RunConfig) -> str | None:
         """Return the content hash of a config's data; None if they are not prepared."""

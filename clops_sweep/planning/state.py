@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from clops_sweep.data.prepared.prepared_folder import know
+from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.errors import UsageError, prefixed, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
@@ -131,7 +131,7 @@ class State:
         """
         store = request.store.at_one_moment()
         if launched and not request.selection.files:
-            spaces = launched_spaces(store, partial(know, prepared_root=request.data.root))
+            spaces = launched_spaces(store, partial(register_prepared, prepared_root=request.data.root))
             request = replace(request, selection=Selection(spaces))
         return cls._of(request, store)
 

@@ -17,7 +17,7 @@ _RUN_ID = "run_id"
 _DIGEST = hashlib.sha256().digest_size
 
 
-def sealed(content: bytes) -> bytes:
+def with_digest(content: bytes) -> bytes:
     """Append the SHA-256 to what PyTorch saved: PyTorch verifies nothing and ignores trailing bytes."""
     return content + hashlib.sha256(content).digest()
 
@@ -43,7 +43,7 @@ class CheckpointFile:
         """Write the checkpoint, replacing an older one."""
         buffer = io.BytesIO()
         torch.save({_RUN_ID: self._run_id, **state}, buffer)
-        self._files.write(self.path, sealed(buffer.getvalue()))
+        self._files.write(self.path, with_digest(buffer.getvalue()))
         self.may_exist = True
 
     def load(self) -> dict[str, Any] | None:
@@ -54,7 +54,7 @@ class CheckpointFile:
             except FileNotFoundError:
                 self.may_exist = False
                 return None
-            if content != sealed(content[:-_DIGEST]):
+            if content != with_digest(content[:-_DIGEST]):
                 return None
         except (OSError, RuntimeError, ValueError):
             return None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clops_sweep.data.files.folder import held
+from clops_sweep.data.files.folder import locked
 from clops_sweep.data.files.lock_holder import SECONDS_BEFORE_TOLD, holder_of, say_waiting
 from clops_sweep.errors import (
     DamagedStore,
@@ -116,7 +116,7 @@ class StoreReader:
         began, is_told = time.monotonic(), False
         lock = self.log_folder / "lock"
         while self._files.local:
-            with held(lock) as got:
+            with locked(lock) as got:
                 if got is not False:
                     yield
                     return
@@ -237,7 +237,7 @@ class StoreReader:
         path = self.path("runs", name)
         return decoded(path, read_verified(self._files, path))
 
-    def know(self, part: Part) -> Part:
+    def remember(self, part: Part) -> Part:
         """Remember a part that this process has written, so that it is not read."""
         self._known[part.name] = part
         return part

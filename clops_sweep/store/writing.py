@@ -123,7 +123,7 @@ def commit(
     }
     content = encoded(rows, facts)
     name = _written(store, "runs", stem, content)
-    new = store.know(decoded(store.path("runs", name), content))
+    new = store.remember(decoded(store.path("runs", name), content))
     _remove(store, sources)
     return new
 

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from clops_sweep import RunConfig
-from clops_sweep.store.checkpoint import CheckpointFile, sealed
+from clops_sweep.store.checkpoint import CheckpointFile, with_digest
 from clops_sweep.store.parts import encoded, named
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
@@ -48,7 +48,7 @@ def test_a_checkpoint_that_would_execute_something_is_none(tmp_path: Path, form:
         buffer = io.BytesIO()
         torch.save(_Malice(marker) if form == "torch" else {"run_id": A, "more": _Malice(marker)}, buffer)
         content = buffer.getvalue()
-    Path(checkpoint.path).write_bytes(sealed(content))
+    Path(checkpoint.path).write_bytes(with_digest(content))
     assert checkpoint.load() is None
     assert not marker.exists()
     torch.load(checkpoint.path, weights_only=False) if form != "pickle" else pickle.loads(

@@ -18,10 +18,10 @@ from clops_sweep.store.run_store import RunStore
 HOLDER = """
 import sys
 import time
-from clops_sweep.data.files.folder import held
+from clops_sweep.data.files.folder import locked
 from pathlib import Path
 
-with held(Path(sys.argv[1])) as got:
+with locked(Path(sys.argv[1])) as got:
     print(got, flush=True)
     sys.stdin.read()
 """

@@ -65,7 +65,7 @@ def shorten(path: Path | str, limit: int = 200) -> str:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[bool | None]:
+def locked(path: Path) -> Iterator[bool | None]:
     """Hold a lock in the block; yield whether this process got it, or None on a file system without locks.
 
     The lock ends with the process, however that ends.
@@ -108,7 +108,7 @@ def appearing_folder(final: Path) -> Iterator[Path]:
         if final.exists() and not final.is_dir():
             raise UsageError(f"{shorten(final)}: is not a folder; move or delete it")
     staging = _beside(final, "partial")
-    with held(lock := staging.with_suffix(".lock")):
+    with locked(lock := staging.with_suffix(".lock")):
         try:
             with one_sentence(final):
                 staging.mkdir()
@@ -133,7 +133,7 @@ def remove_leftovers(final: Path) -> None:
     for folder in final.parent.iterdir():
         if not folder.name.startswith(prefix) or folder.suffix not in (".partial", _REPLACED, ".removed"):
             continue
-        with held(lock := folder.with_suffix(".lock")) as alone:
+        with locked(lock := folder.with_suffix(".lock")) as alone:
             if alone and folder.suffix == _REPLACED and not final.exists():
                 os.rename(folder, final)
             elif alone:

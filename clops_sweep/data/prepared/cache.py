@@ -21,7 +21,7 @@ from clops_sweep.data.prepared.verified_frames import VERIFIED
 from clops_sweep.errors import UsageError, listed
 
 _SECONDS_A_DAY: Final = 86_400
-_held: dict[tuple[int, int], int] = {}
+_locks: dict[tuple[int, int], int] = {}
 """Open files whose lock this process holds, by device and inode."""
 
 
@@ -58,10 +58,10 @@ def hold(folder: Path) -> None:
         file = os.open(folder / FRAMES, os.O_RDONLY | os.O_CLOEXEC)
         status = os.fstat(file)
         key = status.st_dev, status.st_ino
-        if key in _held or not _locked(file, fcntl.LOCK_SH):
+        if key in _locks or not _locked(file, fcntl.LOCK_SH):
             os.close(file)
         else:
-            _held[key] = file
+            _locks[key] = file
 
 
 def cached_sets(prepared_root: Path) -> list[CachedSet]:

@@ -70,7 +70,7 @@ def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     return PreparedSet(folder, manifest)
 
 
-def know(name: str, prepared_root: Path) -> None:
+def register_prepared(name: str, prepared_root: Path) -> None:
     """Register a prepared data set that no file declares in this process, so that configs can name it."""
     if name in DATASETS:
         return

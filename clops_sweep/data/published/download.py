@@ -34,7 +34,7 @@ _SILENCE: Final = 60.0
 
 
 @dataclass(frozen=True)
-class Part:
+class ProjectFiles:
     """The files of a version of a PhysioNet project whose names match `wanted`; they keep their names in `folder`."""
 
     project: str
@@ -43,16 +43,16 @@ class Part:
 
 
 _RECORDS: Final = r"RECORDS|LICENSE\.txt|\d+\.(hea|dat|atr)"
-_MITDB: Final = Part("mitdb/1.0.0", "mitdb", _RECORDS)
-_VFDB: Final = Part("vfdb/1.0.0", "vfdb", _RECORDS)
+_MITDB: Final = ProjectFiles("mitdb/1.0.0", "mitdb", _RECORDS)
+_VFDB: Final = ProjectFiles("vfdb/1.0.0", "vfdb", _RECORDS)
 
-_DOWNLOADS: Final[Mapping[str, Sequence[Part]]] = {
+_DOWNLOADS: Final[Mapping[str, Sequence[ProjectFiles]]] = {
     "mitbih": (_MITDB,),
     "vfdb": (_VFDB,),
     "mitbih_vfdb": (_MITDB, _VFDB),
-    "ptbxl": (Part("ptb-xl/1.0.3", "ptbxl", r"LICENSE\.txt|\w+\.csv|records500/\d+/\w+\.(hea|dat)"),),
+    "ptbxl": (ProjectFiles("ptb-xl/1.0.3", "ptbxl", r"LICENSE\.txt|\w+\.csv|records500/\d+/\w+\.(hea|dat)"),),
     "physionet2020": (
-        Part("challenge-2020/1.0.2", "challenge-2020", r"LICENSE\.txt|training/cpsc_2018/\w+/\w+\.(hea|mat)"),
+        ProjectFiles("challenge-2020/1.0.2", "challenge-2020", r"LICENSE\.txt|training/cpsc_2018/\w+/\w+\.(hea|mat)"),
     ),
 }
 
@@ -77,7 +77,7 @@ def download(name: str, data_root: Path, progress: bool = False) -> list[Path]:
     return [data_root / part.folder for part in _DOWNLOADS[name]]
 
 
-def _fetch(part: Part, folder: Path, progress: bool) -> None:
+def _fetch(part: ProjectFiles, folder: Path, progress: bool) -> None:
     import pooch
 
     pooch.get_logger().setLevel("WARNING")

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterator
 
-from clops_sweep.data.files.folder import held
+from clops_sweep.data.files.folder import locked
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.store.run_store import RunStore
@@ -25,7 +25,7 @@ def only_driver(space: SearchSpace, store: RunStore) -> Iterator[None]:
     name = space.name
     if store.files.folder is None:  # stores at URIs share a folder of logs and locks
         name = f"{space.name}-{hashlib.sha256(store.files.shown.encode()).hexdigest()}"
-    with held(store.log_folder / "locks" / name) as is_held:
+    with locked(store.log_folder / "locks" / name) as is_held:
         if is_held is False:  # None: the file system has no locks
             raise UsageError(
                 f"search space {space.name!r} is being run by another driver on the same results; "

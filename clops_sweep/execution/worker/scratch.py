@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from clops_sweep.data.files.folder import held
+from clops_sweep.data.files.folder import locked
 
 _PREFIX = "clops-"  # short, because it is a prefix of the paths of Ray's sockets
 _LOCK = "lock"
@@ -29,7 +29,7 @@ def private_folder(base: Path | None = None) -> Iterator[Path]:
     base = Path(tempfile.gettempdir()) if base is None else base
     remove_left_behind(base)
     new = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}", dir=base))
-    with held(new / _LOCK):
+    with locked(new / _LOCK):
         # It is renamed once it is locked: other launches never see a new folder with a free lock.
         folder = new.rename(base / new.name.removeprefix("."))
         try:
@@ -44,7 +44,7 @@ def remove_left_behind(base: Path) -> None:
         for entry in entries:
             path = Path(entry.path)
             if entry.name.startswith(_PREFIX) and _is_mine(path) and os.path.lexists(path / _LOCK):
-                with held(path / _LOCK) as free:
+                with locked(path / _LOCK) as free:
                     if free:
                         shutil.rmtree(path, ignore_errors=True)
 
