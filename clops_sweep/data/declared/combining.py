@@ -37,24 +37,24 @@ class Member(Portion):
     """A recording of one of the data sets: its common channels, in the common unit, with the common classes."""
 
     inner: Portion
-    places: list[int]
+    positions: list[int]
     factor: float
     codes: NDArray[np.int64]
 
     def signal(self) -> Signal:
         """Return the samples."""
-        read, places = self.inner.signal(), self.places
+        read, positions = self.inner.signal(), self.positions
         stretches = read.stretches
         notes = list(read.notes)
         if self.inner.intervals is not None:
             stretches, said = self.inner.intervals.stretches(read.rate, read.stored.shape[2])
             notes += said
         return read._replace(
-            stored=read.stored[:, places],
-            gain=read.gain[places] * self.factor,
-            offset=read.offset[places] * self.factor,
+            stored=read.stored[:, positions],
+            gain=read.gain[positions] * self.factor,
+            offset=read.offset[positions] * self.factor,
             stretches=None if stretches is None else [Stretch(a, b, int(self.codes[code])) for a, b, code in stretches],
-            missing=None if read.missing is None else read.missing[:, places],
+            missing=None if read.missing is None else read.missing[:, positions],
             notes=notes,
         )
 
