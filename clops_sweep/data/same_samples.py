@@ -18,8 +18,9 @@ OF_LEAKS: Final = (
     "frames with the samples",
     "moments with the samples",
     "people with names",
+    "domains of",
 )
-"""Begins of the notes on declared data that every launch shows: one person may be in two splits."""
+"""Begins of the notes on declared data that every launch shows: one person may be in two splits, or one domain two."""
 
 _MOST_NAMED = 10
 

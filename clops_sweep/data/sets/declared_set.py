@@ -15,7 +15,7 @@ import numpy as np
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo, Declared, OptionValue, Rules
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.alike_people import alike_people
+from clops_sweep.data.declared.alike_names import alike_domains, alike_people
 from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.declared.markers import marker_names
 from clops_sweep.data.declared.one_by_one import one_by_one
@@ -184,6 +184,9 @@ class DeclaredSet(DataSet):
             doubts.append("recordings of a person are in natural order of their names; give their dates as time")
         if note := alike_people(index.patient_names):
             doubts.append(note)
+        for column, (_, domains) in index.domains.items():
+            if note := alike_domains(column, domains):
+                doubts.append(note)
         people_are_given = self.common.people_given and not index.patient_names[0].startswith(UNKNOWN_PERSON)
         states_one_each = self._declaration is not None and self._declaration.one_recording_per_person
         series = {_SERIES.sub("", name) for name in index.record_names}

@@ -471,7 +471,7 @@ def _overlap(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 def _places(tensor: torch.Tensor) -> torch.Tensor:
     """Return where the entries of a tensor begin in its storage, in bytes."""
-    places = torch.full(tensor.shape, tensor.storage_offset())
+    places = torch.full(tensor.shape, int(tensor.storage_offset()))
     for axis, (length, step) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
         along = (1,) * axis + (length,) + (1,) * (tensor.dim() - axis - 1)
         places = places + step * torch.arange(length).view(along)

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep import Recordings
-from clops_sweep.data.declared.alike_people import alike_people
+from clops_sweep.data.declared.alike_names import alike_people
 from clops_sweep.data.declared.label_table import by_name
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -144,3 +144,24 @@ def test_people_whose_names_differ_in_writing_alone_are_noted(names: list[str], 
     else:
         assert note is not None
         assert f"leading zeros: {pairs}, such as {names[0]!r} and {names[1]!r}: one person may be in two splits" in note
+
+
+def test_domains_whose_names_differ_in_writing_alone_are_noted(tmp_path: Path) -> None:
+    declare(
+        tmp_path / "space.py",
+        """
+@dataset("own", scenarios=("domain_il",))
+def own(data_root):
+    x = np.random.default_rng(0).normal(size=(12, 1, 20))
+    sites = ["Ward A", "ward  a", "B"] * 4
+    return Recordings(
+        x, 10, ["ECG"], "mV", labels=[n // 3 % 2 for n in range(12)], classes=("a", "b"), patients=range(12),
+        domains={"site": sites},
+    )
+""",
+    )
+    (note,) = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1).manifest.notes
+    assert note == (
+        "domains of 'site' with names that differ only in case, marks, spaces or leading zeros: 1, such as 'Ward A' "
+        "and 'ward  a': each is a task of its own; give each domain one name"
+    )

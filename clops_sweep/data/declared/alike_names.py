@@ -1,0 +1,48 @@
+"""People and domains whose names differ in writing alone, such as P7 and p07, and may be one."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from clops_sweep.data.files.folder import shorten
+from clops_sweep.errors import shown
+
+_PARTS: Final = re.compile(r"[^\W\d_]+|\d+")
+"""Words and numbers in a name."""
+
+
+def alike_people(names: Iterable[str]) -> str | None:
+    """Return a note on people whose names differ in writing alone; None if there are no such names."""
+    pairs = _alike(names)
+    if not pairs:
+        return None
+    return f"people with {_in_words(pairs)}: one person may be in two splits; give each person one name"
+
+
+def alike_domains(column: str, names: Iterable[str]) -> str | None:
+    """Return a note on domains of a column whose names differ in writing alone; None if there are no such names."""
+    pairs = _alike(names)
+    if not pairs:
+        return None
+    return f"domains of {shown(column)} with {_in_words(pairs)}: each is a task of its own; give each domain one name"
+
+
+def _alike(names: Iterable[str]) -> list[tuple[str, str]]:
+    """Return names with an earlier one that differs only in case, marks and spaces between words, or leading zeros."""
+    first: dict[tuple[str, ...], str] = {}
+    pairs = list[tuple[str, str]]()
+    for name in names:
+        plain = unicodedata.normalize("NFKC", name).casefold()
+        parts = tuple(part.lstrip("0") or "0" if part.isdigit() else part for part in _PARTS.findall(plain))
+        other = first.setdefault(parts or (name,), name)
+        if other != name:
+            pairs.append((other, name))
+    return pairs
+
+
+def _in_words(pairs: Sequence[tuple[str, str]]) -> str:
+    one, other = (shown(shorten(name)) for name in pairs[0])
+    return f"names that differ only in case, marks, spaces or leading zeros: {len(pairs):,}, such as {one} and {other}"
