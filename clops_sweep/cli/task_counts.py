@@ -46,19 +46,12 @@ def say_unchecked(tables: Iterable[TaskTable], data: PreparedData) -> None:
 
 def tasks_as_data(tables: Iterable[TaskTable]) -> list[dict[str, Any]]:
     """Return the tables as data; `tasks` is None if the data are not prepared on this machine."""
-    return [
-        {
-            "dataset": table.dataset,
-            "scenario": table.scenario,
-            "settings": table.settings,
-            "split_seed": table.split_seed,
-            "split": table.split,
-            "splits": table.splits,
-            "task_orders": table.orders,
-            "tasks": None if table.rows is None else rows_as_data(table.rows),
-        }
-        for table in tables
-    ]
+    as_data = []
+    for table in tables:
+        facts = dict(vars(table))
+        rows = facts.pop("rows")
+        as_data.append(facts | {"tasks": None if rows is None else rows_as_data(rows)})
+    return as_data
 
 
 def rows_as_data(rows: Iterable[Row]) -> list[dict[str, Any]]:

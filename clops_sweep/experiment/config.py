@@ -664,6 +664,13 @@ class RunConfig(BaseModel):
         others = *self.options_of("scenario").items(), self.blurry, self.first_tasks
         return self.scenario, *of_scenario, *others
 
+    @property
+    def tasks_settings(self) -> dict[str, Any]:
+        """The values of `tasks_key` by name, without the scenario."""
+        fields = sorted(SCENARIOS.declaration(self.scenario).fields)
+        values = {name: getattr(self, name) for name in (*fields, "blurry", "first_tasks")}
+        return values | self.options_of("scenario")
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy without a cached identity; unlike `replace`, it does not validate the update."""
         copied = super().model_copy(update=update, deep=deep)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from clops_sweep.data.prepared.counts import Row, task_rows
 from clops_sweep.errors import shown
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.plugins.registry import SCENARIOS
 from clops_sweep.experiment.tasks import built_tasks
 from clops_sweep.planning.request import Request
 
@@ -65,7 +64,7 @@ def task_tables(request: Request) -> list[TaskTable]:
     for configs in groups.values():
         first = min(configs, key=lambda config: (config.split_seed, config.split or ""))
         names = differing.get((first.dataset, first.scenario), [])
-        settings = {name: _value(first, name) for name in names}
+        settings = {name: first.tasks_settings.get(name) for name in names}
         splits = {(config.split_seed, config.split) for config in configs}
         orders = len({config.task_order for config in configs})
         rows = _rows(request, first, several_orders=orders > 1)
@@ -90,19 +89,13 @@ def _differing(configs: Iterable[RunConfig]) -> dict[tuple[str, str], list[str]]
         groups.setdefault((config.dataset, config.scenario), []).append(config)
     differing = {}
     for key, group in groups.items():
-        first = group[0]
-        names = [*sorted(SCENARIOS.declaration(first.scenario).fields), *first.options_of("scenario")]
-        names += ["blurry", "first_tasks"]
-        differing[key] = [name for name in names if _has_several(group, name)]
+        settings = [config.tasks_settings for config in group]
+        differing[key] = [name for name in settings[0] if _has_several(settings, name)]
     return differing
 
 
-def _has_several(configs: Sequence[RunConfig], name: str) -> bool:
-    return any(_value(config, name) != _value(configs[0], name) for config in configs)
-
-
-def _value(config: RunConfig, name: str) -> Any:
-    return getattr(config, name) if name in type(config).model_fields else config.get(name)
+def _has_several(settings: Sequence[Mapping[str, Any]], name: str) -> bool:
+    return any(of_config.get(name) != settings[0][name] for of_config in settings)
 
 
 def _rows(request: Request, config: RunConfig, *, several_orders: bool) -> list[Row] | None:
