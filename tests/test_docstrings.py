@@ -1,4 +1,4 @@
-"""Each public function of the API has an example, and the examples run in the order of the module."""
+"""Each public function of the API and its main classes have examples, and the examples run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import numpy as np
 import pytest
 
 import clops_sweep
-from clops_sweep import api, read
-from clops_sweep.experiment.plugins.registry import ENCODERS
+from clops_sweep import Claim, Recordings, RunConfig, SearchSpace, Strategy, api, read
+from clops_sweep.experiment.plugins.registry import ENCODERS, STRATEGIES
 from tests.data.declared_files import declare
 
 MODULE = ast.parse(inspect.getsource(api))
 FUNCTIONS = [node for node in MODULE.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
+CLASSES = (Claim, Recordings, RunConfig, SearchSpace, Strategy)
 RUN_ID = "3f2a"
 ENCODER = """
 from torch import nn
@@ -42,6 +43,22 @@ def encoder(tmp_path: Path) -> Iterator[None]:
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.name)
 def test_each_public_function_has_an_example(function: ast.FunctionDef) -> None:
     assert _examples(function)
+
+
+@pytest.mark.parametrize("public", CLASSES, ids=lambda public: public.__name__)
+def test_the_example_of_each_class_runs(public: type) -> None:
+    examples = doctest.DocTestParser().get_examples(inspect.getdoc(public) or "")
+    assert examples
+    names: dict[str, Any] = {"np": np, **{name: getattr(clops_sweep, name) for name in clops_sweep.__all__}}
+    try:
+        for example in examples:
+            if example.want:
+                assert repr(eval(example.source, names)) == example.want.strip(), example.source
+            else:
+                exec(example.source, names)
+    finally:
+        if "my_er" in STRATEGIES.added:
+            STRATEGIES.forget("my_er")
 
 
 @pytest.mark.nightly

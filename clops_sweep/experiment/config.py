@@ -146,6 +146,13 @@ class RunConfig(BaseModel):
     Fields have the names of the paper's hyperparameters (Kiyasseh, Zhu and Clifton, CLOPS). A field that is not given
     has the paper's value for the scenario and data set, which is part of the run's identity like any other value.
 
+    Example:
+        >>> config = RunConfig(dataset="synthetic", strategy="er", memory_fraction=0.1)
+        >>> config.memory_fraction, config.replay_ratio
+        (0.1, 1.0)
+        >>> config.replace(seed=1)
+        RunConfig(strategy='er', seed=1, memory_fraction=0.1)
+
     Options of the plug-ins that it names are fields, too (see `plugins`): ``RunConfig(network="mine", width=32).width``
     is 32. A config that names no strategy may hold options of any strategy, as the base of a search space does.
 

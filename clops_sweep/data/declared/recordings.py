@@ -26,6 +26,13 @@ class Recordings:
     A recording is one frame, or is cut into frames. Integers of up to 16 bits are stored unchanged, other samples as
     float32.
 
+    Example:
+        >>> signals = np.random.default_rng(0).normal(size=(60, 3, 250))  # [n, channels, samples]
+        >>> label, person = np.arange(60) % 2, np.arange(60) // 6
+        >>> recordings = Recordings(signals, 50, ["ax", "ay", "az"], "g", label, ["rest", "walk"], person)
+        >>> len(recordings)
+        60
+
     Args:
         signals: [n, channels, samples], [n, samples] of one channel, or a list of [channels, samples_i].
         sampling_rate: sampling rate in Hz.

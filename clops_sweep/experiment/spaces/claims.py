@@ -81,6 +81,12 @@ class Contrast:
 class Claim:
     """A claim that runs can decide, by the rule in docs/claims.md.
 
+    Example:
+        >>> er, ewc = Side("ER", {"strategy": "er"}), Side("EWC", {"strategy": "ewc"})
+        >>> claim = Claim("er_is_better", "ER is above EWC", Contrast(er, ewc, "test_auc"))
+        >>> claim.says
+        'more'
+
     Args:
         key: its name, such as "layer_norm_helps_er".
         sentence: the claim in words.

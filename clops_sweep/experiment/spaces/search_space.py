@@ -93,6 +93,11 @@ class SearchSpace:
             where=lambda config: config.storage_fraction < 0.5 or config.seed == 0,
         )
 
+    Example:
+        >>> space = SearchSpace("methods", RunConfig(), {"strategy": ["finetune", "er"]}, seeds=3)
+        >>> len(list(space.requests()))
+        6
+
     Order of the runs: seeds vary slowest (seed 0 of every cell before seed 1 of any), then the axes in their order, the
     last one fastest. A search determines its runs while it proceeds (see `OptunaSearch`).
 

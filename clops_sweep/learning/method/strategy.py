@@ -30,20 +30,23 @@ _PACKAGE = __name__.partition(".")[0]
 class Strategy:
     """A continual-learning method. Its `loss` defines it; autograd and the optimiser do the rest.
 
-    Experience replay, in full::
+    Example:
+        Experience replay, in full:
 
-        @strategy("my_er", options=["memory_fraction", "memory_size"])
-        class ExperienceReplay(Strategy):
-            def setup(self):
-                self.memory = Reservoir(self.memory_size)
-
-            def loss(self, batch):
-                loss = self.criterion(self.model(batch.x), batch.y)
-                if self.memory:
-                    old = self.memory.sample(len(batch))
-                    loss = loss + self.criterion(self.model(old.x), old.y)
-                self.memory.offer(batch)
-                return loss
+        >>> @strategy("my_er", options=["memory_fraction", "memory_size"])
+        ... class MyReplay(Strategy):
+        ...     def setup(self):
+        ...         self.memory = Reservoir(self.memory_size)
+        ...
+        ...     def loss(self, batch):
+        ...         loss = self.criterion(self.model(batch.x), batch.y)
+        ...         if self.memory:
+        ...             old = self.memory.sample(len(batch))
+        ...             loss = loss + self.criterion(self.model(old.x), old.y)
+        ...         self.memory.offer(batch)
+        ...         return loss
+        >>> RunConfig(strategy="my_er").memory_fraction
+        0.25
 
     A method that leaves whole epochs to the learner has no `loss`, and overrides hooks, such as `train_epoch` and
     `end_task`. Most built-in methods are of this kind. Without either, it is plain training on a sequence of tasks.
