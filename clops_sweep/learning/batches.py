@@ -59,7 +59,7 @@ class Instances:
         return Instances(self.rows[positions], self.targets[positions]).weighted(weights)
 
     def split(self, sizes: Sequence[int]) -> list[Instances]:
-        """Split the instances into parts of given sizes, as views."""
+        """Return the instances in parts of given sizes, as views."""
         lengths = list(sizes)
         weights: Sequence[torch.Tensor | None] = [None] * len(lengths)
         if self.weights is not None:
@@ -73,7 +73,7 @@ class Instances:
 
     @classmethod
     def union(cls, parts: Sequence[Instances]) -> Instances:
-        """Concatenate several sets."""
+        """Return several sets as one, in their order."""
         rows = torch.cat([part.rows for part in parts])
         targets = torch.cat([part.targets for part in parts])
         union = cls(rows, targets)

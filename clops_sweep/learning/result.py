@@ -175,7 +175,7 @@ def assemble(config: RunConfig, frames: FrameSet, scenario: Scenario, history: H
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
-    """Concatenate the columns of several parts of a table."""
+    """Return the parts of a table as one, row after row."""
     joined: Columns = {}
     for name, column in parts[0].items():
         of_parts = [part[name] for part in parts]
@@ -336,7 +336,7 @@ def _r_matrix(scenario: Scenario, r: Mapping[SplitName, Sequence[Evaluation]]) -
 
 
 def _stages(stages: Sequence[T], tasks: Sequence[str]) -> Iterable[tuple[int, T]]:
-    """Pair each stage of training with `trained_on`, from 1; it is N for the single stage of a joint run."""
+    """Return `trained_on`, from 1, with each stage of training; it is N for the single stage of a joint run."""
     return enumerate(stages, start=1 + len(tasks) - len(stages))
 
 
@@ -436,15 +436,15 @@ def _trajectories(record: InstanceRecord) -> list[list[float] | None]:
     """
     trajectories = record.trajectories.cpu().numpy()
     instances, epochs = trajectories.shape
-    kept: list[list[float] | None] = [None] * instances
+    of_instances: list[list[float] | None] = [None] * instances
     s = record.s.cpu().numpy()
     if not epochs or np.isnan(s).all():
-        return kept
+        return of_instances
     order = np.argsort(s, kind="stable")
     middle = instances // 2
     for instance in (*order[:3], *order[middle : middle + 1], *order[-3:]):
-        kept[instance] = trajectories[instance].tolist()
-    return kept
+        of_instances[instance] = trajectories[instance].tolist()
+    return of_instances
 
 
 def _label_names(frames: FrameSet, rows: NDArray[np.int64]) -> NDArray[np.str_]:

@@ -209,7 +209,7 @@ class ContinualRun:
         return (result.ALL_TASKS,) if self._strategy.joint else tuple(task.name for task in self.scenario.tasks)
 
     def run(self) -> result.RunResult:
-        """Train to the end, and return the result."""
+        """Return the result after training to the end."""
         while not self.finished:
             self.advance()
         return self.result()
@@ -256,7 +256,7 @@ class ContinualRun:
         return len(self.scenario.tasks) if self._strategy.joint else task + 1
 
     def _evaluate_epoch(self, task: int) -> bool:
-        """Evaluate the network after an epoch; return whether it was the last of the task."""
+        """Return whether an epoch was the last of its task, after evaluating the network."""
         ends = self._epoch == self._epochs
         if ends:
             self._end_training(task)
@@ -498,7 +498,7 @@ def _rows_in_use(scenario: Scenario) -> NDArray[np.int64]:
 
 
 def _stacked(evaluations: Sequence[Evaluation]) -> dict[str, torch.Tensor]:
-    """Stack the arrays of evaluations into one tensor each: saving thousands of small tensors is slow."""
+    """Return the arrays of evaluations, stacked into one tensor each: saving thousands of small tensors is slow."""
     stacked: dict[str, torch.Tensor] = {}
     if evaluations:
         for field in fields(Evaluation):

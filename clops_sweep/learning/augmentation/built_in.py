@@ -55,7 +55,7 @@ def time_warp(
 
 
 def lead_dropout(frames: torch.Tensor, rng: np.random.Generator, *, lead_dropout_probability: float) -> torch.Tensor:
-    """Set each channel of a frame to 0 with a probability, except one random channel that is always kept.
+    """Return frames in which each channel is 0 with a probability, except one random channel that is always kept.
 
     Raises:
         UsageError: frames have one channel.

@@ -117,7 +117,7 @@ class Encoders:
         return adapter(encoder, self._encoder(encoder).takes, Signals.of(frames))
 
     def compute(self, encoder: str, frames: FrameSet, *, adapted: bool = False) -> Computing:
-        """Start to compute the features of all instances, or with `adapted` the signals that the encoder takes.
+        """Return the features of all instances, or with `adapted` the signals that the encoder takes, computed lazily.
 
         Raises:
             UsageError: the signals do not fit, or the module cannot be created or is not a valid encoder.
@@ -127,7 +127,7 @@ class Encoders:
         return (adapting if adapted else computing)(encoder, *self._fitting(encoder, frames), frames)
 
     def features(self, encoder: str, frames: FrameSet, instances: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Compute the features of a few instances, [m, *shape].
+        """Return the features of a few instances, float32 [m, *shape].
 
         Raises:
             UsageError: the signals do not fit, or the module cannot be created or fails.
@@ -150,7 +150,7 @@ class Encoders:
         return EncoderModule(encoder, identity, self._data_root, models)
 
     def made(self, encoder: str, identity: str) -> nn.Module:
-        """Create the module, frozen and in evaluation mode.
+        """Return a new module of the encoder, frozen and in evaluation mode.
 
         Raises:
             UsageError: the encoder has another identity in this process, or the module cannot be created.

@@ -12,7 +12,7 @@ from clops_sweep.learning.networks.on_features import OnFeatures
 
 
 def without_head(encoder: str, model: TrainedModel) -> nn.Module:
-    """Remove the last `nn.Linear` of a model in place, so that it returns that layer's input [B, F].
+    """Return the network of a model, changed in place: without its last `nn.Linear`, it maps to its input [B, F].
 
     Raises:
         UsageError: the model has no such layer, or more layers after it.

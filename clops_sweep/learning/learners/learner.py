@@ -314,7 +314,7 @@ class Learner(ABC):
             penalty.path.addcmul_(gradient, change, value=-1)
 
     def train_step(self, batch: Batch, dropout_keys: torch.Tensor, penalty: Penalty | None = None) -> torch.Tensor:
-        """Take one Adam step on a batch, and on a penalty if given; return the losses l_i, float32 [B]."""
+        """Return the losses l_i of a batch, float32 [B], after one Adam step on them, and on a penalty if given."""
         instance_losses, gradient = self.gradient(batch, dropout_keys)
         if penalty is None:
             self.apply(gradient)

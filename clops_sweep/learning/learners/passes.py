@@ -74,7 +74,7 @@ class Passes(ABC):
         self._number = 0
 
     def train(self, x: torch.Tensor) -> torch.Tensor:
-        """Run a pass in training mode: dropout is on, and batch statistics are used and update the running statistics.
+        """Return logits in training mode: with dropout, and batch statistics, which update the running statistics.
 
         The masks of the first pass of a step are those of `Learner.train_epoch`; every later pass has its own keys.
 
@@ -169,7 +169,7 @@ class Workspace:
         self._is_done = False
 
     def begin(self) -> int:
-        """Begin a pass, and return its number."""
+        """Return the number of a pass that begins."""
         self._pass += 1
         self._is_done = False
         return self._pass

@@ -147,7 +147,7 @@ class Call:
         return tuple(self.result.shape[1:])
 
     def layer(self, kind: type[Layer], *inputs: Traced, **fields: Any) -> Traced:
-        """Add a layer that computes the result from values in their canonical shapes."""
+        """Return the result of a new layer that takes values in their canonical shapes."""
         values = [self.trace.shaped(signals) for signals in inputs]
         result = self.trace.emit(kind, values, canonical(self.shape), **fields)
         return Traced(result, self.shape)
@@ -306,7 +306,7 @@ class Tracer(Dispatching, TorchDispatchMode):
         return self._derive(None, (source,), {}, weight)
 
     def _derive(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: torch.Tensor) -> str:
-        """Note how something is derived from parameters and buffers; return its name."""
+        """Return a name for something derived from parameters and buffers, and note how."""
         name = derived_name(len(self._derivations))
         self._derivations.append(Derivation(function, args, tuple(kwargs.items()), tuple(result.shape)))
         return name
@@ -327,13 +327,13 @@ class Tracer(Dispatching, TorchDispatchMode):
         return known.source.name
 
     def emit(self, kind: type[Layer], inputs: Sequence[int], output: Shape, **fields: Any) -> int:
-        """Add a layer; return the number of its output, which has the shape `output`."""
+        """Return the number of the output of a new layer, which has the shape `output`."""
         self._layers.append(kind(layer=self.running, inputs=tuple(inputs), **fields))
         self._shapes.append(output)
         return len(self._layers)
 
     def emit_again(self, layer: Layer, output: Shape, **changes: Any) -> int:
-        """Add a layer once more with some changes; return the number of its output."""
+        """Return the number of the output of a layer that is added once more, with some changes."""
         self._layers.append(replace(layer, **changes))
         self._shapes.append(output)
         return len(self._layers)

@@ -244,7 +244,7 @@ class Memory:
         return steps.ledger.groups(self.policy, index, by_position=steps.training.by_position)
 
     def sample(self, count: int, *, replacement: bool = False, weights: torch.Tensor | str | None = None) -> FrameBatch:
-        """Draw stored instances from the run's stream; each is counted as replayed.
+        """Return stored instances drawn from the run's stream; each is counted as replayed.
 
         Args:
             count: number of instances; without replacement at most m.

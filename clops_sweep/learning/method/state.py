@@ -85,18 +85,19 @@ class Attributes:
         ranges = [(*byte_bounds(array), index) for index, (_, _, array) in enumerate(memory)]
         overlapping: list[tuple[int, int]] = []
         for low, high, index in sorted(ranges):
-            overlapping = [(end, other) for end, other in overlapping if end > low]
-            for _, other in overlapping:
-                first, second = sorted((index, other))
+            overlapping = [(end, earlier) for end, earlier in overlapping if end > low]
+            for _, earlier in overlapping:
+                first, second = sorted((index, earlier))
                 self._check_pair(memory[first], memory[second])
             overlapping.append((high, index))
 
     def _check_pair(self, first: _Memory, second: _Memory) -> None:
-        (one, one_tensor, one_array), (other, other_tensor, other_array) = first, second
-        if one_tensor is not None and other_tensor is not None and _are_views(one_tensor, other_tensor):
+        first_name, first_tensor, first_array = first
+        second_name, second_tensor, second_array = second
+        if first_tensor is not None and second_tensor is not None and _are_views(first_tensor, second_tensor):
             return
-        if np.shares_memory(one_array, other_array):
-            raise self._steps.error(f"{other} shares memory with {one}; keep a clone() or copy() of it")
+        if np.shares_memory(first_array, second_array):
+            raise self._steps.error(f"{second_name} shares memory with {first_name}; keep a clone() or copy() of it")
 
     def state(self) -> dict[str, Any]:
         """Return the attributes for `torch.save`: tensors are those of the strategy, arrays are copies."""
@@ -200,10 +201,10 @@ def _parts(where: str, value: Any) -> Iterator[tuple[str, Any]] | None:
     return None
 
 
-def in_classes(of: type, base: type) -> dict[str, object]:
+def in_classes(method: type, base: type) -> dict[str, object]:
     """Return the values in a class and its bases, without those that a common base has, by class and name."""
     values = {}
-    for class_ in of.__mro__:
+    for class_ in method.__mro__:
         if issubclass(base, class_):
             continue
         for name, value in vars(class_).items():
@@ -230,22 +231,34 @@ def _can_change(value: object) -> bool:
     """Return whether a value in a class can change: most such values have no hash, or that of their address."""
     if isinstance(value, tuple | frozenset):
         return any(map(_can_change, value))
-    constant = value is None or callable(value) or hasattr(value, "__get__") or isinstance(value, torch.dtype | Logger)
-    return isinstance(value, torch.Tensor | MemberDescriptorType) or (
-        not constant and type(value).__hash__ in (None, object.__hash__)
-    )
+    if isinstance(value, torch.Tensor | MemberDescriptorType):
+        return True
+    if value is None or callable(value) or hasattr(value, "__get__") or isinstance(value, torch.dtype | Logger):
+        return False
+    return type(value).__hash__ in (None, object.__hash__)
 
 
 def _laid_out(value: torch.Tensor) -> NDArray[Any]:
     """Return an array at the addresses of a tensor, not to be read; an empty one on devices without addresses."""
     if not value.data_ptr():
         return np.empty(0)
-    size, strides = value.element_size(), [value.element_size() * step for step in value.stride()]
-    facts = {"data": (value.data_ptr(), True), "shape": tuple(value.shape), "strides": tuple(strides)}
-    return np.asarray(SimpleNamespace(__array_interface__=facts | {"typestr": f"|V{size}", "version": 3}))
+    size = value.element_size()
+    interface = {
+        "data": (value.data_ptr(), True),
+        "shape": tuple(value.shape),
+        "strides": tuple(size * step for step in value.stride()),
+        "typestr": f"|V{size}",
+        "version": 3,
+    }
+    return np.asarray(SimpleNamespace(__array_interface__=interface))
 
 
-def _are_views(one: torch.Tensor, other: torch.Tensor) -> bool:
+def _are_views(first: torch.Tensor, second: torch.Tensor) -> bool:
     """Return whether two tensors are views of the same memory with the same type, as `torch.save` keeps them."""
-    whole = [tensor.new_empty(0).set_(tensor.untyped_storage(), 0, (0,)) for tensor in (one, other)]  # type: ignore[call-overload]
-    return one.dtype == other.dtype and whole[0].is_set_to(whole[1])
+    return first.dtype == second.dtype and _at_beginning(first).is_set_to(_at_beginning(second))
+
+
+def _at_beginning(tensor: torch.Tensor) -> torch.Tensor:
+    """Return an empty view at the beginning of a tensor's memory."""
+    view: torch.Tensor = tensor.new_empty(0).set_(tensor.untyped_storage(), 0, (0,))  # type: ignore[call-overload]
+    return view

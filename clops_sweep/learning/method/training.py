@@ -57,7 +57,7 @@ class InstanceRecord:
     trajectories: torch.Tensor
 
     def split(self, sizes: Sequence[int]) -> list[InstanceRecord]:
-        """Split the record of concatenated instances into parts of given sizes."""
+        """Return a record of each part of the instances, given the sizes of the parts."""
         columns = [values.split(list(sizes)) for values in vars(self).values()]
         return [InstanceRecord(*values) for values in zip(*columns, strict=True)]
 

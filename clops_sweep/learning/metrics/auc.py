@@ -131,7 +131,7 @@ class SeenAucs:
 
 
 def _padded(rows: Sequence[NDArray[np.int64]], value: int) -> NDArray[np.int64]:
-    """Combine rows of different lengths into one array."""
+    """Return rows of different lengths as one array, filled up with a value: int64 [rows, longest]."""
     longest = max(map(len, rows), default=0)
     padded = np.full((len(rows), longest), value)
     for row, values in zip(padded, rows, strict=True):

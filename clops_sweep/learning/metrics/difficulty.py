@@ -61,7 +61,7 @@ def similarity_matrix(tasks: Sequence[TaskDistribution]) -> NDArray[np.float64]:
 
 
 def chain(similarities: ArrayLike, start: int) -> tuple[int, ...]:
-    """Order tasks greedily: the next is the most similar to the last among the remaining; ties go to the lower index.
+    """Return a greedy order of tasks: next comes the one most similar to the last; ties go to the lower index.
 
     Args:
         similarities: [N, N].
@@ -73,8 +73,9 @@ def chain(similarities: ArrayLike, start: int) -> tuple[int, ...]:
     matrix = np.asarray(similarities, dtype=np.float64)
     order = [start]
     while len(order) < len(matrix):
-        left = [task for task in range(len(matrix)) if task not in order]
-        order.append(max(left, key=lambda task: (matrix[order[-1], task], -task)))
+        last = order[-1]
+        remaining = [task for task in range(len(matrix)) if task not in order]
+        order.append(max(remaining, key=lambda task: (matrix[last, task], -task)))
     return tuple(order)
 
 

@@ -106,7 +106,7 @@ class Evaluator:
         self._targets = torch.from_numpy(together).to(device)
 
     def evaluate(self, seen: int | None = None) -> Evaluation:
-        """Evaluate the current network on every task of the split.
+        """Return the scores of the current network on every task of the split.
 
         Args:
             seen: number of tasks trained; None for all.
@@ -117,7 +117,7 @@ class Evaluator:
         return self._evaluation(self._learner.logits(self._rows), seen)
 
     def evaluate_and_predict(self, seen: int | None = None) -> tuple[Evaluation, NDArray[np.float32]]:
-        """Evaluate, and return probabilities, then logits of every instance, float32 [n of all tasks, 2 outputs].
+        """Return scores, and probabilities, then logits of every instance, float32 [n of all tasks, 2 outputs].
 
         Args:
             seen: number of tasks trained; None for all.

@@ -80,7 +80,7 @@ class TrainedModel(nn.Module):
         return losses.probabilities(self.facts.kind, self.network(frames))
 
     def normalized(self, signal: NDArray[np.floating[Any]]) -> torch.Tensor:
-        """Normalise and adapt frames of the data set in `unit`, [B, channels, samples].
+        """Return frames of the data set in `unit`, [B, channels, samples], normalised and adapted to the encoder.
 
         Raises:
             UsageError: a wrong shape, or samples that are not finite.

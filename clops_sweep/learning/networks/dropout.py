@@ -94,7 +94,7 @@ class PaperDropout(TorchFunctionMode):
         return function(*args, **(kwargs or {}))
 
     def _drop(self, hidden: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
-        """Drop units, and multiply the others by 1 / (1 - 0.1)."""
+        """Return maps with some units dropped, and the others multiplied by 1 / (1 - 0.1)."""
         if not training or p == 0:
             return hidden
         if hidden.shape[0] < self._draws:

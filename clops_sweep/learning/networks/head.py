@@ -95,7 +95,7 @@ class CosineHead(nn.Linear):
         self.scale = nn.Parameter(torch.full((1,), _FIRST_SCALE))
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        """Map float32 [B, features] to logits [B, C]."""
+        """Return logits [B, C] of features, float32 [B, features]."""
         f = F.normalize(features, dim=-1)
         w = F.normalize(self.weight, dim=-1)
         return self.scale * F.linear(f, w)
@@ -120,7 +120,7 @@ class MultiScale(nn.Module):
     def of(
         cls, network: str, module: nn.Module, shape: tuple[int, int], outputs: int, size: int, *, uniform: bool = False
     ) -> Self:
-        """Create it from a network, which is modified.
+        """Return a network with this head, made from one without it, which is modified.
 
         Args:
             network: name of the network, for messages.
@@ -142,7 +142,7 @@ class MultiScale(nn.Module):
         return with_head
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Map float32 [B, channels, samples] to logits [B, C]."""
+        """Return logits [B, C] of frames, float32 [B, channels, samples]."""
         maps = _Maps()
         with maps:
             features = self.body(frames)

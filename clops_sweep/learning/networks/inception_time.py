@@ -46,7 +46,7 @@ class InceptionTime(nn.Module):
         self.head = nn.Linear(width, outputs)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Map float32 [B, channels, samples] to logits [B, C]."""
+        """Return logits [B, C] of frames, float32 [B, channels, samples]."""
         hidden = frames
         block_input = frames
         for number, module in enumerate(self.modules_in_order, start=1):

@@ -50,7 +50,7 @@ class _Adapted(nn.Module):
 
 @named_arguments
 def lora(module: nn.Module, rank: int) -> nn.Module:
-    """Freeze a pretrained module and add low-rank adapters to its linear and 1-D convolution layers.
+    """Return a pretrained module, frozen, with low-rank adapters on its linear and 1-D convolution layers.
 
     A layer with weight W [out, in] uses W + B A / rank, A [rank, in] and B [out, rank]; for a convolution, in is
     channels times kernel size. Only A and B are trained. B starts at zero, so the module's output is unchanged at

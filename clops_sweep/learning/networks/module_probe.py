@@ -124,7 +124,7 @@ def check_networks(
 def probed(
     name: str, make: MakeModule, shape: tuple[int, int], outputs: int, options: Mapping[str, Any] | None = None
 ) -> Probed:
-    """Check a network on the CPU, once per shape of frames, number of outputs and choice of options.
+    """Return the results of checks on the CPU, once per network, shape of frames, number of outputs and options.
 
     Args:
         name: name of the network, for messages.

@@ -60,7 +60,7 @@ class PaperNetwork(nn.Module):
                 parameter.copy_(views[name])
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Map float32 [B, 1, 2500] to logits [B, C]."""
+        """Return logits [B, C] of frames, float32 [B, 1, 2500]."""
         hidden = frames
         for conv, norm in ((self.conv1, self.norm1), (self.conv2, self.norm2), (self.conv3, self.norm3)):
             assert conv.bias is not None

@@ -112,7 +112,7 @@ def _check_version(name: str, options: dict[str, Any]) -> None:
 
 
 def _imported(name: str) -> ModuleType:
-    """Import the models of braindecode.
+    """Return the module with the models of braindecode.
 
     Raises:
         UsageError: a package that it needs is missing, or does not load.

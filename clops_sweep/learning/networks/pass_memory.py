@@ -47,7 +47,7 @@ class PassMemory:
 
     @classmethod
     def of(cls, network: str, module: nn.Module, shape: tuple[int, int]) -> PassMemory:
-        """Measure a training pass on frames of zeros.
+        """Return the memory of a training pass on frames of zeros.
 
         Raises:
             UsageError: the module raises on frames of this shape.

@@ -39,7 +39,7 @@ class ResNet1dWang(nn.Module):
         self.head = nn.Linear(_FILTERS[-1], outputs)
 
     def forward(self, frames: torch.Tensor) -> torch.Tensor:
-        """Map float32 [B, channels, samples] to logits [B, C]."""
+        """Return logits [B, C] of frames, float32 [B, channels, samples]."""
         logits: torch.Tensor = self.head(self.blocks(frames).mean(2))
         return logits
 

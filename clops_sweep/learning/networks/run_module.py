@@ -167,7 +167,7 @@ class RunModule:
             parameter.grad = gradients[name]
 
     def logits(self, frames: torch.Tensor, mode: Mode, passes: int | None = None) -> torch.Tensor:
-        """Map float32 [B, channels, samples] to logits [B, C], or [passes, C] if dropout repeats instances.
+        """Return logits [B, C] of frames, float32 [B, channels, samples]; [passes, C] if dropout repeats instances.
 
         Raises:
             ValueError: the module returned anything else.

@@ -46,14 +46,14 @@ def storage_scores(config: RunConfig, trajectories: torch.Tensor) -> torch.Tenso
 def _scores(registry: Registry, name: str, shape: list[int], *given: Any, **options: Any) -> torch.Tensor:
     with torch_state_kept():
         scores: Any = registry[name](*given, **options)
-    what = f"{registry.kind.partition('_')[0]} function {name!r} returned"
+    function_returned = f"{registry.kind.partition('_')[0]} function {name!r} returned"
     if not isinstance(scores, torch.Tensor):
-        raise ValueError(f"{what} {type(scores).__name__}; expected a tensor of scores {shape}")
+        raise ValueError(f"{function_returned} {type(scores).__name__}; expected a tensor of scores {shape}")
     if list(scores.shape) != shape:
-        raise ValueError(f"{what} scores of shape {list(scores.shape)}; expected {shape}")
+        raise ValueError(f"{function_returned} scores of shape {list(scores.shape)}; expected {shape}")
     if scores.is_complex() or scores.dtype == torch.bool:
-        raise ValueError(f"{what} {scores.dtype}; expected scores that are real numbers")
+        raise ValueError(f"{function_returned} {scores.dtype}; expected scores that are real numbers")
     checked: torch.Tensor = scores.detach().to(given[-1].device)
     if name in registry.added and (missing := int(checked.isnan().sum())):
-        raise ValueError(f"{what} NaN for {missing} of {checked.numel()} instances; expected numbers")
+        raise ValueError(f"{function_returned} NaN for {missing} of {checked.numel()} instances; expected numbers")
     return checked

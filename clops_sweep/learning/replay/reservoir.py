@@ -58,7 +58,7 @@ class ReservoirEpoch:
         offering: np.random.Generator,
         replaying: np.random.Generator,
     ) -> ReservoirEpoch:
-        """Make all random draws of the epoch.
+        """Return all random draws of an epoch.
 
         Args:
             before: the reservoir before the epoch.

@@ -71,5 +71,5 @@ class MaximallyInterferedRetrieval(RandomMemory):
     def _shares(self, total: int, step: int) -> list[int]:
         """Return even shares of `total` for the past tasks; the remainder rotates from step to step."""
         tasks = len(self.places)
-        share, rest = divmod(total, tasks)
-        return [share + ((index - step) % tasks < rest) for index in range(tasks)]
+        share, remainder = divmod(total, tasks)
+        return [share + ((task - step) % tasks < remainder) for task in range(tasks)]

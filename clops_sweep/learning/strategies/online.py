@@ -86,7 +86,7 @@ class OnlineStream(Strategy):
         return Prequential(self._sizes, torch.cat(self.logits).cpu(), targets, kind, head)
 
     def record(self, task: int) -> InstanceRecord:
-        """Join the records of a task's batches, in the order of the task's instances."""
+        """Return the records of a task's batches as one, in the order of the task's instances."""
         records = [self._inner.record(batch) for batch in range(self._first[task], self._first[task + 1])]
         position_in_stream = self.orders[task].argsort()
         joined = {}

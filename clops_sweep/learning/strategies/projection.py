@@ -64,7 +64,7 @@ def project(
 
 
 def projected(gradient: torch.Tensor, memory_gradients: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Apply `project` to tensors.
+    """Return `project` of tensors.
 
     Args:
         gradient: [P].
