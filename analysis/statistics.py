@@ -475,7 +475,7 @@ def paired_differences(
             continue
         rows = np.flatnonzero(group_of.reshape(-1) == group)
         columns = np.flatnonzero(is_present)
-        units = units_of([replicates[column] for column in columns], known or {}, measure)
+        units = units_of([replicates[column] for column in columns.tolist()], known or {}, measure)
         present = differences[np.ix_(rows, columns)]
         by_unit = np.stack([present[:, list(members)].mean(axis=1) for members in units.members], axis=1)
         tested = np.full((3, len(rows)), np.nan)

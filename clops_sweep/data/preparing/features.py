@@ -218,7 +218,7 @@ class CachedFeatures:
             signals.unit,
             self._encoders.module(self._encoder) if self._adapted else None,
         )
-        features = replace(
+        frames = replace(
             signals,
             frames=rows,
             gain=np.ones(len(rows), np.float32),
@@ -228,10 +228,10 @@ class CachedFeatures:
             data_hash=self._data_hash(signals.data_hash, facts),
             encoded=encoded,
         )
-        seen = self._encoders.seen(self._encoder).recognised(features, np.arange(len(features)))
+        seen = self._encoders.seen(self._encoder).recognised(frames, np.arange(len(frames)))
         if self._fitted:
             seen |= signals.split == TRAINING
-        return replace(features, encoded=replace(encoded, seen=seen))
+        return replace(frames, encoded=replace(encoded, seen=seen))
 
     def _array(self, facts: FeatureFacts, count: int) -> NDArray[np.float32]:
         """Return the features of `count` instances, mapped and verified."""

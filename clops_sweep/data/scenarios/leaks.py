@@ -50,8 +50,8 @@ class Seen:
     @classmethod
     def of_names(cls, names: Sequence[str]) -> Seen:
         """Return what names of data sets stand for: "ptbxl", "mitbih:100,101" (people of it), or "cinc2021"."""
-        people = set()
-        datasets = set()
+        people = set[str]()
+        datasets = set[str]()
         for name in names:
             dataset, separator, of_dataset = name.partition(":")
             for person in of_dataset.split(","):
