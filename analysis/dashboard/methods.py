@@ -81,7 +81,7 @@ def method_tables(snapshot: Snapshot) -> list[MethodTable]:
 def _table(title: str, experiments: list[Experiment]) -> MethodTable:
     metrics = list(dict.fromkeys(name for it in experiments for name in _test_metrics(it)))[:MOST_METRICS]
     rows = []
-    kinds = set()
+    kinds: set[str] = set()
     for experiment in experiments:
         for cells in variants(experiment, experiment.number_axes).values():
             best = _best_on_validation(experiment, cells)
