@@ -342,7 +342,7 @@ def _intervals_in_words(found: Sequence[Best]) -> str:
     means = [mean for best in found for mean in best.means.values()]
     kinds = {mean.units.kind for mean in means if mean.units is not None}
     if not any(np.isfinite(mean.low) for mean in means):
-        return f"Means without intervals: fewer than {MIN_UNITS} values each."
+        return f"Means without intervals: fewer than {MIN_UNITS} values each. Rings: single values."
     over = " over the seeds of one patient split, not over people" if kinds == {"seeds"} else ""
     return (
         f"Means with 95 % intervals{over}, unadjusted. Small rings: single values, where there are fewer than "

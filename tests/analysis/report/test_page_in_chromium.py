@@ -85,6 +85,9 @@ def test_a_tap_enlarges_a_figure_on_a_phone(page: Any) -> None:
         assert page.run(f"{drawing}.getBoundingClientRect().width") <= 390
     finally:
         page.call("Emulation.clearDeviceMetricsOverride")
+    page.run(frames)
+    hints = "[...document.querySelectorAll('.tap')].filter(hint => getComputedStyle(hint).display != 'none')"
+    assert page.run(f"{hints}.length") == 0, "a wide window needs no tap"
 
 
 def test_the_figure_of_methods_fits_a_phone(page: Any) -> None:
