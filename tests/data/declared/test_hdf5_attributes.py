@@ -33,7 +33,7 @@ def prepared(folder: Path, attributes: dict[str, Any], samples: np.ndarray = SAM
     declare(
         folder / "space.py",
         f"""
-@dataset("own", files=["data"])
+@dataset("own", files=["data"], one_recording_per_person=True)
 def own(data_root):
     table = pd.DataFrame({{"id": [f"r{{n}}" for n in range(8)], "kind": ["a", "b"] * 4}})
     return Recordings.from_hdf5(
@@ -92,7 +92,7 @@ def test_samples_beyond_those_that_a_wfdb_header_counts_are_noted(tmp_path: Path
     declare(
         tmp_path / "space.py",
         """
-@dataset("own", files=["data"])
+@dataset("own", files=["data"], one_recording_per_person=True)
 def own(data_root):
     table = pd.DataFrame({"id": [f"r{n}" for n in range(8)], "kind": ["a", "b"] * 4})
     return Recordings.from_wfdb(

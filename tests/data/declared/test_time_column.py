@@ -40,7 +40,7 @@ def notes_of(folder: Path, times: object, kind: str = "csv", channel: str = '"ec
     space = declare(
         folder / "space.py",
         f"""
-@dataset("own", files=["data"])
+@dataset("own", files=["data"], one_recording_per_person=True)
 def own(data_root):
     table = pd.DataFrame({{"file": [f"s{{n}}" for n in range(8)], "kind": ["a", "b"] * 4}})
     return Recordings.from_folder(
