@@ -506,6 +506,7 @@ PRODUCT = {
         "clops_sweep/store/reading.py:log_folder",
     ),
     *("clops_sweep/data/prepared/commands.py:default_prepared_root", "clops_sweep/native/__init__.py:why_missing"),
+    "clops_sweep/native/__init__.py:_installed_folders",
     *("clops_sweep/machine.py:_installed_commit", "clops_sweep/machine.py:software"),
     *("clops_sweep/execution/observers/mlflow.py:__init__", "clops_sweep/execution/observers/wandb.py:__init__"),
 }
