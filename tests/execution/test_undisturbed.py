@@ -32,7 +32,10 @@ def finished(
 
 
 def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) -> None:
-    device, *lines = finished.output.splitlines()
+    tasks, heading, *others = finished.output.splitlines()
+    assert tasks == "tasks of synthetic, class_il, split_seed 0: frames (people)"
+    assert heading.split() == ["task", "training", "validation", "test"]
+    device, *lines = others[6:]  # below a line for each of six tasks
     assert (finished.returncode, finished.errors) == (0, "")
     assert device.startswith("device: cpu")
     assert lines[0].startswith(f"{RUNS} runs to do; log: {finished.folder}/results/.work/logs/")
@@ -45,10 +48,11 @@ def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) ->
         f"{name}, seed {seed}" for name in names for seed in range(2)
     )
     best = lines[RUNS + 4 : -2]
-    assert best[0].startswith("best of each variant of 'space', of 3 configurations: mean AUC; run_id: ")
+    assert best[0].startswith("best of each variant of 'replay', of 2 configurations: mean AUC; run_id: ")
     header = ["configuration", "validation", "lowest to highest", "test", "BWT", "runs", "run_id"]
     assert [text.strip() for text in best[1].split("  ") if text.strip()] == header
-    assert len(best) == 2 + 2 + 1
+    assert best[3].startswith("the configuration of 'fine-tuning': mean AUC; run_id: ")
+    assert len(best) == 3 + 3 + 1
     assert best[-1] == "list runs with: clops-sweep runs"
     assert lines[RUNS + 3 :] == [
         "6 runs asked for, 6 finished, 0 pending, 0 failed",
