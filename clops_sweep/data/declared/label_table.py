@@ -22,7 +22,7 @@ from clops_sweep.data.declared.intervals import Interval, Intervals
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.csv_table import table_lines, text_form
 from clops_sweep.data.files.folder import natural, shorten
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, listed, shown
 
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*$")
 _Read = TypeVar("_Read")
@@ -366,7 +366,7 @@ def _no_name_is_known(name: str, files: Mapping[str, Path], folder: Path) -> str
         remedy = "give name=..., the column with the names of the files"
     return (
         f"name: {shown(name)} is not a recording in {shorten(folder)}, and neither is any other of the column; there "
-        f"are {shorten(', '.join(there), 80)}: {remedy}"
+        f"are {listed(there)}: {remedy}"
     )
 
 
