@@ -176,8 +176,9 @@ class Epoch:
     def batches(self) -> Iterator[EpochBatch]:
         """Yield the batches."""
         columns = [values.split(self.sizes) for values in self._all]
-        for number, values in enumerate(zip(*columns, strict=True)):
-            yield EpochBatch(*values, number=number)
+        numbers = range(len(self.sizes))
+        for values in zip(*columns, numbers, strict=True):
+            yield EpochBatch(*values)
 
     def keep(self, name: str, values: torch.Tensor) -> None:
         """Store a value that steps need."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from clops_sweep import native
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.learning.arrays import array_of
 
 
 def shared_tensor(array: NDArray[np.generic]) -> torch.Tensor:
@@ -90,7 +89,8 @@ class FrameBank:
         if self.gain is None or self.offset is None:
             return self.stored.index_select(0, rows)
         if self.device.type == "cpu" and self.stored.dtype == torch.int16:
-            signals = native.gather(self.stored.numpy(), self.gain.numpy(), self.offset.numpy(), array_of(rows))
+            indices = rows.contiguous().numpy()
+            signals = native.gather(self.stored.numpy(), self.gain.numpy(), self.offset.numpy(), indices)
             if signals is not None:
                 return torch.from_numpy(signals)
         frames = self.stored.index_select(0, rows).to(torch.float32)
