@@ -18,7 +18,7 @@ import lazy_loader
 if sys.platform == "win32":  # no fcntl, no SIGHUP
     raise ImportError("clops-sweep runs on Linux and macOS; on Windows, use WSL")
 
-__version__ = "0.3.0"
+__version__ = "0.4.0.dev0"
 _attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 _FORMER = {
