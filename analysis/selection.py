@@ -43,6 +43,22 @@ def cells_by_data(experiment: Experiment) -> list[list[int]]:
     return list(groups.values())
 
 
+def competing_cells(experiment: Experiment, metric: str) -> list[int]:
+    """Return the indices of the cells that can be ranked by a metric, ascending.
+
+    Within a data set and scenario only cells with all runs finished compete, once there are any: a mean over few runs
+    may be lucky, and the missing ones may have failed for a reason.
+    """
+    has_runs = np.isfinite(experiment.by_split(metric)).any(axis=1)
+    is_whole = has_runs & (experiment.counts() == experiment.counts("finished"))
+    competing = []
+    for cells in cells_by_data(experiment):
+        of_data = np.array(cells)
+        there = is_whole if is_whole[of_data].any() else has_runs
+        competing += of_data[there[of_data]].tolist()
+    return sorted(competing)
+
+
 def cell_name(cell: Cell, without: Sequence[str] = ()) -> str:
     """Return the name of a configuration, "CLOPS, b = 0.25, a = 0.5": its variant, then its other axes."""
     axes = [axis for axis, label in cell.labels.items() if axis not in without and label is not None]

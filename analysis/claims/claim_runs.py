@@ -16,7 +16,7 @@ from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, Side, has
 from clops_sweep.store.run_store import RunStore
 
-from ..collect import Experiment
+from ..collect import Experiment, shared_versions
 from ..selection import fields_unlike_paper
 from ..statistics import (
     Partitions,
@@ -38,6 +38,8 @@ Ids = Mapping[Replicate, str | None]
 
 Runs = tuple[RunConfig, Ids]
 """A configuration and its finished runs."""
+
+_OTHER_EDITIONS = "the runs of the two sides are of other prepared data or another semantics version"
 
 _OF_PARTITIONS = ("split_within",)
 """Fields besides the patient split that decide which people are evaluated."""
@@ -124,6 +126,11 @@ class FinishedRuns:
         finished = [experiment.runs[experiment.runs["status"] == "finished"] for experiment in experiments]
         self.runs = pd.concat(finished) if finished else pd.DataFrame({"run_id": []})
         self.runs = self.runs.drop_duplicates("run_id").set_index("run_id", drop=False)
+        self._editions: dict[str | None, tuple[str, int]] = {}
+        if len(self.runs):
+            columns = self.runs["run_id"], self.runs["data_hash"], shared_versions(self.runs)
+            for run_id, data_hash, version in zip(*columns, strict=True):
+                self._editions[str(run_id)] = str(data_hash), int(version)
         self._partitions: dict[tuple[str, ...], Partitions] = {}
         self._cells: dict[tuple[str, str], dict[Hashable, tuple[RunConfig, dict[Replicate, str]]]] = {}
         for experiment, runs in zip(experiments, finished, strict=True):
@@ -180,11 +187,16 @@ class FinishedRuns:
             sides_at_places.append((ours, theirs))
             pairs += _pairs(ours, theirs, named)
         by_replicate: dict[Replicate, dict[int, Pair]] = {}
+        others = 0  # pairs of runs on data of other content, or of another semantics version
         for number, ((_, our_ids), (_, their_ids)) in enumerate(pairs):
             for replicate in our_ids.keys() & their_ids.keys():
                 pair = our_ids[replicate], their_ids[replicate]
-                if pair[0] != pair[1]:  # a run shared by both sides carries no information
+                if len({self._editions[run_id] for run_id in pair if run_id is not None}) > 1:
+                    others += 1
+                elif pair[0] != pair[1]:  # a run shared by both sides carries no information
                     by_replicate.setdefault(replicate, {})[number] = pair
+        if not by_replicate and others:
+            return ContrastRuns(contrast, {}, _OTHER_EDITIONS)
         if not by_replicate:
             return ContrastRuns(contrast, {}, _missing(contrast, list(zip(*sides_at_places, strict=True)), pairs))
         numbers = max((sorted(numbered) for numbered in by_replicate.values()), key=lambda some: (len(some), some))

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import equally_trained, training_of
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import file_name
@@ -17,8 +16,9 @@ from ..collect import Experiment
 from ..figures.frames import Frames
 from ..figures.task_titles import TaskTitles
 from ..results import Reference
-from ..selection import cell_name, fields_unlike_paper
+from ..selection import cell_name, data_of, fields_unlike_paper
 from ..tables.comparisons import Comparisons, comparisons
+from ..tables.strategies import editions_by_cell, same_editions
 from .page import Section
 from .search_section import build_search_section
 from .sections import SectionFiles, build_section
@@ -70,14 +70,15 @@ def planned_sections(
         for experiment, space, _ in found
         if not experiment.is_tuning and (space is None or space.search is None)
     ]
-    referenced = {id(it): tuple(_references(it, grids)) for it in grids}
-    shown_elsewhere = {id(r.experiment) for references in referenced.values() for r in references}
+    referenced = {id(it): _references(it, grids) for it in grids}
+    shown_elsewhere = {id(r.experiment) for references, _ in referenced.values() for r in references}
     sections = []
     for experiment, space, study in found:
-        name, references = file_name(experiment.name), referenced.get(id(experiment), ())
+        name = file_name(experiment.name)
+        references, apart = referenced.get(id(experiment), ((), ()))
         alone = len(experiment.cells) == 1 and id(experiment) in shown_elsewhere
         draw: Callable[[SectionFiles, Comparisons | None], Section]
-        draw = partial(build_section, experiment, references, store, name, axes, frames, titles)
+        draw = partial(build_section, experiment, references, store, name, axes, frames, titles, apart)
         is_search = space is not None and space.search is not None
         if space is not None and is_search:
             draw = _search_section(partial(build_search_section, space, study, experiment, store, name, titles=titles))
@@ -90,28 +91,45 @@ def _search_section(draw: Callable[[SectionFiles], Section]) -> Callable[[Sectio
     return lambda files, _: draw(files)
 
 
-def _references(experiment: Experiment, experiments: Sequence[Experiment]) -> list[Reference]:
-    """Return other strategies on the same tasks with equal training: one configuration of each, fine-tuning first.
+def _references(
+    experiment: Experiment, experiments: Sequence[Experiment]
+) -> tuple[tuple[Reference, ...], tuple[str, ...]]:
+    """Return other strategies on the same tasks with equal training, fine-tuning first.
 
-    They come from spaces without numeric axes; of several configurations of a strategy, the one closest to the paper's
-    is used.
+    They come from spaces without numeric axes. On each data set and scenario, one configuration of a strategy is used:
+    the one closest to the paper's.
+
+    Returns:
+        The references; and a sentence on each that is left out because its runs are of prepared data of other content
+        or of another semantics version.
     """
     if not experiment.number_axes:
-        return []
-    by_training: dict[tuple[object, ...], list[RunConfig]] = {}
-    for cell in experiment.cells:
-        by_training.setdefault(training_of(cell.config), []).append(cell.config)
+        return (), ()
+    by_training: dict[tuple[object, ...], list[int]] = {}
+    for index, cell in enumerate(experiment.cells):
+        by_training.setdefault(training_of(cell.config), []).append(index)
+    editions = editions_by_cell(experiment)
+    apart: dict[str, None] = {}
     strategies = {cell.config.strategy for cell in experiment.cells}
-    found: dict[str, tuple[int, Reference]] = {}
+    found: dict[tuple[str, str, str], tuple[int, Reference]] = {}
     for other in experiments:
         if other is experiment or other.number_axes or not other.shown:
             continue
+        theirs = editions_by_cell(other)
         for index, cell in enumerate(other.cells):
             strategy = cell.config.strategy
             same = by_training.get(training_of(cell.config), ())
-            if strategy in strategies or not any(equally_trained(cell.config, it) for it in same):
+            alike = [position for position in same if equally_trained(cell.config, experiment.cells[position].config)]
+            if strategy in strategies or not alike:
+                continue
+            name = cell_name(cell) or other.name
+            of_cell = theirs.get(index, {})
+            if not all(same_editions(editions.get(position, {}), of_cell) for position in alike):
+                apart[f"Not compared with {name}: its runs are of {'; '.join(map(str, other.shown))}."] = None
                 continue
             unlike = len(fields_unlike_paper(cell.config))
-            if strategy not in found or unlike < found[strategy][0]:
-                found[strategy] = unlike, Reference(cell_name(cell) or other.name, other, index)
-    return [found[strategy][1] for strategy in sorted(found, key=lambda strategy: strategy != "finetune")]
+            key = (*data_of(cell), strategy)
+            if key not in found or unlike < found[key][0]:
+                found[key] = unlike, Reference(name, other, index)
+    ordered = sorted(found, key=lambda key: key[-1] != "finetune")
+    return tuple(found[key][1] for key in ordered), tuple(apart)

@@ -141,6 +141,7 @@ def build_section(
     axes: tuple[str, str] | None,
     frames: Sequence[Frames],
     titles: TaskTitles,
+    apart: Sequence[str],
     files: SectionFiles,
     compared: Comparisons | None = None,
 ) -> Section:
@@ -156,11 +157,12 @@ def build_section(
         axes: the axes of heatmaps; by default the first two numeric axes.
         frames: prepared frames, for tracings.
         titles: titles of the tasks.
+        apart: sentences on experiments that cannot be compared with this one.
         files: receives figures and tables.
         compared: the comparisons, corrected with those of the rest of the page; by default only among themselves.
     """
     grid = _grid_axes(experiment, axes)
-    notices = list(_notices(experiment))
+    notices = [*_notices(experiment), *apart]
     metrics = shown_metrics([experiment, *(reference.experiment for reference in references)])
 
     def add(item: Sketch) -> Picture:

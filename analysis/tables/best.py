@@ -27,10 +27,10 @@ from ..formats import (
 )
 from ..metrics import metric_named
 from ..results import mean_of
-from ..selection import cell_name, cells_by_data, data_of, variants
+from ..selection import cell_name, cells_by_data, competing_cells, data_of, variants
 from ..statistics import ALPHA, PairedDifference, units_in_words
 from .comparisons import OF_P, Comparison, Comparisons, ContrastKind, corrected_together, levels_in_words, paired
-from .strategies import editions_of
+from .strategies import editions_by_cell, same_editions
 
 MOST_ROWS = 6
 """Most configurations per search space."""
@@ -54,6 +54,8 @@ class Best:
     names the configurations that share the best mean, if this one is the best and others do. `unranked` is said of the
     best of all: which configurations of the experiment did not compete, or that each was ranked by the runs it has.
     `data` names data set and scenario, if the experiment has several, whose configurations are ranked apart.
+    `is_apart` tells that there are fine-tuning runs with equal training, but of data of other content or of another
+    semantics version: they are not compared.
     """
 
     experiment: Experiment
@@ -65,6 +67,7 @@ class Best:
     tied: tuple[str, ...] = ()
     unranked: str = ""
     data: str = ""
+    is_apart: bool = False
 
     @property
     def name(self) -> str:
@@ -79,9 +82,9 @@ def best_configurations(
 
     Configurations of several data sets or scenarios are ranked apart, those of the first one first.
 
-    Only configurations with all runs finished compete, once there are any; of configurations that share their runs, the
-    first. Fine-tuning is taken from the experiment,
-    else from others, with equal training and data apart from the parameters of a search.
+    Only configurations with all runs finished compete, once their data set and scenario have any; of configurations
+    that share their runs, the first. Fine-tuning is taken from the experiment, else from others, with equal training
+    and data apart from the parameters of a search.
 
     Args:
         experiment: the experiment with the competing configurations.
@@ -98,7 +101,8 @@ def best_configurations(
     best_of_data = [_best_cells(experiment, there, searched)[:most] for there in of_data]
     best = list(chain.from_iterable(best_of_data))
     above = {}
-    for rivals in _above_fine_tuning(experiment, competing, best, others, searched):
+    apart: set[int] = set()
+    for rivals in _above_fine_tuning(experiment, competing, best, others, searched, apart):
         above.update({row.cell: (row, rivals) for row in rivals.rows})
     configurations = []
     place_of = {cell: place for place, cells in enumerate(best_of_data) for cell in cells}
@@ -109,7 +113,10 @@ def best_configurations(
         tied = _tied(experiment, there, cell) if cell == best_of_data[place_of[cell]][0] else ()
         unranked = unranked_in_words(experiment) if cell == best[0] else ""
         data = ", ".join(data_of(experiment.cells[cell])) if len(of_data) > 1 else ""
-        configurations.append(Best(experiment, cell, len(there), means, row, rivals_of_cell, tied, unranked, data))
+        is_apart = cell in apart
+        configurations.append(
+            Best(experiment, cell, len(there), means, row, rivals_of_cell, tied, unranked, data, is_apart)
+        )
     return configurations
 
 
@@ -156,17 +163,32 @@ def tied_in_words(names: Sequence[str], of: int) -> str:
 def unranked_in_words(experiment: Experiment) -> str:
     """Return a sentence about configurations without some of their runs; empty if all have all of theirs.
 
-    They do not compete with those that have all. If none has, each competes with the runs that it has.
+    They do not compete with those of their data set and scenario that have all. If none has, each competes with the
+    runs that it has.
     """
     metrics = metrics_of_best(experiment)
+    if not metrics or len(experiment.cells) < 2:
+        return ""
+    of_data = cells_by_data(experiment)
+    sentences = []
+    for cells in of_data:
+        where = f"on {', '.join(data_of(experiment.cells[cells[0]]))}, " if len(of_data) > 1 else ""
+        sentence = _unranked_of(experiment, metrics[0], cells)
+        if sentence:
+            sentences.append(f"{where}{sentence}")
+    return "; ".join(sentences)
+
+
+def _unranked_of(experiment: Experiment, metric: str, cells: Sequence[int]) -> str:
+    """Return the sentence of `unranked_in_words` about the configurations of one data set and scenario."""
     requested, finished = experiment.counts(), experiment.counts("finished")
-    started = [cell for cell in range(len(experiment.cells)) if finished[cell]]
+    started = [cell for cell in cells if finished[cell]]
     partial = [cell for cell in started if finished[cell] < requested[cell]]
-    if not metrics or not partial or len(experiment.cells) < 2:
+    if not partial:
         return ""
     if len(partial) == len(started):
         return "no configuration has all its runs: each is ranked by those that it has"
-    values = experiment.by_split(metrics[0])
+    values = experiment.by_split(metric)
     named = []
     for cell in partial[:_MOST_TIED]:
         mean = number(float(np.nanmean(values[cell]))) if np.isfinite(values[cell]).any() else DASH
@@ -198,11 +220,8 @@ def _scores(experiment: Experiment, metric: str) -> dict[int, float]:
     values = experiment.by_split(metric)
     if metric_named(metric).better == "lower":
         values = -values
-    has_runs = np.isfinite(values).any(axis=1)
-    is_whole = has_runs & (experiment.counts() == experiment.counts("finished"))
-    cells = np.flatnonzero(is_whole if is_whole.any() else has_runs).tolist()
     first_with_runs: dict[tuple[str, ...], int] = {}  # equal configurations compete once
-    for cell in cells:
+    for cell in competing_cells(experiment, metric):
         first_with_runs.setdefault(experiment.run_ids(cell), cell)
     return {cell: float(np.nanmean(values[cell])) for cell in first_with_runs.values()}
 
@@ -231,26 +250,39 @@ def _above_fine_tuning(
     best: Sequence[int],
     others: Sequence[Experiment],
     searched: Collection[str],
+    apart: set[int],
 ) -> Iterator[Comparisons]:
-    """Subtract fine-tuning from the cells that compete with the best, in a table for each way of training."""
-    tuned: dict[tuple[object, ...], tuple[Experiment, int]] = {}
+    """Subtract fine-tuning from the cells that compete with the best, in a table for each way of training.
+
+    Cells whose fine-tuning runs are of data of other content or of another semantics version are added to `apart`.
+    """
+    tuned: dict[tuple[object, ...], list[tuple[Experiment, int]]] = {}
     for source in (experiment, *others):
         for index, source_cell in enumerate(source.cells):
             config = source_cell.config
             if config.strategy == "finetune" and source.run_ids(index):
-                tuned.setdefault(training_of(config, searched), (source, index))
+                tuned.setdefault(training_of(config, searched), []).append((source, index))
     groups: dict[tuple[object, ...], list[int]] = {}
     for cell in competing:
         groups.setdefault(training_of(experiment.cells[cell].config, searched), []).append(cell)
+    editions = editions_by_cell(experiment)
     for alike, cells in groups.items():
         shown = [cell for cell in best if cell in cells]
-        baseline = tuned.get(alike)
-        if baseline is None or not shown:
+        baselines = tuned.get(alike, [])
+        if not baselines or not shown:
             continue
-        ours, theirs = editions_of(experiment, shown[0]), editions_of(*baseline)
-        if any(theirs.get(split, edition) != edition for split, edition in ours.items()):
+        baseline = baselines[0]
+        comparable: list[int] = []
+        for source, index in baselines:
+            theirs = editions if source is experiment else editions_by_cell(source)
+            comparable = [cell for cell in cells if same_editions(editions[cell], theirs[index])]
+            if shown[0] in comparable:
+                baseline = source, index
+                break
+        apart.update(cell for cell in cells if cell not in comparable)
+        rivals = [cell for cell in comparable if experiment is not baseline[0] or cell != baseline[1]]
+        if not rivals:
             continue
-        rivals = [cell for cell in cells if experiment is not baseline[0] or cell != baseline[1]]
         sources = [*((experiment, cell) for cell in rivals), baseline]
         pairs: list[tuple[int, int, ContrastKind]] = [(rival, len(rivals), "reference") for rival in range(len(rivals))]
         compared = paired(experiment.name, sources, [""] * len(sources), pairs)
@@ -286,7 +318,11 @@ def _best_sentence(best: Best, shown: Sequence[Best]) -> str:
         said.append(f"{number(abs(above.mean))} {'above' if above.mean >= 0 else 'below'} fine-tuning")
         said.append(_certainty(above, best.above.corrected[metric]))
     elif best.experiment.cells[best.cell].config.strategy != "finetune":
-        said.append("no fine-tuning run was trained alike to compare it with")
+        said.append(
+            "not compared with fine-tuning, whose runs are of other prepared data or another semantics version"
+            if best.is_apart
+            else "no fine-tuning run was trained alike to compare it with"
+        )
     if best.unranked:
         said.append(best.unranked)
     return f"{'; '.join(part for part in said if part)}."

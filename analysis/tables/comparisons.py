@@ -105,10 +105,12 @@ def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) ->
     pairs = []
     for cells in cells_by_data(experiment):
         pairs += _pairs(experiment, cells)
-    if references:
-        first = len(experiment.cells)
-        data = data_of(references[0].experiment.cells[references[0].cell])
-        pairs += [(cell, first, "reference") for cell in range(first) if data_of(experiment.cells[cell]) == data]
+    first_of_data: dict[tuple[str, str], int] = {}
+    for position, reference in enumerate(references, len(experiment.cells)):
+        first_of_data.setdefault(data_of(reference.experiment.cells[reference.cell]), position)
+    for index, cell in enumerate(experiment.cells):
+        if data_of(cell) in first_of_data:
+            pairs.append((index, first_of_data[data_of(cell)], "reference"))
     return paired(experiment.name, sources, names, pairs)
 
 

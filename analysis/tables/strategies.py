@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,14 +68,14 @@ def compare_strategies(experiments: Sequence[Experiment]) -> list[StrategyCompar
 
 def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyComparison]:
     chosen: dict[str, tuple[Experiment, int]] = {}
-    editions: dict[Split, object] = {}
+    editions: dict[Split, tuple[str, int]] = {}
     if len({experiment.cells[index].config.strategy for experiment, index in sources}) < 2:
         return
     for experiment, index in sorted(sources, key=_preference):
         config = experiment.cells[index].config
         of_this = editions_of(experiment, index)
         # Other data or another semantics version cannot be compared.
-        same = all(editions.get(split, edition) == edition for split, edition in of_this.items())
+        same = same_editions(of_this, editions)
         alike = all(equally_trained(config, other.cells[cell].config) for other, cell in chosen.values())
         if config.strategy not in chosen and same and alike:
             chosen[config.strategy] = experiment, index
@@ -111,6 +111,23 @@ def editions_of(experiment: Experiment, cell: int) -> dict[Split, tuple[str, int
     runs = experiment.runs_of(cell, "finished")
     columns = splits_of(runs), runs["data_hash"], shared_versions(runs)
     return {split: (str(data_hash), int(version)) for split, data_hash, version in zip(*columns, strict=True)}
+
+
+def editions_by_cell(experiment: Experiment) -> dict[int, dict[Split, tuple[str, int]]]:
+    """Return `editions_of` for every cell with finished runs, all at once."""
+    by_cell: dict[int, dict[Split, tuple[str, int]]] = {}
+    runs = experiment.runs[experiment.runs["status"] == "finished"]
+    if runs.empty:
+        return by_cell
+    columns = runs["cell"], splits_of(runs), runs["data_hash"], shared_versions(runs)
+    for cell, split, data_hash, version in zip(*columns, strict=True):
+        by_cell.setdefault(int(cell), {})[split] = str(data_hash), int(version)
+    return by_cell
+
+
+def same_editions(ours: Mapping[Split, tuple[str, int]], theirs: Mapping[Split, tuple[str, int]]) -> bool:
+    """Return whether two cells have equal data and semantics version in every patient split that both have."""
+    return all(theirs.get(split, edition) == edition for split, edition in ours.items())
 
 
 @styled

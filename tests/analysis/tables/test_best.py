@@ -12,6 +12,7 @@ from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import ALPHA, holm
 from clops_sweep.analysis.tables.best import (
+    best_cells,
     best_configurations,
     best_sentence,
     best_text,
@@ -230,3 +231,26 @@ def test_scores_on_other_data_or_scenarios_are_neither_ranked_nor_compared_with_
     assert "Configurations are ranked within each data set and scenario." in best_text(found, "best").notes
     bold = [row.name for row in result_table(experiment).rows if "auc" in row.best_in]
     assert bold == [f"{first}, er", f"{second}, er"]
+
+
+def test_a_data_set_without_a_complete_configuration_is_ranked_beside_one_that_has_some(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    base = RunConfig(dataset="mitbih", network="small_cnn", epochs_per_task=5, learning_rate=0.001)
+    axes = {"dataset": ["mitbih", "synthetic"], "strategy": ["finetune", "er"]}
+    space = SearchSpace("both", base, axes, seeds=range(4))
+    rows = []
+    for request in space.requests():
+        config = request.config
+        is_finished = config.seed < 3 or config.dataset == "mitbih"
+        if is_finished:
+            value = 0.6 + 0.003 * config.seed**2 + (config.strategy == "er") * (0.05 + 0.002 * config.seed)
+            rows.append((config, {"auc": value, "bwt": -value}))
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, rows)
+    (experiment,) = collect([space], store.read("runs"))
+    found = best_configurations(experiment)
+    assert [it.name for it in found] == ["mitbih, er", "mitbih, finetune", "synthetic, er", "synthetic, finetune"]
+    expected = "on synthetic, class_il, no configuration has all its runs: each is ranked by those that it has"
+    assert unranked_in_words(experiment) == expected
+    assert best_cells(experiment)[0] == [it.cell for it in found]
