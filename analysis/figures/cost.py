@@ -18,7 +18,7 @@ from ..drawing.style import GRID, colour, new_figure, styled
 from ..drawing.svg import tell_points
 from ..drawing.values_in_words import NamedValues
 from ..metrics import Metric, metric_named
-from ..selection import cell_name, chosen_how, variants
+from ..selection import cell_name, chosen_how, competing_cells, data_of, variants
 
 Floats = npt.NDArray[np.float64]
 COSTS = {"seconds": "seconds per run", "replayed": "instances replayed per run"}
@@ -30,9 +30,10 @@ MOST_NAMES = 12
 
 @dataclass(frozen=True)
 class CostFrontier:
-    """Configurations by cost and value. `on_frontier`: no other configuration dominates it.
+    """Configurations by cost and value. `on_frontier`: no other one of its data set and scenario dominates it.
 
-    All entries belong to configurations with a finished run; `group` is the index in `groups`.
+    All entries belong to configurations with a finished run; `group` is the index in `groups`, and `data` that of data
+    set and scenario. Configurations that lack runs are not `on_frontier` beside complete ones (`competing_cells`).
     """
 
     cost_name: str
@@ -44,6 +45,7 @@ class CostFrontier:
     group: npt.NDArray[np.int64]
     groups: tuple[str, ...]
     on_frontier: npt.NDArray[np.bool_]
+    data: npt.NDArray[np.int64]
 
     @property
     def named_values(self) -> NamedValues:
@@ -90,6 +92,15 @@ def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier
     names = [cell_name(experiment.cells[cell]) for cell in cells]
     choices = [chosen_how(experiment, cell, scales) for cell in cells]
     costs, values = np.array(mean_costs), np.array(mean_values)
+    number_of: dict[tuple[str, str], int] = {}
+    data = np.array(
+        [number_of.setdefault(data_of(experiment.cells[cell]), len(number_of)) for cell in cells], dtype=np.int64
+    )
+    competes = np.isin(cells, competing_cells(experiment, metric.column))
+    on_frontier = np.zeros(len(cells), dtype=bool)
+    for number in number_of.values():
+        there = np.flatnonzero((data == number) & competes)
+        on_frontier[there] = frontier(costs[there], values[there])
     return CostFrontier(
         cost_name=cost,
         metric=metric,
@@ -99,7 +110,8 @@ def cost_frontier(experiment: Experiment, cost: str = "seconds") -> CostFrontier
         value=values,
         group=np.array([group_of[cell] for cell in cells], dtype=np.int64),
         groups=tuple(name or experiment.name for name in groups),
-        on_frontier=frontier(costs, values),
+        on_frontier=on_frontier,
+        data=data,
     )
 
 
@@ -141,7 +153,9 @@ def draw_cost_frontier(record: CostFrontier) -> Figure:
     for name, value, cost in zip(record.names, record.value.tolist(), record.cost.tolist(), strict=True):
         in_words.append(f"{name}: {_quantity(record)} {value:.3f} at {cost_text(cost)} {COSTS[record.cost_name]}")
     tell_points(axes, record.cost, record.value, in_words)
-    axes.step(record.cost[order], record.value[order], where="post", color="black", lw=1.0, zorder=1)
+    for number in np.unique(record.data).tolist():
+        of_data = [i for i in order if record.data[i] == number]
+        axes.step(record.cost[of_data], record.value[of_data], where="post", color="black", lw=1.0, zorder=1)
     height = float(np.ptp(record.value)) or 0.01
     width = float(np.ptp(record.cost)) or float(record.cost.max()) or 1.0
     lowest, highest = float(record.value.min()), float(record.value.max())

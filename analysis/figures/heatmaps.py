@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from ..drawing.style import DIVERGING, SEQUENTIAL, new_figure, styled
 from ..drawing.values_in_words import NamedValues
 from ..formats import plural
 from ..metrics import Metric, known_metric
+from ..selection import competing_cells, data_of
 from ..statistics import Estimate, estimates
 
 Floats = npt.NDArray[np.float64]
@@ -60,7 +61,9 @@ class Panel:
     """One variant's cells. All arrays have shape (rows, columns).
 
     `mean` and `sd` over `n` patient splits, or seeds of one split, are NaN without a finished run; `finished`, `asked`
-    and `failed` count the finished, requested and failed runs. `best` is (row, column) of the best mean, or None.
+    and `failed` count the finished, requested and failed runs. `best` is (row, column) of the best mean among the cells
+    that compete (`competing_cells`) or, if none does, among all; None without one, and over several data sets or
+    scenarios. `data` are the data set and scenario, if `best` competes with those of other panels.
     `cells` are indices in the experiment, -1 if not requested. `marked` cells get an asterisk.
     """
 
@@ -74,6 +77,7 @@ class Panel:
     best: tuple[int, int] | None
     cells: npt.NDArray[np.int64]
     marked: npt.NDArray[np.bool_] | None = None
+    data: tuple[str, str] | None = None
 
     def texts(self, record: Heatmap) -> dict[tuple[int, ...], str]:
         """Return the tooltips of the requested cells by (row, column)."""
@@ -112,16 +116,19 @@ class Heatmap:
         return len(self.panels) * len(self.rows) * len(self.columns) > MOST_WRITTEN
 
     @property
-    def best_panel(self) -> int | None:
-        """The panel with the best mean of all; the first if several are equal."""
+    def best_panels(self) -> tuple[int, ...]:
+        """The panel with the best mean of each data set and scenario; the first if several are equal."""
         sign = -1 if self.metric.better == "lower" else 1
-        best_panel = None
-        highest = -np.inf
+        best_panels: dict[tuple[str, str], int] = {}
+        highest: dict[tuple[str, str], float] = {}
         for index, panel in enumerate(self.panels):
-            if panel.best is not None and sign * panel.mean[panel.best] > highest:
-                best_panel = index
-                highest = sign * panel.mean[panel.best]
-        return best_panel
+            if panel.best is None or panel.data is None:
+                continue
+            mean = sign * float(panel.mean[panel.best])
+            if mean > highest.get(panel.data, -np.inf):
+                best_panels[panel.data] = index
+                highest[panel.data] = mean
+        return tuple(best_panels.values())
 
     @property
     def named_values(self) -> NamedValues:
@@ -132,7 +139,8 @@ class Heatmap:
                 labels = self.labels_in_words((row, column))
                 name = f"{panel.title}, {labels}" if panel.title else labels
                 values.append((name, float(panel.mean[row, column])))
-        return NamedValues(self.metric.plain, values, self.metric.better)
+        is_ranked = len({panel.data for panel in self.panels if panel.data is not None}) == 1
+        return NamedValues(self.metric.plain, values, self.metric.better if is_ranked else None)
 
     def labels_in_words(self, cell: tuple[int, int]) -> str:
         """Return the labels of a cell (row, column), such as "a = 0.5, b = 0.1"."""
@@ -169,6 +177,7 @@ def heatmap(
         positions[labels] = index
     of_cells = estimates(experiment.by_split(metric))
     counts = [experiment.counts(status) for status in ("finished", None, "failed")]
+    competing = set(competing_cells(experiment, shown.column))
     panels = []
     for variant in _variants(experiment, others):
         of_variant = tuple(map(repr, variant))
@@ -178,7 +187,8 @@ def heatmap(
                 labels = (*of_variant, repr(row_label), repr(column_label))
                 cells[row, column] = positions.get(labels, -1)
         if (cells >= 0).any():
-            panels.append(_panel(_title(others, variant), cells, of_cells, counts, shown))
+            panel = _panel(_title(others, variant), cells, of_cells, counts)
+            panels.append(_with_best(panel, experiment, competing, shown))
     return Heatmap(
         experiment.name,
         shown,
@@ -218,8 +228,8 @@ def draw_heatmap(record: Heatmap) -> Figure:
     """Draw all panels with a common colour bar, and mean and standard deviation in every cell.
 
     Missing cells are hatched, incomplete cells show their number of runs, the best cell of each panel has a frame and
-    the best of all a star. If `is_large`, cells are small and have no values: a frame marks the best cell of a panel,
-    and a dot each `marked` cell. The SVG file has values as tooltips.
+    the best of each data set and scenario a star. If `is_large`, cells are small and have no values: a frame marks the
+    best cell of a panel, and a dot each `marked` cell. The SVG file has values as tooltips.
     """
     small = record.is_large
     layout = _Layout.of(record)
@@ -228,12 +238,13 @@ def draw_heatmap(record: Heatmap) -> Figure:
     figure = new_figure(*layout.figure_size(row_names, column_names))
     axes = figure.subplots()
     scale = Normalize(*record.limits)
+    best_panels = record.best_panels
     for index, panel in enumerate(record.panels):
         top, left = layout.corner(index)
         gap = 0 if small else 1
         painted = draw_cells(axes, panel.mean, panel.texts(record), scale, record.colours, gap, (top, left))
         _write_title(axes, layout, index, len(record.columns))
-        is_best = index == record.best_panel
+        is_best = index in best_panels
         if small:
             _mark_small(axes, panel, top, left, painted, is_best)
             continue
@@ -377,9 +388,11 @@ def _panel(
     cells: npt.NDArray[np.int64],
     of_cells: Sequence[Estimate],
     counts: Sequence[Counts],
-    metric: Metric,
 ) -> Panel:
-    """Return a panel; `counts` are the finished, requested and failed runs of every cell of the experiment."""
+    """Return a panel without its best cell.
+
+    `counts` are the finished, requested and failed runs of every cell of the experiment.
+    """
     shape = cells.shape
     mean, sd = np.full(shape, np.nan), np.full(shape, np.nan)
     n = np.zeros(shape, dtype=np.int64)
@@ -393,13 +406,27 @@ def _panel(
         n[at] = summary.n
         for of_panel, of_experiment in zip(of_runs, counts, strict=True):
             of_panel[at] = of_experiment[cell]
-    best = None
-    if metric.better is not None and np.isfinite(mean).any():
-        first = np.nanargmax(mean) if metric.better == "higher" else np.nanargmin(mean)
-        row, column = np.unravel_index(first, shape)
-        best = (int(row), int(column))
     finished, asked, failed = of_runs
-    return Panel(title, mean, sd, n, finished, asked, failed, best, cells)
+    return Panel(title, mean, sd, n, finished, asked, failed, None, cells)
+
+
+def _with_best(panel: Panel, experiment: Experiment, competing: Collection[int], metric: Metric) -> Panel:
+    """Return a panel with its best cell.
+
+    Args:
+        panel: the panel.
+        experiment: its experiment.
+        competing: the cells that can be ranked.
+        metric: the metric.
+    """
+    data = {data_of(experiment.cells[cell]) for cell in panel.cells[panel.cells >= 0].tolist()}
+    if metric.better is None or len(data) > 1 or not np.isfinite(panel.mean).any():
+        return panel
+    competes = np.isin(panel.cells, list(competing))
+    ranked = np.where(competes, panel.mean, np.nan) if competes.any() else panel.mean
+    first = np.nanargmax(ranked) if metric.better == "higher" else np.nanargmin(ranked)
+    row, column = np.unravel_index(first, panel.mean.shape)
+    return replace(panel, best=(int(row), int(column)), data=data.pop() if competes.any() else None)
 
 
 def _variants(experiment: Experiment, others: Sequence[str]) -> list[tuple[Any, ...]]:

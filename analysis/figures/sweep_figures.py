@@ -7,6 +7,7 @@ import numpy as np
 from ..collect import Experiment
 from ..drawing.pictures import Sketch, sketch
 from ..metrics import Metric
+from ..selection import competing_cells
 from .asked import Asked, shown_or_said
 from .cost import COSTS, cost_frontier, draw_cost_frontier
 from .importance import draw_importance, importance, in_words
@@ -41,6 +42,10 @@ def _frontier(experiment: Experiment, cost: str, prefix: str) -> Sketch:
         f"Mean {of} of every configuration against {COSTS[cost]}. The numbered line joins the Pareto front: no other "
         "configuration is better at the same or a lower cost."
     )
+    if len(np.unique(record.data)) > 1:
+        caption += " Each data set and scenario has a front of its own."
+    if len(competing_cells(experiment, record.metric.column)) < len(record.names):
+        caption += " Configurations without all of their runs are not on the front."
     title = f"{of} against {COSTS[cost]}"
     named = _names_split(record.metric)
     return sketch(draw_cost_frontier, record, f"{prefix}-cost-{cost}", title, caption, states_split=named)

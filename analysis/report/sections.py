@@ -28,7 +28,7 @@ from ..formats import TextTable, as_csv, plural, plus_minus, published_text, res
 from ..metrics import PAPER, metric_named
 from ..published import Departure
 from ..results import Reference, ResultTable, result_table
-from ..selection import cell_name, cells_by_data, shown_metrics, variants
+from ..selection import cell_name, cells_by_data, competing_cells, shown_metrics, variants
 from ..statistics import Estimate, Fold, estimate, split_name
 from ..tables.comparisons import Comparisons, comparison_text, comparisons, without_undecided
 from ..tables.latex import figure_to_latex, to_latex
@@ -274,10 +274,14 @@ def _heatmap_picture(
 ) -> Sketch:
     record = heatmap(experiment, metric, axes, reference_estimates(references, metric))
     deviation = " ± one standard deviation" * (len(experiment.replicates) > 1 and not record.is_large)
+    of_what = "each data set and scenario" if len(cells_by_data(experiment)) > 1 else "all"
     caption = (
         f"{_means(experiment)}{deviation}, one colour scale for all panels. Frame: the best cell of a panel; star: the "
-        "best of all; hatched: no finished run."
+        f"best of {of_what}; hatched: no finished run."
     )
+    competing = competing_cells(experiment, metric)
+    if record.metric.better is not None and len(competing) < np.isfinite(experiment.by_split(metric)).any(axis=1).sum():
+        caption += " Cells without all of their runs are not ranked."
     if record.references:
         values = "; ".join(f"{name} {plus_minus(e.mean, e.sd)} (n = {e.n})" for name, e in record.references.items())
         caption += f" For comparison: {values}."

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from math import inf, isfinite
 from statistics import fmean
+from typing import NamedTuple
 
 from clops_sweep.errors import several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import REPLICATES
-from clops_sweep.experiment.metrics import in_words
+from clops_sweep.experiment.metrics import in_words, metric_named
 from clops_sweep.experiment.spaces.run_names import Label, RunName
 
 
@@ -29,19 +31,32 @@ class _Cell:
 
     @property
     def rank(self) -> float:
-        """The mean of the first metric."""
-        return self.means[self.columns[0]]
+        """The mean of the first metric; higher is better, whatever the metric. -inf if it is undefined."""
+        metric = self.columns[0]
+        mean = self.means[metric]
+        if not isfinite(mean):
+            return -inf
+        return -mean if metric_named(metric).better == "lower" else mean
+
+
+class _Ranked(NamedTuple):
+    """What the cells that are ranked together share: data set, scenario, and the metric that ranks them."""
+
+    dataset: str
+    scenario: str
+    metric: str
 
 
 class BestCell:
-    """The cell with the highest mean of its scenario's first headline metric over its finished runs.
+    """The cell with the best mean of its scenario's first headline metric over its finished runs.
 
-    The mean is over seeds and patient splits. Scenarios with different headline metrics have separate best cells.
+    The mean is over seeds and patient splits. Each data set and scenario has a best cell of its own: scores on others
+    cannot be compared with its.
     """
 
     def __init__(self) -> None:
-        self._cells: dict[str, dict[Hashable, _Cell]] = {}
-        self._best: dict[str, _Cell] = {}
+        self._cells: dict[_Ranked, dict[Hashable, _Cell]] = {}
+        self._best: dict[_Ranked, _Cell] = {}
 
     def add(self, name: RunName, config: RunConfig, values: Mapping[str, float]) -> None:
         """Add a run.
@@ -54,23 +69,25 @@ class BestCell:
         if not values:
             return
         columns = tuple(values)
-        metric = columns[0]
-        cells = self._cells.setdefault(metric, {})
+        ranked = _Ranked(config.dataset, config.scenario, columns[0])
+        cells = self._cells.setdefault(ranked, {})
         cell = cells.setdefault(_settings(config), _Cell(name.parts, columns))
         cell.labels = tuple(label for label in cell.labels if label in name.parts)
         cell.values.append(tuple(values.values()))
-        best = self._best.get(metric)
-        if best is cell:  # its mean may have fallen
-            self._best[metric] = max(cells.values(), key=lambda cell: cell.rank)
+        best = self._best.get(ranked)
+        if best is cell:  # its mean may have become worse
+            self._best[ranked] = max(cells.values(), key=lambda cell: cell.rank)
         elif best is None or cell.rank > best.rank:
-            self._best[metric] = cell
+            self._best[ranked] = cell
 
     def __str__(self) -> str:
         """Return the best cells in words; empty before the first finished run."""
         texts = []
-        for cell in self._best.values():
+        data = {(ranked.dataset, ranked.scenario) for ranked in self._best}
+        for ranked, cell in self._best.items():
             name = ", ".join(map(str, cell.labels)) or "all runs"
-            texts.append(f"{in_words(cell.means)} ({name}, {several(len(cell.values), 'run')})")
+            where = f" on {ranked.dataset}, {ranked.scenario}" if len(data) > 1 else ""
+            texts.append(f"{in_words(cell.means)}{where} ({name}, {several(len(cell.values), 'run')})")
         return "; ".join(texts)
 
 

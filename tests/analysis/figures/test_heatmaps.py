@@ -52,7 +52,7 @@ def test_record_by_hand(by_hand: Experiment) -> None:
     np.testing.assert_allclose(bottom.mean, [[math.nan, math.nan], [0.4525, 0.46]])
     assert bottom.n.tolist() == [[0, 0], [1, 1]]
     assert bottom.asked.tolist() == [[2, 2], [2, 2]]
-    assert (top.best, bottom.best, record.best_panel) == ((1, 1), (1, 1), 0)
+    assert (top.best, bottom.best, record.best_panels) == ((1, 1), (1, 1), (0,))
     assert record.limits == pytest.approx((0.4525, 0.67))
 
 
@@ -104,3 +104,30 @@ def test_drawing_shows_values_gaps_and_counts(by_hand: Experiment) -> None:
     assert {"0.670", "0.460", "1 of 2 runs", "★"} <= set(texts)
     hatched = [cells for axes in figure.axes for cells in axes.collections if cells.get_hatch()]
     assert [len(cells.get_paths()) for cells in hatched] == [2]
+
+
+def test_a_star_marks_the_best_complete_cell_of_each_data_set(tmp_path: Path, generated: ModuleType) -> None:
+    """An easy data set had the only star, and a cell with one lucky seed the frame."""
+    base = RunConfig(dataset="mitbih", network="small_cnn", epochs_per_task=5, learning_rate=0.001)
+    fractions = {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.25, 1.0]}
+    space = SearchSpace("data", base, {"dataset": ["mitbih", "synthetic"], **fractions}, seeds=range(3))
+    rows = []
+    for request in space.requests():
+        config = request.config
+        is_lucky = (config.storage_fraction, config.acquisition_fraction) == (0.1, 0.25)
+        if is_lucky and config.seed:
+            continue
+        auc = 0.6 + 0.2 * (config.dataset == "synthetic") + config.storage_fraction / 10 + 0.15 * is_lucky
+        rows.append((config, {"auc": auc - 0.01 * config.acquisition_fraction, "bwt": -auc}))
+    store = RunStore(tmp_path / "store")
+    generated.write_given_runs(store, rows)
+    (experiment,) = collect([space], store.read("runs"))
+    record = heatmap(experiment)
+    assert [panel.best for panel in record.panels] == [(1, 0), (1, 0)], "b = 0.5, a = 0.25 has all its runs"
+    assert record.best_panels == (0, 1)
+    stars = [text for axes in draw_heatmap(record).axes for text in axes.texts if text.get_text() == "★"]
+    assert len(stars) == 2
+    across = heatmap(experiment, axes=("dataset", "storage_fraction"))
+    assert [panel.best for panel in across.panels] == [None, None], "cells of two data sets cannot be ranked"
+    page = write_report([space], store, tmp_path / "report").index.read_text()
+    assert "star: the best of each data set and scenario; hatched: no finished run. Cells without all of" in page

@@ -12,6 +12,8 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.figures.cost import (
+    cost_frontier,
+    draw_cost_frontier,
     frontier,
 )
 from clops_sweep.analysis.figures.differences import difference_heatmap
@@ -76,6 +78,29 @@ def test_frontier_by_hand() -> None:
     cost = np.array([1.0, 2.0, 2.0, 3.0, 4.0, 4.0])
     value = np.array([0.5, 0.7, 0.6, 0.7, 0.9, 0.9])
     assert frontier(cost, value).tolist() == [True, True, False, False, True, True]
+
+
+def test_each_data_set_has_a_frontier_of_complete_configurations(tmp_path: Path, generated: ModuleType) -> None:
+    """An easier data set dominated all others, and one lucky seed a whole configuration."""
+    base = RunConfig(dataset="mitbih", network="small_cnn", epochs_per_task=5, learning_rate=0.001)
+    space = SearchSpace(
+        "data", base, {"dataset": ["mitbih", "synthetic"], "storage_fraction": [0.1, 0.2, 0.5]}, seeds=range(3)
+    )
+    rows = []
+    for request in space.requests():
+        config = request.config
+        is_lucky = config.storage_fraction == 0.2
+        if not (is_lucky and config.seed):
+            easy = 0.2 * (config.dataset == "synthetic")
+            auc = 0.6 + easy + config.storage_fraction / 10 + 0.2 * is_lucky
+            rows.append((config, {"auc": auc, "seconds": 100 * config.storage_fraction - 5 * (easy > 0)}))
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, rows)
+    (experiment,) = collect([space], store.read("runs"))
+    record = cost_frontier(experiment)
+    on_front = [name for name, is_on in zip(record.names, record.on_frontier, strict=True) if is_on]
+    assert on_front == ["mitbih, b = 0.1", "mitbih, b = 0.5", "synthetic, b = 0.1", "synthetic, b = 0.5"]
+    assert as_png(draw_cost_frontier(record)).startswith(b"\x89PNG")
 
 
 def test_importance_finds_the_shares_of_variance(tmp_path: Path, generated: ModuleType) -> None:

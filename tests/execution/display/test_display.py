@@ -95,6 +95,23 @@ def test_the_best_cell_is_called_by_the_labels_that_its_runs_share() -> None:
     assert str(best) == "AUC 0.600 (Random storage, uncertain, 2 runs)"
 
 
+def test_each_data_set_and_scenario_has_a_best_cell() -> None:
+    best = BestCell()
+    hard = {"dataset": "mitbih", "network": "small_cnn", "epochs_per_task": 5, "learning_rate": 0.001}
+    best.add(RunName.of("easy"), RunConfig(), {"auc": 0.9})
+    best.add(RunName.of("hard, ER"), RunConfig(strategy="er", **hard), {"auc": 0.7})
+    best.add(RunName.of("hard, none"), RunConfig(strategy="finetune", **hard), {"auc": 0.6})
+    expected = "AUC 0.900 on synthetic, class_il (easy, 1 run); AUC 0.700 on mitbih, class_il (hard, ER, 1 run)"
+    assert str(best) == expected
+
+
+def test_the_best_cell_is_the_lowest_where_lower_is_better_and_never_one_without_a_value() -> None:
+    best = BestCell()
+    for name, strategy, forgetting in (("a", "er", NAN), ("b", "clops", 0.3), ("c", "finetune", 0.1)):
+        best.add(RunName.of(name), RunConfig(strategy=strategy), {"forgetting": forgetting})
+    assert str(best) == "forgetting 0.100 (c, 1 run)"
+
+
 def test_runs_of_several_seeds_are_one_cell_after_their_ids_are_known() -> None:
     best = BestCell()
     first = RunConfig(task_classes=[[0, 1], [2, 3]])
