@@ -14,7 +14,7 @@ from ..collect import Experiment, label_text
 from ..formats import DASH, duration, plural
 from ..metrics import metric_named
 from ..results import mean_of
-from ..selection import cell_name, variants
+from ..selection import cell_name, cells_by_data, competing_cells, data_of, variants
 from ..statistics import PairedDifference
 from .snapshot import Snapshot
 
@@ -25,6 +25,8 @@ _UNITS = {"patient splits": "split", "folds": "fold", "seeds": "seed", "runs": "
 @dataclass(frozen=True)
 class MethodRow:
     """A method: one variant of an experiment, by its configuration with the best mean on validation people.
+
+    Configurations that lack runs do not compete with complete ones of their data set and scenario.
 
     Attributes:
         experiment: name of the experiment.
@@ -68,23 +70,27 @@ class MethodTable:
 
 def method_tables(snapshot: Snapshot) -> list[MethodTable]:
     """Return the methods of all experiments that report results, a table for each data set and scenario."""
-    groups: dict[tuple[str, str], list[Experiment]] = {}
+    groups: dict[tuple[str, str], list[tuple[Experiment, list[int]]]] = {}
     for section in snapshot.sections.values():
         experiment = section.experiment
         if experiment.is_tuning or not experiment.counts("finished").any():
             continue
-        config = experiment.cells[0].config
-        groups.setdefault((config.dataset, config.scenario), []).append(experiment)
+        for cells in cells_by_data(experiment):
+            if any(experiment.run_ids(cell) for cell in cells):
+                groups.setdefault(data_of(experiment.cells[cells[0]]), []).append((experiment, cells))
     return [_table(f"{dataset}, {scenario}", group) for (dataset, scenario), group in groups.items()]
 
 
-def _table(title: str, experiments: list[Experiment]) -> MethodTable:
-    metrics = list(dict.fromkeys(name for it in experiments for name in _test_metrics(it)))[:MOST_METRICS]
+def _table(title: str, group: list[tuple[Experiment, list[int]]]) -> MethodTable:
+    """Return the table of the cells of some experiments, which are of one data set and scenario."""
+    metrics = list(dict.fromkeys(name for experiment, _ in group for name in _test_metrics(experiment)))[:MOST_METRICS]
     rows = []
     kinds: set[str] = set()
-    for experiment in experiments:
-        for cells in variants(experiment, experiment.number_axes).values():
-            best = _best_on_validation(experiment, cells)
+    for experiment, of_data in group:
+        competing = set(competing_cells(experiment, experiment.headline[0]))
+        for of_variant in variants(experiment, experiment.number_axes).values():
+            cells = [cell for cell in of_variant if cell in of_data]
+            best = _best_on_validation(experiment, [cell for cell in cells if cell in competing] or cells)
             if best is None:
                 continue
             means = [_mean(experiment, best, name) for name in metrics]

@@ -15,7 +15,7 @@ from clops_sweep.errors import UsageError
 from ..collect import Experiment
 from ..metrics import Metric, metric_named
 from ..results import mean_of
-from ..selection import cell_name
+from ..selection import cell_name, cells_by_data
 from ..statistics import MIN_UNITS, Estimate, PairedDifference, estimate
 from .snapshot import Snapshot
 
@@ -25,7 +25,7 @@ class Progress:
     """Progress of one experiment. `ended` is the end of its last run in seconds since 1970, NaN before.
 
     `running` runs are not finished yet and not `missing`. An experiment that only chooses configurations
-    (`is_tuning`) has no best one: its scores are no results.
+    (`is_tuning`) has no `bests`: its scores are no results. There is one for each data set and scenario.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Progress:
     running: int
     missing: int
     ended: float
-    best: Best | None
+    bests: tuple[Best, ...]
     is_tuning: bool = False
 
     @property
@@ -117,25 +117,30 @@ def statuses(runs: pd.DataFrame, running: frozenset[str]) -> pd.Series:
     return runs["status"].mask(is_running, "running")
 
 
-def best(experiment: Experiment) -> Best | None:
-    """Return the configuration with the best mean of the first headline metric; None without a finished run.
+def bests(experiment: Experiment) -> tuple[Best, ...]:
+    """Return the configuration with the best mean of the first headline metric, for each data set and scenario.
 
-    Once some configurations have three patient splits (of one split: three runs), those with fewer do not compete,
-    because one lucky seed could win.
+    Those without a finished run have none. Once some configurations have three patient splits (of one split: three
+    runs), those with fewer do not compete, because one lucky seed could win.
     """
     column = experiment.headline[0]
     values, metric = experiment.by_split(column), metric_named(f"test_{column}" if experiment.on_test else column)
     n = np.isfinite(values).sum(axis=1)
-    if metric.better is None or not n.any():
-        return None
-    competing = np.flatnonzero(n >= min(MIN_UNITS, n.max()))
-    means = np.nanmean(values[competing], axis=1)
-    cell = int(competing[means.argmax() if metric.better == "higher" else means.argmin()])
-    interval = None
-    with suppress(UsageError):  # folds and random splits
-        interval = mean_of(experiment, cell, column)
-    name = cell_name(experiment.cells[cell]) or experiment.name
-    return Best(name, metric, estimate(values[cell]), interval)
+    if metric.better is None:
+        return ()
+    found = []
+    for cells in map(np.array, cells_by_data(experiment)):
+        if not n[cells].any():
+            continue
+        competing = cells[n[cells] >= min(MIN_UNITS, n[cells].max())]
+        means = np.nanmean(values[competing], axis=1)
+        cell = int(competing[means.argmax() if metric.better == "higher" else means.argmin()])
+        interval = None
+        with suppress(UsageError):  # folds and random splits
+            interval = mean_of(experiment, cell, column)
+        name = cell_name(experiment.cells[cell]) or experiment.name
+        found.append(Best(name, metric, estimate(values[cell]), interval))
+    return tuple(found)
 
 
 def ended_at(runs: pd.DataFrame) -> npt.NDArray[np.float64]:
@@ -163,5 +168,5 @@ def _progress(experiment: Experiment, running: frozenset[str]) -> Progress:
     ended = ended[np.isfinite(ended)]
     finished, failed, now, missing = (int(found.get(it, 0)) for it in ("finished", "failed", "running", "missing"))
     last = float(ended.max()) if ended.size else np.nan
-    shown = None if experiment.is_tuning else best(experiment)
+    shown = () if experiment.is_tuning else bests(experiment)
     return Progress(experiment.name, finished, failed, now, missing, last, shown, experiment.is_tuning)

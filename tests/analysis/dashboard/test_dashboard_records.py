@@ -15,8 +15,9 @@ from scipy import stats
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
-from clops_sweep.analysis.collect import Experiment
-from clops_sweep.analysis.dashboard.overview import best, progress
+from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.dashboard.methods import method_tables
+from clops_sweep.analysis.dashboard.overview import bests, progress
 from clops_sweep.analysis.dashboard.runs import PAGE, runs_table
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
@@ -43,6 +44,18 @@ class Recorded:
 
     def mark(self) -> Hashable:
         return ()
+
+
+class OfSpace(Recorded):
+    """The runs of a store that a search space requests."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        super().__init__()
+        self.space = space
+
+    def experiments(self, runs: pd.DataFrame, store: RunStore) -> list[Found]:
+        (experiment,) = collect([self.space], runs.reset_index(drop=True))
+        return [(experiment, self.space, None)]
 
 
 @pytest.fixture(scope="module")
@@ -155,15 +168,40 @@ def test_progress_counts_and_failures_have_their_errors(followed: FollowedStore,
 def test_the_best_configuration_has_the_best_mean_and_students_interval(experiment: Experiment) -> None:
     by_cell = finished(experiment).groupby("cell")["auc"].agg(["mean", "std", "count"])
     expected = by_cell.loc[by_cell[by_cell["count"] >= 3]["mean"].idxmax()]
-    found = best(experiment)
+    (found,) = bests(experiment)
     assert (found.estimate.mean, found.estimate.sd, found.estimate.n) == pytest.approx(tuple(expected))
     limits = stats.t.interval(0.95, 2, found.estimate.mean, found.estimate.sd / np.sqrt(3))
     assert (found.interval.low, found.interval.high) == pytest.approx(limits)
     assert found.interval_text == f"[{limits[0]:.3f}, {limits[1]:.3f}]"
     of_seconds = finished(experiment).groupby("cell")["seconds"].mean()[by_cell["count"] >= 3]
-    lowest = best(experiment.judged_by(["seconds"]))
+    (lowest,) = bests(experiment.judged_by(["seconds"]))
     assert lowest.estimate.mean == pytest.approx(of_seconds.min()), "fewer seconds are better"
-    assert best(experiment.judged_by(["replayed"])) is None, "neither more nor less is better"
+    assert not bests(experiment.judged_by(["replayed"])), "neither more nor less is better"
+
+
+def test_methods_and_best_configurations_are_those_of_each_data_set(generated: ModuleType, tmp_path: Path) -> None:
+    """The page of methods had one table for both data sets, with the name of the first."""
+    base = RunConfig(dataset="mitbih", network="small_cnn", epochs_per_task=5, learning_rate=0.001)
+    axes = {"dataset": ["mitbih", "synthetic"], "strategy": ["finetune", "er"]}
+    space = SearchSpace("both", base, axes, range(3))
+    store = RunStore(tmp_path / "results")
+    rows = []
+    for request in space.requests():
+        config = request.config
+        auc = 0.6 + 0.2 * (config.dataset == "synthetic") + 0.1 * (config.strategy == "er") + 0.01 * config.seed
+        rows.append((config, {"auc": auc, "test_auc": auc - 0.05}))
+    generated.write_given_runs(store, rows)
+    snapshot = FollowedStore(store, OfSpace(space), 0).snapshot
+    tables = method_tables(snapshot)
+    assert [(it.title, [row.name for row in it.rows]) for it in tables] == [
+        ("mitbih, class_il", ["mitbih, er", "mitbih, finetune"]),
+        ("synthetic, class_il", ["synthetic, er", "synthetic, finetune"]),
+    ]
+    (row,) = progress(snapshot)
+    assert [(it.name, it.estimate.mean) for it in row.bests] == [
+        ("mitbih, er", pytest.approx(0.71)),
+        ("synthetic, er", pytest.approx(0.91)),
+    ]
 
 
 # --- runs -------------------------------------------------------------------------------------------------------------
