@@ -1,6 +1,12 @@
 """Storage of studies: a journal file of Optuna beside the results.
 
-For results on S3, the driver writes to a local copy, which it uploads after each trial.
+| journal           | where                           | written by              | counts                               |
+|-------------------|---------------------------------|-------------------------|--------------------------------------|
+| of the results    | `optuna.journal` in the results | drivers; on S3, uploads | always, except for the next line     |
+| local copy for S3 | `studies/` in the user's cache  | drivers of this machine | while S3 has what they uploaded last |
+| copy of a reader  | a temporary folder              | `existing_journal`      | never                                |
+
+Drivers upload before anything relies on the new lines: before the jobs of a trial, at pruning, and when a trial ends.
 """
 
 from __future__ import annotations
@@ -21,6 +27,7 @@ from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
 from clops_sweep.data.files.lock_holder import SECONDS_BEFORE_TOLD, say_waiting
 from clops_sweep.errors import UsageError, one_line
+from clops_sweep.search.journal_copy import JournalCopy
 from clops_sweep.search.records import STUDIES, studies_of
 from clops_sweep.store.run_store import RunStore
 
@@ -76,30 +83,69 @@ def existing_journal(store: RunStore) -> Iterator[JournalStorage | None]:
         yield None if content is None else _opened(copy)
 
 
-def open_journal(store: RunStore) -> JournalStorage:
+class DriverJournal(JournalStorage):
+    """The journal of a driver: its lines are durable in a local file at once, and in an object store after `upload`.
+
+    Args:
+        path: the local file.
+        lock: its lock.
+        copy: the copy that the file is, if the results are in an object store.
+    """
+
+    def __init__(self, path: Path, lock: DriverLock, copy: JournalCopy | None) -> None:
+        super().__init__(JournalFileBackend(str(path), lock))
+        self._lock_of_file = lock
+        self._copy = copy
+
+    def upload(self) -> None:
+        """Upload the lines to an object store; do nothing for results in a folder.
+
+        Raises:
+            UsageError: another machine has changed the journal there.
+            OSError: the store cannot be written to.
+        """
+        if self._copy is not None:
+            with holding(self._lock_of_file):
+                self._copy.upload()
+
+
+def open_journal(store: RunStore) -> DriverJournal:
     """Open the journal of a store, or create it. Only the driver may call this, since it writes.
 
     An unfinished last line, left by a killed driver, is removed, and so is Optuna's lock file.
     """
-    path = _of_driver(store)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = DriverLock(path, store.log_folder / "locks" / STUDIES)
+    locks = store.log_folder / "locks"
+    if store.files.folder is not None:
+        path = store.files.folder / STUDIES
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = DriverLock(path, locks / STUDIES)
+        with holding(lock):
+            _remove_unfinished_line(path, studies_of(store) or b"")
+        return DriverJournal(path, lock, None)
+    own = hashlib.sha256(store.files.shown.encode()).hexdigest()
+    folder = store.log_folder / "studies" / own
+    folder.mkdir(parents=True, exist_ok=True)
+    copy = JournalCopy(store, folder)
+    lock = DriverLock(folder / STUDIES, locks / f"{STUDIES}-{own}")
+    with holding(lock):
+        copy.refresh()
+        _remove_unfinished_line(copy.path, copy.path.read_bytes())
+    return DriverJournal(copy.path, lock, copy)
+
+
+def _remove_unfinished_line(path: Path, content: bytes) -> None:
+    if content and not content.endswith(b"\n"):
+        os.truncate(path, content.rfind(b"\n") + 1)
+
+
+@contextlib.contextmanager
+def holding(lock: DriverLock) -> Iterator[None]:
+    """Hold a lock in the block."""
     lock.acquire()
     try:
-        content = studies_of(store) or b""
-        if not store.files.local:
-            path.write_bytes(content)
-        if content and not content.endswith(b"\n"):
-            os.truncate(path, content.rfind(b"\n") + 1)
+        yield
     finally:
         lock.release()
-    return JournalStorage(JournalFileBackend(str(path), lock))
-
-
-def upload(store: RunStore) -> None:
-    """Copy the local journal of the driver to an object store. In a folder of results, the journal is written there."""
-    if not store.files.local:
-        store.files.write(f"{store.files.root}/{STUDIES}", _of_driver(store).read_bytes())
 
 
 class DriverLock(JournalFileOpenLock):
@@ -152,9 +198,3 @@ class DriverLock(JournalFileOpenLock):
 
 def _opened(path: Path) -> JournalStorage:
     return JournalStorage(JournalFileBackend(str(path), JournalFileOpenLock(str(path))))
-
-
-def _of_driver(store: RunStore) -> Path:
-    """Return the journal that a driver writes to: that of the results, or its local copy for results on S3."""
-    own = hashlib.sha256(store.files.shown.encode()).hexdigest()
-    return (store.files.folder or store.log_folder / "studies" / own) / STUDIES

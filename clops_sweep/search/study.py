@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import optuna
+from optuna.exceptions import UpdateFinishedTrialError
 from optuna.pruners import NopPruner
-from optuna.storages import BaseStorage
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -17,7 +18,7 @@ from clops_sweep.search.definition import DEFINITION, check_definition, definiti
 from clops_sweep.search.labels import encoded, suggested
 from clops_sweep.search.pruning import goes_on
 from clops_sweep.search.samplers import make_sampler, refused
-from clops_sweep.search.storage import journal_name, open_journal, quiet, reading, upload
+from clops_sweep.search.storage import DriverJournal, journal_name, open_journal, quiet, reading
 from clops_sweep.search.trials import ERROR, IS_PHASE, PRUNING, REPEATS, RUN_IDS, current_trials
 from clops_sweep.store.run_store import RunStore
 
@@ -49,41 +50,79 @@ def open_study(
     """
     search = search_of(space)
     with reading(store):
-        storage = open_journal(store)
-        study = optuna.create_study(
-            study_name=space.name,
-            storage=storage,
-            directions=list(space.objectives.values()),
-            sampler=make_sampler(search),
-            pruner=NopPruner(),  # `Trial.prune` decides
-            load_if_exists=True,
-        )
+        journal = open_journal(store)
+        study = _loaded_or_created(space, search, journal)
         begun = len(study.get_trials(deepcopy=False))
         check_definition(space, study.user_attrs, begun > 0, data_hashes, journal_name(store))
-        if DEFINITION not in study.user_attrs:
-            study.set_metric_names(list(space.objectives))
-            study.set_user_attr(DEFINITION, definition(space, data_hashes))
-        if space.is_phase and IS_PHASE not in study.user_attrs:
-            study.set_user_attr(IS_PHASE, True)
-        for point in search.points() if begun < search.n_trials else ():
-            labels = {name: encoded(label) for name, label in point.items()}
-            study.enqueue_trial(labels, skip_if_exists=begun > 0)  # comparing takes quadratic time
+        _define(study, space, data_hashes)
+        if begun < search.n_trials:
+            _enqueue_points(study, search, are_new=begun == 0)
     if retry_failed:
         _enqueue_failed(study)
-    return Study(study, storage, search, store)
+    return Study(study, journal, search)
+
+
+def _loaded_or_created(space: SearchSpace, search: OptunaSearch, journal: DriverJournal) -> optuna.Study:
+    return optuna.create_study(
+        study_name=space.name,
+        storage=journal,
+        directions=list(space.objectives.values()),
+        sampler=make_sampler(search),
+        pruner=NopPruner(),  # `Trial.prune` decides
+        load_if_exists=True,
+    )
+
+
+def _define(study: optuna.Study, space: SearchSpace, data_hashes: Mapping[str, str]) -> None:
+    """Record the definition of a study that has none yet, and whether it is a phase of tuning."""
+    if DEFINITION not in study.user_attrs:
+        study.set_metric_names(list(space.objectives))
+        study.set_user_attr(DEFINITION, definition(space, data_hashes))
+    if space.is_phase and IS_PHASE not in study.user_attrs:
+        study.set_user_attr(IS_PHASE, True)
+
+
+def _enqueue_points(study: optuna.Study, search: OptunaSearch, *, are_new: bool) -> None:
+    """Enqueue the points that the search names, those that are not in the study yet.
+
+    Args:
+        study: the study.
+        search: the search.
+        are_new: whether the study has no trial. Then points are not compared, which takes quadratic time.
+    """
+    for point in search.points():
+        labels = {name: encoded(label) for name, label in point.items()}
+        study.enqueue_trial(labels, skip_if_exists=not are_new)
+
+
+def _enqueue_failed(study: optuna.Study) -> None:
+    """Enqueue the parameters of failed trials again."""
+    with quiet():
+        for trial in current_trials(study.get_trials(deepcopy=False)):
+            if trial.state == TrialState.FAIL:
+                study.enqueue_trial(trial.params, user_attrs={REPEATS: trial.number})
 
 
 class Trial:
     """A trial that runs.
+
+    Drivers on two machines may run the same trial: their values are equal, and the first result counts. So what is
+    recorded of a trial that another driver has ended is dropped.
+
+    Args:
+        trial: the trial in Optuna.
+        search: the search.
+        journal: the journal of the study.
 
     Attributes:
         number: its number in the study.
         labels: the value of each parameter; named variants by their name.
     """
 
-    def __init__(self, trial: optuna.Trial, search: OptunaSearch) -> None:
+    def __init__(self, trial: optuna.Trial, search: OptunaSearch, journal: DriverJournal) -> None:
         self._trial = trial
         self._search = search
+        self._journal = journal
         self.number = trial.number
         with quiet():
             self.labels: Mapping[str, Any] = {name: suggested(trial, search, name) for name in search.parameters}
@@ -94,18 +133,17 @@ class Trial:
         return max(self._values_of_all()[self.number], default=0)
 
     def record_runs(self, run_ids: Sequence[str]) -> None:
-        """Record the ids of its runs."""
-        with quiet():
-            self._trial.set_user_attr(RUN_IDS, list(run_ids))
+        """Record the ids of its runs, also in an object store: its jobs may start."""
+        self._set(RUN_IDS, list(run_ids))
+        self._journal.upload()
 
     def record_error(self, error: str) -> None:
         """Record why it failed."""
-        with quiet():
-            self._trial.set_user_attr(ERROR, error)
+        self._set(ERROR, error)
 
     def report(self, value: float, tasks: int) -> None:
-        """Record the average objective after some tasks."""
-        with quiet():
+        """Record the average objective after some tasks; an object store has it after `prune` or `Study.tell`."""
+        with quiet(), suppress(UpdateFinishedTrialError):
             self._trial.report(value, tasks)
 
     def prune(self, value: float, tasks: int) -> bool:
@@ -121,9 +159,9 @@ class Trial:
         is_maximized = self._trial.study.direction == StudyDirection.MAXIMIZE
         is_pruned = not goes_on(value, on_rung, pruner.reduction_factor, "maximize" if is_maximized else "minimize")
         if is_pruned:
-            with quiet():
-                self._trial.set_user_attr(PRUNING, {"tasks": tasks, "value": value})
+            self._set(PRUNING, {"tasks": tasks, "value": value})
         self.report(value, tasks)
+        self._journal.upload()
         return is_pruned
 
     def unfinished_pruning(self) -> int | None:
@@ -137,6 +175,11 @@ class Trial:
             self.report(pruning["value"], tasks)
         return tasks
 
+    def _set(self, name: str, value: Any) -> None:
+        """Set an attribute of the trial in the study."""
+        with quiet(), suppress(UpdateFinishedTrialError):
+            self._trial.set_user_attr(name, value)
+
     def _values_of_all(self) -> dict[int, Mapping[int, float]]:
         """Return the reported values of every trial of the study, by number of tasks."""
         with quiet():
@@ -147,11 +190,10 @@ class Trial:
 class Study:
     """A study that is open for the driver of its search; see `open_study`."""
 
-    def __init__(self, study: optuna.Study, storage: BaseStorage, search: OptunaSearch, store: RunStore) -> None:
+    def __init__(self, study: optuna.Study, journal: DriverJournal, search: OptunaSearch) -> None:
         self._study = study
-        self._storage = storage
+        self._journal = journal
         self._search = search
-        self._store = store
 
     @property
     def to_ask(self) -> int:
@@ -170,10 +212,10 @@ class Study:
         They keep their numbers and parameters, and the store has their finished runs.
         """
         with quiet():
-            study = self._storage.get_study_id_from_name(self._study.study_name)
+            study = self._journal.get_study_id_from_name(self._study.study_name)
             numbers = [trial.number for trial in self._of(TrialState.RUNNING)]
-            ids = [self._storage.get_trial_id_from_study_id_trial_number(study, number) for number in numbers]
-            return [Trial(optuna.Trial(self._study, trial_id), self._search) for trial_id in ids]
+            ids = [self._journal.get_trial_id_from_study_id_trial_number(study, number) for number in numbers]
+            return [Trial(optuna.Trial(self._study, trial_id), self._search, self._journal) for trial_id in ids]
 
     def ask(self) -> Trial:
         """Return a new trial, suggested from all results so far.
@@ -183,7 +225,7 @@ class Study:
         """
         try:
             with quiet():
-                return Trial(self._study.ask(), self._search)
+                return Trial(self._study.ask(), self._search, self._journal)
         except (OSError, KeyboardInterrupt):
             raise
         except BaseException as error:  # options may contain functions of the user
@@ -212,9 +254,8 @@ class Study:
         with quiet():
             if error is not None:
                 trial.record_error(error)
-            # Drivers on two machines may run the same trial: their values are equal, and the first result counts.
             self._study.tell(trial.number, values, _STATES[state], skip_if_finished=True)
-        upload(self._store)
+        self._journal.upload()
         return is_best
 
     def _is_best(self, values: Sequence[float]) -> bool:
@@ -230,11 +271,3 @@ class Study:
 
     def _current(self) -> list[FrozenTrial]:
         return current_trials(self._study.get_trials(deepcopy=False))
-
-
-def _enqueue_failed(study: optuna.Study) -> None:
-    """Enqueue the parameters of failed trials again."""
-    with quiet():
-        for trial in current_trials(study.get_trials(deepcopy=False)):
-            if trial.state == TrialState.FAIL:
-                study.enqueue_trial(trial.params, user_attrs={REPEATS: trial.number})
