@@ -34,7 +34,7 @@ def report_of(
         metrics=metrics,
         frames=request.data.of_prepared(keys),
         claims=selection.claims,
-        seal=seal_in_words(request),
+        seal=seal_in_words(state),
         tuned=tuned_methods(state) if state.tuned else (),
         journal=journal,
     )

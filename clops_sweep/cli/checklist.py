@@ -51,7 +51,7 @@ def checklist(request: Request, output: Path | None, as_json: bool) -> None:
         runs,
         launch_command(request) if request.selection.files else store.command("show", first),
         files=[str(file) for file in request.selection.files],
-        seal=seal_in_words(request) if request.selection.claims else "",
+        seal=seal_in_words(state) if request.selection.claims else "",
         prepared=_prepared(request, runs.drop_duplicates("dataset").to_dict("records")),
         studies=[search.record for search in state.searches if search.record is not None],
         keeps_predictions=first in store.predicted(),

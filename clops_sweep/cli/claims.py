@@ -69,7 +69,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         )
     experiments = [it for it in experiments if not it.cells or it.cells[0].config.dataset not in own]
     frames = request.data.of_prepared(data_keys(experiments))
-    standing = seal_in_words(request) if request.selection.claims else ""
+    standing = seal_in_words(state) if request.selection.claims else ""
     found = verdicts(experiments, request.store, frames, request.selection.claims)
     if as_json:
         from clops_sweep.analysis.report.claims_section import claims_as_data

@@ -58,7 +58,7 @@ def _inputs(state: State) -> Iterator[str]:
         yield repr([space.name, space.axes, list(space.seeds), sorted(space.base.explicit.items())])
     if selection.claims:
         yield json.dumps(claims_as_json(selection.claims), sort_keys=True)
-        yield seal_in_words(request)
+        yield seal_in_words(state)
     for library in _LIBRARIES:
         yield version(library)
     yield clops_sweep.__version__

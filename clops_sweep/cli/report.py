@@ -181,7 +181,7 @@ def render(
             experiments=experiments,
             as_stored=as_stored,
             claims=request.selection.claims,
-            seal=seal_in_words(request),
+            seal=seal_in_words(state),
             tuned=tuned,
             commands=_commands(request),
             journal=journal,

@@ -3,6 +3,8 @@
 A seal belongs to search-space files by their places, so that an edited file keeps it and the edits are named. After a
 file was moved or renamed, its seal is found by its content, the claims and the requested runs, or by the names of its
 studies, unless the file that was sealed is still in its place: then another study has the same name.
+
+The requested runs are those that the files determine: what a search has chosen is no part of a seal.
 """
 
 from __future__ import annotations
@@ -10,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -43,6 +44,9 @@ class Sealed:
         """Return the differences between the seal and the current search-space files, one phrase each.
 
         Data that are not prepared on this machine are not compared.
+
+        Args:
+            request: see `_without_choices`.
         """
         was, now = self.content, _content(request)
         before, after = was["claims"], now["claims"]
@@ -69,44 +73,81 @@ def seal(request: Request) -> Sealed:
     A seal holds the hashes of the data: those that are not prepared are prepared, with their splits and features.
 
     Raises:
-        UsageError: there are no claims, data cannot be prepared, a run is finished or failed, or a seal exists.
+        UsageError: there are no claims, data cannot be prepared, a run or trial has ended, or a seal exists.
         DamagedStore: a seal exists and was edited.
     """
     if not request.selection.claims:
         raise UsageError("--seal: expected a search-space file that defines CLAIMS")
-    if (there := sealed(request)) is not None:
+    asked = _without_choices(State.of(request))
+    if (there := _sealed(asked)) is not None:
         raise UsageError(f"{there.path}: these claims are {there}; a seal is never replaced")
-    if first := State.of(request).request.selection.pretraining:
+    if first := asked.selection.pretraining:
         raise UsageError(
             f"--seal: encoder = {shown(first[0])} is a config, and a seal holds the hash of its features; expected "
             "'run:RUN_ID' of a finished run"
         )
-    request.data.prepare(config.data_key for config in request.selection.configs if request.data_hash(config) is None)
-    state = State.of(request)
-    if begun := state.plan.count("finished", "failed"):
+    request.data.prepare(config.data_key for config in asked.selection.configs if request.data_hash(config) is None)
+    if ended := len(_ended(State.of(request))):
         raise UsageError(
-            f"--seal: {several(begun, 'run')} of this file ended already; claims are sealed before the first"
+            f"--seal: {several(ended, 'run')} of this file ended already; claims are sealed before the first"
         )
     of_files = {"studies": list(request.selection.studies), "files": _places(request)}
-    content = {"sealed_at": datetime.now(UTC).isoformat(timespec="seconds"), **_content(request), **of_files}
+    content = {"sealed_at": datetime.now(UTC).isoformat(timespec="seconds"), **_content(asked), **of_files}
     path = _path(request)
     request.store.files.make_folder(path.rpartition("/")[0])
     request.store.files.write(path, json.dumps({**content, "sha256": sha256(content)}, indent=1).encode())
     return Sealed(path, content)
 
 
-def sealed(request: Request) -> Sealed | None:
+def seal_in_words(state: State) -> str:
+    """Return whether the claims of a request are sealed, and what has changed since.
+
+    Raises:
+        DamagedStore: the seal was edited.
+    """
+    request = _without_choices(state)
+    there = _sealed(request) if request.selection.claims else None
+    if there is None:
+        return "not sealed"
+    changes = there.changes(request)
+    return f"{there}" if not changes else f"{there}; changed since: {', '.join(changes)}"
+
+
+def _without_choices(state: State) -> Request:
+    """Return a request as it was before its searches chose the runs to report, with the encoders that are trained."""
+    request = state.request
+    if not request.selection.reported:
+        return request
+    return replace(request, selection=replace(request.selection, reported=()))
+
+
+def _ended(state: State) -> set[str]:
+    """Return the runs that are finished or failed, and those of pruned trials: their results may be known."""
+    statuses = state.request.store.statuses()
+    ended = {str(run.run_id) for run in state.plan.asked if run.state in ("finished", "failed")}
+    for search in state.searches:
+        ended.update(run_id for run_id in search.run_ids if run_id in statuses)
+        for trial in search.record.of("pruned") if search.record else ():
+            ended.update(trial.run_ids)
+    return ended
+
+
+def _sealed(request: Request) -> Sealed | None:
     """Return the seal of the claims of some search-space files, also if these were moved; None without one.
 
     Raises:
         DamagedStore: the seal was edited.
     """
     store = request.store.files
-    folder, ending = _folder(request), _ending(request)
+    folder, ending = _folder(request), _ending(_places(request))
     written = sorted(store.names(folder))
     for name in written:
         if name.endswith(ending):  # perhaps under an earlier name of the study
-            return _read(request, f"{folder}/{name}")
+            path = f"{folder}/{name}"
+            content = _written(request, path)
+            if not _is_intact(content):
+                raise _damaged(path)
+            return Sealed(path, content)
     return _moved(request, [f"{folder}/{name}" for name in written])
 
 
@@ -116,64 +157,90 @@ def _moved(request: Request, paths: Sequence[str]) -> Sealed | None:
     Args:
         request: the search-space files.
         paths: the seals of a store, none of which is of files at these places.
+
+    Raises:
+        DamagedStore: there is none, and a seal that may be of these files was edited.
     """
-    seals = []
-    for path in paths:
-        with suppress(DamagedStore):  # a seal of other files
-            seals.append(replace(_read(request, path), is_moved=True))
-    if not seals:
+    if not paths:
         return None
-    seals.sort(key=lambda seal: str(seal.content["sealed_at"]))
+    seals = [Sealed(path, _written(request, path), is_moved=True) for path in paths]
+    intact = [there for there in seals if _is_intact(there.content)]
+    intact.sort(key=lambda there: str(there.content["sealed_at"]))
     now = _content(request)
-    for there in seals:
+    for there in intact:
         if (there.content["claims"], there.content["space"]) == (now["claims"], now["space"]):
             return there
-    start = _start(request)
-    for there in seals:
+    for there in intact:
         is_named = there.content.get("studies") == list(request.selection.studies)
-        if is_named and not any((start / file).exists() for file in there.content["files"]):
+        if is_named and not _are_in_place(request, there.content["files"]):
             return there
+    for there in seals:
+        if there not in intact and _may_be_of(request, now, there):
+            raise _damaged(there.path)
     return None
 
 
-def _read(request: Request, path: str) -> Sealed:
-    """Return the seal in a file.
+def _may_be_of(request: Request, now: dict[str, Any], damaged: Sealed) -> bool:
+    """Return whether a damaged seal may be of some files that were moved, by its name or by what is left of it.
 
-    Raises:
-        DamagedStore: it was edited.
+    The name of a seal ends with a digest of the places. If the places in it still fit, and a file is there, the seal
+    is of that file.
+
+    Args:
+        request: the search-space files.
+        now: what a seal of them would contain.
+        damaged: the damaged seal.
     """
+    content = damaged.content
+    files = content.get("files", [])
+    if damaged.path.endswith(_ending(files)) and _are_in_place(request, files):
+        return False
+    studies = damaged.path.rpartition("/")[2][: -len(_ending([]))]
+    return studies == _name(request) or any(content.get(name) == now[name] for name in ("claims", "space"))
+
+
+def _are_in_place(request: Request, files: Sequence[str]) -> bool:
+    """Return whether one of the files that were sealed is still in its place."""
+    start = _start(request)
+    return any((start / file).exists() for file in files)
+
+
+def _written(request: Request, path: str) -> dict[str, Any]:
+    """Return the content of the file of a seal; empty if it is no JSON."""
     try:
         content = json.loads(request.store.files.read(path).to_pybytes())
     except ValueError:
-        content = {}
-    digest = content.pop("sha256", None) if isinstance(content, dict) else None
-    if digest is None or digest != sha256(content):
-        raise DamagedStore(f"{path}: was edited after it was sealed; restore the original file")
-    return Sealed(path, content)
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
-def seal_in_words(request: Request) -> str:
-    """Return whether the claims are sealed, and what has changed since."""
-    there = sealed(request) if request.selection.claims else None
-    if there is None:
-        return "not sealed"
-    changes = there.changes(request)
-    return f"{there}" if not changes else f"{there}; changed since: {', '.join(changes)}"
+def _is_intact(content: dict[str, Any]) -> bool:
+    """Return whether the content of a seal fits its digest."""
+    sealed = {name: value for name, value in content.items() if name != "sha256"}
+    return content.get("sha256") == sha256(sealed)
+
+
+def _damaged(path: str) -> DamagedStore:
+    return DamagedStore(f"{path}: was edited after it was sealed; restore the original file")
 
 
 def _path(request: Request) -> str:
     """Return the path of a new seal, named after the studies and the places of their files."""
-    name = "+".join(map(file_name, request.selection.studies))
-    return f"{_folder(request)}/{name}{_ending(request)}"
+    return f"{_folder(request)}/{_name(request)}{_ending(_places(request))}"
+
+
+def _name(request: Request) -> str:
+    """Return the names of the studies, as in the name of a seal."""
+    return "+".join(map(file_name, request.selection.studies))
 
 
 def _folder(request: Request) -> str:
     return f"{request.store.files.root}/claims"
 
 
-def _ending(request: Request) -> str:
-    """Return how the names of the seals of some files end."""
-    return f"-{sha256(_places(request))[:8]}.json"
+def _ending(places: Sequence[str]) -> str:
+    """Return how the names of the seals of files at some places end."""
+    return f"-{sha256(places)[:8]}.json"
 
 
 def _places(request: Request) -> list[str]:

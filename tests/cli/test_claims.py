@@ -200,3 +200,53 @@ def test_a_seal_without_places_is_found_by_its_content(unsealed: Path, prepared_
     assert standing("moved.py", prepared_root).endswith("before the first run")
     moved.write_text(moved.read_text().replace("range(4)", "range(5)"))
     assert standing("moved.py", prepared_root) == "not sealed"
+
+
+def tampered(seal: Path) -> str:
+    """Edit the claims in a seal, and return its original text."""
+    text = seal.read_text()
+    assert "is above" in text
+    seal.write_text(text.replace("is above", "is far above"))
+    return text
+
+
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_damaged_seal_of_a_moved_file_is_named_and_no_second_seal_is_written(
+    unsealed: Path, prepared_root: Path, cut: bool
+) -> None:
+    assert told("space.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    (seal,) = (unsealed / "results" / "claims").iterdir()
+    text = tampered(seal)
+    if cut:
+        seal.write_text(text[:100])
+    (unsealed / "space.py").rename(unsealed / "moved.py")
+    Path("results/runs").mkdir()
+    for words in (["moved.py"], ["moved.py", "--seal"]):
+        refused = told(*words, prepared_root=prepared_root)
+        assert refused.exit_code != 0
+        assert str(refused.exception).endswith(
+            f"{seal.name}: was edited after it was sealed; restore the original file"
+        )
+    seal.write_text(text)
+    assert standing("moved.py", prepared_root).endswith("before the first run, as space.py")
+
+
+def test_a_damaged_seal_of_a_study_that_was_renamed_too_is_known_by_its_runs(
+    unsealed: Path, prepared_root: Path
+) -> None:
+    assert told("space.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    (seal,) = (unsealed / "results" / "claims").iterdir()
+    tampered(seal)
+    (unsealed / "space.py").unlink()
+    (unsealed / "new.py").write_text((SPACE + CLAIMS).replace('"methods"', '"new name"'))
+    assert "was edited after it was sealed" in str(told("new.py", "--seal", prepared_root=prepared_root).exception)
+
+
+def test_a_damaged_seal_of_another_file_is_no_matter_of_this_one(unsealed: Path, prepared_root: Path) -> None:
+    assert told("space.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    (seal,) = (unsealed / "results" / "claims").iterdir()
+    tampered(seal)
+    (unsealed / "other.py").write_text((unsealed / "space.py").read_text().replace("range(4)", "range(5)"))
+    assert standing("other.py", prepared_root) == "not sealed"
+    assert told("other.py", "--seal", prepared_root=prepared_root).exit_code == 0
+    assert "was edited after it was sealed" in str(told("space.py", prepared_root=prepared_root).exception)
