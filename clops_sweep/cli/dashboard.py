@@ -15,6 +15,7 @@ from clops_sweep.cli.options import NotEmpty, plugins_option
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError, shown
+from clops_sweep.planning.launched import LeftOutSpace
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.store.launch_folders import plugin_files_to_name
@@ -62,7 +63,7 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         partial(_spaces, request),
         whole=not request.selection.files,
     )
-    notices = [_left_out(name, why, _complete_command(request)) for name, why in request.unknown_spaces().items()]
+    notices = [_left_out(space, _complete_command(request)) for space in request.left_out_spaces()]
     for notice in notices:
         click.echo(f"clops-sweep: {notice}", err=True)
     server = make_server(request.store, source, host=host, port=port, token=token, notices=notices)
@@ -95,11 +96,13 @@ def _plugin_files(store: RunStore) -> list[str]:
     return sorted(files)
 
 
-def _left_out(name: str, why: str, complete: str) -> str:
+def _left_out(space: LeftOutSpace, complete: str) -> str:
     """Say that a search space is not shown, with the command that shows it; the names that are known are left out."""
-    cause = why.removeprefix(f"search space {name!r}").lstrip(",: ").split("; known:")[0]
+    if space.name is None:
+        return f"A search space is not shown, only its runs by their settings: {space.why}"
+    cause = space.why.removeprefix(f"search space {space.name!r}").lstrip(",: ").split("; known:")[0]
     return (
-        f"Search space {shown(name)} is not shown, only its runs by their settings: {cause}. "
+        f"Search space {shown(space.name)} is not shown, only its runs by their settings: {cause}. "
         f"{f'To show it: {complete}' if complete else '--plugins FILE registers what a file declares.'}"
     )
 

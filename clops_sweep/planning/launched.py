@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -14,6 +15,9 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import Axis, SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection, check_names, file_name
 from clops_sweep.store.run_store import RunStore
+
+_DAMAGED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""Errors of a file that is no JSON, or JSON of another form."""
 
 
 def remember(selection: Selection, store: RunStore) -> None:
@@ -48,6 +52,19 @@ def _grid(space: SearchSpace) -> dict[str, Any]:
     return {"axes": space.axes, "seeds": space.seeds, "kept": kept}
 
 
+@dataclass(frozen=True)
+class LeftOutSpace:
+    """A remembered search space that cannot be shown.
+
+    Attributes:
+        name: its name; None if its file is damaged or cannot be read.
+        why: the reason, which names the file if there is no name.
+    """
+
+    name: str | None
+    why: str
+
+
 def launched_spaces(store: RunStore, register: Callable[[str], object]) -> tuple[SearchSpace, ...]:
     """Return the search spaces that a store remembers, as far as their plug-ins are registered.
 
@@ -59,30 +76,39 @@ def launched_spaces(store: RunStore, register: Callable[[str], object]) -> tuple
     return tuple(spaces)
 
 
-def unknown_spaces(store: RunStore, register: Callable[[str], object]) -> dict[str, str]:
-    """Return the search spaces that a store remembers and `launched_spaces` leaves out: name to reason."""
-    _, unknown = _launched(store, register)
-    return unknown
+def left_out_spaces(store: RunStore, register: Callable[[str], object]) -> list[LeftOutSpace]:
+    """Return the search spaces that a store remembers and `launched_spaces` leaves out."""
+    _, left_out = _launched(store, register)
+    return left_out
 
 
-def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[SearchSpace], dict[str, str]]:
-    """Return the remembered search spaces that are known here, and the reasons of the others by name."""
+def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[SearchSpace], list[LeftOutSpace]]:
+    """Return the remembered search spaces that can be shown, and the others."""
+    try:
+        names = store.files.names(_folder(store))
+    except UsageError as error:
+        return [], [LeftOutSpace(None, one_line(error))]
     spaces: list[SearchSpace] = []
-    unknown: dict[str, str] = {}
-    with suppress(OSError, UsageError):
-        for name in store.files.names(_folder(store)):
-            with suppress(OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError):
-                content = store.files.read(f"{_folder(store)}/{name}").to_pybytes()
-                remembered = json.loads(content)
-                try:
-                    register(str(remembered["base"].get("dataset")))
-                    space = _space(content)
-                    check_names([*spaces, space])
-                except UsageError as error:
-                    unknown[str(remembered["name"])] = one_line(error)
-                    continue
-                spaces.append(space)
-    return spaces, unknown
+    left_out: list[LeftOutSpace] = []
+    for file in names:
+        path = f"{_folder(store)}/{file}"
+        name = None
+        try:
+            content = store.files.read(path).to_pybytes()
+            remembered = json.loads(content)
+            name, dataset = str(remembered["name"]), str(remembered["base"].get("dataset"))
+            register(dataset)
+            space = _space(content)
+            check_names([*spaces, space])
+        except (OSError, UsageError) as error:
+            why = one_line(error)
+            left_out.append(LeftOutSpace(name, f"{path}: cannot be read ({why})" if name is None else why))
+        except _DAMAGED:
+            why = "damaged; delete it, and the next launch of its search space writes it again"
+            left_out.append(LeftOutSpace(None, f"{path}: {why}"))
+        else:
+            spaces.append(space)
+    return spaces, left_out
 
 
 @lru_cache(maxsize=32)

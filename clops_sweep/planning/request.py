@@ -15,7 +15,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.tasks import with_tasks
-from clops_sweep.planning.launched import unknown_spaces
+from clops_sweep.planning.launched import LeftOutSpace, left_out_spaces
 from clops_sweep.planning.shard import Shard
 from clops_sweep.store.run_store import RunStore
 
@@ -50,11 +50,11 @@ class Request:
                 "expected grids"
             )
 
-    def unknown_spaces(self) -> dict[str, str]:
-        """Return the search spaces of launches that are not known here, with reasons; none with files."""
+    def left_out_spaces(self) -> list[LeftOutSpace]:
+        """Return the search spaces of launches that cannot be shown here; none with files."""
         if self.selection.files:
-            return {}
-        return unknown_spaces(self.store, partial(register_prepared, prepared_root=self.data.root))
+            return []
+        return left_out_spaces(self.store, partial(register_prepared, prepared_root=self.data.root))
 
     def data_hash(self, config: RunConfig) -> str | None:
         """Return the content hash of a config's data; None if they are not prepared."""

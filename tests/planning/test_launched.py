@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.experiment.spaces.selection import Selection
-from clops_sweep.planning.launched import launched_spaces, remember
+from clops_sweep.planning.launched import launched_spaces, left_out_spaces, remember
 from clops_sweep.planning.request import Request
 from clops_sweep.store.run_store import RunStore
 
@@ -35,6 +36,7 @@ SPACE = SearchSpace("a study", RunConfig(), {"strategy": ["finetune", "mine"]}, 
 """
 SHIPPED = Path(__file__).parents[2] / "search_spaces"
 
+DAMAGED = "damaged; delete it, and the next launch of its search space writes it again"
 BASE = RunConfig(dataset="synthetic", scenario="class_il", task_order=(2, 1, 0))
 
 
@@ -90,11 +92,12 @@ def test_searches_and_configs_as_encoders_are_left_out(tmp_path: Path) -> None:
         {"kept": 7},
         {"seeds": [-1]},
         {"name": "../../x"},
+        {"name": "", "base": {"dataset": "nowhere"}},
         {"name": None},
         {"name": "a\x1b[31m"},
     ],
 )
-def test_other_files_are_ignored(changes: dict[str, object], tmp_path: Path) -> None:
+def test_other_files_are_left_out_and_named(changes: dict[str, object], tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     remember(Selection((SearchSpace("mine", BASE, seeds=1),)), store)
     (file,) = (tmp_path / ".work" / "spaces").iterdir()
@@ -102,6 +105,36 @@ def test_other_files_are_ignored(changes: dict[str, object], tmp_path: Path) -> 
     file.with_name("space-other.json").write_text(json.dumps(content | {"name": "other"} | changes))
     file.with_name("space-cut.json").write_bytes(file.read_bytes()[:-9])
     assert [it.name for it in _remembered(store)] == ["mine"]
+    cut, other = left_out_spaces(store, str)
+    assert cut.name is None
+    assert cut.why == f"{file.with_name('space-cut.json')}: {DAMAGED}"
+    if other.name is None:
+        assert other.why == f"{file.with_name('space-other.json')}: {DAMAGED}"
+    else:
+        assert other.name == str(changes.get("name", "other"))
+        assert re.search("expected|known|no values", other.why)
+
+
+def test_a_remembered_space_that_cannot_be_read_is_named_by_the_dashboard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not served")
+    store = RunStore(tmp_path / "results")
+    remember(Selection((SearchSpace("mine", BASE, seeds=1),)), store)
+    (file,) = (tmp_path / "results" / ".work" / "spaces").iterdir()
+    file.write_bytes(file.read_bytes()[:-9])
+    monkeypatch.setattr(Server, "serve", _interrupted)
+    shown = CliRunner().invoke(command, ["dashboard", "--results", str(tmp_path / "results"), "--port", "0"])
+    assert f"A search space is not shown, only its runs by their settings: {file}: {DAMAGED}" in shown.stderr
+
+
+def test_a_folder_of_remembered_spaces_that_cannot_be_listed_is_named(tmp_path: Path) -> None:
+    (tmp_path / ".work").mkdir()
+    (tmp_path / ".work" / "spaces").write_text("no folder")
+    (left_out,) = left_out_spaces(RunStore(tmp_path), str)
+    assert left_out.name is None
+    assert f"results {tmp_path}: cannot be read (" in left_out.why
+    assert ".work/spaces" in left_out.why
 
 
 def _interrupted(server: Server) -> None:
@@ -118,13 +151,13 @@ def test_a_space_with_an_own_method_is_named_with_the_reason(tmp_path: Path, mon
     remember(Selection((space,)), store)
     assert [it.name for it in _remembered(store)] == ["a study"]
     asked = Request(Selection(()), PreparedData(tmp_path), store)
-    assert asked.unknown_spaces() == {}
+    assert asked.left_out_spaces() == []
     remember(Selection((replace(space, seeds=(1, 2)),)), store)
     STRATEGIES.forget("mine")
     assert _remembered(store) == []
-    ((name, why),) = asked.unknown_spaces().items()
-    assert name == "a study"
-    assert "strategy = 'mine': not known" in why
+    (left_out,) = asked.left_out_spaces()
+    assert left_out.name == "a study"
+    assert "strategy = 'mine': not known" in left_out.why
     monkeypatch.setattr(Server, "serve", _interrupted)
     shown = CliRunner().invoke(command, ["dashboard", "--results", str(tmp_path / "results"), "--port", "0"])
     (notice,) = (line for line in shown.stderr.splitlines() if "'a study'" in line)
