@@ -10,6 +10,7 @@ from clops_sweep.data.prepared.counts import Row, task_rows
 from clops_sweep.errors import shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.tasks import built_tasks
+from clops_sweep.planning.curriculum import BY_DIFFICULTY
 from clops_sweep.planning.request import Request
 
 
@@ -20,7 +21,8 @@ class TaskTable:
     Attributes:
         dataset: name of the data set.
         scenario: name of the scenario.
-        settings: the settings of the scenario in which the requested runs differ, such as `domain`.
+        settings: the settings of the scenario in which the requested runs differ, such as `domain`; also `first_tasks`
+            and `task_order` if the order follows from difficulty, so which of the rows are trained on is not known yet.
         split_seed: seed of the patient split that is counted, the lowest one.
         split: the fold that is counted; None without folds.
         splits: number of patient splits that are requested.
@@ -65,6 +67,8 @@ def task_tables(request: Request) -> list[TaskTable]:
         first = min(configs, key=lambda config: (config.split_seed, config.split or ""))
         names = differing.get((first.dataset, first.scenario), [])
         settings = {name: first.tasks_settings.get(name) for name in names}
+        if _is_by_difficulty(first) and first.first_tasks is not None:
+            settings |= {"first_tasks": first.first_tasks, "task_order": first.task_order}
         splits = {(config.split_seed, config.split) for config in configs}
         orders = len({config.task_order for config in configs})
         rows = _rows(request, first, several_orders=orders > 1)
@@ -98,12 +102,18 @@ def _has_several(settings: Sequence[Mapping[str, Any]], name: str) -> bool:
     return any(of_config.get(name) != settings[0][name] for of_config in settings)
 
 
+def _is_by_difficulty(config: RunConfig) -> bool:
+    """Return whether the order of the tasks follows from an earlier run."""
+    return config.task_order in BY_DIFFICULTY
+
+
 def _rows(request: Request, config: RunConfig, *, several_orders: bool) -> list[Row] | None:
     """Return the rows of a table; None if the data are not prepared."""
     if request.data_hash(config) is None:
         return None
     frames = request.data.frames(config.data_key)
-    is_by_difficulty = isinstance(config.task_order, str)
-    if config.first_tasks is None and (several_orders or is_by_difficulty):
+    if _is_by_difficulty(config):
+        config = config.replace(task_order="sequential", first_tasks=None)
+    elif config.first_tasks is None and several_orders:
         config = config.replace(task_order="sequential")
     return task_rows(built_tasks(config, frames), frames)

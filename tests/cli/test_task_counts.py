@@ -106,3 +106,17 @@ def test_a_launch_counts_the_tasks_before_the_first_run() -> None:
     _write()
     output = _run("own.py", "--no-ray", "--no-report").output
     assert output.index("tasks of wearable, class_il_union, split_seed 0 of 3") < output.index("[1/12] finished")
+
+
+def test_the_first_tasks_by_difficulty_are_planned_and_launched() -> None:
+    """Plan and launch ended with an error: which tasks come first follows from a run."""
+    _write()
+    text = Path("own.py").read_text()
+    base = 'strategy="clops", first_tasks=1, task_order="curriculum", epochs_per_task=1, task_classes=GROUPS'
+    text = text.replace("epochs_per_task=1", base).replace("BASE, AXES, seeds=range(2)", "BASE, seeds=range(1)")
+    Path("own.py").write_text(text.replace("BASE =", "GROUPS = [[0, 1], [2, 3]]\nBASE ="))
+    assert _run("own.py", "--no-ray", "--no-report").exit_code == 0
+    output = _run("plan", "own.py", "--results", "fresh").output
+    title = "tasks of wearable, class_il_union, first_tasks = 1, task_order = 'curriculum', split_seed 0: frames"
+    rows = output[output.index(title) :].splitlines()[2:4]
+    assert [row.split("  ")[0] for row in rows] == ["0-1 (lie / sit)", "2-3 (stand / walk)"]
