@@ -42,7 +42,11 @@ class Interrupted:
 
 @dataclass(frozen=True)
 class Stopped:
-    """An error, such as a full disk, ended the launch early; the same launch continues once this is fixed."""
+    """An error ended the launch early; the same launch continues once this is fixed.
+
+    Attributes:
+        error: a full disk, results that are damaged or gone, or a sampler that cannot suggest a trial, for example.
+    """
 
     error: str
 

@@ -17,6 +17,7 @@ import os
 import tempfile
 import warnings
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import optuna
@@ -87,15 +88,21 @@ class DriverJournal(JournalStorage):
     """The journal of a driver: its lines are durable in a local file at once, and in an object store after `upload`.
 
     Args:
+        store: the store of the results.
         path: the local file.
         lock: its lock.
         copy: the copy that the file is, if the results are in an object store.
     """
 
-    def __init__(self, path: Path, lock: DriverLock, copy: JournalCopy | None) -> None:
+    def __init__(self, store: RunStore, path: Path, lock: DriverLock, copy: JournalCopy | None = None) -> None:
         super().__init__(JournalFileBackend(str(path), lock))
+        self._store = store
         self._lock_of_file = lock
         self._copy = copy
+
+    def in_use(self) -> AbstractContextManager[None]:
+        """Silence Optuna in the block, and convert errors of a journal that is damaged meanwhile to a UsageError."""
+        return reading(self._store)
 
     def upload(self) -> None:
         """Upload the lines to an object store; do nothing for results in a folder.
@@ -121,7 +128,7 @@ def open_journal(store: RunStore) -> DriverJournal:
         lock = DriverLock(path, locks / STUDIES)
         with holding(lock):
             _remove_unfinished_line(path, studies_of(store) or b"")
-        return DriverJournal(path, lock, None)
+        return DriverJournal(store, path, lock)
     own = hashlib.sha256(store.files.shown.encode()).hexdigest()
     folder = store.log_folder / "studies" / own
     folder.mkdir(parents=True, exist_ok=True)
@@ -130,7 +137,7 @@ def open_journal(store: RunStore) -> DriverJournal:
     with holding(lock):
         copy.refresh()
         _remove_unfinished_line(copy.path, copy.path.read_bytes())
-    return DriverJournal(copy.path, lock, copy)
+    return DriverJournal(store, copy.path, lock, copy)
 
 
 def _remove_unfinished_line(path: Path, content: bytes) -> None:

@@ -124,7 +124,7 @@ class Trial:
         self._search = search
         self._journal = journal
         self.number = trial.number
-        with quiet():
+        with self._journal.in_use():
             self.labels: Mapping[str, Any] = {name: suggested(trial, search, name) for name in search.parameters}
 
     @property
@@ -143,7 +143,7 @@ class Trial:
 
     def report(self, value: float, tasks: int) -> None:
         """Record the average objective after some tasks; an object store has it after `prune` or `Study.tell`."""
-        with quiet(), suppress(UpdateFinishedTrialError):
+        with self._journal.in_use(), suppress(UpdateFinishedTrialError):
             self._trial.report(value, tasks)
 
     def prune(self, value: float, tasks: int) -> bool:
@@ -166,7 +166,7 @@ class Trial:
 
     def unfinished_pruning(self) -> int | None:
         """Return the tasks after which an earlier driver pruned the trial without ending it; None if none did."""
-        with quiet():
+        with self._journal.in_use():
             pruning = self._trial.user_attrs.get(PRUNING)
         if pruning is None:
             return None
@@ -177,12 +177,12 @@ class Trial:
 
     def _set(self, name: str, value: Any) -> None:
         """Set an attribute of the trial in the study."""
-        with quiet(), suppress(UpdateFinishedTrialError):
+        with self._journal.in_use(), suppress(UpdateFinishedTrialError):
             self._trial.set_user_attr(name, value)
 
     def _values_of_all(self) -> dict[int, Mapping[int, float]]:
         """Return the reported values of every trial of the study, by number of tasks."""
-        with quiet():
+        with self._journal.in_use():
             trials = self._trial.study.get_trials(deepcopy=False)
             return {trial.number: trial.intermediate_values for trial in trials}
 
@@ -211,7 +211,7 @@ class Study:
 
         They keep their numbers and parameters, and the store has their finished runs.
         """
-        with quiet():
+        with self._journal.in_use():
             study = self._journal.get_study_id_from_name(self._study.study_name)
             numbers = [trial.number for trial in self._of(TrialState.RUNNING)]
             ids = [self._journal.get_trial_id_from_study_id_trial_number(study, number) for number in numbers]
@@ -251,7 +251,7 @@ class Study:
             Whether its value is better than those of all complete trials before; False with several objectives.
         """
         is_best = values is not None and self._is_best(values)
-        with quiet():
+        with self._journal.in_use():
             if error is not None:
                 trial.record_error(error)
             self._study.tell(trial.number, values, _STATES[state], skip_if_finished=True)
@@ -261,7 +261,7 @@ class Study:
     def _is_best(self, values: Sequence[float]) -> bool:
         if len(values) > 1:
             return False
-        with quiet():
+        with self._journal.in_use():
             sign = 1 if self._study.directions[0] == StudyDirection.MAXIMIZE else -1
             others = [trial.value for trial in self._of(TrialState.COMPLETE)]
         return all(other is not None and sign * values[0] > sign * other for other in others)
@@ -270,4 +270,5 @@ class Study:
         return [trial for trial in self._current() if trial.state == state]
 
     def _current(self) -> list[FrozenTrial]:
-        return current_trials(self._study.get_trials(deepcopy=False))
+        with self._journal.in_use():
+            return current_trials(self._study.get_trials(deepcopy=False))

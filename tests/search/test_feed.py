@@ -20,11 +20,13 @@ from optuna.storages.journal import JournalFileBackend
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace, SuccessiveHalving
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.feeding.only_driver import only_driver
+from clops_sweep.execution.feeding.search_feed import SearchFeed
 from clops_sweep.execution.reports import AttemptFailed
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.search.pruning import goes_on
-from clops_sweep.search.records import StudyRecord, TrialRecord
+from clops_sweep.search.records import STUDIES, StudyRecord, TrialRecord
 from clops_sweep.search.storage import open_journal
+from clops_sweep.search.study import open_study
 from clops_sweep.search.trials import read_study
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.relays import relay_of
@@ -278,6 +280,29 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
     assert record.trials[2].run_ids[0] == job.run_id
     assert set(world.store.statuses().values()) == {"finished"}
     assert world.finish(it, retry=True).lines == []
+
+
+def test_a_journal_that_is_damaged_meanwhile_ends_the_search(world: Any) -> None:
+    it = space(n_trials=3, seeds=[0])
+    damage = b"no line of a journal\n" * 2
+    journal = world.folder / STUDIES
+
+    feed, said = world.driver(it)
+    (job,) = feed.next_jobs(1)
+    feed.report(job, world.work(job))
+    journal.write_bytes(journal.read_bytes() + damage)
+    assert feed.finished
+    assert feed.next_jobs(1) is None
+    assert "damaged, or edited" in feed.error
+
+    journal.write_bytes(journal.read_bytes().removesuffix(damage))
+    study_there = open_study(it, world.store, world.data)
+    study_there.ask()
+    journal.write_bytes(journal.read_bytes() + damage)
+    feed = SearchFeed(it, study_there, world.store, lambda config: "generated0001", retry_failed=False, display=said)
+    feed.begin()
+    assert feed.finished
+    assert "damaged, or edited" in feed.error
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

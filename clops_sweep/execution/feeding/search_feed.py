@@ -97,14 +97,27 @@ class SearchFeed:
         """The error that ended the search early, such as a journal that could not be written to."""
 
     def begin(self) -> None:
-        """Take over the trials that an earlier driver left running."""
-        for trial in self._study.under_way():
-            self._begin(trial)
+        """Take over the trials that an earlier driver left running; an error ends the search."""
+        try:
+            for trial in self._study.under_way():
+                self._begin(trial)
+        except _STORING as error:
+            self.error = one_line(error)
 
     @property
     def finished(self) -> bool:
         """Whether there are no more jobs, and none is running."""
-        return not self._jobs and (self.error is not None or not (self._trials or self._blocked or self._study.to_ask))
+        if self._jobs:
+            return False
+        return self.error is not None or not (self._trials or self._blocked or self._is_to_ask())
+
+    def _is_to_ask(self) -> bool:
+        """Return whether trials are still to be suggested; False after an error, which ends the search."""
+        try:
+            return bool(self._study.to_ask)
+        except _STORING as error:
+            self.error = one_line(error)
+            return False
 
     def next_jobs(self, places: int) -> Jobs | None:
         """Return the next job alone, of a running trial if possible, else of a new trial; None if no job is ready.

@@ -73,17 +73,20 @@ class SweepFeeds:
         """Yield the remaining trials of a search.
 
         Raises:
-            UsageError: its journal cannot be used.
+            StoreError: its journal cannot be used.
         """
         from clops_sweep.execution.feeding.search_feed import SearchFeed
         from clops_sweep.search.study import open_study
 
         given = self._state.given
-        study = open_study(space, self._store, data_hashes(given, space), retry_failed=self._retry_failed)
-        if study.left:
+        hashes = data_hashes(given, space)
+        with storing(self._store):
+            study = open_study(space, self._store, hashes, retry_failed=self._retry_failed)
+            left = study.left
+        if left:
             of_a_trial = [space.base.replace(**settings) for settings in space.replicates()]
-            count = several(study.left, "trial")
-            self._display.begin(of_a_trial * study.left, log, f"search {space.name!r}: {count}, up to ")
+            count = several(left, "trial")
+            self._display.begin(of_a_trial * left, log, f"search {space.name!r}: {count}, up to ")
             feed = SearchFeed(
                 space, study, self._store, given.data_hash, retry_failed=self._retry_failed, display=self._display
             )
@@ -97,8 +100,8 @@ def planned_again(state: State) -> State:
     Raises:
         StoreError: the store cannot be read.
     """
-    now = state.again()
     with storing(state.given.store):
+        now = state.again()
         _ = now.plan
     return now
 
