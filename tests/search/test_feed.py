@@ -320,3 +320,18 @@ def test_a_search_has_one_driver_at_a_time(tmp_path: Path) -> None:
             pass
     with only_driver(it, store):
         pass
+
+
+@pytest.mark.parametrize("name", [STUDIES, "a b", "ä" * 50])
+def test_a_search_of_any_name_has_a_lock_of_its_own(tmp_path: Path, name: str) -> None:
+    it, store = replace(space(), name=name), RunStore(tmp_path / "results")
+    locks = tmp_path / "results" / ".work" / "locks"
+    open_journal(store)
+    before = set(tmp_path.rglob("*"))
+    with only_driver(it, store):
+        (lock,) = set(tmp_path.rglob("*")) - before
+        assert lock.parent == locks
+        with only_driver(replace(it, name="a-b"), store):
+            open_journal(store)
+        with pytest.raises(UsageError, match="is being run by another driver"), only_driver(it, store):
+            pass

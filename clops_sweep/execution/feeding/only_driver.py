@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from clops_sweep.data.files.folder import locked
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.store.run_store import RunStore
 
 
@@ -22,10 +23,11 @@ def only_driver(space: SearchSpace, store: RunStore) -> Iterator[None]:
     Raises:
         UsageError: another driver is running the search.
     """
-    name = space.name
+    owner = [space.name]
     if store.files.folder is None:  # stores at URIs share a folder of logs and locks
-        name = f"{space.name}-{hashlib.sha256(store.files.shown.encode()).hexdigest()}"
-    with locked(store.log_folder / "locks" / name) as is_held:
+        owner.append(store.files.shown)
+    own = hashlib.sha256("\n".join(owner).encode()).hexdigest()  # other names may have the same file name
+    with locked(store.log_folder / "locks" / f"search-{file_name(space.name)[:40]}-{own}") as is_held:
         if is_held is False:  # None: the file system has no locks
             raise UsageError(
                 f"search space {space.name!r} is being run by another driver on the same results; "
