@@ -52,7 +52,7 @@ class Said:
     stops_in_order: bool = False
     lines: list[str] = field(default_factory=list)
     statuses: list[str] = field(default_factory=list)
-    left_out: int = 0
+    not_computed: list[str] = field(default_factory=list)
     best: list[str] = field(default_factory=list)
 
     def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None: ...
@@ -69,8 +69,11 @@ class Said:
 
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
         self.lines.append(text)
-        self.left_out += len(left_out)
+        self.not_computed += left_out
         self.best += [text] * best
+
+    def left_out(self, run_ids: Collection[str]) -> None:
+        self.not_computed += run_ids
 
 
 @dataclass

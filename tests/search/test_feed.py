@@ -19,6 +19,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from clops_sweep import FloatDistribution, IntDistribution, OptunaSearch, RunConfig, SearchSpace, SuccessiveHalving
 from clops_sweep.errors import UsageError
+from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.feeding.only_driver import only_driver
 from clops_sweep.execution.feeding.search_feed import SearchFeed
 from clops_sweep.execution.reports import AttemptFailed
@@ -196,7 +197,7 @@ def test_pruning_is_successive_halving_over_tasks(world: Any, pruner: Successive
             assert sorted(trained) == list(range(1, min(tasks, world.tasks) + 1))
             assert (run_id in world.store.statuses()) == (expected == "complete")
     assert 0 < len(record.of("pruned")) < 9
-    assert said.left_out == 2 * len(record.of("pruned"))
+    assert len(said.not_computed) == 2 * len(record.of("pruned"))
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])
@@ -265,7 +266,7 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
     record = study(world, it)
     assert (record.trials[0].state, record.trials[0].error) == ("failed", f"run {job.run_id} has failed")
     assert world.store.statuses() == {job.run_id: "failed"}
-    assert said.left_out == 2  # seeds that were not begun
+    assert len(said.not_computed) == 2  # seeds that were not begun
     world.finish(it)
     record = study(world, it)
     assert [trial.state for trial in record.trials] == ["failed", "complete", "complete"]
@@ -280,6 +281,32 @@ def test_a_failed_run_fails_its_trial_until_it_is_retried(world: Any) -> None:
     assert record.trials[2].run_ids[0] == job.run_id
     assert set(world.store.statuses().values()) == {"finished"}
     assert world.finish(it, retry=True).lines == []
+
+
+@pytest.mark.parametrize("is_returned", [False, True])
+def test_a_run_that_pauses_after_its_trial_failed_is_counted(world: Any, is_returned: bool) -> None:
+    it = space(n_trials=1, pruning=True)
+    study_there = open_study(it, world.store, world.data)
+    with SweepDisplay() as display:
+        feed = SearchFeed(
+            it, study_there, world.store, lambda config: "generated0001", retry_failed=False, display=display
+        )
+        display.begin([it.base] * 2, world.folder / "launch.log", "search 'it': 1 trial, up to ")
+        relay = relay_of(feed, world.store, display, max_retries=0)
+        first, second = feed.next_jobs(2), feed.next_jobs(2)
+        for (job,) in (first, second):
+            relay.started(job)
+        assert display.counts == (0, 2)
+        relay.lost(first, AttemptFailed("the worker died", "the worker died"))
+        assert display.unfinished() == list(second)
+        if is_returned:
+            feed.returned(second)
+        else:
+            relay.pass_on(second, [(0, world.work(second[0]))])
+            feed.returned(second)
+        assert feed.finished
+        assert display.unfinished() == []
+        assert display.counts == (2, 2)
 
 
 def test_a_journal_that_is_damaged_meanwhile_ends_the_search(world: Any) -> None:

@@ -85,6 +85,9 @@ class Display(Protocol):
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
         """Show the end of a trial, which may be the best so far; some of its runs may be skipped."""
 
+    def left_out(self, run_ids: Collection[str]) -> None:
+        """Count runs that are not computed to their end, because their trial has ended."""
+
     def stopping(self) -> None:
         """Show that the sweep is stopping at the user's request."""
 
@@ -258,14 +261,20 @@ class SweepDisplay:
 
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
         """Show the end of a trial of a search."""
-        self._left_out += len(left_out)
-        for run_id in left_out:
-            self._unfinished.pop(run_id, None)
-        self._are_over([None] * len(left_out))
+        self.left_out(left_out)
         if best:
             self._best_trial = text
-        self._progress.update(self._bar, completed=self._done)
         self._print(text)
+
+    def left_out(self, run_ids: Collection[str]) -> None:
+        """Count runs that are not computed to their end."""
+        self._left_out += len(run_ids)
+        for run_id in run_ids:
+            self._unfinished.pop(run_id, None)
+            self._running.pop(run_id, None)
+            self._met.discard(run_id)
+        self._are_over([None] * len(run_ids))
+        self._progress.update(self._bar, completed=self._done)
 
     def stopping(self) -> None:
         """Show that the sweep is stopping."""
@@ -308,6 +317,11 @@ class SweepDisplay:
             self._time_left.ended(configs, seconds)
             left = self._time_left.seconds(self._workers)
             self._ends_at = None if left is None else time.monotonic() + left
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The number of runs that are over, and of all."""
+        return self._done, self._pending
 
     @property
     def _done(self) -> int:

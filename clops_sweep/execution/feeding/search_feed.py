@@ -152,7 +152,9 @@ class SearchFeed:
         trial = self._jobs.pop(job, None)
         if trial is not None:
             trial.under_way -= 1
-            if not trial.over:
+            if trial.over:
+                self._leave(trial, job)
+            else:
                 trial.waiting.insert(0, job)
 
     def lost(self, jobs: Jobs) -> None:
@@ -255,6 +257,8 @@ class SearchFeed:
         trial = self._jobs.pop(job)
         trial.under_way -= 1
         if trial.over:
+            if isinstance(report, Paused):
+                self._leave(trial, job)
             return
         match report:
             case Failed():
@@ -267,7 +271,7 @@ class SearchFeed:
             case Unrecorded(error):
                 trial.counted.add(job.run_id)
                 trial.unrecorded = error
-            case Finished() | FoundFinished():
+            case Finished():
                 trial.counted.add(job.run_id)
                 trial.finished.add(job.run_id)
         if trial.waiting or trial.under_way:
@@ -337,6 +341,12 @@ class SearchFeed:
         text = f"trial {trial.in_study.number} {how} ({in_words(trial.in_study.labels)})"
         self._display.trial_ended(text, left_out, best=best)
         self._drop(trial)
+
+    def _leave(self, trial: _RunningTrial, job: Job) -> None:
+        """Count a run that was under way when its trial ended, and now goes on no further."""
+        if job.run_id not in trial.counted:
+            trial.counted.add(job.run_id)
+            self._display.left_out([job.run_id])
 
     def _drop(self, trial: _RunningTrial) -> None:
         trial.over = True
