@@ -34,5 +34,5 @@ def open_sweep(
     Raises:
         UsageError: the file does not exist or defines no SPACE, the store cannot be read, or a data hash is unknown.
     """
-    asked = State.of(Request(Selection.of(space), PreparedData.found(), RunStore(results))).request
-    return [experiment for experiment, _ in collect_with_searches(asked.selection.spaces, asked.store, data_hashes)]
+    request = State.of(Request(Selection.of(space), PreparedData.found(), RunStore(results))).resolved
+    return [experiment for experiment, _ in collect_with_searches(request.selection.spaces, request.store, data_hashes)]

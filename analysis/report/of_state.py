@@ -20,7 +20,7 @@ def report_of(
 
     The arguments and errors are those of `write_report`.
     """
-    request = state.request
+    request = state.resolved
     selection = request.selection
     beside = request.store.files.folder or Path()
     names = selection.studies or [space.name for space in selection.spaces]

@@ -287,7 +287,7 @@ def _opened(space: Space, results: str | PathLike[str], name: str | None) -> _Op
     store = RunStore.named(str(results))
     store.files.check_is_there()
     data = PreparedData.found()
-    request = State.of(Request(Selection.of(space), data, store)).request
+    request = State.of(Request(Selection.of(space), data, store)).resolved
     experiments = collect_with_searches(request.selection.spaces, store)
     if name is not None:
         experiments = [(it, study) for it, study in experiments if it.name == name]

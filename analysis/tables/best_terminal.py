@@ -80,7 +80,7 @@ def best_of_state(state: State) -> list[BestOfSpace]:
     """
     reported = [space.name for tuned in state.tuned if (space := tuned.reported) is not None]
     grids = [space for space in state.spaces if space.search is None]
-    experiments = collect(grids, state.request.store.read("runs")) if grids else []
+    experiments = collect(grids, state.resolved.store.read("runs")) if grids else []
     tables = []
     for experiment in experiments:
         cells, tied = best_cells(experiment)

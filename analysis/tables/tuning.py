@@ -107,7 +107,7 @@ class TunedMethod:
 
 def tuned_methods(state: State) -> list[TunedMethod]:
     """Return a row for each tuned method; methods that take over the choice of another have no row."""
-    return [row for tuned in state.tuned for row in _rows(tuned, state.request)]
+    return [row for tuned in state.tuned for row in _rows(tuned, state.resolved)]
 
 
 def _rows(tuned: TunedSpace, asked: Request) -> Iterator[TunedMethod]:

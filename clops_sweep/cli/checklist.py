@@ -38,10 +38,10 @@ def checklist(request: Request, output: Path | None, as_json: bool) -> None:
     from clops_sweep.data.files.folder import one_sentence
 
     state = State.of(request)
-    request, store = state.request, state.request.store
+    request, store = state.resolved, state.resolved.store
     store.files.check_is_there()
     given = bool(request.selection.given)
-    runs = store.read("runs", sorted(state.finished) if given else None)
+    runs = store.read("runs", sorted(state.may_have_results) if given else None)
     runs = runs[runs["status"] == "finished"]
     if runs.empty:
         raise UsageError(f"{store.files.shown}: none of the runs is finished, so nothing can be filled in")

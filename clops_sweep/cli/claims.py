@@ -55,7 +55,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         return
     request.store.files.check_is_there()
     state = State.of(request)
-    request = state.request
+    request = state.resolved
     if request.selection.given:
         grids = [space for space in state.spaces if space.search is None]
         experiments, own = collect(grids, request.store.read("runs")), set[str]()

@@ -144,7 +144,7 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
     request.data.solve_splits(config.data_key for config in request.selection.configs)
     check_samplers(request)
     state = State.of(request, launched=True)
-    request = state.request
+    request = state.resolved
     if request.selection.files:
         plan = state.plan
         facts = Facts.of(state)
@@ -178,10 +178,15 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
                 away = "".join(f"; data set {it} is not prepared on this machine" for it in plan.unprepared)
                 click.echo(f"{name}: {counts(plan)}{away}")
         data["launched"] = [
-            {"name": name, "asked": len(it.asked), "finished": it.count("finished"), "failed": it.count("failed")}
+            {
+                "name": name,
+                "asked": len(it.asked),
+                "finished": it.count_asked("finished"),
+                "failed": it.count_asked("failed"),
+            }
             for name, it in plans.items()
         ]
-        pending = not plans or any(it.count("pending", "waiting") for it in plans.values())
+        pending = not plans or any(it.count_asked("pending", "waiting") for it in plans.values())
     rows = request.store.rows("runs", ["run_id", "status", "reason", "error"], failed) if failed else []
     reasons = {row["run_id"]: reason_of(row) for row in rows if row["status"] == "failed"}
     running = runs_under_way(request.store)

@@ -44,7 +44,7 @@ def remember(folder: Path, digest: str) -> None:
 
 def _inputs(state: State) -> Iterator[str]:
     """Yield each input as text."""
-    request = state.request
+    request = state.resolved
     store = request.store
     selection = request.selection
     yield store.files.anywhere

@@ -161,7 +161,7 @@ def launch(
         if not (address or resources.gpus_per_trial or chosen):
             click.echo(f"clops-sweep: {native.why_missing()}", err=True)
         say_first(state.plan)
-        say_tasks(task_tables(state.request))
+        say_tasks(task_tables(state.resolved))
         say_kinds(state.plan)
         if not resources.gpus_per_trial:
             say_networks(state)
@@ -188,7 +188,7 @@ def launch(
         _say_outcome(request, outcome, best, tuned)
         if not (no_report or request.shard or outcome.interrupted or outcome.stopped):
             try:
-                is_of_encoders = not outcome.state.request.selection.files  # runs that become encoders have failed
+                is_of_encoders = not outcome.state.resolved.selection.files  # runs that become encoders have failed
                 state = State.of(request) if is_of_encoders else outcome.state
                 report = render_unless_drawn(state, tuned)
                 click.echo(f"report: {report}")
@@ -219,7 +219,7 @@ def _as_data(outcome: Outcome, tuned: Sequence[TunedMethod]) -> dict[str, Any]:
 
 def _best(outcome: Outcome) -> list[BestOfSpace]:
     """Return the best configurations of each search space, once a launch has computed runs and was not interrupted."""
-    if not outcome.ran or outcome.interrupted or outcome.stopped or not outcome.plan.count("finished"):
+    if not outcome.ran or outcome.interrupted or outcome.stopped or not outcome.plan.count_asked("finished"):
         return []
     from clops_sweep.analysis.tables.best_terminal import best_of_state
 
@@ -240,7 +240,7 @@ def _best_as_data(best: Sequence[BestOfSpace]) -> list[dict[str, object]]:
 
 def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     """Print the best configurations, a table for each search space, and the command that lists all runs."""
-    if not best or outcome.plan.count("finished") == 1:
+    if not best or outcome.plan.count_asked("finished") == 1:
         return
     from clops_sweep.analysis.tables.best_terminal import terminal_table
 
@@ -254,7 +254,7 @@ def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
             click.echo(printable(note))
     if len(best) > _MOST_BEST:
         click.echo(f"and {several(len(best) - _MOST_BEST, 'search space')} more, in the report")
-    click.echo(f"list runs with: {outcome.state.request.store.command('runs')}")
+    click.echo(f"list runs with: {outcome.state.resolved.store.command('runs')}")
 
 
 def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
@@ -262,7 +262,7 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
 
     A run that was trained on all tasks at once has no model before an update.
     """
-    store = outcome.state.request.store
+    store = outcome.state.resolved.store
     predicted = store.predicted() if best else set()
     candidates = [row.run_id for of_space in best for row in of_space.rows if row.run_id in predicted]
     if not candidates:
@@ -294,7 +294,7 @@ def _say_outcome(request: Request, outcome: Outcome, best: Sequence[BestOfSpace]
             say_first(plan)
         idle = "" if outcome.ran else "nothing can be done: " if plan.of("waiting") else "nothing is pending: "
         click.echo(f"{idle}{counts(plan)}")
-        if not outcome.ran and plan.count("failed"):
+        if not outcome.ran and plan.count_asked("failed"):
             click.echo("--retry failed runs failed runs again")
     _say_best(outcome, best)
     print_tuned(tuned)

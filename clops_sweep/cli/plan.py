@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 
 def counts(plan: Plan) -> str:
     """Return the state of the runs in one line."""
-    pending = plan.count("pending", "waiting")
+    pending = plan.count_asked("pending", "waiting")
     shared = f" (for {plan.cells_and_seeds} cells and seeds)" if plan.cells_and_seeds > len(plan.asked) else ""
     return (
-        f"{several(len(plan.asked), 'run')} asked for{shared}, {plan.count('finished')} finished, {pending} pending, "
-        f"{plan.count('failed')} failed"
+        f"{several(len(plan.asked), 'run')} asked for{shared}, {plan.count_asked('finished')} finished, "
+        f"{pending} pending, {plan.count_asked('failed')} failed"
     )
 
 
@@ -108,9 +108,9 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     state = State.of(request)
     facts = Facts.of(state, resources)
     check_fit(state)
-    held = memories(state.request)
+    held = memories(state.resolved)
     before = _pretraining(state, resources)
-    tables = task_tables(state.request)
+    tables = task_tables(state.resolved)
     if as_json:
         extra = {
             "tasks": tasks_as_data(tables),
@@ -151,7 +151,7 @@ def say_kinds(plan: Plan) -> None:
 
 def say_networks(state: State) -> None:
     """Print which custom networks of pending runs the native kernels compute, if this machine has them."""
-    request = state.request
+    request = state.resolved
     pending = [run.config for run in state.plan.of("pending", "waiting", "failed")]
     known = [it for it in pending if NETWORKS.is_foreign(it.network) and request.data_hash(it) is not None]
     if not known:
@@ -195,8 +195,8 @@ def plan_as_data(facts: Facts) -> dict[str, Any]:
     return {
         "asked": len(plan.asked),
         "cells_and_seeds": plan.cells_and_seeds,
-        **{state: plan.count(state) for state in ("finished", "failed")},
-        "pending": plan.count("pending", "waiting"),
+        **{state: plan.count_asked(state) for state in ("finished", "failed")},
+        "pending": plan.count_asked("pending", "waiting"),
         "first": [{"run_id": run.run_id, "status": run.state} for run in plan.first],
         "without_kept": plan.without_kept,
         "unprepared": facts.state.unprepared,
@@ -250,7 +250,7 @@ def _estimated(state: State, pending: Sequence[PlannedRun], resources: Resources
     from clops_sweep.planning.costs import estimate
 
     device = "cuda" if resources.gpus_per_trial else None
-    return estimate(pending, state.plan.of("finished"), state.request.store, device)
+    return estimate(pending, state.plan.of("finished"), state.resolved.store, device)
 
 
 def _hours(cost: CostEstimate, resources: Resources) -> dict[str, float]:

@@ -134,7 +134,7 @@ def render_unless_drawn(state: State, tuned: Sequence[TunedMethod]) -> Path:
         state: the state after the launch.
         tuned: the rows of its tuned methods.
     """
-    folder = _default_folder(state.request)
+    folder = _default_folder(state.resolved)
     digest = drawn_report.drawn_from(state)
     if drawn_report.is_current(folder, digest):
         return (folder / "index.html").resolve()
@@ -158,7 +158,7 @@ def render(
     with waiting("importing Matplotlib"):
         from clops_sweep.analysis.as_stored import data_keys
         from clops_sweep.analysis.report.write import check_folder, write_report
-    request = state.request
+    request = state.resolved
     folder = output or _default_folder(request)
     check_folder(folder, request.store)
     spaces = state.spaces

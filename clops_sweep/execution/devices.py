@@ -62,10 +62,10 @@ def choose(state: State, resources: Resources) -> DeviceChoice:
     Raises:
         UsageError: the finished runs were computed on the other kind of device, or on GPUs and this machine has none.
     """
-    request, finished = state.request, state.finished
+    request, recorded = state.resolved, state.may_have_results
     gpus, count = usable_gpus(), gpus_of_driver()
     wanted = "gpu" if resources.gpus_per_trial else None if resources.device == "auto" else resources.device
-    before = _computed_on(request.store, finished)
+    before = _computed_on(request.store, recorded)
     if before is not None and wanted not in (None, before):
         raise UsageError(
             f"{option('device', wanted)}: the finished runs of this search space in {request.store.files.shown} were "
@@ -82,7 +82,7 @@ def choose(state: State, resources: Resources) -> DeviceChoice:
         because = ", as requested" if wanted else ", like the finished runs" if before else ""
         if resources.gpus_per_trial:
             return DeviceChoice(resources, f"gpu{because}; a trial takes {resources.gpus_per_trial:.2g} GPU")
-        trials, why = _trials_per_gpu(request, resources, gpus, finished)
+        trials, why = _trials_per_gpu(request, resources, gpus, recorded)
         share = math.floor(1e4 / trials) / 1e4  # Ray counts in ten-thousandths
         words = f"{trials} trials share a GPU" if trials > 1 else "a trial takes 1 GPU"
         return DeviceChoice(replace(resources, gpus_per_trial=share), f"gpu{because}; {words}: {why}")

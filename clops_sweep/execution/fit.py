@@ -33,7 +33,7 @@ def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
         UsageError: data, scenario, strategy and network of a run do not fit, a network cannot be trained, or a search
             would select on test data.
     """
-    request = state.request
+    request = state.resolved
     for space in request.selection.tuned:
         _check_tuning(request, space)
     _check_pretraining(request)

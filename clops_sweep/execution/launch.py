@@ -102,14 +102,14 @@ def _first_part(state: State) -> State:
         UsageError: only a shard of the runs is requested, or the data do not fit.
     """
     while state.pretraining is not None:
-        given, selection = state.given, state.request.selection
+        asked, selection = state.asked, state.resolved.selection
         first = selection.pretraining
-        if given.shard:
+        if asked.shard:
             raise UsageError(
-                f"{option('shard', str(given.shard))}: the run of encoder = {shown(first[0])} is not finished; "
+                f"{option('shard', str(asked.shard))}: the run of encoder = {shown(first[0])} is not finished; "
                 f"expected a launch with {option('limit', 1)} before the shards, which trains it"
             )
-        given.data.prepare(config.data_key.signals for config in (*selection.configs, *first))
+        asked.data.prepare(config.data_key.signals for config in (*selection.configs, *first))
         check_fit(state)
         state = state.pretraining.again()
     return state
@@ -132,8 +132,8 @@ class _Launch:
         changed = changes(state)
         for sentence in (*doubts(state), *changed):
             self.warn(sentence)
-        remember(state.request.selection, state.given.store)
-        remember_folders(state.given.store, state.given.data.root)
+        remember(state.resolved.selection, state.asked.store)
+        remember_folders(state.asked.store, state.asked.data.root)
         if self._is_done(state):
             return Outcome.of(state, NothingToDo(), changed)
         state, ending = self._computed(state, frames)
@@ -144,24 +144,24 @@ class _Launch:
 
         Data are prepared, and damaged parts of the store are set aside.
         """
-        given = state.given
-        configs = state.request.selection.configs
-        check_samplers(state.request)
+        asked = state.asked
+        configs = state.resolved.selection.configs
+        check_samplers(state.resolved)
         self.resources.check()
-        given.store.check_writable()
+        asked.store.check_writable()
         keys = list(dict.fromkeys(config.data_key for config in configs))
-        is_prepared = None not in map(given.data.data_hash, keys)
-        given.data.prepare(keys)
+        is_prepared = None not in map(asked.data.data_hash, keys)
+        asked.data.prepare(keys)
         if not is_prepared:
             state = state.again()
         try:
             pending = state.plan.of("pending")  # a run whose part lacks a file of another table is pending, too
         except DamagedStore:  # a part of unknown content, or one that a task order depends on
-            without_damage(given.store, None, self.warn)
+            without_damage(asked.store, None, self.warn)
             state = state.again()
             pending = state.plan.of("pending")
-        stored = state.finished | {str(run.run_id) for run in pending}
-        return state.again() if without_damage(given.store, stored, self.warn) else state
+        stored = state.may_have_results | {str(run.run_id) for run in pending}
+        return state.again() if without_damage(asked.store, stored, self.warn) else state
 
     def _is_done(self, state: State) -> bool:
         """Return whether no run can start and no trial is left."""
@@ -175,7 +175,7 @@ class _Launch:
 
         choice = choose(state, self.resources)
         pending = state.to_do(self.retry_failed)
-        store = state.given.store
+        store = state.asked.store
         with _only_driver(state):
             workers = _workers_of(state, pending, choice.resources)
             _check_start(self.resources, workers)
@@ -185,7 +185,7 @@ class _Launch:
             from clops_sweep.execution.driver import run_feeds
             from clops_sweep.execution.feeding.sweep_feeds import SweepFeeds, planned_again
 
-            ids = [run.run_id for run in pending if run.run_id is not None]
+            ids = [str(run.run_id) for run in pending]
             is_at_once = False
             with self.make_display() as display:
                 display.warn(f"device: {choice.words}")
@@ -217,7 +217,7 @@ def _only_driver(state: State) -> Iterator[None]:
             from clops_sweep.execution.feeding.only_driver import only_driver
 
             for search in state.searches:
-                locks.enter_context(only_driver(search.space, state.given.store))
+                locks.enter_context(only_driver(search.space, state.asked.store))
         yield
 
 
@@ -233,7 +233,7 @@ def _workers_of(state: State, pending: Sequence[PlannedRun], resources: Resource
         return RayWorkers()
     to_come = [*pending, *state.plan.of("waiting"), *state.to_come]
     try:
-        costs = known_costs(to_come, state.plan.of("finished"), state.request.store, "cpu")
+        costs = known_costs(to_come, state.plan.of("finished"), state.resolved.store, "cpu")
     except DamagedStore:  # a damaged part hides finished runs from the estimate, nothing else
         costs = Costs()
     return ThisProcessFirst(Rest.of([run.config for run in to_come], costs, resources))

@@ -91,7 +91,7 @@ class Outcome:
             case Stopped(error):
                 return replace(outcome, stopped=error)
             case Interrupted(jobs):
-                checkpointed = sum(state.given.store.has_checkpoint(job.run_id) for job in jobs)
+                checkpointed = sum(state.asked.store.has_checkpoint(job.run_id) for job in jobs)
                 return replace(outcome, interrupted=True, under_way=len(jobs), checkpointed=checkpointed)
             case NothingToDo() | Ended():
                 return outcome
@@ -99,7 +99,7 @@ class Outcome:
     @property
     def store(self) -> RunStore:
         """The store; `store.read("runs")` reads the results."""
-        return self.state.given.store
+        return self.state.asked.store
 
     @property
     def plan(self) -> Plan:
@@ -126,9 +126,9 @@ class Outcome:
     def counts(self) -> dict[str, int]:
         """Number of finished, pending and failed requested runs."""
         return {
-            "finished": self.plan.count("finished"),
-            "pending": self.plan.count("pending", "waiting"),
-            "failed": self.plan.count("failed"),
+            "finished": self.plan.count_asked("finished"),
+            "pending": self.plan.count_asked("pending", "waiting"),
+            "failed": self.plan.count_asked("failed"),
         }
 
     @property

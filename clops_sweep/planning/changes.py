@@ -14,11 +14,11 @@ from clops_sweep.planning.state import State
 
 def changes(state: State) -> list[str]:
     """Return a sentence for each plug-in, encoder and library that changed since finished runs of a request used it."""
-    return [*_changed_plugins(state), *_changed_encoders(state.request), *_other_versions(state.request)]
+    return [*_changed_plugins(state), *_changed_encoders(state.resolved), *_other_versions(state.resolved)]
 
 
 def _changed_plugins(state: State) -> list[str]:
-    request = state.request
+    request = state.resolved
     if not ORIGINS or not any(plugins_of(config) for config in request.selection.configs):
         return []
     finished = [str(run.run_id) for run in state.plan.of("finished")]

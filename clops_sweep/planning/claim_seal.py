@@ -115,7 +115,7 @@ def seal_in_words(state: State) -> str:
 
 def _without_choices(state: State) -> Request:
     """Return a request as it was before its searches chose the runs to report, with the encoders that are trained."""
-    request = state.request
+    request = state.resolved
     if not request.selection.reported:
         return request
     return replace(request, selection=replace(request.selection, reported=()))
@@ -123,7 +123,7 @@ def _without_choices(state: State) -> Request:
 
 def _ended(state: State) -> set[str]:
     """Return the runs that are finished or failed, and those of pruned trials: their results may be known."""
-    statuses = state.request.store.statuses()
+    statuses = state.resolved.store.statuses()
     ended = {str(run.run_id) for run in state.plan.asked if run.state in ("finished", "failed")}
     for search in state.searches:
         ended.update(run_id for run_id in search.run_ids if run_id in statuses)

@@ -11,7 +11,7 @@ from clops_sweep.planning.state import State
 
 def doubts(state: State) -> list[str]:
     """Return sentences on custom data sets that are prepared: unused domains, and people who are not given."""
-    request = state.request
+    request = state.resolved
     used = dict.fromkeys(config.dataset for config in request.selection.configs)
     sentences = []
     for dataset in used:

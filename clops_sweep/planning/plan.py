@@ -26,10 +26,10 @@ RunState = Literal["finished", "failed", "pending", "waiting"]
 class PlannedRun:
     """A requested run and its state.
 
-    A run is waiting while its data are not prepared, or while its task order depends on an unfinished run. Its
-    `run_id` is None then.
+    A run is waiting while its data are not prepared, or while its task order depends on an unfinished run.
 
     Attributes:
+        run_id: its id; None as long as `has_no_id_yet`.
         name: its name in the search space (see `run_names`), without the seed.
     """
 
@@ -39,9 +39,14 @@ class PlannedRun:
     name: RunName = field(default_factory=RunName)
 
     @property
+    def has_no_id_yet(self) -> bool:
+        """Whether it is waiting or to come: its data, task order or parameters are not known."""
+        return self.run_id is None
+
+    @property
     def is_to_come(self) -> bool:
         """Whether a search may still ask for it; its parameters are not known."""
-        return self.run_id is None and self.state == "pending"
+        return self.has_no_id_yet and self.state == "pending"
 
 
 @dataclass(frozen=True)
@@ -63,11 +68,11 @@ class Plan:
     without_kept: int = 0
 
     def of(self, *states: RunState) -> list[PlannedRun]:
-        """Return the runs in any of the given states, including those not requested."""
+        """Return the runs in any of the given states: `first` and `asked`."""
         return [run for run in (*self.first, *self.asked) if run.state in states]
 
-    def count(self, *states: RunState) -> int:
-        """Return the number of requested runs in any of the given states."""
+    def count_asked(self, *states: RunState) -> int:
+        """Return the number of requested runs in any of the given states, without `first`."""
         return sum(run.state in states for run in self.asked)
 
 

@@ -104,16 +104,26 @@ class State:
     Everything is read from the store as it was when `of` was called: its parts are listed once, and the journal of the
     studies is read once. Fields that need more than that are computed at their first use.
 
+    The request has two forms:
+
+    ==========  ================================================  =======================  ===================
+    field       selection                                         store                    used
+    ==========  ================================================  =======================  ===================
+    `asked`     as the user wrote it                              live                     to write, and by
+                                                                                           `again`
+    `resolved`  trained encoders are `run:RUN_ID`; `reported`     as it was at the moment  to read and list
+                has the configurations that searches have chosen  of the state, read-only  runs
+    ==========  ================================================  =======================  ===================
+
     Attributes:
-        given: what was asked for.
-        request: the same, with the encoders that are trained and the configurations that are chosen. Its store is that
-            of this moment, for reading.
+        asked: the request as the user wrote it, with the live store.
+        resolved: the request as far as finished runs decide it, with the store at this moment.
         searches: the requested searches, with their trials.
         tuned: the tuned spaces, with their choices.
     """
 
-    given: Request
-    request: Request
+    asked: Request
+    resolved: Request
     searches: tuple[Search, ...]
     tuned: tuple[TunedSpace, ...]
 
@@ -137,41 +147,41 @@ class State:
 
     def again(self) -> State:
         """Read the state of the same request now."""
-        return State.of(self.given)
+        return State.of(self.asked)
 
     @classmethod
-    def _of(cls, given: Request, store: RunStore) -> State:
+    def _of(cls, asked: Request, store: RunStore) -> State:
         """Return the state of a request in a store at one moment."""
-        request = _with_trained_encoders(replace(given, store=store))
-        searches = tuple(_search(request, space) for space in request.selection.searches)
+        resolved = _with_trained_encoders(replace(asked, store=store))
+        searches = tuple(_search(resolved, space) for space in resolved.selection.searches)
         by_name = {search.space.name: search for search in searches}
-        tuned = tuple(TunedSpace(space, tuple(_choices(space, by_name))) for space in request.selection.tuned)
+        tuned = tuple(TunedSpace(space, tuple(_choices(space, by_name))) for space in resolved.selection.tuned)
         if tuned:
             reported = [space.reported for space in tuned]
             known = tuple(space for space in reported if space is not None)
-            request = replace(request, selection=replace(request.selection, reported=known))
-        return cls(given, request, searches, tuned)
+            resolved = replace(resolved, selection=replace(resolved.selection, reported=known))
+        return cls(asked, resolved, searches, tuned)
 
     @cached_property
     def plan(self) -> Plan:
         """The requested runs, and those that they depend on, with their states."""
-        return _plan(self.request)
+        return _plan(self.resolved)
 
     @cached_property
     def pretraining(self) -> State | None:
         """The state of the runs that become encoders, which come first; None if all of them are finished."""
-        first = self.request.selection.pretraining
+        first = self.resolved.selection.pretraining
         if not first:
             return None
-        return State._of(_pretraining(self.given, first), self.request.store.keeping("models"))
+        return State._of(_pretraining(self.asked, first), self.resolved.store.keeping("models"))
 
     @cached_property
     def spaces(self) -> list[SearchSpace]:
         """The search spaces with known task orders by difficulty replaced by permutations."""
-        selection = self.request.selection
+        selection = self.resolved.selection
         configs = [request.config for request in selection.requests]
-        resolved = orders_by_difficulty(configs, self.request.store, self.request.data_hash)
-        return [replace(space, resolve=lambda config: resolved.get(config) or config) for space in selection.spaces]
+        ordered = orders_by_difficulty(configs, self.resolved.store, self.resolved.data_hash)
+        return [replace(space, resolve=lambda config: ordered.get(config) or config) for space in selection.spaces]
 
     @cached_property
     def to_come(self) -> list[PlannedRun]:
@@ -203,15 +213,18 @@ class State:
     def unprepared(self) -> list[str]:
         """The data sets and encoder features that are not prepared on this machine."""
         configs = [config for search in self.searches for config in configs_at_bounds(search.space)]
-        of_searches = [config.data_key.words for config in configs if self.request.data_hash(config) is None]
+        of_searches = [config.data_key.words for config in configs if self.resolved.data_hash(config) is None]
         return list(dict.fromkeys((*self.plan.unprepared, *of_searches)))
 
     @cached_property
-    def finished(self) -> set[str]:
-        """The runs that may have results: finished ones, those that lack only kept files, and all runs of trials."""
+    def may_have_results(self) -> set[str]:
+        """The runs that may have results: finished ones, pending ones that lack only files to keep, and all of trials.
+
+        Runs of trials count whatever their state; some may not have begun.
+        """
         plan = self.plan
         run_ids = {str(run.run_id) for run in plan.of("finished")}
-        run_ids |= {str(run.run_id) for run in plan.of("pending")} & self.request.store.without_kept()
+        run_ids |= {str(run.run_id) for run in plan.of("pending")} & self.resolved.store.without_kept()
         return run_ids.union(*(search.run_ids for search in self.searches))
 
     @cached_property
@@ -222,7 +235,7 @@ class State:
         of_trials = {run_id for trial in trials for run_id in trial.run_ids}
         if not of_trials:
             return of_plan
-        statuses = self.request.store.statuses()
+        statuses = self.resolved.store.statuses()
         return of_plan | {run_id for run_id in of_trials if statuses.get(run_id) == "failed"}
 
     @property

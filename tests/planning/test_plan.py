@@ -79,7 +79,18 @@ def test_other_data_are_other_runs(tmp_path: Path, finished_tables: Tables) -> N
 def test_a_run_on_data_that_are_not_prepared_waits_and_has_no_id(tmp_path: Path) -> None:
     plan = make_plan(SMALL.requests(), RunStore(tmp_path), lambda config: None)
     assert {(run.run_id, run.state) for run in plan.asked} == {(None, "waiting")}
+    assert all(run.has_no_id_yet and not run.is_to_come for run in plan.asked)
     assert plan.unprepared == ("synthetic",)
+
+
+def test_runs_for_task_orders_are_in_the_plan_and_not_among_those_asked_for(tmp_path: Path) -> None:
+    space = SearchSpace("orders", RunConfig(task_order="curriculum"), {"storage_fraction": [0.1, 0.5]}, seeds=range(2))
+    plan = _plan(RunStore(tmp_path), space)
+    assert [run.state for run in plan.asked] == ["waiting"] * 4
+    assert len(plan.first) > 0
+    assert plan.of("pending") == list(plan.first)
+    assert not any(run.has_no_id_yet for run in plan.first)
+    assert (plan.count_asked("pending"), plan.count_asked("waiting")) == (0, 4)
 
 
 def test_a_run_whose_split_takes_a_solver_waits_until_it_is_prepared(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def state(world: Any, space: SearchSpace, root: Path = Path("nowhere"), **option
 
 
 def request(world: Any, space: SearchSpace, **options: Any) -> Request:
-    return state(world, space, **options).request
+    return state(world, space, **options).resolved
 
 
 def run(world: Any, configs: list[RunConfig]) -> None:

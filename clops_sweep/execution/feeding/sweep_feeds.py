@@ -34,7 +34,7 @@ class SweepFeeds:
 
     def __init__(self, state: State, resources: Resources, retry_failed: bool, display: Display) -> None:
         self._state = state
-        self._store = state.given.store
+        self._store = state.asked.store
         self._resources = resources
         self._retry_failed = retry_failed
         self._display = display
@@ -43,14 +43,14 @@ class SweepFeeds:
     def feeds(self, log: Path) -> Generator[Feed, None, None]:
         """Yield the feeds one after another; each may depend on the results of the ones before."""
         reported: tuple[SearchSpace, ...] | None = None
-        while reported != self._state.request.selection.reported:
-            reported = self._state.request.selection.reported
+        while reported != self._state.resolved.selection.reported:
+            reported = self._state.resolved.selection.reported
             yield from self._grids(log)
             for search in self._state.searches:
                 yield from self._trials(search.space, log)
             self._retry_failed = False
             self._state = planned_again(self._state)
-            remember(self._state.request.selection, self._store)
+            remember(self._state.resolved.selection, self._store)
 
     def _grids(self, log: Path) -> Iterator[Feed]:
         """Yield the runs to compute in rounds: later rounds depend on earlier ones. No run is tried twice."""
@@ -78,8 +78,8 @@ class SweepFeeds:
         from clops_sweep.execution.feeding.search_feed import SearchFeed
         from clops_sweep.search.study import open_study
 
-        given = self._state.given
-        hashes = data_hashes(given, space)
+        asked = self._state.asked
+        hashes = data_hashes(asked, space)
         with storing(self._store):
             study = open_study(space, self._store, hashes, retry_failed=self._retry_failed)
             left = study.left
@@ -88,7 +88,7 @@ class SweepFeeds:
             count = several(left, "trial")
             self._display.begin(of_a_trial * left, log, f"search {space.name!r}: {count}, up to ")
             feed = SearchFeed(
-                space, study, self._store, given.data_hash, retry_failed=self._retry_failed, display=self._display
+                space, study, self._store, asked.data_hash, retry_failed=self._retry_failed, display=self._display
             )
             feed.begin()
             yield feed
@@ -100,7 +100,7 @@ def planned_again(state: State) -> State:
     Raises:
         StoreError: the store cannot be read.
     """
-    with storing(state.given.store):
+    with storing(state.asked.store):
         now = state.again()
         _ = now.plan
     return now

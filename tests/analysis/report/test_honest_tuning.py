@@ -118,7 +118,7 @@ def test_a_report_of_tuning_alone_names_no_best(study: Path, tmp_path: Path) -> 
 def test_the_overview_of_a_dashboard_has_no_best_tuning_trial(study: Path, known: bool) -> None:
     store = RunStore(study / "results")
     request = Request(Selection.of(study / "study.py"), PreparedData.found(study / "prepared"), store)
-    asked = State.of(request).request
+    asked = State.of(request).resolved
     spaces = asked.selection.spaces if known else ()
     snapshot = FollowedStore(store, StoreSource(store, lambda key: None, lambda store: spaces), 0).snapshot
     found: list[Progress] = progress(snapshot)
