@@ -16,7 +16,7 @@ from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, Side, has
 from clops_sweep.store.run_store import RunStore
 
-from ..collect import Experiment, shared_versions
+from ..collect import Experiment, label_text, shared_versions
 from ..selection import fields_unlike_paper
 from ..statistics import (
     Partitions,
@@ -39,6 +39,11 @@ Ids = Mapping[Replicate, str | None]
 Runs = tuple[RunConfig, Ids]
 """A configuration and its finished runs."""
 
+_SYMBOLS = {"storage_fraction": "b", "acquisition_fraction": "a"}
+
+_MOST_PLACES = 3
+"""Most places named in a sentence."""
+
 _OTHER_EDITIONS = "the runs of the two sides are of other prepared data or another semantics version"
 
 _OF_PARTITIONS = ("split_within",)
@@ -49,7 +54,8 @@ _OF_PARTITIONS = ("split_within",)
 class ContrastRuns:
     """The runs of a contrast: the same pairs in every complete replicate, one per pair of configurations.
 
-    `missing` is the reason why there are no pairs; `configs` are their configurations.
+    `missing` is the reason why there are no pairs; `configs` are their configurations. `left_out` says in words at
+    which places nothing is compared, and how many replicates do not count because they lack pairs.
     """
 
     contrast: Contrast
@@ -57,6 +63,7 @@ class ContrastRuns:
     missing: str = ""
     partitions: Partitions = field(default_factory=dict, hash=False)
     configs: tuple[RunConfig, ...] = ()
+    left_out: str = ""
 
     @property
     def units(self) -> Units:
@@ -182,10 +189,12 @@ class FinishedRuns:
         named = _named(contrast)
         sides_at_places = []
         pairs: list[tuple[Runs, Runs]] = []
-        for place in contrast.places:
+        place_of_pair: list[int] = []
+        for position, place in enumerate(contrast.places):
             ours, theirs = (_having(cells, side, place) for side in contrast.sides)
             sides_at_places.append((ours, theirs))
             pairs += _pairs(ours, theirs, named)
+            place_of_pair += [position] * (len(pairs) - len(place_of_pair))
         by_replicate: dict[Replicate, dict[int, Pair]] = {}
         others = 0  # pairs of runs on data of other content, or of another semantics version
         for number, ((_, our_ids), (_, their_ids)) in enumerate(pairs):
@@ -212,7 +221,16 @@ class FinishedRuns:
         in_first = chain.from_iterable(paired[kept[0]])
         a_run = next(run_id for run_id in in_first if run_id is not None)
         configs = dict.fromkeys(config for number in numbers for config, _ in pairs[number])
-        return ContrastRuns(contrast, paired, "", self._partitions_like(a_run, dataset, scenario), tuple(configs))
+        compared = {place_of_pair[number] for number in numbers}
+        absent = [place for position, place in enumerate(contrast.places) if position not in compared]
+        return ContrastRuns(
+            contrast,
+            paired,
+            "",
+            self._partitions_like(a_run, dataset, scenario),
+            tuple(configs),
+            _left_out(contrast, absent, len(by_replicate) - len(kept), len(by_replicate)),
+        )
 
     def _partitions_like(self, run_id: str, *data: str) -> Partitions:
         """Return the partitions of the data of a run."""
@@ -292,12 +310,36 @@ def _missing(
     return "both sides are the same runs" if same else "no finished runs of the same patient split and seed"
 
 
+def _left_out(contrast: Contrast, absent: Sequence[Settings], incomplete: int, replicates: int) -> str:
+    """Return in words what a contrast does not compare; empty if it compares all.
+
+    Args:
+        contrast: the contrast.
+        absent: its places without a pair.
+        incomplete: number of replicates that lack pairs that others have.
+        replicates: number of replicates with a pair.
+    """
+    said = []
+    if len(absent) > _MOST_PLACES:
+        count = len(contrast.places)
+        said.append(f"compared at {count - len(absent)} of {count} places")
+    elif absent:
+        places = []
+        for place in absent:
+            settings = [f"{_SYMBOLS.get(name, name)} = {label_text(value)}" for name, value in place.items()]
+            places.append(", ".join(settings))
+        said.append(f"no runs to compare at {' or '.join(places)}")
+    if incomplete:
+        lack = "it lacks" if incomplete == 1 else "they lack"
+        said.append(f"{incomplete} of {replicates} pairs of split and seed left out: {lack} runs that others have")
+    return "; ".join(said)
+
+
 def _places(contrast: Contrast) -> str:
-    symbols = {"storage_fraction": "b", "acquisition_fraction": "a"}
     texts = []
     for name in contrast.places[0]:
         values = sorted({place[name] for place in contrast.places})
-        texts.append(f"{symbols.get(name, name)} = {' or '.join(f'{value:g}' for value in values)}")
+        texts.append(f"{_SYMBOLS.get(name, name)} = {' or '.join(f'{value:g}' for value in values)}")
     return f" at {', '.join(texts)}" if texts else ""
 
 

@@ -363,7 +363,7 @@ class Values:
             of_people=float(np.mean(of_people)) if of_people else 0.0,
         )
         if evidence.n:
-            return evidence
+            return replace(evidence, missing="; ".join(filter(None, (evidence.missing, runs.left_out))))
         if runs.missing:
             return _nothing(runs.contrast, runs.missing)
         if runs.contrast.measure == "signal_to_noise_by_s":

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep import Claim, Contrast, RunConfig, SearchSpace, Side
-from clops_sweep.analysis.claims.verdicts import verdicts
+from clops_sweep.analysis.claims.verdicts import Verdict, verdicts
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.statistics import standard_error
 from clops_sweep.store.run_store import RunStore
@@ -78,3 +78,30 @@ def test_runs_that_differ_in_more_are_not_compared(runs: pd.DataFrame, tmp_path:
     half = Claim("half", "x", Contrast(ER.but("a", memory_fraction=0.5), ER.but("b", learning_rate=0.01)))
     (verdict,) = verdicts(collect([SPACE], runs), RunStore(tmp_path), claims=[half])
     assert verdict.evidence[0].n == 4  # the learning rate and the memory are both named: they may differ
+
+
+def test_a_claim_over_places_names_those_that_are_not_compared(tmp_path: Path) -> None:
+    """A claim over two places was decided by one of them, without a word."""
+    space = SearchSpace(
+        "places",
+        RunConfig(epochs_per_task=1),
+        {"strategy": ["er", "finetune"], "learning_rate": [0.001, 0.01]},
+        seeds=range(4),
+    )
+    rows = rows_of([space]).sort_values(["seed", "learning_rate", "strategy"]).reset_index(drop=True)
+    rows["auc"] = np.random.default_rng(1).uniform(0.5, 1, len(rows))
+    claim = Claim("c", "C", Contrast(ER, FINETUNE, places=({"learning_rate": 0.001}, {"learning_rate": 0.01})))
+
+    def verdict_of(kept: pd.DataFrame) -> Verdict:
+        (verdict,) = verdicts(collect([space], kept), RunStore(tmp_path), claims=[claim])
+        return verdict
+
+    assert verdict_of(rows).missing == ""
+    at_one = rows[rows["learning_rate"] == 0.001]
+    wide = at_one.pivot_table(index="seed", columns="strategy", values="auc")
+    verdict = verdict_of(at_one)
+    assert verdict.evidence[0].mean == pytest.approx((wide["er"] - wide["finetune"]).mean())
+    assert (verdict.evidence[0].n, verdict.missing) == (4, "no runs to compare at learning_rate = 0.01")
+    verdict = verdict_of(rows[(rows["learning_rate"] == 0.001) | (rows["seed"] != 2)])
+    lacks = "1 of 4 pairs of split and seed left out: it lacks runs that others have"
+    assert (verdict.evidence[0].n, verdict.missing) == (3, lacks)
