@@ -123,6 +123,10 @@ def draw_profile(record: Profile) -> Figure:
             room = figure.get_figwidth() / len(metrics) - 0.6
             name_columns(axes, texts, range(len(texts)), room / len(texts))
             axes.set_xlim(-0.5, len(texts) - 0.5)
+    has_spread = any(np.isfinite(values).sum(axis=-1).max() >= MIN_UNITS for values in record.values.values())
+    if has_spread:
+        name_values = grid[0].set_xlabel if in_rows else grid[0].set_ylabel
+        name_values("mean ± SD", fontsize=8)
     if in_rows:
         name_rows(grid[0], texts, range(len(texts)), 0.2, width=4.5)
         grid[0].set_ylim(len(texts) - 0.5, -0.5)

@@ -85,7 +85,9 @@ def plot_metrics(
     axis: str | None = None,
     name: str | None = None,
 ) -> Figure:
-    """Draw metrics along one axis, a line for each variant of the other axes; means with intervals.
+    """Draw metrics along one axis, a line for each variant of the other axes.
+
+    Means with one standard deviation over patient splits, or seeds; `write_report` shows intervals.
 
     Example::
 

@@ -94,7 +94,8 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         _print(found, conditions)
     else:
         click.echo(
-            f"no run of a scenario of the paper is finished in {request.store.files.shown}: no claim can be decided"
+            f"no run {'of these claims' if request.selection.claims else 'of a scenario of the paper'} is finished in "
+            f"{request.store.files.shown}: no claim can be decided"
         )
 
 

@@ -16,8 +16,9 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
 from tests.helpers.documentation import DOCS, examples
 
-BLOCKS = examples("own_method")[:6]  # methods, and the contract
+BLOCKS = examples("own_method")[:7]  # methods, and the contract
 METHODS = (
+    "ExperienceReplay",
     "DarkExperienceReplay",
     "ElasticWeightConsolidation",
     "LearningWithoutForgetting",
