@@ -19,9 +19,9 @@ from pathlib import Path
 
 import pyte
 
-COLUMNS, ROWS = 92, 8
+COLUMNS, ROWS = 92, 12
 WIDTH, HEIGHT = 8.43, 19  # size of a character at 14 px
-SPEED, SAMPLED, HELD = 2.0, 0.5, 6.0  # playback speed; seconds between pictures; seconds of the last picture
+SPEED, SAMPLED, HELD = 4.0, 1.0, 6.0  # playback speed; seconds between pictures; seconds of the last picture
 COLOURS = {"default": "#d6dadf", "green": "#8fbf6a", "cyan": "#6fb3c4", "red": "#e0706c", "brown": "#d9b36c"}
 PAGE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img" aria-label="{label}">
 <style>
