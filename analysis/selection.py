@@ -49,8 +49,8 @@ def competing_cells(experiment: Experiment, metric: str) -> list[int]:
     Within a data set and scenario only cells with all runs finished compete, once there are any: a mean over few runs
     may be lucky, and the missing ones may have failed for a reason.
     """
-    has_runs = np.isfinite(experiment.by_split(metric)).any(axis=1)
-    is_whole = has_runs & (experiment.counts() == experiment.counts("finished"))
+    has_runs = np.asarray(np.isfinite(experiment.by_split(metric)).any(axis=1))
+    is_whole = np.asarray(has_runs & (experiment.counts() == experiment.counts("finished")))
     competing = []
     for cells in cells_by_data(experiment):
         of_data = np.array(cells)

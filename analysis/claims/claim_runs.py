@@ -135,8 +135,8 @@ class FinishedRuns:
         self.runs = self.runs.drop_duplicates("run_id").set_index("run_id", drop=False)
         self._editions: dict[str | None, tuple[str, int]] = {}
         if len(self.runs):
-            columns = self.runs["run_id"], self.runs["data_hash"], shared_versions(self.runs)
-            for run_id, data_hash, version in zip(*columns, strict=True):
+            versions = shared_versions(self.runs)
+            for run_id, data_hash, version in zip(self.runs["run_id"], self.runs["data_hash"], versions, strict=True):
                 self._editions[str(run_id)] = str(data_hash), int(version)
         self._partitions: dict[tuple[str, ...], Partitions] = {}
         self._cells: dict[tuple[str, str], dict[Hashable, tuple[RunConfig, dict[Replicate, str]]]] = {}

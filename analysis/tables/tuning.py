@@ -85,6 +85,7 @@ class TunedMethod:
         seen: share of the reported test people who were validation people while tuning, averaged over the reported
             splits; NaN if the data are not prepared.
         tied: whether all of several trials have the same score.
+        equal: number of trials with the score of the chosen configuration, its own included.
     """
 
     space: str
@@ -103,6 +104,7 @@ class TunedMethod:
     first_tasks: int | None = None
     seen: float = np.nan
     tied: bool = False
+    equal: int = 1
 
 
 def tuned_methods(state: State) -> list[TunedMethod]:
@@ -146,6 +148,7 @@ def _rows(tuned: TunedSpace, asked: Request) -> Iterator[TunedMethod]:
             first_tasks=first_tasks,
             seen=seen if choice.words else 0.0,
             tied=choice.tied,
+            equal=choice.equal,
         )
 
 
@@ -326,10 +329,13 @@ def terminal_table(rows: Sequence[TunedMethod]) -> TerminalTable:
 
 
 def _on_ties(rows: Sequence[TunedMethod]) -> list[str]:
-    """Return a sentence for each method whose trials all have the same score."""
+    """Return a sentence for each method whose best trials have the same score."""
     sentences = []
     for row in rows:
         if not row.tied:
+            if row.equal > 1:
+                shared = f"{row.equal} of {row.trials} trials share the best {row.measure}"
+                sentences.append(f"{row.method or row.space}: {shared}, and the choice is the first of them")
             continue
         of_tasks = f" on {plural(row.first_tasks, 'task')}" if row.first_tasks else ""
         sentences.append(

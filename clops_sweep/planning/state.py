@@ -67,6 +67,7 @@ class ChosenCell:
         run_ids: all runs of the tuning, including pending and pruned ones.
         best: the runs of the chosen configuration.
         tied: whether all of several trials have the same value, so that the choice is the first by chance.
+        equal: number of complete trials with the value of the chosen one, itself included.
     """
 
     method: str
@@ -76,6 +77,7 @@ class ChosenCell:
     run_ids: tuple[str, ...] = ()
     best: tuple[str, ...] = ()
     tied: bool = False
+    equal: int = 1
 
 
 @dataclass(frozen=True)
@@ -357,5 +359,8 @@ def _choices(space: SearchSpace, searches: Mapping[str, Search]) -> Iterator[Cho
             chosen = search.search.settings(best.labels)
             complete = search.record.of("complete")
             tied = len(complete) > 1 and len({trial.values for trial in complete}) == 1
-            choice = replace(choice, chosen=chosen, words=in_words(best.labels), best=best.run_ids, tied=tied)
+            equal = sum(trial.values == best.values for trial in complete)
+            choice = replace(
+                choice, chosen=chosen, words=in_words(best.labels), best=best.run_ids, tied=tied, equal=equal
+            )
         yield choice

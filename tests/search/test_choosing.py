@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -183,6 +184,10 @@ def test_trials_with_equal_scores_are_named(world: Any, prepared_root: Path) -> 
     (said,) = terminal_table([row]).notes
     assert said.startswith("er: all 3 trials have the same seconds: what was tuned has no effect on 1 task")
     assert f"{said}." in tuning_text([row], "t").notes
+    some = replace(row, tied=False, equal=2)
+    (said,) = terminal_table([some]).notes
+    assert said == "er: 2 of 3 trials share the best seconds, and the choice is the first of them"
+    assert row.equal == 3
 
 
 @pytest.mark.parametrize("sign", [1, -1])
