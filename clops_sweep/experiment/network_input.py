@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.scenarios.class_incremental import groups_of
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, sentence
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK
+from clops_sweep.experiment.plugins.registry import NETWORKS, OPTIONS, PAPER_NETWORK, may_use
+
+_CHECKED = ("dataset", "scenario", "task_classes", "network", "leads")
+"""Fields of a config whose values decide what a suggested config corrects."""
 
 
 def is_tried(config: RunConfig) -> bool:
@@ -17,12 +22,21 @@ def is_tried(config: RunConfig) -> bool:
     return NETWORKS.is_foreign(config.network) or replaced or config.lora_rank > 0
 
 
-def check_frames(config: RunConfig, frames: FrameSet) -> None:
+def check_frames(
+    config: RunConfig, frames: FrameSet, base_of: Callable[[RunConfig, Sequence[str]], RunConfig | None] | None = None
+) -> None:
     """Check that frames fit the encoder, the scenario and the network of a config.
+
+    Args:
+        config: the config of a run.
+        frames: its frames.
+        base_of: returns the base config of its search space, if correcting some fields there corrects them in its
+            runs; None for a run on its own.
 
     Raises:
         UsageError: the frames are not features of the config's encoder; or, all in one message that ends with the
-            config to use, the scenario cannot group the classes and the network takes other frames.
+            config to use, the scenario cannot group the classes and the network takes other frames. The config to use
+            keeps every other setting of the user.
     """
     encoded = frames.encoded
     encoder, adapted = (None, False) if encoded is None else (encoded.encoder, encoded.module is not None)
@@ -41,13 +55,13 @@ def check_frames(config: RunConfig, frames: FrameSet) -> None:
             "network = 'linear', 'mlp' or one of your own"
         )
     wrong: list[str] = []
-    remedy: dict[str, object] = {"dataset": config.dataset}
+    remedy: dict[str, Any] = {}
     count = len(frames.classes)
     if config.scenario in ("class_il", "class_il_union") and frames.multi_label:
         wrong.append(
             f"{config.scenario} needs one label per instance, and instances of {config.dataset!r} have several"
         )
-        remedy["scenario"] = "subject_il"
+        remedy |= {"scenario": "subject_il", "task_classes": None}
     elif config.scenario in ("class_il", "class_il_union") and config.task_classes is None and count % 2:
         wrong.append(f"{config.scenario} pairs classes, and {config.dataset!r} has {count}")
         remedy |= {"scenario": "class_il_union", "task_classes": groups_of(count)}
@@ -59,5 +73,40 @@ def check_frames(config: RunConfig, frames: FrameSet) -> None:
         )
         remedy["network"] = "small_cnn"
     if wrong:
-        line = ", ".join(f"{name}={json.dumps(value)}" for name, value in remedy.items())
-        raise UsageError(f"{'; '.join(wrong)}; use RunConfig({line})")
+        base = None if base_of is None else base_of(config, _CHECKED)
+        written = config.without_unused if base is None else base
+        problem = "; ".join(wrong)
+        raise UsageError(f"{problem}; use {_remedied(problem, written, remedy)}")
+
+
+def _remedied(problem: str, written: RunConfig, remedy: Mapping[str, Any]) -> str:
+    """Return the written config, corrected, as Python code.
+
+    If the sentence would be too long to be shown whole after the problem, only the corrected fields are named.
+    """
+    settings = written.explicit
+    corrected = {name: value for name, value in remedy.items() if value != written.default_of(name)}
+    order = settings.get("task_order")
+    if isinstance(order, tuple) and "scenario" in remedy and len(order) != len(remedy["task_classes"] or ()):
+        del settings["task_order"]  # it orders another number of tasks
+    kept = {name: value for name, value in settings.items() if name not in remedy}
+    kept = {"dataset": written.dataset} | kept | corrected
+    arguments = []
+    for name in (*RunConfig.model_fields, *OPTIONS):
+        if name in kept and (name not in OPTIONS or may_use(name, kept)):
+            arguments.append(f"{name}={_literal(kept[name])}")
+    code = f"RunConfig({', '.join(arguments)})"
+    whole = f"{problem}; use {code}"
+    if sentence(whole) == whole:
+        return code
+    changes = ", ".join(f"{name}={_literal(value)}" for name, value in corrected.items())
+    return f"{changes} with the other settings as they are"
+
+
+def _literal(value: object) -> str:
+    """Return a value of a config as Python code, with double quotes and lists as in the documentation."""
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_literal, value))}]"
+    return repr(value)

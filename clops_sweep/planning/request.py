@@ -74,7 +74,7 @@ class Request:
         keys = dict.fromkeys(config.data_key for config in configs)
         frames = {key: self.data.frames(key) for key in keys}
         for config in configs:
-            check_frames(config, frames[config.data_key])
+            check_frames(config, frames[config.data_key], self.selection.base_of)
         for _ in with_tasks(configs, frames):
             pass  # each is checked
         return frames

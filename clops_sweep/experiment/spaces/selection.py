@@ -188,6 +188,24 @@ class Selection:
         may_be_reported = [config for space in self.tuned for config in space.reported_at_bounds]
         return [request.config for request in self.requests] + searched + may_be_reported
 
+    def base_of(self, config: RunConfig, fields: Sequence[str]) -> RunConfig | None:
+        """Return the base config of the search space that asks for a config.
+
+        None if several spaces may, or if its runs differ from the base in one of some fields.
+        """
+        spaces = self.written
+        if len(spaces) > 1:
+            names = {request.space for request in self.requests if request.config == config}
+            spaces = [space for space in spaces if space.name in names]
+        if len(spaces) != 1:
+            return None
+        (space,) = spaces
+        runs = [request.config for request in self.requests if request.space == space.name]
+        for name in fields:
+            if any(getattr(run, name) != getattr(space.base, name) for run in [*runs, config]):
+                return None
+        return space.base
+
 
 def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
     """Return the configs at the bounds of a search, which cover all data of its trials; none without a search."""
