@@ -26,6 +26,7 @@ EXCEPTIONS = {
         ("batch_size", "dataset", "epochs_per_task", "learning_rate", "scenario"),
     ): "settings of a test run",
     ("clops_sweep/testing/scenario_contract.py", ("leads", "split")): "arrays of a FrameSet",
+    ("clops_sweep/planning/task_tables.py", ("first_tasks", "task_order")): "settings of a curriculum, for its tasks",
     ("analysis/figures/task_titles.py", ("first_tasks", "task_order")): "settings of the config of all tasks in order",
     ("analysis/report/claims_section.py", ("dataset", "scenario")): "columns of a table of claims",
 }

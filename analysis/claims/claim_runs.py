@@ -247,11 +247,12 @@ class FinishedRuns:
 
 def _may_name(claim: Claim, dataset: str, scenario: str) -> bool:
     """Return whether no side of a claim names another data set or scenario."""
-    data = {"dataset": dataset, "scenario": scenario}
     for contrast in claim.contrasts:
         for side in contrast.sides:
             settings = side.settings if side is not None else {}
-            if any(settings.get(name, value) != value for name, value in data.items()):
+            names_other_data = settings.get("dataset", dataset) != dataset
+            names_other_scenario = settings.get("scenario", scenario) != scenario
+            if names_other_data or names_other_scenario:
                 return False
     return True
 
