@@ -1,4 +1,4 @@
-"""The driver: hands pending runs to workers, which record them in the store. Imports neither torch nor Ray."""
+"""The driver: hands jobs to workers, and records what they compute in the store. Imports neither torch nor Ray."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Feeds = Callable[[Path], Generator[Feed, None, None]]
 
 def run_feeds(
     feeds: Feeds,
-    pending: Collection[str],
+    reserved: Collection[str],
     frames: Mapping[DataKey, FrameSet],
     store: RunStore,
     resources: Resources,
@@ -53,12 +53,20 @@ def run_feeds(
 ) -> None:
     """Run the jobs of some feeds, one feed after another; no cluster is started without jobs.
 
-    It ends early if the user interrupts it, with `display.interrupted` set. `pending` are the runs that no other launch
-    may compute meanwhile.
+    It ends early if the user interrupts it, with `display.interrupted` set.
+
+    Args:
+        feeds: creates the feeds.
+        reserved: the runs that no other launch may compute meanwhile: those that can start now.
+        frames: the prepared data of all runs.
+        store: the store for the results.
+        resources: the resources of a job.
+        display: shows the progress.
+        workers: what computes the jobs.
 
     Raises:
         UsageError: a plug-in cannot be sent to workers, there is no cluster at the address, or no trial fits on it.
-        StoreError: results can no longer be written; unfinished runs stay pending.
+        StoreError: results can no longer be read or written; unfinished runs stay pending.
     """
     plugins = _packed_plugins() if isinstance(workers, RayWorkers) else {}
     software = machine.software()
@@ -73,7 +81,7 @@ def run_feeds(
         feed = next(unfinished, None)
         if feed is None:
             return
-        with RunsUnderWay(store, pending, log) as under_way, writing(store):
+        with RunsUnderWay(store, reserved, log) as under_way, writing(store):
             witness = str(log) if resources.address and store.files.local else ""
             workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
             with _workers(frames, resources, display, workplace, workers) as run_fed, closing(observers, display):

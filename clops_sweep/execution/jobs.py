@@ -70,7 +70,7 @@ class Resources:
         cpus_per_trial: CPUs reserved for a trial, which computes on one.
         gpus_per_trial: share of a GPU reserved for a trial; 0 leaves the device and the share to `devices.choose`.
         max_retries: number of retries of a run that raised or whose worker died.
-        checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
+        checkpoint_every: epochs between checkpoints, in addition to those by time; 0 for none.
         epoch_timeout: time limit of an epoch in seconds, after which its run fails; None for no limit.
         observe: observers of its runs, as NAME or NAME:TARGET.
         no_ray: whether this process alone computes the jobs, one after another.
@@ -164,7 +164,7 @@ class Workplace:
         witness: a file in the results that every node of the cluster must see; empty for none.
         software: software versions, determined by the driver.
         plugins: plug-ins registered by the search-space file, by registry and name.
-        checkpoint_every: epochs between checkpoints, in addition to those after each task; 0 for none.
+        checkpoint_every: epochs between checkpoints, in addition to those by time; 0 for none.
         epoch_timeout: time limit of an epoch in seconds; None for no limit.
         datasets: declarations of the search-space file's data sets, so that configs can name them.
         origins: origins of the code of data sets and plug-ins, by config field and name.

@@ -185,24 +185,36 @@ class _Launch:
             from clops_sweep.execution.driver import run_feeds
             from clops_sweep.execution.feeding.sweep_feeds import SweepFeeds, planned_again
 
-            ids = [str(run.run_id) for run in pending]
-            is_at_once = False
+            reserved = [str(run.run_id) for run in pending]
+            ending: Ending = Ended()
             with self.make_display() as display:
                 display.warn(f"device: {choice.words}")
                 sweep = SweepFeeds(state, choice.resources, self.retry_failed, display)
                 try:
-                    run_feeds(sweep.feeds, ids, frames, store, choice.resources, display, workers)
+                    run_feeds(sweep.feeds, reserved, frames, store, choice.resources, display, workers)
                     state = planned_again(state)
                 except KeyboardInterrupt:
-                    is_at_once = True
+                    ending = Interrupted(display.unfinished())
                 except (StoreError, OSError) as error:
-                    return state, Stopped(str(error))
-        if is_at_once:
-            with suppress(StoreError):  # else the earlier state stays
-                state = planned_again(state)
-        if is_at_once or (display.interrupted and state.is_unfinished):
-            return state, Interrupted(display.unfinished())
-        return state, Ended()
+                    ending = Stopped(str(error))
+        match ending:
+            case Interrupted():
+                return _now_if_readable(state), ending
+            case Stopped() if store.files.local:  # an object store that does not answer would be waited for
+                return _now_if_readable(state), ending
+            case Ended() if display.interrupted and state.is_unfinished:
+                return state, Interrupted(display.unfinished())
+            case _:
+                return state, ending
+
+
+def _now_if_readable(state: State) -> State:
+    """Return the state of the same request now; the given one if the store cannot be read."""
+    from clops_sweep.execution.feeding.sweep_feeds import planned_again
+
+    with suppress(StoreError):
+        return planned_again(state)
+    return state
 
 
 @contextmanager

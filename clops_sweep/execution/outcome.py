@@ -60,7 +60,8 @@ class Outcome:
     """The outcome of a launch.
 
     Attributes:
-        state: the state of all requested runs and searches when it ended.
+        state: the state of all requested runs and searches when it ended. If it was stopped, and the store
+            cannot be read, when it began.
         ran: whether any run was pending.
         interrupted: whether the user stopped it; the same launch continues.
         stopped: what ended it early, such as a full disk; the same launch continues once this is fixed.

@@ -101,8 +101,11 @@ class Unrecorded:
     error: str
 
 
-WorkerReport = Begun | Running | Scored | Observed | Computed | Paused | AttemptFailed | Unrecorded
-"""Reports of a worker, in one stream. The first four never end a job."""
+RunReport = Running | Scored | Observed | Computed | Paused | AttemptFailed | Unrecorded
+"""Reports of a worker about the run of a job. The first three never end the job."""
+
+WorkerReport = Begun | RunReport
+"""Reports of a worker, in one stream."""
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,13 @@ class Marked:
         self._at_start = True
 
     def write(self, text: str) -> int:
-        """Write a text, in whole lines or parts."""
+        """Write a text, in whole lines or parts.
+
+        Raises:
+            TypeError: it is no text; `click.echo` tells text streams from binary ones by this.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         for line in text.splitlines(keepends=True):
             self._stream.write(mark(_current_run) + line if self._at_start else line)
             self._at_start = line.endswith("\n")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Literal
 
 import optuna
@@ -124,7 +125,7 @@ class Trial:
         self._search = search
         self._journal = journal
         self.number = trial.number
-        with self._journal.in_use():
+        with quiet():  # errors are the sampler's, see `Study.ask`
             self.labels: Mapping[str, Any] = {name: suggested(trial, search, name) for name in search.parameters}
 
     @property
@@ -210,12 +211,15 @@ class Study:
         """Return the running trials; in a study that was just opened, a dead driver left them.
 
         They keep their numbers and parameters, and the store has their finished runs.
+
+        Raises:
+            UsageError: the journal is damaged, or the sampler cannot suggest parameters that are not known yet.
         """
         with self._journal.in_use():
             study = self._journal.get_study_id_from_name(self._study.study_name)
             numbers = [trial.number for trial in self._of(TrialState.RUNNING)]
             ids = [self._journal.get_trial_id_from_study_id_trial_number(study, number) for number in numbers]
-            return [Trial(optuna.Trial(self._study, trial_id), self._search, self._journal) for trial_id in ids]
+        return [self._suggested(partial(optuna.Trial, self._study, trial_id)) for trial_id in ids]
 
     def ask(self) -> Trial:
         """Return a new trial, suggested from all results so far.
@@ -223,9 +227,17 @@ class Study:
         Raises:
             UsageError: the sampler cannot suggest one with its options.
         """
+        return self._suggested(self._study.ask)
+
+    def _suggested(self, trial: Callable[[], optuna.Trial]) -> Trial:
+        """Return a trial with a value of each parameter.
+
+        Raises:
+            UsageError: the sampler cannot suggest them with its options.
+        """
         try:
             with quiet():
-                return Trial(self._study.ask(), self._search, self._journal)
+                return Trial(trial(), self._search, self._journal)
         except (OSError, KeyboardInterrupt):
             raise
         except BaseException as error:  # options may contain functions of the user

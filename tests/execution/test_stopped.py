@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,40 @@ def test_a_launch_stops_and_goes_on_once_the_results_are_back(clops_sweep: Comma
     again = clops_sweep("space.py", "--no-ray", "--no-report")
     assert (again.returncode, again.stderr) == (0, "")
     assert "2 trials asked for, 2 complete" in again.stdout
+
+
+REFUSING = """
+from pathlib import Path
+
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace
+
+
+def gamma(trials):
+    if not Path("mended").exists():
+        raise LookupError("no such table")
+    return 1
+
+
+BASE = RunConfig(strategy="finetune", epochs_per_task=1)
+SEARCH = OptunaSearch(
+    {"learning_rate": (1e-4, 1e-3)}, n_trials=3, sampler_options={"n_startup_trials": 1, "gamma": gamma}
+)
+SPACE = [SearchSpace("grid", BASE, seeds=1), SearchSpace("searched", BASE, search=SEARCH, seeds=1)]
+"""
+
+
+def test_a_sampler_that_fails_later_stops_a_launch_which_counts_what_it_computed(
+    clops_sweep: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "space.py").write_text(REFUSING)
+    for _ in range(2):  # the second one begins with the trial that got no value
+        stopped = clops_sweep("space.py", "--no-ray", "--json")
+        outcome = json.loads(stopped.stdout)
+        assert "Traceback" not in stopped.stderr
+        assert (stopped.returncode, outcome["finished"], outcome["pending"]) == (1, 1, 0)
+        assert "sampler_options of 'tpe'" in outcome["stopped"]
+        assert outcome["stopped"].endswith("LookupError: no such table")
+    (tmp_path / "mended").touch()
+    again = clops_sweep("space.py", "--no-ray", "--no-report")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert "3 trials asked for, 3 complete" in again.stdout

@@ -170,6 +170,20 @@ def test_drivers_may_be_killed_at_any_moment(world: Any, kills: list[int], data:
     assert RunStore(killed.folder).statuses() == RunStore(undisturbed.folder).statuses()
 
 
+def test_a_run_that_another_launch_computes_meanwhile_counts_once(world: Any) -> None:
+    """Runs of trials are not reserved."""
+    it = space(n_trials=1, seeds=[0])
+    feed, _ = world.driver(it)
+    (job,) = feed.next_jobs(1)
+    type(world)(world.folder).work(job)  # a grid of another launch
+    feed.report(job, world.work(job))
+    (trial,) = study(world, it).trials
+    (value,) = trial.values
+    for table, rows in {"runs": 1, "r_matrix": 2 * world.tasks**2}.items():
+        assert len(RunStore(world.folder).read(table)) == rows
+    assert value == RunStore(world.folder).read("runs")["auc"].item()
+
+
 # --- pruning ----------------------------------------------------------------------------------------------------------
 
 

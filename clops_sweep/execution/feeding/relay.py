@@ -22,6 +22,7 @@ from clops_sweep.execution.reports import (
     Report,
     Retrying,
     Running,
+    RunReport,
     Scored,
     Unrecorded,
     WorkerReport,
@@ -116,11 +117,9 @@ class Relay:
                 passed_on.append((job, report))
         return passed_on
 
-    def _received(self, job: Job, sent: WorkerReport) -> Report | None:
+    def _received(self, job: Job, sent: RunReport) -> Report | None:
         """Return what a worker's report means for display and feed; None for nothing."""
         match sent:
-            case Begun():
-                return None
             case Observed(events):
                 self.observers.tell(events)
                 return None

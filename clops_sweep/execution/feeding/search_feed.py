@@ -28,10 +28,11 @@ class _RunningTrial:
     Attributes:
         in_study: the trial in its study.
         until: number of tasks after which its runs pause; None if they do not.
+        finished: runs whose rows are in the store.
         so_far: average objective over these tasks, for each run that has paused.
         waiting: jobs that no worker has started.
         under_way: number of jobs that workers are running.
-        counted: runs whose end the display has shown.
+        counted: runs that the display counts as over, however they ended.
         unrecorded: the error that kept a result out of the store, if any.
         over: whether the trial has ended in the study, or was left for another launch.
     """
@@ -90,9 +91,11 @@ class SearchFeed:
         self._retry_failed = retry_failed
         self._display = display
         self._trials: list[_RunningTrial] = []
+        """Trials that have begun and not ended, in the order of their jobs."""
         self._blocked: list[tuple[Trial, dict[str, RunConfig]]] = []
         """Trials with runs that other trials are computing, and their runs by id."""
         self._jobs: dict[Job, _RunningTrial] = {}
+        """Jobs that workers have, each with its trial, which may have ended meanwhile."""
         self.error: str | None = None
         """The error that ended the search early, such as a journal that could not be written to."""
 
@@ -120,11 +123,13 @@ class SearchFeed:
             return False
 
     def next_jobs(self, places: int) -> Jobs | None:
-        """Return the next job alone, of a running trial if possible, else of a new trial; None if no job is ready.
+        """Return the next job alone, of a trial that has begun if possible, else of a new one; None if no job is ready.
+
+        A new trial is suggested as late as possible, so that the suggestion uses as many results as possible: with
+        `max_concurrent`, while fewer trials have begun and not ended, else only for a free place.
 
         Args:
-            places: number of jobs that can run at once. A new trial is suggested only for a free place, so that the
-                suggestion uses as many results as possible.
+            places: number of jobs that can run at once.
         """
         if self.error is not None:
             return None

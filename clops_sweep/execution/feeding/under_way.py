@@ -23,13 +23,13 @@ class RunsUnderWay:
 
     Args:
         store: the store that contains the file.
-        pending: the runs that no other launch may compute meanwhile.
+        reserved: the runs that no other launch may compute meanwhile.
         log: the log of the launch; scores of epochs go to a file beside it.
     """
 
-    def __init__(self, store: RunStore, pending: Collection[str], log: Path) -> None:
+    def __init__(self, store: RunStore, reserved: Collection[str], log: Path) -> None:
         self._file = LaunchFile(store)
-        self._pending = pending
+        self._reserved = reserved
         self._scores_file = ScoresFile(log)
         self._scores: list[tuple[str, EpochScores]] = []
         self._runs: dict[str, UnderWay] = {}
@@ -44,7 +44,7 @@ class RunsUnderWay:
         Raises:
             UsageError: another launch computes some of the runs.
         """
-        self._file.begin(self._pending)
+        self._file.begin(self._reserved)
         self._thread.start()
         return self
 

@@ -108,7 +108,7 @@ class RunRunner:
                 raise
             except BaseException as error:
                 if isinstance(error, KeyboardInterrupt) or hasattr(error, "ray_terminate_msg"):
-                    raise  # this worker should end
+                    raise  # Ray ends this worker, such as on SIGTERM; a plug-in's own SystemExit lacks the message
                 return self._failed(error)
         except StoreError as error:
             self._run = None
@@ -169,7 +169,10 @@ class RunRunner:
             )
 
     def _is_checkpoint(self, run: ContinualRun, progress: Progress) -> bool:
-        """Return whether to write a checkpoint: after tasks, as the user requests, and every 15 seconds (60 on S3)."""
+        """Return whether to write a checkpoint now, after an epoch.
+
+        It is time after 15 seconds (60 on S3), after two seconds at the end of a task, and as often as requested.
+        """
         every = self._workplace.checkpoint_every
         unsaved = time.monotonic() - self._saved_at
         limit = _SECONDS_WITHOUT_CHECKPOINT if self._store.files.local else _ON_S3
