@@ -17,6 +17,11 @@ _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
+_PEOPLE = ("subject", "subjects", "person", "persons", "people", "group", "groups")
+_OF_PEOPLE = ("patients", "patient")
+"""Arguments for people, who have other names in other fields."""
+
+
 class WrongArguments(UsageError, TypeError):
     """A call with an unknown, missing or repeated argument; a `TypeError`, as in Python."""
 
@@ -70,7 +75,7 @@ def _problem(signature: inspect.Signature, arguments: Sequence[Any], named: Mapp
     takes_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     for name in named:
         if name not in known and not takes_any_name:
-            advice = nearest(name, known) or f"; it takes {', '.join(known)}"
+            advice = nearest(name, known) or _other_name(name, known) or f"; it takes {', '.join(known)}"
             return f"no argument {name!r}{advice}"
     given = len(arguments) - (len(signature.parameters) - len(parameters))
     if given > len(ordered):
@@ -81,6 +86,15 @@ def _problem(signature: inspect.Signature, arguments: Sequence[Any], named: Mapp
             return f"{name} is given by position and by name; leave one out"
     missing = [name for name in _required(parameters) if name not in named and name not in ordered[:given]]
     return f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; expected {missing[0]}=..."
+
+
+def _other_name(name: str, known: Sequence[str]) -> str:
+    """Return " (did you mean 'patients'?)" for another word for people, else ""."""
+    if name.lower() in _PEOPLE:
+        for meant in _OF_PEOPLE:
+            if meant in known:
+                return f" (did you mean {meant!r}?)"
+    return ""
 
 
 def _required(parameters: Sequence[inspect.Parameter]) -> list[str]:

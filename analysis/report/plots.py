@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from clops_sweep.arguments import named_arguments
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, several, shown
 from clops_sweep.experiment.columns import FIELDS
@@ -43,12 +44,13 @@ from ..figures.variance_figure import draw_variance
 from ..search_trials import collect_with_searches
 from ..selection import cell_name, typical_cell
 
-_CALLER, _CALLER_OF_TASK_FIGURES = 3, 4
+_CALLER, _CALLER_OF_TASK_FIGURES = 4, 5
 """Position in the stack of the code that calls a function of this module, seen from where it warns."""
 Space = SearchSpace | str | PathLike[str]
 """A search space, or the path of a search-space file."""
 
 
+@named_arguments
 def plot_heatmap(
     space: Space,
     results: str | PathLike[str] = "results",
@@ -77,6 +79,7 @@ def plot_heatmap(
     return draw_heatmap(heatmap(experiment, metric or experiment.headline[0], axes))
 
 
+@named_arguments
 def plot_metrics(
     space: Space,
     results: str | PathLike[str] = "results",
@@ -107,6 +110,7 @@ def plot_metrics(
     return draw_profile(profile(experiment, axis, [metrics] if isinstance(metrics, str) else metrics))
 
 
+@named_arguments
 def plot_learning_curves(
     space: Space,
     results: str | PathLike[str] = "results",
@@ -138,6 +142,7 @@ def plot_learning_curves(
     return _task_figure("curves", space, results, metric, where, name)
 
 
+@named_arguments
 def plot_r_matrices(
     space: Space,
     results: str | PathLike[str] = "results",
@@ -157,6 +162,7 @@ def plot_r_matrices(
     return _task_figure("r", space, results, metric, where, name)
 
 
+@named_arguments
 def plot_forgetting(
     space: Space,
     results: str | PathLike[str] = "results",
@@ -176,6 +182,7 @@ def plot_forgetting(
     return _task_figure("forgetting", space, results, metric, where, name)
 
 
+@named_arguments
 def plot_cost_frontier(
     space: Space, results: str | PathLike[str] = "results", cost: str = "seconds", *, name: str | None = None
 ) -> Figure:
@@ -199,6 +206,7 @@ def plot_cost_frontier(
     return draw_cost_frontier(cost_frontier(_opened(space, results, name).experiment, cost))
 
 
+@named_arguments
 def plot_importance(
     space: Space, results: str | PathLike[str] = "results", metric: str | None = None, *, name: str | None = None
 ) -> Figure:
@@ -221,6 +229,7 @@ def plot_importance(
     return draw_importance(importance(experiment, metric or experiment.headline[0]))
 
 
+@named_arguments
 def plot_variance(
     space: Space, results: str | PathLike[str] = "results", metric: str | None = None, *, name: str | None = None
 ) -> Figure:
@@ -239,6 +248,7 @@ def plot_variance(
     return draw_variance(variance_by_source(experiment, metric or experiment.headline[0]))
 
 
+@named_arguments
 def plot_optimization_history(
     space: Space, results: str | PathLike[str] = "results", *, name: str | None = None
 ) -> Figure:
@@ -259,6 +269,7 @@ def plot_optimization_history(
     return draw_optimization_history(optimization_history(_study(space, results, name)))
 
 
+@named_arguments
 def plot_slices(space: Space, results: str | PathLike[str] = "results", *, name: str | None = None) -> Figure:
     """Draw the objectives of a search over each parameter.
 

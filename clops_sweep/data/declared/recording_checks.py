@@ -42,6 +42,8 @@ _DAY: Final = re.compile(r"^(\d{4})(\d\d)(\d\d)$")
 """A date that numpy would take for a year."""
 _YEARS: Final = (np.datetime64("1000", "s"), np.datetime64("10000", "s"))
 """Begin and end of the years that dates may have: a number of days or seconds is no year."""
+_MOST_NAMED: Final = 5
+"""Unknown labels that a message names."""
 _RESERVED: Final = ("lead", "channel")
 _ROWS_OF_REPORTS: Final = ("all", "class", "task")
 """Names of other rows of update reports, which groups cannot have."""
@@ -217,9 +219,9 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
         listed = array.tolist()
         if all(isinstance(label, str | bytes) for label in listed):
             named = [identifier("labels", label) for label in listed]
-            for label in named:
-                if label not in code_of:
-                    raise UsageError(f"labels: {shown(label)} is not one of the classes {', '.join(classes)}")
+            unknown = [label for label in dict.fromkeys(named) if label not in code_of]
+            if unknown:
+                raise UsageError(f"labels: {_no_classes(unknown, classes)}")
             return np.array([code_of[label] for label in named], np.int64)
         if all(isinstance(label, numbers.Real) and not isinstance(label, bool) for label in listed):
             array = np.array(listed)
@@ -243,9 +245,33 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
         # codes that are names: of one label alone this is sure only if no class has the name of a position
         if all(label in code_of for label in named) and (count > 1 or code_of.keys().isdisjoint(positions)):
             return np.array([code_of[label] for label in named], np.int64)
+        if (array.min(), array.max()) == (1, len(classes)):
+            raise UsageError(
+                f"labels: {len(classes)} is no position in classes; labels count from 0; yours go from 1 to "
+                f"{len(classes)}: subtract 1"
+            )
         worst = array.min() if array.min() < 0 else array.max()
         raise UsageError(f"labels: {worst.item()} is no position in classes; expected 0 to {len(classes) - 1}")
     return array.astype(np.int64)
+
+
+def _no_classes(unknown: Sequence[str], classes: Sequence[str]) -> str:
+    """Return which labels are no classes, with the class that differs only in case or spaces, if there is one."""
+    alike = {_plain(name): name for name in classes}
+    texts = []
+    for label in unknown[:_MOST_NAMED]:
+        known = alike.get(_plain(label))
+        texts.append(shown(label) if known is None else f"{shown(label)} (did you mean {known!r}?)")
+    if len(unknown) > _MOST_NAMED:
+        texts.append(f"{len(unknown) - _MOST_NAMED} more")
+    if len(texts) == 1:
+        return f"{texts[0]} is not one of the classes {', '.join(classes)}"
+    return f"{', '.join(texts[:-1])} and {texts[-1]} are not among the classes {', '.join(classes)}"
+
+
+def _plain(label: str) -> str:
+    """Return a label without spaces and in lower case."""
+    return "".join(label.casefold().split())
 
 
 def texts(argument: str, value: Any, count: int, whole: bool = False) -> list[str]:

@@ -481,6 +481,11 @@ def _arrays(signals: Any, channels: int, window: float | None) -> Any:
     if isinstance(signals, np.ndarray) and signals.dtype != object:
         if signals.ndim not in (2, 3) or not signals.size:
             raise UsageError(f"signals: expected [n, channels, samples], not the shape {list(signals.shape)}")
+        if signals.ndim == 2 and channels != 1:
+            raise UsageError(
+                f"signals: the shape {list(signals.shape)} is [n, samples] of one channel; expected [n, channels, "
+                f"samples] with {channels} channels, as there are names in channels"
+            )
         plain = np.asarray(signals)  # rows of a memory map are slow to create
         stacked = plain[:, None] if plain.ndim == 2 else plain
         checks.signal("signals", stacked[0])
@@ -492,6 +497,11 @@ def _arrays(signals: Any, channels: int, window: float | None) -> Any:
     if not len(arrays):
         raise UsageError("signals: there is no recording")
     for number, array in enumerate(arrays[:1] if isinstance(arrays, np.ndarray) else arrays):
+        if len(array) != channels and np.ndim(signals[number]) == 1:
+            raise UsageError(
+                f"signals[{number}]: the shape {list(np.shape(signals[number]))} is [samples] of one channel; expected "
+                f"[channels, samples] with {channels} channels, as there are names in channels"
+            )
         if len(array) != channels:
             raise UsageError(
                 f"signals[{number}]: has {len(array)} channels; expected {channels}, as there are names in channels"

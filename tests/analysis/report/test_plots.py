@@ -116,3 +116,15 @@ def test_a_report_is_written_from_python_and_shown_in_a_notebook(
     assert unescape(page.split('"')[1]) == written.index.read_text()
     with pytest.raises(UsageError, match="style = 'paper': expected 'screen' or 'journal'"):
         write_report(spaces[0], str(store.files.folder), folder, style="paper")
+
+
+@pytest.mark.parametrize("name", [name for name in dir(analysis) if name.startswith("plot_")])
+def test_a_misspelt_argument_is_one_sentence(name: str, store: RunStore) -> None:
+    plot = getattr(analysis, name)
+    with pytest.raises(UsageError, match=rf"^{name}: no argument 'reslts' \(did you mean 'results'\?\)$"):
+        plot("space.py", reslts=str(store.uri))
+
+
+def test_a_misspelt_metric(spaces: list[SearchSpace]) -> None:
+    with pytest.raises(TypeError, match=r"^plot_heatmap: no argument 'metrc' \(did you mean 'metric'\?\)$"):
+        analysis.plot_heatmap(spaces[0], metrc="auc")  # type: ignore[call-arg]

@@ -37,6 +37,15 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "complex signals": ({"signals": X * 1j}, "^signals: holds complex numbers .* expected real ones"),
     "one sample": ({"signals": X[:, :, :1]}, "^signals: has 1 samples; expected two at least"),
     "channels that are not named": ({"channels": ("a", "b", "c")}, r"^signals\[0\]: has 2 channels; expected 3"),
+    "one channel without its axis": (
+        {"signals": X[:, 0]},
+        r"^signals: the shape \[6, 20\] is \[n, samples\] of one channel; expected \[n, channels, samples\] with 2 "
+        "channels, as there are names in channels$",
+    ),
+    "a list of one channel without its axis": (
+        {"signals": [*X[:5], X[5, 0]]},
+        r"^signals\[5\]: the shape \[20\] is \[samples\] of one channel; expected \[channels, samples\] with 2 ",
+    ),
     "ragged channels": ({"signals": [[[1, 2], [1]]] * 6}, r"^signals\[0\]: its channels have different lengths"),
     "lengths that differ": (
         {"signals": [*X[:5], X[5, :, :9]]},
@@ -63,8 +72,25 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a label of no class": (
         {"labels": ["x", "y", "z", "x", "y", "Z"]},
-        "^labels: 'Z' is not one of the classes x, y, z",
+        r"^labels: 'Z' \(did you mean 'z'\?\) is not one of the classes x, y, z$",
     ),
+    "several labels of no class": (
+        {"labels": ["x", "up", " Y ", "z", "up", "up stairs"]},
+        r"^labels: 'up', 'Y' \(did you mean 'y'\?\) and 'up stairs' are not among the classes x, y, z$",
+    ),
+    "a label with other spaces": (
+        {"labels": ["upstairs", "y", "z"] * 2, "classes": ("up stairs", "y", "z")},
+        r"^labels: 'upstairs' \(did you mean 'up stairs'\?\) is not one of the classes up stairs, y, z$",
+    ),
+    "six labels of no class": (
+        {"labels": list("abcdef")},
+        "^labels: 'a', 'b', 'c', 'd', 'e' and 1 more are not among the classes x, y, z$",
+    ),
+    "labels from 1": (
+        {"labels": [1, 2, 3, 1, 2, 3]},
+        "^labels: 3 is no position in classes; labels count from 0; yours go from 1 to 3: subtract 1$",
+    ),
+    "labels from 1 as floats": ({"labels": np.array([1.0, 2, 3] * 2)}, "; labels count from 0; yours go from 1 to 3:"),
     "true and false": ({"labels": [True] * 6}, "^labels: expected whole numbers or names of classes, not bool"),
     "columns of another number": ({"labels": np.ones((6, 2), int)}, "^labels: have 2 columns; expected 3"),
     "two in a column": ({"labels": np.full((6, 3), 2)}, "^labels: .* expected only 0 and 1"),
