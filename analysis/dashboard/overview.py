@@ -128,7 +128,7 @@ def bests(experiment: Experiment) -> tuple[Best, ...]:
     n = np.isfinite(values).sum(axis=1)
     if metric.better is None:
         return ()
-    found = []
+    best_ones = []
     for cells in map(np.array, cells_by_data(experiment)):
         if not n[cells].any():
             continue
@@ -139,8 +139,8 @@ def bests(experiment: Experiment) -> tuple[Best, ...]:
         with suppress(UsageError):  # folds and random splits
             interval = mean_of(experiment, cell, column)
         name = cell_name(experiment.cells[cell]) or experiment.name
-        found.append(Best(name, metric, estimate(values[cell]), interval))
-    return tuple(found)
+        best_ones.append(Best(name, metric, estimate(values[cell]), interval))
+    return tuple(best_ones)
 
 
 def ended_at(runs: pd.DataFrame) -> npt.NDArray[np.float64]:
