@@ -185,7 +185,8 @@ class RunConfig(BaseModel):
 
     task_classes: Annotated[tuple[tuple[int | str, ...], ...], BeforeValidator(groups_of_classes)] | None = Field(
         None,
-        description="class_il, class_il_union: the classes of each task, by number or name; by default pairs",
+        description="class_il, class_il_union: the classes of each task, by number or name; by default pairs; each way "
+        "of writing the same groups is a run of its own",
         json_schema_extra=stating(FieldFacts("tasks", before=None, not_searched=_OTHER_TASKS)),
     )
     domain: str = Field(

@@ -62,6 +62,8 @@ def test_they_are_part_of_the_identity_only_where_a_scenario_lists_them() -> Non
     plain = RunConfig()
     assert plain.replace(domain="site").identity == plain.identity
     assert plain.replace(task_classes=GROUPS).identity != plain.identity
+    written = (None, [[0, 1], [2, 3]], [["a", "b"], ["c", "d"]])  # the same tasks of four classes, as in the docs
+    assert len({plain.replace(task_classes=groups).identity for groups in written}) == len(written)
     by_lead = RunConfig(scenario="domain_il")
     assert by_lead.replace(task_classes=GROUPS).identity == by_lead.identity
     assert by_lead.replace(domain="site").identity != by_lead.identity
