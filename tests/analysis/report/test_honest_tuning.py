@@ -118,13 +118,13 @@ def test_a_report_of_tuning_alone_names_no_best(study: Path, tmp_path: Path) -> 
 def test_the_overview_of_a_dashboard_has_no_best_tuning_trial(study: Path, known: bool) -> None:
     store = RunStore(study / "results")
     request = Request(Selection.of(study / "study.py"), PreparedData.found(study / "prepared"), store)
-    asked = State.of(request).resolved
-    spaces = asked.selection.spaces if known else ()
+    resolved = State.of(request).resolved
+    spaces = resolved.selection.spaces if known else ()
     snapshot = FollowedStore(store, StoreSource(store, lambda key: None, lambda store: spaces), 0).snapshot
     found: list[Progress] = progress(snapshot)
     assert [it.name for it in found if it.is_tuning] == ["first ward_selection_er", "first ward_selection_finetune"]
     assert not any(it.is_tuning for it in found[:-2])  # results come first
-    assert [it.best is None for it in found] == [it.is_tuning for it in found]
+    assert [not it.bests for it in found] == [it.is_tuning for it in found]
     assert sum(it.finished for it in found if not it.is_tuning) == 4
 
 
