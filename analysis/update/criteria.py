@@ -31,7 +31,7 @@ class Criteria:
         min_group_accuracy: accuracy within every subgroup.
         min_sensitivity: sensitivity of the model's decisions, by class.
         min_specificity: specificity of the model's decisions, by class.
-        max_calibration_error: expected calibration error; exceeded only if its whole 95 % interval is above.
+        max_calibration_error: calibration error beyond chance; exceeded only if its whole 95 % interval is above.
         max_drift: Jensen-Shannon distance between the predicted probabilities before and after.
 
     Raises:

@@ -70,7 +70,7 @@ class Findings:
         flips: flips and accuracy of all instances, then of each class, task and subgroup.
         changed_decisions: share of instances on which the two models decide differently.
         drift: Jensen-Shannon distance between the predicted probabilities.
-        overall: accuracy, Brier score and expected calibration error.
+        overall: accuracy, Brier score, expected calibration error, and calibration error beyond chance.
         reliability: reliability curves before and after.
         classes: sensitivity and specificity of each class.
         became: numbers of instances by decision before and after; empty if outputs are not classes.

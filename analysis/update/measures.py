@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,8 @@ DRIFT_BINS: Final = 10
 FIXED: Final = 0.9
 """The specificity at which sensitivity is reported, and the sensitivity at which specificity is reported."""
 
+_DECIMALS: Final = 12
+"""Decimals of differences: rounding errors of floats are no difference between resamples."""
 SENSITIVITY: Final = "sensitivity"
 SPECIFICITY: Final = "specificity"
 
@@ -186,12 +188,31 @@ class Measures:
         of decisions. By chance alone E_b is not 0, so this is above 0 for a perfectly calibrated model (Kumar et al.,
         2019). Here the sign of a bin comes from other patients: with E_bp the sum over patient p,
         sum_b sum_p sign(E_b - E_bp) E_bp / n. Its mean is 0 for a perfectly calibrated model, whatever the dependence
-        within a patient, so it can be negative and averaged over runs; pages show 0 then.
+        within a patient, so it can be negative and averaged over runs. Reports cut it off at 0: `beyond_chance`.
 
         With a softmax, each instance is one decision for its most probable class. With sigmoids, each output is a
         decision, whose confidence is max(p, 1 - p).
         """
         return self._of_both("expected calibration error", self._calibration_error)
+
+    def beyond_chance(self) -> Change:
+        """`calibration_error` cut off at 0 before and after; the difference is that of the numbers cut off.
+
+        Intervals are those of values cut off at 0, too, in every resample.
+        """
+        before, after = (self._calibration_error(model) for model in (self.paired.before, self.paired.after))
+        change = _change("calibration error beyond chance", before, after, self._count)
+        positive = np.clip(after, 0, 1) - np.clip(before, 0, 1)
+        return Change(change.name, change.before.as_share(), change.after.as_share(), _quantity(positive, self._count))
+
+    def plain_calibration_error(self) -> Change:
+        """Expected calibration error of the reliability curves: sum_b |E_b| / n, see `calibration_error`.
+
+        It is above 0 by chance alone, more so in resamples, so it has no intervals.
+        """
+        before, after = (_distance(reliability(model)) for model in (self.paired.before, self.paired.after))
+        values = (Quantity(value, np.nan, np.nan) for value in (before, after, after - before))
+        return Change("expected calibration error", *values)
 
     def _calibration_error(self, model: Predicted) -> Floats:
         confidence, right = confidences(model)
@@ -317,6 +338,12 @@ def reliability(model: Predicted) -> list[Bin]:
     return curve
 
 
+def _distance(curve: Sequence[Bin]) -> float:
+    """Return the mean distance of a reliability curve from the diagonal, weighted by decisions."""
+    distances = [part.count * abs(part.accuracy - part.confidence) for part in curve]
+    return sum(distances) / sum(part.count for part in curve)
+
+
 def at_fixed(positive: Bools, score: Floats, weights: Floats) -> Floats:
     """Return the greatest sensitivity at a specificity of at least 0.9, and vice versa, over all thresholds.
 
@@ -348,7 +375,8 @@ def _bins(values: Floats, count: int) -> Ints:
 
 
 def _change(name: str, before: Floats, after: Floats, units: int) -> Change:
-    return Change(name, _quantity(before, units), _quantity(after, units), _quantity(after - before, units))
+    difference = np.round(after - before, _DECIMALS)
+    return Change(name, _quantity(before, units), _quantity(after, units), _quantity(difference, units))
 
 
 def _quantity(draws: Floats, units: int) -> Quantity:

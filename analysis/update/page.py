@@ -56,7 +56,7 @@ TITLES = {
     "min_group_accuracy": "accuracy in each subgroup",
     "min_sensitivity": "sensitivity",
     "min_specificity": "specificity",
-    "max_calibration_error": "expected calibration error",
+    "max_calibration_error": "calibration error beyond chance",
     "max_drift": "drift of the probabilities",
 }
 """Titles of the criteria."""

@@ -115,7 +115,12 @@ def make_report(
         flips=(everything, *others),
         changed_decisions=measures.changed_decisions(),
         drift=measures.drift(),
-        overall=(everything.accuracy, measures.brier(), measures.calibration_error()),
+        overall=(
+            everything.accuracy,
+            measures.brier(),
+            measures.plain_calibration_error(),
+            measures.beyond_chance(),
+        ),
         reliability=(curves[0], curves[1]),
         classes=tuple(measures.classes()),
         became=measures.became(),

@@ -76,6 +76,39 @@ def test_a_page_shows_a_calibration_error_as_a_share() -> None:
     assert not [text for text in shown if "-" in text]
 
 
+def test_before_after_and_difference_of_a_calibration_error_agree() -> None:
+    """Labels are drawn with the probabilities of the second model: its estimate is below 0 for some seeds."""
+    cut_off = 0
+    for seed in range(6):
+        before, after = stage(seed + 20, "binary"), stage(seed, "binary")
+        labels = np.random.default_rng(seed).random(len(after)) < after["probability_0"]
+        before["target_0"] = after["target_0"] = labels
+        measures = Measures(last_models(before, after))
+        signed = measures.calibration_error()
+        for change in (measures.beyond_chance(), measures.plain_calibration_error()):
+            assert change.difference.value == pytest.approx(change.after.value - change.before.value, abs=1e-12)
+            assert min(change.before.value, change.after.value) >= 0
+        beyond = measures.beyond_chance()
+        assert beyond.after.value == max(0, signed.after.value)
+        assert beyond.difference.low <= beyond.difference.value <= beyond.difference.high
+        assert beyond.difference.low >= -beyond.before.high - 1e-9
+        cut_off += signed.after.value < 0
+        plain = expected_calibration_error(after)
+        assert measures.plain_calibration_error().after.value == pytest.approx(plain)
+    assert cut_off
+
+
+def expected_calibration_error(table: pd.DataFrame) -> float:
+    """Expected calibration error of one sigmoid by loops over decisions and bins."""
+    sums: dict[int, float] = {}
+    for truth, probability in zip(table["target_0"], table["probability_0"], strict=True):
+        confidence = max(probability, 1 - probability)
+        right = (probability > 0.5) == bool(truth)
+        number = min(14, int(confidence * 15))
+        sums[number] = sums.get(number, 0.0) + right - confidence
+    return sum(abs(total) for total in sums.values()) / len(table)
+
+
 @pytest.mark.parametrize("kind", ["softmax", "binary", "several"])
 def test_calibration_is_that_of_scikit_learn(kind: str) -> None:
     before, after = stage(1, kind), stage(2, kind)
@@ -100,6 +133,9 @@ def test_calibration_is_that_of_scikit_learn(kind: str) -> None:
             own = there & (people == person)
             expected += np.sign(decisions[there & ~own].sum()) * decisions[own].sum() / len(confidence)
     assert measures.calibration_error().after.value == pytest.approx(expected)
+    counts = np.histogram(confidence, 15, (0, 1))[0]
+    plain = np.abs(shares - means) @ counts[counts > 0] / len(confidence)
+    assert measures.plain_calibration_error().after.value == pytest.approx(plain)
 
 
 @pytest.mark.parametrize("kind", ["softmax", "binary", "several"])
@@ -118,6 +154,23 @@ def test_sensitivity_and_specificity_are_those_of_scikit_learn(kind: str) -> Non
         false, true, _ = roc_curve(truth, given[:, place], drop_intermediate=False)
         assert it.sensitivity_at_specificity.after.value == pytest.approx(true[false <= 1 - FIXED + 1e-9].max())
         assert it.specificity_at_sensitivity.after.value == pytest.approx(1 - false[true >= FIXED - 1e-9].min())
+
+
+def test_an_equal_change_for_all_patients_has_no_interval() -> None:
+    """Every patient has one more right decision of eight; sums of eighths differ in their last bits."""
+    truth = np.arange(24) // 12
+    patient, own = np.arange(24) % 3, np.arange(24) // 3
+    rights = [own < 1 + 2 * patient + more for more in (0, 1)]
+    tables = []
+    for right in rights:
+        rows = {"run_id": "a", "trained_on": 1, "evaluated_on": 1, "instance": np.arange(24), "task": "t"}
+        rows |= {"patient": patient.astype(str), "label": np.array(["N", "AF"])[truth]}
+        rows |= {"target_0": truth, "probability_0": np.where(right, truth * 0.8 + 0.1, 0.9 - truth * 0.8)}
+        tables.append(with_logits(pd.DataFrame(rows), exclusive=False))
+    accuracy = next(Measures(last_models(*tables)).slices()).accuracy
+    assert accuracy.before.low < accuracy.before.high
+    assert accuracy.difference.value == 0.125
+    assert np.isnan(accuracy.difference.low)
 
 
 def test_drift_is_that_of_scipy() -> None:
