@@ -10,7 +10,8 @@ from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.scenarios.class_incremental import groups_of
 from clops_sweep.errors import UsageError, sentence
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.plugins.registry import NETWORKS, OPTIONS, PAPER_NETWORK, may_use
+from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK, may_use
 
 _CHECKED = ("dataset", "scenario", "task_classes", "network", "leads")
 """Fields of a config whose values decide what a suggested config corrects."""
