@@ -25,6 +25,7 @@ class Decision:
         holds: whether the value is within the limit; False for an undefined value. A calibration error with an interval
             is above its limit only if the whole interval is. None with fewer than 3 units: too few to judge.
         certain: whether the whole interval lies on the side of the limit that `holds` names.
+        crosses: whether the limit lies within the interval, so that the verdict is not certain.
     """
 
     criterion: str
@@ -35,6 +36,7 @@ class Decision:
     units: int
     holds: bool | None
     certain: bool
+    crosses: bool
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from ..drawing.pictures import Picture, sketch
 from ..formats import DASH, TextCell, TextTable, count_cell, interval_text, label_cell, number
 from ..report.page import LinkedTable, from_template, no_links
 from ..statistics import MIN_UNITS
+from .criteria import BY_GROUP
 from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracings_of_flips
 from .findings import Decision, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
@@ -27,6 +28,8 @@ def render_page(report: Findings) -> str:
     content["verdict"] = verdict(report)
     content["hardest"] = " and ".join(_hardest(report))
     content |= {"share": percent, "apart": _apart, "count": several, "titles": TITLES}
+    ordered = by_verdict(report.criteria)
+    content["doubtful"] = [decision for decision in ordered if decision.crosses or not decision.holds]
     content |= {"evaluated": evaluated, "in_words": verdict_in_words}
     content |= {"most_people": MOST_PEOPLE, "least": MIN_UNITS}
     content |= {"parts_name": PARTS, "parts": json.dumps(sorted(report.parts))}
@@ -48,12 +51,13 @@ _SLICES = (
     *("by", "value", "instances", "units", "accuracy before", "accuracy after", "difference"),
     *("became wrong", "became right"),
 )
+_IN_EACH = ", in each subgroup"
 TITLES = {
     "max_flips": "right before, wrong after",
-    "max_group_flips": "right before, wrong after, in each subgroup",
+    "max_group_flips": f"right before, wrong after{_IN_EACH}",
     "min_accuracy": "accuracy",
     "max_accuracy_loss": "loss of accuracy",
-    "min_group_accuracy": "accuracy in each subgroup",
+    "min_group_accuracy": f"accuracy{_IN_EACH}",
     "min_sensitivity": "sensitivity",
     "min_specificity": "specificity",
     "max_calibration_error": "calibration error beyond chance",
@@ -62,7 +66,10 @@ TITLES = {
 """Titles of the criteria."""
 _NEW_CLASSES = ("class", "instances", "from", "accuracy before", "accuracy after")
 _PEOPLE = ("person", "instances", "became wrong", "became right", "what changed")
-_CRITERIA = ("criterion", "of", "limit", "measured", "instances", "from", "verdict", "the interval")
+_CRITERIA = ("verdict", "criterion", "of", "limit", "measured", "instances", "from")
+_CROSSES = "not certain: the interval crosses the limit"
+_MOST_NAMED = 3
+"""Most failed criteria that the verdict on all names."""
 
 
 def verdict(report: Findings) -> str:
@@ -70,25 +77,44 @@ def verdict(report: Findings) -> str:
     many = len(report.criteria)
     if not many:
         return "No acceptance criteria were given."
-    failed = sum(decision.holds is False for decision in report.criteria)
+    failed = [decision for decision in report.criteria if decision.holds is False]
     unjudged = sum(decision.holds is None for decision in report.criteria)
     few = f"{unjudged} {'has' if unjudged == 1 else 'have'} too few {report.unit}s to judge: fewer than {MIN_UNITS}."
     if failed:
-        sentence = f"{failed} of {several(many, 'acceptance criterion').replace('criterions', 'criteria')} not met."
+        criteria = "acceptance criterion" if many == 1 else "acceptance criteria"
+        names = "; ".join(_name(decision) for decision in failed[:_MOST_NAMED])
+        others = f"; and {len(failed) - _MOST_NAMED} more" if len(failed) > _MOST_NAMED else ""
+        sentence = f"{len(failed)} of {many} {criteria} not met: {names}{others}."
         return f"{sentence} {few}" if unjudged else sentence
     if unjudged == many:
         return f"No acceptance criterion can be judged: each is about fewer than {MIN_UNITS} {report.unit}s."
     if unjudged:
         met = many - unjudged
         return f"{met} of {many} acceptance criteria {'is' if met == 1 else 'are'} met. {few}"
-    return "The acceptance criterion is met." if many == 1 else f"All {many} acceptance criteria are met."
+    met = "The acceptance criterion is met." if many == 1 else f"All {many} acceptance criteria are met."
+    doubtful = sum(decision.crosses for decision in report.criteria)
+    return f"{met} {doubtful} of {many} not certain: the interval crosses the limit." if doubtful else met
+
+
+def _name(decision: Decision) -> str:
+    """Return a criterion and what it is about, such as "sensitivity of AF" or "accuracy in sex f"."""
+    title = TITLES[decision.criterion].removesuffix(_IN_EACH)
+    if not decision.of:
+        return title
+    return f"{title} {'in' if decision.criterion in BY_GROUP else 'of'} {decision.of}"
+
+
+def by_verdict(decisions: Iterable[Decision]) -> list[Decision]:
+    """Return decisions with the failed first, then those that are not judged, then those that hold."""
+    return sorted(decisions, key=lambda decision: (False, None, True).index(decision.holds))
 
 
 def verdict_in_words(decision: Decision, unit: str) -> str:
-    """Return "holds", "fails" or "too few patients to judge" for one criterion."""
+    """Return "holds", "fails" or "too few patients to judge" for one criterion, and whether that is not certain."""
     if decision.holds is None:
         return f"too few {unit}s to judge"
-    return "holds" if decision.holds else "fails"
+    word = "holds" if decision.holds else "fails"
+    return f"{word}, {_CROSSES}" if decision.crosses else word
 
 
 def evaluated(decision: Decision, unit: str) -> str:
@@ -162,9 +188,10 @@ def _slices_table(report: Findings) -> LinkedTable:
 
 def _criteria_table(report: Findings) -> LinkedTable:
     """Return the table of criteria; those with too few units to judge are grey."""
-    rows = [_criterion(decision, report) for decision in report.criteria]
-    unjudged = [position for position, decision in enumerate(report.criteria) if decision.holds is None]
-    table = _table("decisions", "Acceptance criteria", _CRITERIA, rows, 2)
+    ordered = by_verdict(report.criteria)
+    rows = [_criterion(decision, report) for decision in ordered]
+    unjudged = [position for position, decision in enumerate(ordered) if decision.holds is None]
+    table = _table("decisions", "Acceptance criteria", _CRITERIA, rows, 3)
     return replace(table, greyed=frozenset(unjudged))
 
 
@@ -271,9 +298,6 @@ def _criterion(decision: Decision, report: Findings) -> Cells:
     is_loss = decision.criterion == "max_accuracy_loss"  # negative for a gain
     is_maximum = decision.criterion.startswith("max")
     sign = "\N{LESS-THAN OR EQUAL TO}" if is_maximum else "\N{GREATER-THAN OR EQUAL TO}"
-    interval = DASH
-    if math.isfinite(decision.measured.low):
-        interval = "agrees" if decision.certain else "crosses the limit"
     name = TextCell(TITLES[decision.criterion], decision.criterion)
     of = TextCell(decision.of or "all instances", decision.of)
     limit = TextCell(f"{sign} {100 * decision.limit:g} %", decision.limit)
@@ -281,7 +305,7 @@ def _criterion(decision: Decision, report: Findings) -> Cells:
     words = verdict_in_words(decision, report.unit)
     outcome = TextCell(words, words, bold=decision.holds is False)
     counts = [count_cell(decision.instances), count_cell(decision.units, several(decision.units, report.unit))]
-    return [name, of, limit, measured, *counts, outcome, TextCell(interval, "")]
+    return [outcome, name, of, limit, measured, *counts]
 
 
 def _flips_picture(report: Findings) -> Picture:

@@ -350,14 +350,15 @@ def _evaluated(measure: str, part: ClassMeasures) -> tuple[int, int]:
 def decision(name: str, of: str, limit: float, measured: Quantity, instances: int, units: int) -> Decision:
     """Return the verdict on a criterion about a number of instances of a number of units; see `Decision`."""
     if units < MIN_UNITS:
-        return Decision(name, of, float(limit), measured, instances, units, holds=None, certain=False)
+        return Decision(name, of, float(limit), measured, instances, units, None, certain=False, crosses=False)
     sign = -1 if name.startswith("max") else 1
     ends = [end for end in (measured.low, measured.high) if np.isfinite(end)]
     holds = bool(sign * measured.value >= sign * limit)
     if name == "max_calibration_error" and ends:
         holds = measured.low <= limit  # the value of a perfectly calibrated model varies too much with few patients
-    certain = bool(ends) and all((sign * end >= sign * limit) == holds for end in ends)
-    return Decision(name, of, float(limit), measured, instances, units, holds, certain)
+    within = {bool(sign * end >= sign * limit) for end in ends}
+    certain, crosses = within == {holds}, len(within) > 1
+    return Decision(name, of, float(limit), measured, instances, units, holds, certain, crosses)
 
 
 def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts) -> Iterator[str]:

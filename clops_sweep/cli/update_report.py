@@ -74,7 +74,7 @@ def update_report(
     """
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria
-    from clops_sweep.analysis.update.page import percent, verdict
+    from clops_sweep.analysis.update.page import by_verdict, percent, verdict
     from clops_sweep.analysis.update.report import make_report, newest_that_fits
     from clops_sweep.analysis.update.written import page_to_write
     from clops_sweep.data.files.folder import one_sentence
@@ -118,7 +118,7 @@ def update_report(
         for sentence in (*report.brought, report.decided):
             if sentence:
                 click.echo(f"  {sentence}")
-        for decision in report.criteria:
+        for decision in by_verdict(report.criteria):
             click.echo(f"  {_in_words(decision, report.unit)}")
         click.echo(verdict(report))
         click.echo(f"report: {page.resolve()}")
@@ -164,7 +164,9 @@ def _in_words(decision: Decision, unit: str) -> str:
     mark = {True: "holds", False: "FAILS", None: "-----"}[decision.holds]
     limit = f"limit {100 * decision.limit:g} %"
     line = f"{mark}  {decision.criterion}{of}: {percent(decision.measured)}, {limit}; {evaluated(decision, unit)}"
-    return line if decision.holds is not None else f"{line}, too few to judge"
+    if decision.holds is None:
+        return f"{line}, too few to judge"
+    return f"{line}; not certain: the interval crosses the limit" if decision.crosses else line
 
 
 def _offer(store: RunStore, run_id: str | None, given: Mapping[str, str | Path | None]) -> str:

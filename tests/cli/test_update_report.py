@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -20,7 +21,8 @@ from clops_sweep.analysis.statistics import MIN_UNITS
 from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.analysis.update.figures import Flips, draw_flips
 from clops_sweep.analysis.update.measures import Change, Quantity, Slice
-from clops_sweep.analysis.update.report import UpdateReport
+from clops_sweep.analysis.update.page import by_verdict, verdict_in_words
+from clops_sweep.analysis.update.report import UpdateReport, decision
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.store.launch_folders import remember_folders
@@ -93,6 +95,7 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
     assert page == folder.resolve() / "results" / "report" / f"update-{run_id}.html"
     text = page.read_text()
     assert "All 3 acceptance criteria are met." in text
+    assert not any(criterion["crosses"] for criterion in found["criteria"])
     assert "sex f" in text
     assert "Fewer than 20 patients: all instances, class " in text
     assert "http" not in text.replace("http://www.w3.org", "")  # it needs nothing else
@@ -128,7 +131,34 @@ def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]]
     done = ask(made[1][3], "--criteria", limits, "--output", page)
     assert done.exit_code == 1
     assert "FAILS  min_accuracy" in done.output
-    assert "not met" in page.read_text()
+    header = page.read_text().partition("<header>")[2]
+    first = header.partition("<p ")[2].partition("</p>")[0]
+    assert first.endswith(">1 of 2 acceptance criteria not met: accuracy.")
+    assert re.search("<li><strong>fails[^<]*</strong>: accuracy: ", header)
+    rows = re.findall("<tr.*?</tr>", header.partition('<figure id="decisions">')[2].partition("</table>")[0], re.DOTALL)
+    verdicts = [re.sub("<.*?>", " ", row).split()[0].strip(",") for row in rows[1:]]
+    assert verdicts == ["fails", "holds"]
+
+
+@pytest.mark.parametrize(
+    ("low", "value", "high", "words"),
+    [
+        (0.0, 0.042, 0.125, "holds, not certain: the interval crosses the limit"),
+        (0.01, 0.06, 0.08, "fails, not certain: the interval crosses the limit"),
+        (0.0, 0.02, 0.05, "holds"),
+        (0.06, 0.07, 0.08, "fails"),
+        (np.nan, 0.0, np.nan, "holds"),
+    ],
+)
+def test_a_verdict_whose_interval_crosses_its_limit_is_not_certain(
+    low: float, value: float, high: float, words: str
+) -> None:
+    made = decision("max_flips", "", 0.05, Quantity(value, low, high), 24, 3)
+    assert verdict_in_words(made, "patient") == words
+    assert made.crosses == ("not certain" in words)
+    assert made.holds == (value <= 0.05)
+    unjudged = decision("max_flips", "", 0.05, Quantity(value, low, high), 24, 2)
+    assert by_verdict([unjudged, made])[0] is (unjudged if made.holds else made)
 
 
 FEW = """
