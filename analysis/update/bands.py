@@ -10,17 +10,18 @@ import numpy as np
 
 from clops_sweep.data.declared.recording_checks import UNKNOWN
 
-MOST_NUMBERS = 6
-"""Most different numbers of a column that are shown one by one."""
+MOST_CODES = 3
+"""Most different numbers of a column that are taken as codes, and shown one by one."""
 
-_YEARS = 20
-_OLDEST = 80
+_YEARS = 10
+_YOUNGEST, _OLDEST = 10, 80
 
 
 def banded(name: str, values: Sequence[str]) -> list[str]:
     """Return a column of a data set with its numbers in bands; other columns unchanged.
 
-    Ages are in bands of 20 years up to 80. Other numbers are in four bands of about as many instances each.
+    Ages are in bands of 10 years up to 80. Other numbers are in four bands of about as many instances each. Up to three
+    different numbers are codes and stay, except ages of which one is at least 10.
 
     Args:
         name: name of the column.
@@ -28,10 +29,13 @@ def banded(name: str, values: Sequence[str]) -> list[str]:
     """
     known = [value for value in values if value != UNKNOWN]
     numbers = {value: _number(value) for value in set(known)}
-    if len(numbers) <= MOST_NUMBERS or any(number is None for number in numbers.values()):
-        return list(values)
     found = {value: number for value, number in numbers.items() if number is not None}
-    if "age" in name.lower().split("_"):
+    if not found or len(found) < len(numbers):
+        return list(values)
+    is_age = "age" in name.lower().split("_")
+    if len(found) <= MOST_CODES and not (is_age and max(found.values()) >= _YOUNGEST):
+        return list(values)
+    if is_age:
         bands = {value: _age_band(number) for value, number in found.items()}
     else:
         bands = _quarters(found, np.array([found[value] for value in known]))
@@ -50,7 +54,7 @@ def _age_band(age: float) -> str:
     if age >= _OLDEST:
         return f"{_OLDEST} and older"
     low = int(age // _YEARS) * _YEARS
-    return f"{low:02d} to {low + _YEARS - 1}"
+    return f"{low} to {low + _YEARS - 1}"
 
 
 def _quarters(numbers: dict[str, float], values: np.ndarray) -> dict[str, str]:

@@ -62,7 +62,7 @@ def test_decisions_for_a_new_class_have_its_name() -> None:
 
 def test_ages_and_numbers_are_in_bands_and_other_columns_are_kept() -> None:
     ages = ["7", "19", "20", "41", "60.5", "79", "80", "95", "unknown"]
-    expected = ["00 to 19", "00 to 19", "20 to 39", "40 to 59", "60 to 79", "60 to 79", "80 and older", "80 and older"]
+    expected = ["0 to 9", "10 to 19", "20 to 29", "40 to 49", "60 to 69", "70 to 79", "80 and older", "80 and older"]
     assert banded("age", ages) == [*expected, "unknown"]
     numbers = [str(number) for number in range(1, 9)]
     assert banded("bmi", numbers) == [
@@ -73,3 +73,15 @@ def test_ages_and_numbers_are_in_bands_and_other_columns_are_kept() -> None:
     ]
     assert banded("sex", ["f", "m", "1", "2", "3", "4", "5", "6"]) == ["f", "m", "1", "2", "3", "4", "5", "6"]
     assert banded("site", ["1", "2", "3"]) == ["1", "2", "3"]
+
+
+def test_few_patients_do_not_show_single_years() -> None:
+    assert banded("age", ["42"]) == ["40 to 49"]
+    assert banded("age", ["48", "70", "79"]) == ["40 to 49", "70 to 79", "70 to 79"]
+    assert banded("Age_years", ["39.9", "40", "49", "50"]) == ["30 to 39", "40 to 49", "40 to 49", "50 to 59"]
+    assert banded("age", ["0", "1", "2"]) == ["0", "1", "2"], "codes of age groups"
+    assert banded("age", ["unknown"]) == ["unknown"]
+    assert banded("bmi", ["20", "22", "24", "30"]) == [
+        *("1: below 21.5", "2: 21.5 to below 23"),
+        *("3: 23 to below 25.5", "4: 25.5 and above"),
+    ]
