@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -150,14 +151,14 @@ def test_the_template_of_wards_ends_with_an_update_report_that_judges_its_criter
         limits = read_criteria(tmp_path / "my wards_criteria.toml")
         assert (limits.min_sensitivity, limits.min_specificity) == ({"AF": 0.8}, {"AF": 0.9})
         written = (tmp_path / "my wards.py").read_text().splitlines()
-        launch, report = (shlex.split(line) for line in written if line.startswith("    clops-sweep "))
+        launch, runs, report = (shlex.split(line) for line in written if line.startswith("    clops-sweep "))
         shorter = ("--set", "epochs_per_task=1", "--where", "split_seed == 0", "--no-report", "--no-ray")
         launched = clops_sweep(*launch[1:], *shorter, CLOPS_PREPARED_ROOT="prepared")
         assert launched.returncode == 0, launched.stderr
-        offered = clops_sweep(*report[1:], CLOPS_PREPARED_ROOT="prepared")
-        assert "my wards.py" in offered.stderr, offered.stderr
-        command = shlex.split(offered.stderr.strip().rpartition("clops-sweep update-report")[2])
-        judged = clops_sweep("update-report", *command, CLOPS_PREPARED_ROOT="prepared")
+        shown = clops_sweep(*runs[1:], "--json", CLOPS_PREPARED_ROOT="prepared")
+        run_id = json.loads(shown.stdout)["runs"][0]["run_id"]
+        assert report[:3] == ["clops-sweep", "update-report", "RUN_ID"]
+        judged = clops_sweep("update-report", run_id, *report[3:], CLOPS_PREPARED_ROOT="prepared")
         assert judged.returncode in (0, 1), judged.stderr
         assert "max_group_flips of sex f" in judged.stdout
         assert "min_specificity of AF" in judged.stdout
