@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.data.scenarios.scarce import UncoveredTask
 from clops_sweep.errors import UsageError, option
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
@@ -17,6 +18,7 @@ from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.tasks import with_tasks
 from clops_sweep.planning.launched import LeftOutSpace, left_out_spaces
 from clops_sweep.planning.shard import Shard
+from clops_sweep.planning.split_seeds import refused_seeds
 from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
@@ -75,6 +77,9 @@ class Request:
         frames = {key: self.data.frames(key) for key in keys}
         for config in configs:
             check_frames(config, frames[config.data_key], self.selection.base_of)
-        for _ in with_tasks(configs, frames):
-            pass  # each is checked
+        try:
+            for _ in with_tasks(configs, frames):
+                pass  # each is checked
+        except UncoveredTask as problem:
+            raise refused_seeds(configs, frames, self.data) or problem from None
         return frames

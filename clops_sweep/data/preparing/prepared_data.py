@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -134,6 +134,23 @@ class PreparedData:
             prepared = prepared_set(name, self.root, self.source)
             if prepared is not None:
                 make_splits(prepared, split_seeds, progress=True)
+
+    def other_splits(self, key: DataKey, seeds: Collection[int]) -> dict[int, NDArray[np.int8]] | None:
+        """Return the split of each instance [n] for other split seeds, solved where necessary.
+
+        None if the data are not prepared here, or if their split is given, a fold, or has an added validation set.
+
+        Raises:
+            UsageError: the prepared set is damaged, or a person has too few frames to be split by time.
+        """
+        from clops_sweep.data.prepared.prepared_folder import prepared_set
+        from clops_sweep.data.prepared.prepared_split import make_splits
+
+        prepared = prepared_set(key.dataset, self.root, self.source)
+        if prepared is None or prepared.manifest.given_split or (key.split, key.validation) != (None, None):
+            return None
+        make_splits(prepared, seeds, progress=True)
+        return {seed: self.frames(key.signals._replace(split_seed=seed)).split for seed in seeds}
 
     def frames(self, key: DataKey) -> FrameSet:
         """Return the frames, mapped from the disk; features if the key names an encoder.

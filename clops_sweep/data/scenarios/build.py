@@ -15,7 +15,7 @@ from clops_sweep.data.scenarios.class_incremental import class_il, class_il_unio
 from clops_sweep.data.scenarios.domains import domain_il
 from clops_sweep.data.scenarios.leaks import check_leaks
 from clops_sweep.data.scenarios.people import subject_il
-from clops_sweep.data.scenarios.scarce import constant_in_words, empty_in_words
+from clops_sweep.data.scenarios.scarce import constant_task, empty_task
 from clops_sweep.data.scenarios.tasks import (
     LossKind,
     Scenario,
@@ -195,10 +195,10 @@ def _check_task(task: Task, made: ScenarioTasks, frames: FrameSet) -> None:
         if split == SPLIT_NAMES[VALIDATION] and not (frames.split == VALIDATION).any():
             continue
         if not len(subset.rows):
-            raise UsageError(empty_in_words(frames, task, split))
+            raise empty_task(frames, task, split)
         if made.one_class_tasks or (np.ptp(subset.targets, axis=0) > 0).any():
             continue
-        raise UsageError(constant_in_words(frames, task, split, subset.rows, people_recur=made.people_recur))
+        raise constant_task(frames, task, split, subset.rows, people_recur=made.people_recur)
 
 
 def _order(task_order: str | int | tuple[int, ...], count: int) -> list[int]:

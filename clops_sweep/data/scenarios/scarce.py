@@ -1,4 +1,4 @@
-"""Sentences about tasks that cannot be scored in a part of the split, with a remedy that can help."""
+"""Errors about tasks that cannot be scored in a part of the split, with a remedy that can help."""
 
 from __future__ import annotations
 
@@ -9,21 +9,36 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.frames import VALIDATION, FrameSet
 from clops_sweep.data.scenarios.tasks import Task
-from clops_sweep.errors import listed, several
+from clops_sweep.errors import UsageError, listed, several
 
 _REMEDY = "leave it out of the data or pool it with another one, or, if the split is random, use another split_seed"
 
 
-def empty_in_words(frames: FrameSet, task: Task, split: str) -> str:
-    """Return the sentence about a task without an instance in a part of the split."""
-    rows = _rows_of(task)
-    people = _people(frames, rows)
-    remedy = _remedy(frames, people, f"task {task.name}", "it") if people < _parts(frames) else _REMEDY
-    return f"{frames.name}: task {task.name} has no instance in the {split} split; {remedy}"
+class UncoveredTask(UsageError):
+    """A part of the split lacks a task or one of its classes, and another split_seed can help.
+
+    Attributes:
+        what: the sentence without the remedy.
+    """
+
+    def __init__(self, message: str, what: str = "") -> None:
+        super().__init__(message)
+        self.what = what
 
 
-def constant_in_words(frames: FrameSet, task: Task, split: str, rows: NDArray[np.int64], *, people_recur: bool) -> str:
-    """Return the sentence about a task of which a part of the split has a single class, or none that varies.
+def empty_task(frames: FrameSet, task: Task, split: str) -> UsageError:
+    """Return the error about a task without an instance in a part of the split."""
+    sentence = f"{frames.name}: task {task.name} has no instance in the {split} split"
+    people = _people(frames, _rows_of(task))
+    if people < _parts(frames):
+        return UsageError(f"{sentence}; {_remedy(frames, people, f'task {task.name}', 'it')}")
+    return UncoveredTask(f"{sentence}; {_REMEDY}", sentence)
+
+
+def constant_task(
+    frames: FrameSet, task: Task, split: str, rows: NDArray[np.int64], *, people_recur: bool
+) -> UsageError:
+    """Return the error about a task of which a part of the split has a single class, or none that varies.
 
     Args:
         frames: the data set.
@@ -41,8 +56,8 @@ def constant_in_words(frames: FrameSet, task: Task, split: str, rows: NDArray[np
         of_class = _rows_of(task)[_has(frames, _rows_of(task), code)]
         people = _people(frames, of_class)
         if people < _parts(frames):
-            return f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}"
-    return f"{sentence}; {_REMEDY}"
+            return UsageError(f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}")
+    return UncoveredTask(f"{sentence}; {_REMEDY}", sentence)
 
 
 def _remedy(frames: FrameSet, people: int, what: str, it: str) -> str:

@@ -1,0 +1,93 @@
+"""Requested split seeds that leave a task without a class in a part of the split, and seeds that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.data.scenarios.scarce import UncoveredTask
+from clops_sweep.errors import UsageError, listed
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.tasks import built_tasks
+
+CANDIDATES: Final = range(20)
+"""Split seeds that are tried."""
+
+
+def refused_seeds(
+    configs: Iterable[RunConfig], frames: Mapping[DataKey, FrameSet], data: PreparedData
+) -> UsageError | None:
+    """Return the error about all requested split seeds that leave a task without a class.
+
+    None if there are no such seeds, or if the split is given. The error is about the first data set and scenario with such a seed, and names the seeds of `CANDIDATES` with which each
+    part of the split has each class of each task. Their splits are kept in the prepared folder, as a launch keeps them.
+
+    Args:
+        configs: the requested configs.
+        frames: the frames of each `data_key`.
+        data: the prepared data, for other splits.
+    """
+    problems = dict[int, UncoveredTask]()
+    first: RunConfig | None = None
+    for config in _distinct(configs):
+        if first is not None and _without_seed(config) != _without_seed(first):
+            continue
+        problem = _problem(config, frames[config.data_key])
+        if problem is not None:
+            first = first or config
+            problems.setdefault(config.split_seed, problem)
+    if first is None:
+        return None
+    seeds = sorted(problems)
+    problem = problems[seeds[0]]
+    whole = frames[first.data_key]
+    if first.split is not None:
+        said = str(problem).removeprefix(f"{whole.name}: ")
+        return UsageError(f"{whole.name}: split = {first.split!r}, split_seed {seeds[0]}: {said}")
+    splits = data.other_splits(first.data_key, CANDIDATES)
+    if splits is None:
+        return None
+    covering = [seed for seed, split in splits.items() if _problem(first, replace(whole, split=split)) is None]
+    return UsageError(f"{_failing(whole.name, seeds, problem)}; {_remedy(covering)}")
+
+
+def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
+    """Return one config of each set of tasks; their order does not matter here."""
+    sharing = {(config.data_key, config.tasks_key): config for config in configs}
+    return list(sharing.values())
+
+
+def _without_seed(config: RunConfig) -> tuple[object, ...]:
+    return config.data_key._replace(split_seed=0), config.tasks_key
+
+
+def _problem(config: RunConfig, frames: FrameSet) -> UncoveredTask | None:
+    """Return the error about a task without a class in a part of the split; None if the split covers every task."""
+    try:
+        built_tasks(config, frames)
+    except UncoveredTask as problem:
+        return problem
+    return None
+
+
+def _failing(name: str, seeds: Sequence[int], problem: UncoveredTask) -> str:
+    what = problem.what.removeprefix(f"{name}: ")
+    if len(seeds) == 1:
+        return f"{name}: split_seed {seeds[0]}: {what}"
+    return f"{name}: split_seed {listed(seeds)}: a task lacks a class in a part of the split; with {seeds[0]}, {what}"
+
+
+def _remedy(covering: Sequence[int]) -> str:
+    """Return what to do, from the candidates whose parts have each class of each task."""
+    tried = f"of split_seed {CANDIDATES[0]} to {CANDIDATES[-1]}"
+    every = "each class of each task in each part"
+    if not covering:
+        return (
+            f"none {tried} has {every}: leave the task or class out of the data or pool it with another one, or add "
+            "people who have it"
+        )
+    return f"{tried}, these have {every}: {', '.join(map(str, covering))}"
