@@ -23,8 +23,9 @@ def refused_seeds(
 ) -> UsageError | None:
     """Return the error about all requested split seeds that leave a task without a class.
 
-    None if there are no such seeds, or if the split is given. The error is about the first data set and scenario with such a seed, and names the seeds of `CANDIDATES` with which each
-    part of the split has each class of each task. Their splits are kept in the prepared folder, as a launch keeps them.
+    None if there are no such seeds, or if the split is given. The error is about the first data set and scenario with
+    such a seed, and names the seeds of `CANDIDATES` with which each part of the split has each class of each task.
+    Their splits are kept in the prepared folder, as a launch keeps them.
 
     Args:
         configs: the requested configs.
