@@ -22,6 +22,20 @@ def alike_people(names: Iterable[str]) -> str | None:
     return f"people with {_in_words(pairs)}: one person may be in two splits; give each person one name"
 
 
+def people_with_lost_zeros(names: Iterable[str]) -> str | None:
+    """Return the sentence about people whose names are numbers that differ in leading zeros alone; None without any."""
+    numbers = [name for name in names if name.isascii() and name.isdigit()]
+    pairs = _alike(numbers)
+    if not pairs:
+        return None
+    short, long = sorted(pairs[0], key=len)
+    return (
+        f"patient: {shown(short)} and {shown(long)} differ only in leading zeros (such pairs: {len(pairs):,}), so one "
+        "person may be in two splits; read the column as text, pandas.read_csv(..., dtype=str), or write the zeros, "
+        f'f"{{number:0{len(long)}d}}"; if they are two people, give one another name, such as {shown("B" + short)}'
+    )
+
+
 def alike_domains(column: str, names: Iterable[str]) -> str | None:
     """Return a note on domains of a column whose names differ in writing alone; None if there are no such names."""
     pairs = _alike(names)

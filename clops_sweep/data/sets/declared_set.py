@@ -15,7 +15,7 @@ import numpy as np
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo, Declared, OptionValue, Rules
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.alike_names import alike_domains, alike_people
+from clops_sweep.data.declared.alike_names import alike_domains, alike_people, people_with_lost_zeros
 from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.declared.markers import marker_names
 from clops_sweep.data.declared.one_by_one import one_by_one
@@ -155,6 +155,8 @@ class DeclaredSet(DataSet):
                 checks.together(classes, Columns.joined(self._late))
             checks.require_every_class(classes, counts, "frame", dropped)
             self._check_one_recording_per_person(index)
+            if self.common.people_given and (lost := people_with_lost_zeros(index.patient_names)):
+                raise UsageError(lost)
         except UsageError as problem:
             raise self.common.refused(str(problem)) from None
         if self.common.markers == "keep":

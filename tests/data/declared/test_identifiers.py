@@ -146,6 +146,55 @@ def test_people_whose_names_differ_in_writing_alone_are_noted(names: list[str], 
         assert f"leading zeros: {pairs}, such as {names[0]!r} and {names[1]!r}: one person may be in two splits" in note
 
 
+def _numbered(folder: Path, person: str) -> None:
+    """Declare recordings of 10 people, of whom each has one by its number in a table and one by the name of a file."""
+    declare(
+        folder / "space.py",
+        f"""
+        @dataset("own", classes=("p", "q"), channels=["a"], units="mV", sampling_rate=10)
+        def own(data_root):
+            for n, x in enumerate(np.load(data_root / "x.npy")):
+                number = 1 + n // 2
+                yield Recording(x, "pq"[n // 2 % 2], {person} if n % 2 else f"{{number:04d}}")
+        """,
+    )
+
+
+def test_people_whose_numbers_have_lost_their_zeros_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", waves(20, 1, 20))
+    _numbered(tmp_path, "number")
+    given = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path, "workers": 1}
+    with pytest.raises(UsageError) as error:
+        prepare("own", **given)  # type: ignore[arg-type]
+    assert str(error.value).endswith(
+        "patient: '1' and '0001' differ only in leading zeros (such pairs: 10), so one person may be in two splits; "
+        'read the column as text, pandas.read_csv(..., dtype=str), or write the zeros, f"{number:04d}"; if they are '
+        "two people, give one another name, such as 'B1'"
+    )
+    for person, people in (('f"{number:04d}"', 10), ('f"B{number}"', 20)):
+        _numbered(tmp_path, person)
+        prepare("own", **given)  # type: ignore[arg-type]
+        assert len(open_frames("own", prepared_root=tmp_path / "prepared", data_root=tmp_path).patient_names) == people
+
+
+def test_names_of_files_that_are_no_people_may_differ_in_leading_zeros(tmp_path: Path) -> None:
+    for number in range(1, 13):
+        write_wfdb(tmp_path, str(number), waves(1, 1, 40)[0].astype(np.int16), 10)
+        write_wfdb(tmp_path, f"{number:04d}", waves(1, 1, 40)[0].astype(np.int16) + number, 10)
+    rows = [f"{number},{'pq'[number % 2]}\n{number:04d},{'pq'[number % 2]}" for number in range(1, 13)]
+    (tmp_path / "labels.csv").write_text("\n".join(["file,label", *rows]))
+    declare(
+        tmp_path / "space.py",
+        """
+        @dataset("own")
+        def own(data_root):
+            return Recordings.from_wfdb(data_root, table="labels.csv", name="file", label="label")
+        """,
+    )
+    made = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1)
+    assert len(made.manifest.patient_names) == 24
+
+
 def test_domains_whose_names_differ_in_writing_alone_are_noted(tmp_path: Path) -> None:
     declare(
         tmp_path / "space.py",
