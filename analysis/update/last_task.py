@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,8 @@ class TaskFacts:
         same_test_people: whether all tasks are tested on the same people.
         titles: titles of the tasks by name.
         trained: the classes that each task trains on, by name of the task; None without prepared frames.
+        people: the people that each task trains on, as numbers, by name of the task; None without prepared frames, or
+            if people are unknown.
     """
 
     scenario: str
@@ -42,6 +44,7 @@ class TaskFacts:
     same_test_people: bool
     titles: Mapping[str, str]
     trained: Mapping[str, frozenset[str]] | None
+    people: Mapping[str, frozenset[int]] | None
 
     def title(self, task: str) -> str:
         """Return the title of a task, or its name if frames are not prepared here."""
@@ -63,11 +66,13 @@ def task_facts(row: Mapping[str, Any], frames: FrameSet | None) -> TaskFacts:
         by_position = declaration.by_position if changes else None
     scenario = None if frames is None else _scenario(row, frames)
     titles: Mapping[str, str] = {}
-    trained = None
+    trained, people = None, None
     if frames is not None and scenario is not None:
         by_position = scenario.by_position
         titles = task_titles(frames, _config_of_tasks(row))
         trained = {task.name: _classes(frames, task.train.rows) for task in scenario.tasks}
+        if frames.people_known:
+            people = {task.name: frozenset(frames.patients[task.train.rows].tolist()) for task in scenario.tasks}
     return TaskFacts(
         scenario=name,
         changes=changes,
@@ -76,7 +81,15 @@ def task_facts(row: Mapping[str, Any], frames: FrameSet | None) -> TaskFacts:
         same_test_people=changes == "people" and row.get("split_within") != "time",
         titles=titles,
         trained=trained,
+        people=people,
     )
+
+
+def people_in_training(tasks: Sequence[str], facts: TaskFacts) -> int | None:
+    """Return the number of distinct people that some tasks train on; None if unknown."""
+    if facts.people is None or not all(task in facts.people for task in tasks):
+        return None
+    return len(frozenset().union(*(facts.people[task] for task in tasks)))
 
 
 def _scenario(row: Mapping[str, Any], frames: FrameSet) -> Scenario | None:

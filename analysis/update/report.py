@@ -18,7 +18,7 @@ from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, option, several, shown
 from clops_sweep.experiment.columns import FIELDS, former_settings
-from clops_sweep.experiment.fields import data_key_of_row
+from clops_sweep.experiment.fields import data_key_of_row, is_missing
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import unregistered
@@ -30,7 +30,7 @@ from ..statistics import MIN_UNITS
 from .bands import banded
 from .criteria import BY_CLASS, BY_GROUP, Criteria
 from .findings import Decision, Findings, NewClass
-from .last_task import Known, TaskFacts, brought, by_knowledge, decided, task_facts
+from .last_task import Known, TaskFacts, brought, by_knowledge, decided, people_in_training, task_facts
 from .measures import FIXED, SENSITIVITY, ClassMeasures, Measures, Quantity, reliability
 from .page import render_page
 from .paired import LastUpdate, Paired, last_models, last_update
@@ -217,7 +217,17 @@ def _last_task(
     yield "last task", "not learned", facts.title(update.tasks[-1])
     if known.unavailable:
         yield "new classes", "not available before", ", ".join(known.unavailable)
+    before = people_in_training(update.tasks[:-1], facts)
+    yield _TRAINED, _number_or_unknown(before), _number_or_unknown(row["patients_train"])
     yield "method", str(row["strategy"]), "the same, continued"
+
+
+_TRAINED = "patients in training"
+
+
+def _number_or_unknown(value: Any) -> str:
+    """Return a number as text; "unknown" if it is missing."""
+    return "unknown" if is_missing(value) else str(int(value))
 
 
 def _frames(row: Mapping[str, Any], data: PreparedData) -> tuple[FrameSet | None, str]:
@@ -245,6 +255,7 @@ def _new_class(name: str, paired: Paired) -> NewClass:
 
 def _other_run(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     yield "run", before["run_id"], after["run_id"]
+    yield _TRAINED, *(_number_or_unknown(row["patients_train"]) for row in (before, after))
     earlier, later = former_settings(before), former_settings(after)
     for name in (*FIELDS, *OPTIONS, *FORMER_OPTIONS):
         values = before.get(name), after.get(name)
@@ -298,7 +309,6 @@ def _described(row: Mapping[str, Any], paired: Paired, units: int, facts: TaskFa
         "compared on": compared if paired.unit == "instance" else f"{compared} of {several(units, paired.unit)}",
         "classes": ", ".join(paired.classes),
         "tasks": ", ".join(facts.title(task) for task in dict.fromkeys(paired.tasks)),
-        "patients in training": "unknown" if row["patients_train"] is None else str(row["patients_train"]),
         "split of the patients": f"{row.get('split') or 'random'}, split_seed {row['split_seed']}",
         "data hash": str(row["data_hash"]),
     }

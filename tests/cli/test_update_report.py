@@ -414,6 +414,20 @@ def test_the_page_says_what_the_scenario_changes(
     assert (report.new is None) == (by_class or settings["scenario"] == "subject_il")
 
 
+def test_each_model_has_its_own_patients_in_training(ward: Path, tmp_path: Path) -> None:
+    report = updated(ward, scenario="domain_il", domain="site")
+    frames = open_frames("ward", prepared_root=ward / "prepared")
+    training = {int(frames.patient_names[patient]) for patient in frames.patients[frames.split == 0]}
+    of_first = {person for person in training if person % 2 == 0}
+    assert 0 < len(of_first) < len(training)
+    trained = {name: values for name, *values in report.description}["patients in training"]
+    assert trained == [str(len(of_first)), str(len(training))]
+    store = ward / "results-ward-domain_il"
+    without = update_report(store, report.run_id, prepared_root=tmp_path)
+    trained = {name: values for name, *values in without.description}["patients in training"]
+    assert trained == ["unknown", str(len(training))]
+
+
 def test_a_class_of_the_last_site_alone_is_shown_apart(ward: Path) -> None:
     report = updated(ward, dataset="rare", scenario="domain_il", domain="site")
     (new_class,) = report.new_classes
