@@ -88,12 +88,14 @@ def verdict(report: Findings) -> str:
         return f"{sentence} {few}" if unjudged else sentence
     if unjudged == many:
         return f"No acceptance criterion can be judged: each is about fewer than {MIN_UNITS} {report.unit}s."
+    doubtful = sum(decision.crosses for decision in report.criteria)
+    doubt = f", {doubtful} of them {_CROSSES}" if doubtful else ""
     if unjudged:
         met = many - unjudged
-        return f"{met} of {many} acceptance criteria {'is' if met == 1 else 'are'} met. {few}"
-    met = "The acceptance criterion is met." if many == 1 else f"All {many} acceptance criteria are met."
-    doubtful = sum(decision.crosses for decision in report.criteria)
-    return f"{met} {doubtful} of {many} not certain: the interval crosses the limit." if doubtful else met
+        return f"{met} of {many} acceptance criteria {'is' if met == 1 else 'are'} met{doubt}. {few}"
+    if many == 1:
+        return f"The acceptance criterion is met{', ' + _CROSSES if doubtful else ''}."
+    return f"All {many} acceptance criteria are met{doubt}."
 
 
 def _name(decision: Decision) -> str:

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from clops_sweep.analysis.statistics import MIN_UNITS
 from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.analysis.update.figures import Flips, draw_flips
 from clops_sweep.analysis.update.measures import Change, Quantity, Slice
-from clops_sweep.analysis.update.page import by_verdict, verdict_in_words
+from clops_sweep.analysis.update.page import by_verdict, verdict, verdict_in_words
 from clops_sweep.analysis.update.report import UpdateReport, decision
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
@@ -215,6 +216,12 @@ def test_a_criterion_about_fewer_than_three_people_is_not_judged(
     assert {(decision.instances, decision.units) for decision in small} == {sizes["small"]}
     assert {(decision.instances, decision.units) for decision in large} == {sizes["large"]}
     assert report.worst.name == "large", "few people are not the worst group"
+
+    uncertain = decision("max_flips", "", 0.05, Quantity(0.042, 0.0, 0.125), 24, 3)
+    sentence = "not certain: the interval crosses the limit."
+    assert verdict(replace(report, criteria=(uncertain,))) == f"The acceptance criterion is met, {sentence}"
+    both = verdict(replace(report, criteria=(uncertain, uncertain)))
+    assert both == f"All 2 acceptance criteria are met, 2 of them {sentence}"
 
     file = tmp_path / "limits.toml"
     file.write_text(f"max_group_flips = 1\nmin_group_accuracy = {1 - limit}\n")
