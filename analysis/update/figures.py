@@ -31,14 +31,15 @@ _STRIP = 0.95
 
 @dataclass(frozen=True)
 class Flips:
-    """The groups of instances of the figure of flips."""
+    """The groups of instances of the figure of flips; `noun` is what an instance is in words."""
 
     slices: tuple[Slice, ...]
+    noun: str = "instance"
 
     @property
     def named_values(self) -> NamedValues:
         """The share of each group that became wrong."""
-        values = [(part.title, part.right_to_wrong.value) for part in self.slices]
+        values = [(part.title(self.noun), part.right_to_wrong.value) for part in self.slices]
         return NamedValues("Right before, wrong after", values, "lower", percent=True)
 
 
@@ -72,11 +73,14 @@ def draw_flips(record: Flips) -> Figure:
     wrong = [part.right_to_wrong for part in slices]
     right = [part.wrong_to_right for part in slices]
     is_small = [part.units < MIN_UNITS for part in slices]
-    titles = [part.title for part in slices]
+    titles = [part.title(record.noun) for part in slices]
     _draw_side(axes, places, wrong, is_small, titles, -1)
     _draw_side(axes, places, right, is_small, titles, 1)
     axes.axvline(0, color="#444444", lw=0.8)
-    axes.set_yticks(places, [f"{shortened(part.title, _NAMES, 8.5)} ({part.instances:,})" for part in slices])
+    axes.set_yticks(
+        places,
+        [f"{shortened(title, _NAMES, 8.5)} ({part.instances:,})" for title, part in zip(titles, slices, strict=True)],
+    )
     axes.set_ylim(-0.7, len(slices) - 0.3)
     most = max([0.01, *_ends([*wrong, *right])])
     axes.set_xlim(-1.05 * most, 1.05 * most)

@@ -68,6 +68,7 @@ class Findings:
         instances: number of compared test instances.
         units: number of distinct patients, or of recordings or instances if people are unknown.
         unit: what the bootstrap resamples: "patient", "recording" or "instance".
+        noun: what an instance is in words: "recording" if each is a recording of its own, else "instance".
         resamples: number of bootstrap resamples.
         flips: flips and accuracy of all instances, then of each class, task and subgroup.
         changed_decisions: share of instances on which the two models decide differently.
@@ -98,6 +99,7 @@ class Findings:
     instances: int
     units: int
     unit: str
+    noun: str
     resamples: int
     flips: tuple[Slice, ...]
     changed_decisions: Quantity

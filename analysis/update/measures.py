@@ -72,10 +72,9 @@ class Slice:
     right_to_wrong: Quantity
     wrong_to_right: Quantity
 
-    @property
-    def title(self) -> str:
-        """Column and value in words, such as "class AF"; "all instances" for all."""
-        return "all instances" if self.column == "all" else f"{self.column} {self.name}"
+    def title(self, noun: str) -> str:
+        """Return column and value in words, such as "class AF"; for all, "all recordings" if `noun` is "recording"."""
+        return f"all {noun}s" if self.column == "all" else f"{self.column} {self.name}"
 
 
 @dataclass(frozen=True)

@@ -119,10 +119,12 @@ def verdict_in_words(decision: Decision, unit: str) -> str:
     return f"{word}, {_CROSSES}" if decision.crosses else word
 
 
-def evaluated(decision: Decision, unit: str) -> str:
-    """Return what a criterion is about, such as "40 instances of 5 patients"."""
-    instances = several(decision.instances, "instance")
-    return instances if unit == "instance" else f"{instances} of {several(decision.units, unit)}"
+def evaluated(decision: Decision, report: Findings) -> str:
+    """Return what a criterion is about, such as "40 recordings of 5 patients"."""
+    instances = several(decision.instances, report.noun)
+    if report.unit in ("instance", report.noun):
+        return instances
+    return f"{instances} of {several(decision.units, report.unit)}"
 
 
 def percent(quantity: Quantity, signed: bool = False) -> str:
@@ -162,11 +164,11 @@ def _hardest(report: Findings) -> list[str]:
 def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     """Return the tables of the page by the names that its template uses."""
     tables: dict[str, LinkedTable | None] = {}
-    tables["new_classes"] = _table("new-classes", "New classes", _NEW_CLASSES, _new_class_rows(report))
+    tables["new_classes"] = _table("new-classes", "New classes", _header(_NEW_CLASSES, report), _new_class_rows(report))
     overall = [_overall_row(change) for change in report.overall]
-    tables["overall"] = _table("overall", "All instances", _OVERALL, overall)
+    tables["overall"] = _table("overall", f"All {report.noun}s", _OVERALL, overall)
     classes = [_class_row(part, report) for part in report.classes]
-    tables["classes"] = _table("classes", "Each class against the rest", _CLASSES, classes)
+    tables["classes"] = _table("classes", "Each class against the rest", _header(_CLASSES, report), classes)
     became = ("before \\ after", *report.became)
     tables["became"] = _table("became", "What became what", became, _became_rows(report))
     for when in _WHEN:
@@ -175,7 +177,7 @@ def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     tables["fixed"] = _table("fixed", "With a fixed operating point", _FIXED, fixed)
     tables["slices"] = _slices_table(report)
     title = "People whose decisions changed"
-    tables["people"] = _table("people-changed", title, _PEOPLE, _people_rows(report))
+    tables["people"] = _table("people-changed", title, _header(_PEOPLE, report), _people_rows(report))
     tables["criteria"] = _criteria_table(report)
     return tables
 
@@ -184,7 +186,7 @@ def _slices_table(report: Findings) -> LinkedTable:
     """Return the table of groups of instances; those of fewer than three people are grey."""
     rows = [_slice_row(part, report) for part in report.flips]
     few = [position for position, part in enumerate(report.flips) if part.units < MIN_UNITS]
-    table = _table("slices", "Flips and accuracy", _SLICES, rows, 2)
+    table = _table("slices", "Flips and accuracy", _header(_SLICES, report), rows, 2)
     return replace(table, greyed=frozenset(few))
 
 
@@ -193,7 +195,7 @@ def _criteria_table(report: Findings) -> LinkedTable:
     ordered = by_verdict(report.criteria)
     rows = [_criterion(decision, report) for decision in ordered]
     unjudged = [position for position, decision in enumerate(ordered) if decision.holds is None]
-    table = _table("decisions", "Acceptance criteria", _CRITERIA, rows, 3)
+    table = _table("decisions", "Acceptance criteria", _header(_CRITERIA, report), rows, 3)
     return replace(table, greyed=frozenset(unjudged))
 
 
@@ -237,7 +239,7 @@ def _confusion_table(when: str, matrix: Matrix) -> LinkedTable | None:
 
 
 def _slice_row(part: Slice, report: Findings) -> Cells:
-    name, value = ("all instances", "") if part.column == "all" else (part.column, part.name)
+    name, value = (part.title(report.noun), "") if part.column == "all" else (part.column, part.name)
     counts = [count_cell(part.instances), _units(part, report)]
     flips = [_share(part.right_to_wrong), _share(part.wrong_to_right)]
     return [label_cell(name), label_cell(value), *counts, *shares_of(part.accuracy, True), *flips]
@@ -271,6 +273,11 @@ def _changes_in_words(flips: Sequence[Flip]) -> Iterable[str]:
         yield f"{count} of {label or 'no class'}: {before} before, {after} after"
 
 
+def _header(names: Sequence[str], report: Findings) -> tuple[str, ...]:
+    """Return the header of a table with the word of the report for instances."""
+    return tuple(f"{report.noun}s" if name == "instances" else name for name in names)
+
+
 def _table(
     name: str, title: str, header: Sequence[str], rows: Sequence[Sequence[TextCell]], labels: int = 1
 ) -> LinkedTable:
@@ -301,7 +308,7 @@ def _criterion(decision: Decision, report: Findings) -> Cells:
     is_maximum = decision.criterion.startswith("max")
     sign = "\N{LESS-THAN OR EQUAL TO}" if is_maximum else "\N{GREATER-THAN OR EQUAL TO}"
     name = TextCell(TITLES[decision.criterion], decision.criterion)
-    of = TextCell(decision.of or "all instances", decision.of)
+    of = TextCell(decision.of or f"all {report.noun}s", decision.of)
     limit = TextCell(f"{sign} {100 * decision.limit:g} %", decision.limit)
     measured = _share(decision.measured if is_loss else decision.measured.as_share())
     words = verdict_in_words(decision, report.unit)
@@ -312,16 +319,16 @@ def _criterion(decision: Decision, report: Findings) -> Cells:
 
 def _flips_picture(report: Findings) -> Picture:
     caption = (
-        "Share of test instances whose decision became wrong or right, of all instances of the row, whose number is in "
+        f"Share of test {report.noun}s whose decision became wrong or right, of all of the row, whose number is in "
         f"brackets. Black lines: 95 % intervals. Grey: fewer than {MIN_UNITS} {report.unit}s."
     )
-    return sketch(draw_flips, Flips(report.flips), "flips", "Flips", caption).drawn(files=False)
+    return sketch(draw_flips, Flips(report.flips, report.noun), "flips", "Flips", caption).drawn(files=False)
 
 
 def _reliability_picture(report: Findings) -> Picture:
     caption = (
-        f"Decisions on test instances in {BINS} bins of equal width of their confidence: the share that is right, and "
-        "the share of all decisions. On the dashed line, as many decisions are right as their confidence says."
+        f"Decisions on test {report.noun}s in {BINS} bins of equal width of their confidence: the share that is right, "
+        "and the share of all decisions. On the dashed line, as many decisions are right as their confidence says."
     )
     record = Reliability(*report.reliability)
     return sketch(draw_reliability, record, "reliability", "Reliability", caption).drawn(files=False)

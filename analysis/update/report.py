@@ -98,6 +98,7 @@ def make_report(
     paired = replace(paired, groups=_groups(paired, rows[0], store, groups, data))
     measures = Measures(paired)
     units = len(np.unique(paired.units))
+    noun = _noun(frames)
     unknown = {name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()}
     curves = tuple(tuple(reliability(model)) for model in (paired.before, paired.after))
     everything, *others = measures.slices()
@@ -107,10 +108,11 @@ def make_report(
         run_id=ids[0],
         against="" if against is None else ids[1],
         description=(*description, *computed(*(_with_model(store, row) for row in (rows[-1], rows[0])))),
-        data=_described(rows[0], paired, units, facts) | _hash_of(criteria),
+        data=_described(rows[0], paired, noun, units, facts) | _hash_of(criteria),
         instances=len(paired),
         units=units,
         unit=paired.unit,
+        noun=noun,
         resamples=measures.resamples,
         flips=(everything, *others),
         changed_decisions=measures.changed_decisions(),
@@ -302,11 +304,20 @@ def _hash_of(criteria: Criteria | None) -> dict[str, str]:
     return {"SHA-256 of the criteria": hashlib.sha256(content.encode()).hexdigest()}
 
 
-def _described(row: Mapping[str, Any], paired: Paired, units: int, facts: TaskFacts) -> dict[str, str]:
-    compared = several(len(paired), "test instance")
+def _noun(frames: FrameSet | None) -> str:
+    """Return "recording" if every instance of a data set is a recording of its own, else "instance"."""
+    if frames is None or frames.recordings is None:
+        return "instance"
+    return "recording" if len(np.unique(frames.recordings)) == len(frames) else "instance"
+
+
+def _described(row: Mapping[str, Any], paired: Paired, noun: str, units: int, facts: TaskFacts) -> dict[str, str]:
+    compared = several(len(paired), f"test {noun}")
     return {
         "data set": f"{row['dataset']}, scenario {row['scenario']}",
-        "compared on": compared if paired.unit == "instance" else f"{compared} of {several(units, paired.unit)}",
+        "compared on": compared
+        if paired.unit in ("instance", noun)
+        else f"{compared} of {several(units, paired.unit)}",
         "classes": ", ".join(paired.classes),
         "tasks": ", ".join(facts.title(task) for task in dict.fromkeys(paired.tasks)),
         "split of the patients": f"{row.get('split') or 'random'}, split_seed {row['split_seed']}",
@@ -389,21 +400,21 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
         yield f"Without the prepared frames of the run: {report.without_frames}."
     if not report.against and facts.trained is None:
         yield (
-            "Classes that the model before had learned are taken from the test instances of earlier tasks; its "
+            f"Classes that the model before had learned are taken from the test {report.noun}s of earlier tasks; its "
             "training data may differ."
         )
     if row.get("split_within") == "time":
         yield (
-            "Test instances are later parts of recordings of the training patients, not of other patients. Patients in "
+            "Test data are later parts of recordings of the training patients, not of other patients. Patients in "
             "no task are left out."
         )
-    few = [part.title for part in report.flips if part.units < FEW_PEOPLE]
+    few = [part.title(report.noun) for part in report.flips if part.units < FEW_PEOPLE]
     if few:
         yield f"Fewer than {FEW_PEOPLE} {report.unit}s: {listed(few)}. Their intervals cover less: {FEW_COVER}."
     for name, count in report.unknown.items():
         if count:
-            yield f"{several(count, 'instance')} without an entry in {name} are in the group {UNKNOWN!r}."
+            yield f"{several(count, report.noun)} without an entry in {name} are in the group {UNKNOWN!r}."
     yield (
         f"Sensitivity at a specificity of {FIXED:g}, and vice versa, use the best threshold of each model on the "
-        "compared instances themselves. A threshold that is fixed beforehand does worse."
+        f"compared {report.noun}s themselves. A threshold that is fixed beforehand does worse."
     )

@@ -119,7 +119,7 @@ def update_report(
             if sentence:
                 click.echo(f"  {sentence}")
         for decision in by_verdict(report.criteria):
-            click.echo(f"  {_in_words(decision, report.unit)}")
+            click.echo(f"  {_in_words(decision, report)}")
         click.echo(verdict(report))
         click.echo(f"report: {page.resolve()}")
     if report.holds is None:
@@ -156,14 +156,14 @@ def _notices(report: Findings, asked: Path, page: Path, complete: str) -> Iterat
         yield f"{asked}: kept, because {why}; this report is {page.name}"
 
 
-def _in_words(decision: Decision, unit: str) -> str:
+def _in_words(decision: Decision, report: Findings) -> str:
     """Return a line on one criterion: verdict, value, limit and what it is about."""
     from clops_sweep.analysis.update.page import evaluated, percent
 
     of = f" of {decision.of}" if decision.of else ""
     mark = {True: "holds", False: "FAILS", None: "-----"}[decision.holds]
     limit = f"limit {100 * decision.limit:g} %"
-    line = f"{mark}  {decision.criterion}{of}: {percent(decision.measured)}, {limit}; {evaluated(decision, unit)}"
+    line = f"{mark}  {decision.criterion}{of}: {percent(decision.measured)}, {limit}; {evaluated(decision, report)}"
     if decision.holds is None:
         return f"{line}, too few to judge"
     return f"{line}; not certain: the interval crosses the limit" if decision.crosses else line

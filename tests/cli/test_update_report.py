@@ -98,7 +98,7 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
     assert "All 3 acceptance criteria are met." in text
     assert not any(criterion["crosses"] for criterion in found["criteria"])
     assert "sex f" in text
-    assert "Fewer than 20 patients: all instances, class " in text
+    assert "Fewer than 20 patients: all recordings, class " in text
     assert "http" not in text.replace("http://www.w3.org", "")  # it needs nothing else
     assert '<section id="signatures">' in text
     assert re.fullmatch("[0-9a-f]{64}", found["data"]["SHA-256 of the criteria"])
@@ -231,7 +231,7 @@ def test_a_criterion_about_fewer_than_three_people_is_not_judged(
     assert said.exit_code == (3 if limit else 1)
     instances, units = sizes["small"]
     patients = "1 patient" if units == 1 else f"{units} patients"
-    assert f"limit 100 %; {instances} instances of {patients}, too few to judge" in said.output
+    assert f"limit 100 %; {instances} recordings of {patients}, too few to judge" in said.output
     assert "2 have too few patients to judge: fewer than 3." in said.output
     as_data = json.loads(CliRunner().invoke(command, [*words, "--json"], standalone_mode=False).stdout)
     assert as_data["holds"] is (None if limit else False)
@@ -454,6 +454,31 @@ def test_without_prepared_frames_the_page_says_where_its_classes_are_from(ward: 
     assert "The last task has recordings of other dates: Term 3." in report.html()
     assert any("is not prepared in" in sentence for sentence in report.limitations)
     assert report.flips[0] == there.flips[0]
+
+
+WINDOWS = """
+from tests.data.declared_files import waves
+
+@dataset("windows", scenarios=("class_il",))
+def windows(data_root):
+    return Recordings(
+        waves(80, 1, 200), 50, ("II",), "mV", np.arange(80) % 4, ("rest", "walk", "run", "stairs"), np.arange(80) // 4,
+        window_seconds=2,
+    )
+"""
+
+
+def test_parts_of_recordings_are_called_instances(ward: Path) -> None:
+    declare(ward / "windows.py", WINDOWS)
+    prepare("windows", prepared_root=ward / "prepared", data_root=None)
+    report = updated(ward, dataset="windows", scenario="class_il")
+    assert report.noun == "instance"
+    assert f"{report.instances} test instances of {report.units} patients" in report.html()
+    whole = updated(ward, scenario="time_il")
+    assert whole.noun == "recording"
+    text = re.sub("<(style|script).*?</(style|script)>", "", whole.html(), flags=re.DOTALL)
+    assert f"{whole.instances} test recordings of {whole.units} patients" in text
+    assert "instance" not in text
 
 
 def test_two_intervals_of_a_group_stay_two_lines(made: tuple[Path, list[str]]) -> None:
