@@ -240,7 +240,38 @@ def own(data_root):
     )
     data = PreparedData(tmp_path / "prepared", tmp_path / "data")
     alike = "own: people with names that differ only in case, marks, spaces or leading zeros: 6, such as 'P0' and 'p0'"
-    for lines in (["own: dropped: 1 frames (missing samples)", alike], [alike]):
+    for lines in (["own: dropped: 1 frames (missing samples)", alike], [alike], [alike]):
         data.prepare([DataKey("own", 0, "none", "all")])
         told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("own: ")]
         assert [line.startswith(expected) for line, expected in zip(told, lines, strict=True)] == [True] * len(lines)
+
+
+def test_the_launch_after_data_prepare_says_once_what_was_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    declare(
+        tmp_path / "space.py",
+        """
+@dataset("own", files=["labels.csv"], one_recording_per_person=True)
+def own(data_root):
+    return Recordings.from_folder(
+        data_root, "*.npy", table="labels.csv", name="file", label="label", classes=["AF", "no"], sampling_rate=10,
+        channels=["ECG"], units="mV",
+    )
+""",
+    )
+    labels = [*["AF", "no"] * 20, "AFF"]
+    rows = [f"r{number},{label}" for number, label in enumerate(labels)]
+    (tmp_path / "labels.csv").write_text("\n".join(["file,label", *rows]))
+    for number in range(len(labels)):
+        np.save(tmp_path / f"r{number}.npy", np.random.default_rng(number).normal(size=(1, 20)))
+    root = tmp_path / "prepared"
+    dropped = "own: dropped: 1 recording labelled AFF (did you mean AF?)"
+    data = PreparedData(root, tmp_path)
+    for expected in ([dropped], [], [dropped]):
+        if expected:  # anew the second time
+            shutil.rmtree(root, ignore_errors=True)
+            prepare("own", prepared_root=root, data_root=tmp_path, workers=1)
+        data.prepare([DataKey("own", 0, "none", "all")])
+        told = capsys.readouterr().err.splitlines()
+        assert [line for line in told if "dropped" in line] == expected

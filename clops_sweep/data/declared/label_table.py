@@ -22,7 +22,7 @@ from clops_sweep.data.declared.intervals import Interval, Intervals
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.csv_table import table_lines, text_form
 from clops_sweep.data.files.folder import natural, shorten
-from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.errors import UsageError, closest, listed, shown
 
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*$")
 _Read = TypeVar("_Read")
@@ -30,6 +30,12 @@ _DATED = ("time", "start", "end")
 """Arguments whose columns may hold dates."""
 _UNDECODED = "\ufffd"
 """Replacement of invalid UTF-8."""
+
+_TIMES_MORE = 20
+"""How many times as often as a similar label a class is in the table, if the label is taken for a misspelling.
+
+Rare labels of their own, such as AFL beside AF, are usually more frequent.
+"""
 
 UNLISTED = "recordings that the table does not list"
 """Reason for leaving out a file of a folder."""
@@ -204,6 +210,7 @@ class Labels:
         if separator is not None and not (isinstance(separator, str) and separator):
             raise checks.refused("separator", 'text such as ","', separator)
         self._separator = separator
+        self._counts = Counter(written)
         self.multi_label = separator is not None
         self._mapped = isinstance(classes, Mapping)
         lists_classes = classes is not None and not self._mapped
@@ -286,11 +293,24 @@ class Labels:
         code = self.of(checks.identifier("label", text), "intervals")
         return None if code is None else int(code)
 
+    def _likely(self, text: str) -> str:
+        """Return " (did you mean AF?)" for a dropped label that may be a misspelling of a used one, else "".
+
+        It differs only in case or spaces, or it is similar and the table has the used one `_TIMES_MORE` times as often.
+        """
+        alike = {"".join(name.casefold().split()): name for name in self.used}
+        name = alike.get("".join(text.casefold().split()))
+        similar = closest(text, self.used)
+        if name is None and similar is not None and self._counts[similar] >= _TIMES_MORE * self._counts[text] > 0:
+            name = similar
+        return "" if name is None else f" (did you mean {shorten(name, 40)}?)"
+
     def of(self, text: str, what: str = "recordings") -> int | NDArray[np.uint8] | None:
         """Return the class index or indices of a recording; None, and counted as `what`, if no label is used."""
         codes = [self.used[part] for part in self._parted(text) if part in self.used]
         if not codes:
-            self.left_out[f"{what} labelled {shorten(text, 40)}" if text else f"{what} without a label"] += 1
+            labelled = f"labelled {shorten(text, 40)}{self._likely(text)}" if text else "without a label"
+            self.left_out[f"{what} {labelled}"] += 1
             return None
         if not self.multi_label:
             return codes[0]

@@ -15,7 +15,7 @@ from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.files.hashes import file_sha256, hash_of, npy_sha256
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.prepared.commands import data_command
-from clops_sweep.errors import DamagedStore, UsageError, either
+from clops_sweep.errors import DamagedStore, UsageError, either, several
 from clops_sweep.regular_files import METADATA_LIMIT, read_json
 
 FORMAT_VERSION: Final = 3
@@ -179,8 +179,11 @@ def left_out(manifest: Manifest) -> list[str]:
     """Return what was left out, as in "171 frames (mixture of beats)", without the records that were skipped."""
     sentences = []
     for reason, count in manifest.dropped.items():
-        counts_itself = reason.split()[0] in _COUNTED
-        sentences.append(f"{count} {reason}" if counts_itself else f"{count} frames ({reason})")
+        counted, _, rest = reason.partition(" ")
+        if counted in _COUNTED:
+            sentences.append(f"{several(count, counted.removesuffix('s'))} {rest}")
+        else:
+            sentences.append(f"{count} frames ({reason})")
     return sentences
 
 

@@ -186,7 +186,8 @@ def _no_frame(data: DataSet, made: _Made, problems: Problems) -> UsageError:
 
 def _of_labels(data: DataSet, made: _Made) -> str:
     """Return what maps labels that are in no class, if there are any."""
-    unused = [reason.partition(" labelled ")[2] for reason in sorted(made.dropped) if " labelled " in reason]
+    labels = [reason.partition(" labelled ")[2] for reason in sorted(made.dropped) if " labelled " in reason]
+    unused = [label.partition(" (did you mean ")[0] for label in labels]
     if not unused:
         return ""
     classes = data.common.classes

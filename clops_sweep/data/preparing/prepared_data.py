@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from clops_sweep.data.encoders import Encoders
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.data.preparing.features import CachedFeatures
+
+_SHOWN = "left_out_shown"
+"""File in a prepared folder: when it was prepared, once a launch has shown what was left out."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ class PreparedData:
         """Prepare the data sets that are not prepared yet, with their patient splits and features.
 
         Notes on channels that were left out, padding, shortcuts and people who may be in two splits go to standard
-        error. So does what was left out of declared data that are prepared now.
+        error. So does what was left out of declared data, the first time.
 
         Raises:
             UsageError: files are missing or not as published, or an encoder cannot be used on the data.
@@ -100,11 +104,10 @@ class PreparedData:
             if self.encoders is not None and key.encoder is not None:
                 self.encoders.identity(key.encoder)  # report an invalid encoder before anything is prepared
         for name, split_seeds in seeds.items():
-            before = _made_at(self.root / name)
             made = prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
             is_declared = made.manifest.info is not None
             losses = left_out(made.manifest)
-            if losses and is_declared and _made_at(made.folder) != before:
+            if losses and is_declared and _is_first_time(made.folder):
                 print(f"{name}: dropped: {'; '.join(losses)}", file=sys.stderr)
             begins = (*SHOWN_AT_LAUNCH, *OF_LEAKS) if is_declared else SHOWN_AT_LAUNCH
             for note in made.manifest.notes:
@@ -238,9 +241,18 @@ class PreparedData:
         return self._found[key]
 
 
-def _made_at(folder: Path) -> int | None:
-    """Return when a prepared folder was made, in nanoseconds; None if there is none."""
+def _is_first_time(folder: Path) -> bool:
+    """Return whether this function is called for the first time since a folder was prepared, which it notes there.
+
+    In a read-only folder, every time is the first.
+    """
+    from clops_sweep.data.files.folder import write_file
     from clops_sweep.data.prepared.manifest import MANIFEST
 
-    manifest = folder / MANIFEST
-    return manifest.stat().st_mtime_ns if manifest.is_file() else None
+    made_at = str((folder / MANIFEST).stat().st_mtime_ns).encode()
+    noted = folder / _SHOWN
+    with suppress(OSError):
+        if noted.is_file() and noted.read_bytes() == made_at:
+            return False
+        write_file(noted, made_at)
+    return True

@@ -128,6 +128,7 @@ def own(data_root):
     table = dict(table="labels.csv", name="record", patient="person", classes=["normal", "AF"])
     return Recordings.from_wfdb(data_root / "hospital", "rhythm", **table)
 """
-    there = "there are 3 of AF, 3 recordings labelled Normal, 3 recordings labelled noise; leave it out of classes"
+    there = "there are 3 of AF, 3 recordings labelled Normal \\(did you mean normal\\?\\), "
+    there += "3 recordings labelled noise; leave it out of classes"
     with pytest.raises(UsageError, match=f"no recording is of class 'normal'; {there}"):
         _prepared(tmp_path, reader)

@@ -69,3 +69,16 @@ def test_dates_of_another_format_name_date_format(tmp_path: Path) -> None:
     times = _read(tmp_path, time="date", date_format="%d.%m.%Y").columns.times
     assert times is not None
     assert str(times[1]) == "2020-02-02T00:00:00"
+
+
+def test_a_dropped_label_names_the_class_that_it_may_misspell(tmp_path: Path) -> None:
+    labels = ["AF"] * 40 + ["sinus rhythm"] * 20 + ["AFF", "sinus rythm", "af", "AFL", "AFL", "AFL", "noise"]
+    _table(tmp_path, labels, [f"{number:03d}" for number in range(len(labels))])
+    read = _read(tmp_path, classes=["AF", "sinus rhythm"], date_format=None)
+    assert dict(read.common.left_out) == {
+        "recordings labelled AFF (did you mean AF?)": 1,
+        "recordings labelled sinus rythm (did you mean sinus rhythm?)": 1,
+        "recordings labelled af (did you mean AF?)": 1,
+        "recordings labelled AFL": 3,  # too frequent for a misspelling of 40
+        "recordings labelled noise": 1,
+    }
