@@ -27,7 +27,7 @@ def render_page(report: Findings) -> str:
     content: dict[str, object] = {"report": report, "everything": report.flips[0]}
     content["verdict"] = verdict(report)
     content["hardest"] = " and ".join(_hardest(report))
-    content |= {"share": percent, "apart": _apart, "count": several, "titles": TITLES}
+    content |= {"share": percent, "apart": _apart, "count": several, "name_of": _name}
     ordered = by_verdict(report.criteria)
     content["doubtful"] = [decision for decision in ordered if decision.crosses or not decision.holds]
     content |= {"evaluated": evaluated, "in_words": verdict_in_words}

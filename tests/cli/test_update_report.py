@@ -239,6 +239,7 @@ def test_a_criterion_about_fewer_than_three_people_is_not_judged(
     page = report.html()
     assert f'class="verdict {"unjudged" if limit else "failed"}"' in page
     assert page.count("too few patients to judge") >= 4  # in the list at the top, and in the table
+    assert "<li><strong>too few patients to judge</strong>: accuracy in site small: " in page
 
 
 def test_a_page_without_the_plug_ins_keeps_the_fuller_one_and_names_the_command(
