@@ -50,6 +50,15 @@ class Listed(NamedTuple):
     intervals: Intervals | None = None
 
 
+class TableRow(dict[str, str]):
+    """The cells of a row of a table by argument (name, label, ...), with its table and line for messages."""
+
+    def __init__(self, cells: Mapping[str, str], table: str, line: int) -> None:
+        super().__init__(cells)
+        self.table = table
+        self.line = line
+
+
 def read_rows(folder: Path, fields: TableFields) -> tuple[Path | None, list[dict[str, str]]]:
     """Return the rows of a table by argument (name, label, ...), in order, and its file, if any.
 
@@ -90,9 +99,10 @@ def read_rows(folder: Path, fields: TableFields) -> tuple[Path | None, list[dict
                 )
     has_commas = path is not None and text_form(path).decimal == ","
     flags = {argument: str(column) for argument, column in wanted.items() if argument.startswith("label[")}
-    named_rows = []
+    named_rows = list[dict[str, str]]()
     for number, cells in rows:
-        row = {argument: checks.identifier(argument, cells[position]) for argument, position in places.items()}
+        identifiers = {argument: checks.identifier(argument, cells[position]) for argument, position in places.items()}
+        row = TableRow(identifiers, what, number)
         if fields.date_format is not None:
             texts = {
                 argument: row[argument] for argument, position in places.items() if isinstance(cells[position], str)
@@ -334,6 +344,7 @@ def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequenc
     def column(argument: str) -> list[str] | None:
         return [row[argument] for row in rows] if argument in rows[0] else None
 
+    _check_names_once(rows)
     names = [row["name"] for row in rows]
     alone = next((row["name"] for row in rows if row.get("patient", "-") in ("", *checks.NULLS)), None)
     if alone is not None:
@@ -347,6 +358,25 @@ def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequenc
         names, labels.classes, codes, column("patient") or names, column("time"), listed("domains"),
         column("split"), listed("groups"), one=True,
     )  # fmt: skip
+
+
+def _check_names_once(rows: Sequence[Mapping[str, str]]) -> None:
+    """Refuse two rows of a table that name one recording.
+
+    Raises:
+        UsageError: two rows do; the message has their lines, and where they differ.
+    """
+    first = dict[str, Mapping[str, str]]()
+    for row in rows:
+        other = first.setdefault(row["name"], row)
+        if other is row or not isinstance(row, TableRow) or not isinstance(other, TableRow):
+            continue
+        differ = [argument for argument in row if row[argument] != other.get(argument)]
+        how = f" and differ in {listed(differ)}" if differ else ""
+        raise UsageError(
+            f"name: {row.table}: lines {other.line} and {row.line} both name the recording {shown(row['name'])}{how}; "
+            "correct the name in one of them, or delete it"
+        )
 
 
 def located(

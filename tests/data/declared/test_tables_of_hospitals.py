@@ -82,3 +82,23 @@ def test_a_dropped_label_names_the_class_that_it_may_misspell(tmp_path: Path) ->
         "recordings labelled AFL": 3,  # too frequent for a misspelling of 40
         "recordings labelled noise": 1,
     }
+
+
+@pytest.mark.parametrize(("label", "differ"), [("AF", ""), ("normal", " and differ in label")])
+@pytest.mark.parametrize("is_file", [True, False])
+def test_two_rows_of_one_recording_are_named(tmp_path: Path, label: str, differ: str, is_file: bool) -> None:
+    _table(tmp_path, LABELS * 3, NAMES)
+    path = tmp_path / "labels.csv"
+    lines = path.read_text().splitlines()
+    written = [*lines, lines[1].replace("AF", label)]
+    path.write_text("\n".join(written))
+    table = path if is_file else pd.read_csv(path, dtype=str)
+    with pytest.raises(UsageError) as error:
+        _read(tmp_path, table=table)
+    where = f"{path}: lines 2 and 8" if is_file else "table: lines 1 and 7"
+    assert str(error.value) == (
+        f"name: {where} both name the recording '000'{differ}; correct the name in one of them, or delete it"
+    )
+    written[-1] = written[-1].replace("AF", "noise").replace("normal", "noise")  # of a label that is not used
+    path.write_text("\n".join(written))
+    assert len(_read(tmp_path, classes=["AF", "normal"])) == 6
