@@ -56,7 +56,7 @@ def generator(batch):
         (print, False),
         (None, False),
     ],
-    ids=str,
+    ids=["nothing", "returns_none", "of_inner", "a_value", "only_raises", "generator", "a lambda", "built in", "None"],
 )
 def test_functions_without_a_value_are_known_by_their_source(function: Callable[..., object], is_without: bool) -> None:
     assert never_returns_a_value(function) == is_without
