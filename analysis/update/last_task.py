@@ -35,6 +35,7 @@ class TaskFacts:
         trained: the classes that each task trains on, by name of the task; None without prepared frames.
         people: the people that each task trains on, as numbers, by name of the task; None without prepared frames, or
             if people are unknown.
+        outputs: the class of each output that means one class of the training data; empty without prepared frames.
     """
 
     scenario: str
@@ -45,6 +46,7 @@ class TaskFacts:
     titles: Mapping[str, str]
     trained: Mapping[str, frozenset[str]] | None
     people: Mapping[str, frozenset[int]] | None
+    outputs: Mapping[int, str]
 
     def title(self, task: str) -> str:
         """Return the title of a task, or its name if frames are not prepared here."""
@@ -67,10 +69,12 @@ def task_facts(row: Mapping[str, Any], frames: FrameSet | None) -> TaskFacts:
     scenario = None if frames is None else _scenario(row, frames)
     titles: Mapping[str, str] = {}
     trained, people = None, None
+    outputs: Mapping[int, str] = {}
     if frames is not None and scenario is not None:
         by_position = scenario.by_position
         titles = task_titles(frames, _config_of_tasks(row))
         trained = {task.name: _classes(frames, task.train.rows) for task in scenario.tasks}
+        outputs = _classes_of_outputs(frames, scenario)
         if frames.people_known:
             people = {task.name: frozenset(frames.patients[task.train.rows].tolist()) for task in scenario.tasks}
     return TaskFacts(
@@ -82,6 +86,7 @@ def task_facts(row: Mapping[str, Any], frames: FrameSet | None) -> TaskFacts:
         titles=titles,
         trained=trained,
         people=people,
+        outputs=outputs,
     )
 
 
@@ -99,6 +104,18 @@ def _scenario(row: Mapping[str, Any], frames: FrameSet) -> Scenario | None:
         return scenario_of(_config_of_tasks(row), frames)
     except UsageError:  # tasks that cannot be built here were built where the run took place
         return None
+
+
+def _classes_of_outputs(frames: FrameSet, scenario: Scenario) -> dict[int, str]:
+    """Return the class of each output that means a single class in the training data of all tasks."""
+    if scenario.by_position or frames.multi_label:
+        return {}
+    codes: dict[int, set[int]] = {}
+    for task in scenario.tasks:
+        labels = frames.labels[task.train.rows]
+        for output, target in enumerate(task.train.targets.T):
+            codes.setdefault(output, set()).update(labels[target > 0].tolist())
+    return {output: frames.classes[of_output.pop()] for output, of_output in codes.items() if len(of_output) == 1}
 
 
 def _config_of_tasks(row: Mapping[str, Any]) -> RunConfig:

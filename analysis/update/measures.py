@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -269,10 +270,13 @@ class Measures:
         """Return the number of units of some instances."""
         return len(np.unique(self._units[rows]))
 
-    def became(self) -> dict[str, dict[str, int]]:
+    def became(self, names_of_outputs: Mapping[int, str] = MappingProxyType({})) -> dict[str, dict[str, int]]:
         """Return numbers of instances by decision before and decision after.
 
         Empty unless each instance has one of the outputs and every output means one class in all tasks.
+
+        Args:
+            names_of_outputs: the class of outputs that no instance has.
         """
         paired = self.paired
         if not (paired.before.exclusive and paired.after.exclusive):
@@ -280,7 +284,10 @@ class Measures:
         classes = [set(paired.labels[has].tolist()) for has in paired.targets.T]
         if any(len(of_output) > 1 for of_output in classes):
             return {}
-        outputs = np.array([next(iter(of_output), "another class") for of_output in classes], dtype=object)
+        titles = []
+        for output, of_output in enumerate(classes):
+            titles.append(next(iter(of_output), names_of_outputs.get(output, "another class")))
+        outputs = np.array(titles, dtype=object)
         decided_before = outputs[paired.before.said.argmax(1)].tolist()
         decided_after = outputs[paired.after.said.argmax(1)].tolist()
         pairs = Counter(zip(decided_before, decided_after, strict=True))

@@ -74,7 +74,7 @@ def make_report(
     facts = task_facts(rows[0], frames)
     new = None
     new_classes: tuple[NewClass, ...] = ()
-    new_outputs: dict[int, str] = {}
+    new_outputs = dict(facts.outputs)
     sentences: tuple[str, ...] = ()
     if against is None:
         update = last_update(predictions[0])
@@ -84,7 +84,7 @@ def make_report(
             new = next(Measures(fresh).slices())
         new_classes = tuple(_new_class(name, of) for name, of in known.unavailable.items())
         if facts.by_position is False:
-            new_outputs = outputs_of(known.unavailable)
+            new_outputs |= outputs_of(known.unavailable)
         sentences = tuple(brought(update, known, facts))
         description = _last_task(rows[0], update, known, facts)
         choice = decided(update.rows, facts)
@@ -125,7 +125,7 @@ def make_report(
         ),
         reliability=(curves[0], curves[1]),
         classes=tuple(measures.classes()),
-        became=measures.became(),
+        became=measures.became(new_outputs),
         confusion={"before": confusion(paired, before), "after": confusion(paired, after)},
         people=people,
         tracings=tracings_of(people, frames),
@@ -257,7 +257,7 @@ def _new_class(name: str, paired: Paired) -> NewClass:
 
 def _other_run(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     yield "run", before["run_id"], after["run_id"]
-    yield _TRAINED, *(_number_or_unknown(row["patients_train"]) for row in (before, after))
+    yield _TRAINED, _number_or_unknown(before["patients_train"]), _number_or_unknown(after["patients_train"])
     earlier, later = former_settings(before), former_settings(after)
     for name in (*FIELDS, *OPTIONS, *FORMER_OPTIONS):
         values = before.get(name), after.get(name)

@@ -21,6 +21,7 @@ from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_fram
 from clops_sweep.analysis.statistics import MIN_UNITS
 from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.analysis.update.figures import Flips, draw_flips
+from clops_sweep.analysis.update.last_task import task_facts
 from clops_sweep.analysis.update.measures import Change, Quantity, Slice
 from clops_sweep.analysis.update.page import by_verdict, verdict, verdict_in_words
 from clops_sweep.analysis.update.report import UpdateReport, decision
@@ -455,6 +456,17 @@ def test_without_prepared_frames_the_page_says_where_its_classes_are_from(ward: 
     assert "The last task has recordings of other dates: Term 3." in report.html()
     assert any("is not prepared in" in sentence for sentence in report.limitations)
     assert report.flips[0] == there.flips[0]
+
+
+def test_outputs_have_the_names_of_classes_of_the_training_data(ward: Path) -> None:
+    updated(ward, scenario="time_il")
+    (row,) = RunStore(ward / "results-ward-time_il").rows("runs")
+    frames = open_frames("ward", prepared_root=ward / "prepared")
+    assert task_facts(row, frames).outputs == {0: "SR", 1: "AF", 2: "AFL", 3: "PVC"}
+    assert task_facts(row, None).outputs == {}
+    updated(ward, scenario="class_il")
+    (row,) = RunStore(ward / "results-ward-class_il").rows("runs")
+    assert task_facts(row, frames).outputs == {}, "outputs are positions within a task"
 
 
 WINDOWS = """

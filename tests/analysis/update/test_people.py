@@ -9,6 +9,7 @@ import numpy as np
 
 from clops_sweep.analysis.people.predicted import Predicted
 from clops_sweep.analysis.update.bands import banded
+from clops_sweep.analysis.update.measures import Measures
 from clops_sweep.analysis.update.paired import Paired
 from clops_sweep.analysis.update.people import changed_people, confusion, decisions, outputs_of, tracings_of
 
@@ -58,6 +59,11 @@ def test_decisions_for_a_new_class_have_its_name() -> None:
     assert outputs == {2: "noise"}
     assert decisions(old, model, outputs).tolist() == ["noise", "a", "a", "a", "a"]
     assert decisions(old, model)[0] == "output 3"
+    assert Measures(old).became({2: "noise"}) == {
+        "a": {"a": 2, "b": 0, "noise": 1},
+        "b": {"a": 2, "b": 0, "noise": 0},
+        "noise": {"a": 0, "b": 0, "noise": 0},
+    }
 
 
 def test_ages_and_numbers_are_in_bands_and_other_columns_are_kept() -> None:
