@@ -28,7 +28,7 @@ from clops_sweep.data.declared.markers import left_out_note, marker_names
 from clops_sweep.data.declared.portions import Columns, Portion, Signal
 from clops_sweep.data.files.folder import natural, one_sentence, shorten, visible
 from clops_sweep.data.files.rhythm_segments import Segment, labelled_segments
-from clops_sweep.data.files.units import factor
+from clops_sweep.data.files.units import conversion_notes, factor
 from clops_sweep.data.files.wfdb_header import HeaderSummary, summarize
 from clops_sweep.data.files.wfdb_records import (
     leads_of,
@@ -66,7 +66,8 @@ class WfdbRecord(Portion):
         path = self.files[0]
         header = read_header(path, lenient=True)
         leads = positions(f"{shorten(path)}: ", numbered(header.leads), self.channels)
-        factors = self._factors([header.units[lead] for lead in leads])
+        units = [header.units[lead] for lead in leads]
+        factors = self._factors(units)
         stored = read_stored(header)[:, leads]
         missing = stored == header.missing[leads]
         sign = np.sign(header.gain[leads]).astype(np.int16)
@@ -80,7 +81,7 @@ class WfdbRecord(Portion):
             offset=-baseline / gain,
             stretches=stretches,
             missing=missing.T[None] if missing.any() else None,
-            notes=(*header.notes, *notes),
+            notes=(*header.notes, *conversion_notes(units, self.units), *notes),
         )
 
     def _in_units(self) -> Signal:
@@ -96,7 +97,7 @@ class WfdbRecord(Portion):
             gain=np.ones(len(values)),
             offset=np.zeros(len(values)),
             stretches=stretches,
-            notes=(*signals.notes, *notes),
+            notes=(*signals.notes, *conversion_notes(signals.units, self.units), *notes),
         )
 
     def _stretches(self, length: int, rate: float, per_frame: int = 1) -> tuple[list[Stretch] | None, list[str]]:

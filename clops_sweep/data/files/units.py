@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 _KNOWN: Final = {
@@ -22,6 +23,9 @@ _SPELLINGS: Final = {
 }  # fmt: skip
 """Other spellings, in lower case; the micro sign in lower case is the Greek letter."""
 
+CONVERTED: Final = "converted from "
+"""How the note on a recording in another unit than the others begins."""
+
 
 def known(unit: str) -> bool:
     """Return whether a unit can be converted."""
@@ -36,6 +40,12 @@ def factor(given: str, wanted: str) -> float | None:
     if one not in _KNOWN or other not in _KNOWN or _KNOWN[one][0] != _KNOWN[other][0]:
         return None
     return _KNOWN[one][1] / _KNOWN[other][1]
+
+
+def conversion_notes(given: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
+    """Return a note on each pair of units of channels that is converted: "converted from uV to mV"."""
+    pairs = dict.fromkeys(zip(given, wanted, strict=True))
+    return tuple(f"{CONVERTED}{unit} to {other}" for unit, other in pairs if factor(unit, other) not in (None, 1.0))
 
 
 def _spelled(unit: str) -> str:

@@ -62,6 +62,7 @@ class SignalLine(NamedTuple):
     checksum: int | None
     name: str
     calibrated: bool
+    has_unit: bool
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,7 @@ def _signal(path: Path, number: int, fields: Sequence[str], any_unit: bool) -> S
         int(rest[3]) if len(rest) > 3 else None,
         rest[5] if len(rest) > 5 else "",
         len(fields) > 2 and float(match["gain"]) != 0,
+        match["unit"] is not None,
     )
 
 

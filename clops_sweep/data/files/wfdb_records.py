@@ -79,10 +79,12 @@ class Header:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes about signals without a gain, a header without a rate, and samples that it does not count."""
+        """Notes about signals without a gain or unit, a header without a rate, and samples that it does not count."""
         without = [name for name, signal in zip(self.leads, self.lines.signals, strict=True) if not signal.calibrated]
         said = f"{', '.join(without)} without a gain in the header: {DEFAULT_GAIN:g} steps per unit, as WFDB assumes"
         rate = [] if self.lines.rate else [f"no sampling rate in the header: {DEFAULT_RATE:g} Hz, as WFDB assumes"]
+        if any(signal.calibrated and not signal.has_unit for signal in self.lines.signals):
+            rate.append("no unit in the header: mV, as WFDB defines it")
         if self._has_more:
             rate.append("the signal file holds more samples than the header counts, which are not read")
         return (said, *rate) if without else tuple(rate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
@@ -15,6 +15,7 @@ from clops_sweep.data.files.arrays import bytes_of, npy_header
 from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentence, shorten, write_file
 from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of, npy_sha256
 from clops_sweep.data.files.progress import with_progress
+from clops_sweep.data.files.units import CONVERTED
 from clops_sweep.data.prepared.frame_table import FrameColumns
 from clops_sweep.data.prepared.freshness import State, remember, states_of
 from clops_sweep.data.prepared.manifest import (
@@ -34,7 +35,7 @@ from clops_sweep.data.records import Index, OnError, Source
 from clops_sweep.data.same_samples import SeenFrames, SeenSamples
 from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
-from clops_sweep.errors import UsageError, several
+from clops_sweep.errors import UsageError, listed, several
 
 _MOST_NOTES: Final = 100
 """Most different notes on recordings that a manifest lists."""
@@ -118,7 +119,7 @@ def _write_frames(
     seen = SeenSamples()
     is_declared = data.recorded_info() is not None
     seen_frames = SeenFrames(len(data.common.channels) if data.rules.whole_moments else 1)
-    noted = Counter[str]()
+    noted = dict[str, list[str]]()
     facts = list[Facts]()
     for source, read, unusable in records_read(data, sources, run, problems, seen):
         frames = read.frames
@@ -133,7 +134,8 @@ def _write_frames(
         if bad.all():
             made.notes = [f"{source.place} {note}" for note in frames.notes] or made.notes
             continue
-        noted.update(dict.fromkeys(frames.notes, len(source.names)))
+        for note in dict.fromkeys(frames.notes):
+            noted.setdefault(note, []).extend(source.names)
         if frames.facts is not None:
             facts.append(frames.facts)
         good = np.flatnonzero(~bad)
@@ -168,11 +170,19 @@ def _write_frames(
     return FrameColumns(index, gain, offset, np.concatenate(statistics), per_patient[index.patients])
 
 
-def _counted(noted: Counter[str]) -> list[str]:
-    """Return notes with the number of their recordings; instead of notes beyond `_MOST_NOTES`, their number."""
-    counts = list(noted.items())
-    notes = [f"{several(count, 'recording')}: {note}" for note, count in counts[:_MOST_NOTES]]
-    rest = sum(count for _, count in counts[_MOST_NOTES:])
+def _counted(noted: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return notes with the number of their recordings; instead of notes beyond `_MOST_NOTES`, their number.
+
+    Recordings that were converted from another unit are named.
+    """
+    notes = list[str]()
+    rest = 0
+    for note, names in noted.items():
+        if len(notes) == _MOST_NOTES:
+            rest += len(names)
+            continue
+        which = f" ({listed(names)})" if note.startswith(CONVERTED) else ""
+        notes.append(f"{several(len(names), 'recording')}{which}: {note}")
     return [*notes, f"{several(rest, 'recording')}: further notes of other words"] if rest else notes
 
 

@@ -81,7 +81,10 @@ def test_gains(gain: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.values, package.p_signal.T)
     assert bool(found.notes) == (gain in ("0", "0(3)/mV", ""))
     (tmp_path / "r.hea").write_text("# c\nr 1\nr.dat 16 200\n", "utf-8-sig")
-    assert read_in_units(tmp_path / "r.hea", [0]).notes == ("no sampling rate in the header: 250 Hz, as WFDB assumes",)
+    assert read_in_units(tmp_path / "r.hea", [0]).notes == (
+        "no sampling rate in the header: 250 Hz, as WFDB assumes",
+        "no unit in the header: mV, as WFDB defines it",
+    )
 
 
 @pytest.mark.parametrize("form", ["16", "212", "24"])
