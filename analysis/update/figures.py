@@ -132,7 +132,8 @@ def draw_reliability(record: Reliability) -> Figure:
         axes.grid(color=GRID, lw=0.6)
         axes.yaxis.set_major_formatter(PercentFormatter(1, decimals=0))
     below.xaxis.set_major_formatter(PercentFormatter(1, decimals=0))
-    above.legend(loc="upper left")
+    handles, names = above.get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper left", ncols=3)
     return figure
 
 

@@ -74,6 +74,8 @@ class Findings:
         changed_decisions: share of instances on which the two models decide differently.
         drift: Jensen-Shannon distance between the predicted probabilities.
         overall: accuracy, Brier score, expected calibration error, and calibration error beyond chance.
+        uncut_calibration: calibration error beyond chance before it is cut off at 0: it may be negative, for means over
+            runs.
         reliability: reliability curves before and after.
         classes: sensitivity and specificity of each class.
         became: numbers of instances by decision before and after; empty if outputs are not classes.
@@ -105,6 +107,7 @@ class Findings:
     changed_decisions: Quantity
     drift: Quantity
     overall: tuple[Change, ...]
+    uncut_calibration: Change
     reliability: tuple[tuple[Bin, ...], tuple[Bin, ...]]
     classes: tuple[ClassMeasures, ...]
     became: Mapping[str, Mapping[str, int]]

@@ -123,6 +123,7 @@ def make_report(
             measures.plain_calibration_error(),
             measures.beyond_chance(),
         ),
+        uncut_calibration=measures.calibration_error(),
         reliability=(curves[0], curves[1]),
         classes=tuple(measures.classes()),
         became=measures.became(new_outputs),

@@ -56,7 +56,7 @@ def collected(results: str) -> pd.DataFrame:
                 "test_wrong_to_right": everything.wrong_to_right.value,
                 "test_accuracy": everything.accuracy.after.value,
                 "test_accuracy_before": everything.accuracy.before.value,
-                "test_calibration": report.overall[-1].after.value,
+                "test_calibration": report.uncut_calibration.after.value,
                 "test_new": float("nan") if report.new is None else report.new.accuracy.after.value,
                 "drift": report.drift.value,
             }

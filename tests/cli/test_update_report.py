@@ -98,6 +98,9 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
     text = page.read_text()
     assert "All 3 acceptance criteria are met." in text
     assert not any(criterion["crosses"] for criterion in found["criteria"])
+    beyond, uncut = found["overall"][-1], found["uncut_calibration"]
+    for when in ("before", "after"):
+        assert beyond[when]["value"] == max(0, uncut[when]["value"])
     assert "sex f" in text
     assert "Fewer than 20 patients: all recordings, class " in text
     assert "http" not in text.replace("http://www.w3.org", "")  # it needs nothing else
