@@ -47,7 +47,9 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         raise click.UsageError("claims apply to whole search spaces: the command takes neither --limit nor --where")
     _ = request.selection.spaces  # report an invalid search-space file first
     if to_seal:
-        written = seal(request)
+        from clops_sweep.execution.fit import check_fit
+
+        written = seal(request, check_fit)
         if as_json:
             print_json({"results": request.store.files.shown, "seal": str(written.path), "claims": []})
         else:

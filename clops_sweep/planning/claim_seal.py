@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,13 +67,18 @@ class Sealed:
         return f"{words}, as {listed(files)}" if self.is_moved and files else words
 
 
-def seal(request: Request) -> Sealed:
+def seal(request: Request, check: Callable[[State], object] = lambda state: None) -> Sealed:
     """Write the seal of the claims of some search-space files, before their first run.
 
     A seal holds the hashes of the data: those that are not prepared are prepared, with their splits and features.
 
+    Args:
+        request: the request of the files.
+        check: raises a UsageError if a launch would refuse the request; a seal is for good.
+
     Raises:
-        UsageError: there are no claims, data cannot be prepared, a run or trial has ended, or a seal exists.
+        UsageError: there are no claims, data cannot be prepared, a launch would refuse the request, a run or trial has
+            ended, or a seal exists.
         DamagedStore: a seal exists and was edited.
     """
     if not request.selection.claims:
@@ -87,7 +92,9 @@ def seal(request: Request) -> Sealed:
             "'run:RUN_ID' of a finished run"
         )
     request.data.prepare(config.data_key for config in asked.selection.configs if request.data_hash(config) is None)
-    if ended := len(_ended(State.of(request))):
+    state = State.of(request)
+    check(state)
+    if ended := len(_ended(state)):
         raise UsageError(
             f"--seal: {several(ended, 'run')} of this file ended already; claims are sealed before the first"
         )

@@ -15,6 +15,7 @@ from scipy import stats
 
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.claims import sha256
 from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
@@ -91,6 +92,14 @@ CLAIMS = [
           Contrast(Side("CLOPS", {"strategy": "clops"}), Side("fine-tuning", {"strategy": "finetune"}))),
 ]
 """
+
+
+def test_what_a_launch_would_refuse_is_not_sealed(folder: Path, prepared_root: Path) -> None:
+    refused = SPACE.replace("epochs_per_task=2", "first_tasks=6")  # all tasks there are
+    (folder / "new.py").write_text(refused + CLAIMS)
+    done = told("new.py", "--seal", prepared_root=prepared_root)
+    assert isinstance(done.exception, UsageError)
+    assert not (folder / "results" / "claims").exists()
 
 
 def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared_root: Path) -> None:
