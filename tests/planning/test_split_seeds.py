@@ -20,8 +20,8 @@ from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
 PERSON = np.arange(48) // 2
 
 
-@dataset("wards", scenarios=["domain_il"])
-def wards(data_root):
+@dataset("few_patients", scenarios=["domain_il"])
+def few_patients(data_root):
     y = np.isin(PERSON, RARE) ^ (PERSON % 2 == 0)  # no in ward A and yes in ward B
     x = np.random.default_rng(0).normal(size=(48, 2, 50)) + y[:, None, None]
     ward = np.array(list("ABCD"))[PERSON % WARDS]
@@ -29,8 +29,8 @@ def wards(data_root):
                       domains={"ward": ward}, split=SPLIT)
 
 
-base = RunConfig(dataset="wards", scenario="domain_il", domain="ward", network="small_cnn", epochs_per_task=1)
-SPACE = SearchSpace("wards", base, AXES, seeds=[0])
+base = RunConfig(dataset="few_patients", scenario="domain_il", domain="ward", network="small_cnn", epochs_per_task=1)
+SPACE = SearchSpace("few_patients", base, AXES, seeds=[0])
 """
 
 HALF = range(0, 24, 4)
@@ -44,17 +44,17 @@ def _plan(folder: Path, axes: dict[str, Any], rare: list[int], split: str = "Non
     file.write_text(text.replace("WARDS", str(wards)))
     prepared = ["--prepared-root", str(folder / "prepared")]
     try:
-        done = CliRunner().invoke(command, ["data", "prepare", "wards", "--plugins", str(file), *prepared])
+        done = CliRunner().invoke(command, ["data", "prepare", "few_patients", "--plugins", str(file), *prepared])
         assert done.exit_code == 0, done.output
         planned = CliRunner().invoke(command, ["plan", str(file), *prepared, "--results", str(folder / "results")])
         return planned.exit_code, str(planned.exception or planned.output)
     finally:
-        forget("wards")
+        forget("few_patients")
 
 
 def _covers(folder: Path, seed: int) -> bool:
     """Return whether each part has both classes in both wards, from the frames alone."""
-    frames = open_frames("wards", prepared_root=folder / "prepared", split_seed=seed)
+    frames = open_frames("few_patients", prepared_root=folder / "prepared", split_seed=seed)
     ward, _ = frames.domains["ward"]
     there = set(zip(frames.split.tolist(), ward.tolist(), frames.labels.tolist(), strict=True))
     return len(there) == 3 * 2 * len(set(ward.tolist()))
@@ -66,13 +66,16 @@ def test_seeds_that_fail_and_seeds_that_work_are_named(tmp_path: Path) -> None:
     covering = [seed for seed in range(20) if _covers(tmp_path, seed)]
     failing = [seed for seed in range(6) if seed not in covering]
     assert min(len(covering), len(failing)) > 1  # otherwise the data are a poor example
-    assert f"wards: split_seed {', '.join(map(str, failing))}: a task lacks a class in a part of the split; " in said
+    assert (
+        f"few_patients: split_seed {', '.join(map(str, failing))}: a task lacks a class in a part of the split; "
+        in said
+    )
     assert re.search(rf"with {failing[0]}, {PROBLEM}", said), said
     works = ", ".join(map(str, covering))
     assert said.endswith(f"of split_seed 0 to 19, these have each class of each task in each part: {works}")
     one, said = _plan(tmp_path, {"split_seed": failing[:1]}, rare=[*HALF, 1, 3, 5, 7])
     assert one != 0
-    assert re.match(rf"wards: split_seed {failing[0]}: {PROBLEM}", said), said
+    assert re.match(rf"few_patients: split_seed {failing[0]}: {PROBLEM}", said), said
     status, said = _plan(tmp_path, {"split_seed": covering}, rare=[*HALF, 1, 3, 5, 7])
     assert status == 0, said
 
@@ -98,7 +101,7 @@ def test_a_fold_is_named_instead_of_seeds(tmp_path: Path) -> None:
     folds = {"split": ["fold:1/3", "fold:2/3", "fold:3/3"]}
     status, said = _plan(tmp_path, folds, rare=[*HALF, 1, 3, 5])
     assert status != 0
-    assert re.match(rf"wards: split = 'fold:\d/3', split_seed 0: {PROBLEM}", said), said
+    assert re.match(rf"few_patients: split = 'fold:\d/3', split_seed 0: {PROBLEM}", said), said
     assert "each class of each task in each part" not in said
 
 
@@ -106,5 +109,5 @@ def test_a_given_split_has_no_seed_that_helps(tmp_path: Path) -> None:
     given = "np.array(['train', 'validation', 'test', 'train'])[PERSON // 2 % 4]"
     status, said = _plan(tmp_path, {"split_seed": [0]}, rare=[*HALF, 1, 9, 17], split=given)
     assert status != 0
-    assert re.match(f"wards: {PROBLEM}", said), said
+    assert re.match(f"few_patients: {PROBLEM}", said), said
     assert "each class of each task in each part" not in said
