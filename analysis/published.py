@@ -162,14 +162,16 @@ RESULTS: Final[tuple[PublishedRow, ...]] = (
 )
 """Every row of every table of results, in the order of the source."""
 
-_GRID_CELLS: Final[tuple[PublishedRow, ...]] = tuple(
-    PublishedRow(
-        "text",
-        f"CLOPS, b = {b:g}, a = {a:g}",
-        {metric: PublishedValue(value, None) for metric, value in values.items()},
-        {"scenario": ("class_il",), **_CLOPS, "storage_fraction": (b,), "acquisition_fraction": (a,)},
-    )
-    for b, a, values in ((0.1, 0.1, {"auc": 0.758, "bwt": 0.034}), (1.0, 1.0, {"auc": 0.832}), (1.0, 0.1, {"bwt": 0.066}))
+def _grid_cell(b: float, a: float, **means: float) -> PublishedRow:
+    values = {metric: PublishedValue(mean, None) for metric, mean in means.items()}
+    settings = {"scenario": ("class_il",), **_CLOPS, "storage_fraction": (b,), "acquisition_fraction": (a,)}
+    return PublishedRow("text", f"CLOPS, b = {b:g}, a = {a:g}", values, settings)
+
+
+_GRID_CELLS: Final[tuple[PublishedRow, ...]] = (
+    _grid_cell(0.1, 0.1, auc=0.758, bwt=0.034),
+    _grid_cell(1.0, 1.0, auc=0.832),
+    _grid_cell(1.0, 0.1, bwt=0.066),
 )
 """The cells of the published heatmaps that the text names."""
 # fmt: on

@@ -166,7 +166,7 @@ def _moved(request: Request, paths: Sequence[str]) -> Sealed | None:
         paths: the seals of a store, none of which is of files at these places.
 
     Raises:
-        DamagedStore: there is none, and a seal that may be of these files was edited.
+        DamagedStore: no intact seal fits, and a seal that may be of these files was edited.
     """
     if not paths:
         return None

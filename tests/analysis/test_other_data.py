@@ -1,4 +1,4 @@
-"""Runs of one data set that was prepared again with other content are never paired, and a reader is told."""
+"""Runs of one data set that was prepared again with other content are never paired, and the report says so."""
 
 from __future__ import annotations
 

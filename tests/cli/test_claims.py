@@ -74,7 +74,7 @@ def test_it_says_what_holds_and_what_is_missing(folder: Path, prepared_root: Pat
     assert (done.exit_code, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[0].startswith("class_il, synthetic: ")
-    assert all(len(line) <= 100 for line in lines), "it fits where nobody says how wide it is"
+    assert all(len(line) <= 100 for line in lines), "it fits without a terminal"
     of_clops = next(i for i, line in enumerate(lines) if "CLOPS is above fine-tuning in average AUC" in line)
     assert in_one_line(lines[of_clops : of_clops + 2]).startswith(
         "holds +0.202, at least 0.199 98.33 % 4 seeds CLOPS is above fine-tuning in average AUC "

@@ -368,9 +368,10 @@ def test_a_launch_that_keeps_predictions_names_the_update_report_with_all_its_pa
     folder: Path, runs_as_typed: Runs
 ) -> None:
     words = "--no-ray", "--no-report", *ROOT, "--results", "my results"
-    assert "update report" not in run("own.py", *words).output
+    begin = "update report of the best run: "
+    assert begin not in run("own.py", *words).output
     launched = run("own.py", *words, "--keep", "predictions")
-    (line,) = [line for line in launched.output.splitlines() if line.startswith("update report of the best run: ")]
+    (line,) = [line for line in launched.output.splitlines() if line.startswith(begin)]
     runs_as_typed(shlex.split(line.partition(": ")[2]))
     (page,) = Path("my results", "report").glob("update-*.html")
     assert "Tracings of flips" in page.read_text() or "No decision became wrong or right" in page.read_text()

@@ -35,6 +35,7 @@ SPACE = SearchSpace("few_patients", base, AXES, seeds=[0])
 
 HALF = range(0, 24, 4)
 """Half of the people of ward A."""
+EACH = "each class of each task in each part"
 PROBLEM = r"task ward [AB] has no instance of (yes|no) in the (training|validation|test) split, so it cannot be scored"
 
 
@@ -72,7 +73,7 @@ def test_seeds_that_fail_and_seeds_that_work_are_named(tmp_path: Path) -> None:
     )
     assert re.search(rf"with {failing[0]}, {PROBLEM}", said), said
     works = ", ".join(map(str, covering))
-    assert said.endswith(f"of split_seed 0 to 19, these have each class of each task in each part: {works}")
+    assert said.endswith(f"of split_seed 0 to 19, these have {EACH}: {works}")
     one, said = _plan(tmp_path, {"split_seed": failing[:1]}, rare=[*HALF, 1, 3, 5, 7])
     assert one != 0
     assert re.match(rf"few_patients: split_seed {failing[0]}: {PROBLEM}", said), said
@@ -86,7 +87,7 @@ def test_without_any_seed_that_works_the_sentence_says_what_would(tmp_path: Path
     assert status != 0
     assert not any(_covers(tmp_path, seed) for seed in range(20))
     assert said.endswith(
-        "none of split_seed 0 to 19 has each class of each task in each part: leave the task or class out of the data "
+        f"none of split_seed 0 to 19 has {EACH}: leave the task or class out of the data "
         "or pool it with another one, or add people who have it"
     )
 
@@ -102,7 +103,7 @@ def test_a_fold_is_named_instead_of_seeds(tmp_path: Path) -> None:
     status, said = _plan(tmp_path, folds, rare=[*HALF, 1, 3, 5])
     assert status != 0
     assert re.match(rf"few_patients: split = 'fold:\d/3', split_seed 0: {PROBLEM}", said), said
-    assert "each class of each task in each part" not in said
+    assert EACH not in said
 
 
 def test_a_given_split_has_no_seed_that_helps(tmp_path: Path) -> None:
@@ -110,4 +111,4 @@ def test_a_given_split_has_no_seed_that_helps(tmp_path: Path) -> None:
     status, said = _plan(tmp_path, {"split_seed": [0]}, rare=[*HALF, 1, 9, 17], split=given)
     assert status != 0
     assert re.match(f"few_patients: {PROBLEM}", said), said
-    assert "each class of each task in each part" not in said
+    assert EACH not in said

@@ -180,7 +180,7 @@ def test_a_journal_that_another_machine_changed_is_not_overwritten(on_machine: C
         journal.upload()
     again = open_journal(on_machine("first"))  # begins from the journal in the store
     _created(again, "one").ask()
-    study.ask()  # a driver of before still runs, in a file of its own
+    study.ask()  # the earlier driver still runs, in a file of its own
     again.upload()
     with pytest.raises(UsageError, match="changed by another machine or a user during this search"):
         journal.upload()

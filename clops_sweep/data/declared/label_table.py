@@ -406,7 +406,7 @@ def located(
 
 
 def _no_name_is_known(name: str, files: Mapping[str, Path], folder: Path) -> str:
-    """Return a sentence on a table whose names are none of the files in a folder, with the likely reason."""
+    """Return a sentence on a table that names no file of a folder, with the likely reason."""
     there = sorted({file.stem for file in files.values()}, key=natural)
     padded = next((stem for stem in there if stem.isdigit() and stem.lstrip("0") == name.lstrip("0")), None)
     if padded is not None:

@@ -24,7 +24,7 @@ _FEWEST: Final = 10
 
 
 def time_column(titles: Sequence[str], others: Collection[int]) -> int | None:
-    """Return the position of the first column that is named as times and is none of some others; None without."""
+    """Return the position of the first column that is named as times, apart from some others; None if no column is."""
     for position, title in enumerate(titles):
         words = {word for word in re.split(r"[^a-z]+", title.lower()) if word}
         if position not in others and words & _WORDS:

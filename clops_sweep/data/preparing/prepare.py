@@ -7,7 +7,8 @@ or when frames are first opened with them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,7 +75,11 @@ def prepare(
     prepared = _usable_set(data, prepared_root, data_root, any_options=options is None)
     with terminated_like_interrupted():
         if prepared is None or anew:
-            _make_folder(data, prepared_root / name, data_root, progress=progress, on_error=on_error, workers=workers)
+            from clops_sweep.data.preparing.preparation import make_prepared_folder
+
+            folder = prepared_root / name
+            with _enough_memory(name):
+                make_prepared_folder(data, folder, data_root, progress=progress, on_error=on_error, workers=workers)
             prepared = required_set(name, prepared_root, data_root)
             array_written(prepared.folder, FRAMES, prepared.manifest.files[FRAMES])
         make_splits(prepared, split_seeds, progress)
@@ -93,23 +98,14 @@ def _usable_set(data: DataSet, prepared_root: Path, data_root: Path | None, *, a
     return prepared if any_options or same_options else None
 
 
-def _make_folder(
-    data: DataSet,
-    folder: Path,
-    data_root: Path | None,
-    *,
-    progress: bool,
-    on_error: OnError,
-    workers: int | None,
-) -> None:
-    """Prepare a data set in its folder; a UsageError if the memory does not suffice."""
-    from clops_sweep.data.preparing.preparation import make_prepared_folder
-
+@contextmanager
+def _enough_memory(name: str) -> Iterator[None]:
+    """Raise a UsageError if the memory does not suffice to prepare a data set in the block."""
     try:
-        make_prepared_folder(data, folder, data_root, progress=progress, on_error=on_error, workers=workers)
+        yield
     except MemoryError as error:
         raise UsageError(
-            f"dataset {data.name!r}: not enough memory to prepare it ({one_line(error) or 'MemoryError'}); cut "
+            f"dataset {name!r}: not enough memory to prepare it ({one_line(error) or 'MemoryError'}); cut "
             "shorter or fewer frames, or use a machine with more"
         ) from None
 

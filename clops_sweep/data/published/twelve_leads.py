@@ -26,7 +26,8 @@ def whole_windows(common: Common, samples: int, width: int, label: NDArray[Any] 
     patient, time and groups.
     """
     begins = np.arange(0, samples - width + 1, width)
-    dropped = {} if len(begins) else {SHORT: 1}
+    is_short = len(begins) == 0
+    dropped = {SHORT: 1} if is_short else {}
     labels = np.repeat(np.asarray(label)[None], len(begins), axis=0)
     return common.offered(begins, labels, width, RATE, dropped=dropped, **known)
 
@@ -50,12 +51,10 @@ class IntegerRecord(Source):
         positions = np.array(require_leads(header, LEADS))
         windows = self.windows(common, header)
         stored = read_stored(header)[:, positions]
-        cut, leads = windows.cut(stored.T), positions[windows.leads]
-        return Frames(
-            windows,
-            cut,
-            (1 / header.gain[leads]).astype(np.float32),
-            (-header.baseline[leads] / header.gain[leads]).astype(np.float32),
-            (cut == header.missing[leads, None]).any(1),
-            [samples_digest(stored)],
-        )
+        frames = windows.cut(stored.T)
+        leads = positions[windows.leads]
+        gain = 1 / header.gain[leads]
+        offset = -header.baseline[leads] / header.gain[leads]
+        is_missing = frames == header.missing[leads, None]
+        digest = samples_digest(stored)
+        return Frames(windows, frames, gain.astype(np.float32), offset.astype(np.float32), is_missing.any(1), [digest])

@@ -28,6 +28,7 @@ def attempt_failed(error: BaseException, facts: Mapping[str, Any]) -> AttemptFai
 
 
 def _with_traceback(error: BaseException) -> str:
+    """Return the traceback; of an exception whose own code fails to print it, the type."""
     try:
         return bounded("".join(traceback.format_exception(error)))
     except Exception:

@@ -509,6 +509,7 @@ def _content(value: object, above: tuple[object, ...] = ()) -> bytes:
 
 
 def _pickled(value: object) -> bytes:
+    """Return the pickle of an object without attributes; empty, so never different, if it cannot be pickled."""
     try:
         return pickle.dumps(value)
     except Exception:
