@@ -35,8 +35,9 @@ def _blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 
-_, INSTALL_AND_RUN, INSTALL_AND_TEST, USAGE, _ = _blocks("sh")
-FIRST_LINES, *PYTHON = _blocks("python")
+_, INSTALL_AND_RUN, INSTALL_AND_TEST, USAGE = _blocks("sh")
+FIRST_LINES, QUERY = _blocks("python")
+SPACE, SWEEP, ONE_RUN = examples("search_spaces")
 
 
 def _run(command: str, folder: Path, environment: dict[str, str], commands: Preloaded) -> str:
@@ -93,15 +94,22 @@ def test_the_first_lines_draw_the_picture_that_the_readme_shows(tmp_path: Path, 
     assert forgotten["er"] < 0.2
 
 
-def test_the_python_works(folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_query_works(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
-    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
-    names: dict[str, object] = {}
-    shown = [_last_value(block, names) for block in PYTHON if "sweep(" not in block]
-    space, query, one_run = shown
+    query = _last_value(QUERY, {})
     assert query.shape == (2, 2)  # fine-tuning has no memory, and null in both columns
     assert query.notna().all(axis=None)
-    assert space is None
+
+
+def test_the_search_space_of_its_page_asks_for_the_runs_that_it_says() -> None:
+    names: dict[str, Any] = {}
+    exec(SPACE, names)
+    assert len(list(names["SPACE"].requests())) == 2 * 3 * 5
+
+
+def test_the_single_run_of_the_page_works(prepared_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+    one_run = _last_value(ONE_RUN, {})
     assert one_run["auc"].between(0.5, 1).all()
 
 
@@ -220,12 +228,11 @@ def test_every_example_of_a_page_is_run_by_some_test() -> None:
 
 @pytest.mark.nightly
 def test_a_sweep_from_python_works(tmp_path: Path, forked: Preloaded) -> None:
-    (block,) = (block for block in PYTHON if "sweep(" in block)
-    *_, outcome, table = block.strip().splitlines()
-    script = block.replace(outcome, f"print({outcome})").replace(table, f"print({table}.shape)")
+    *_, table = SWEEP.strip().splitlines()
+    script = SWEEP.replace("sweep(space)", "print(sweep(space))").replace(table, f"print({table}.shape)")
     done = forked.run(tmp_path, forked.environment | ONE_CPU, program=script)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-2:] == ["True {'finished': 4, 'pending': 0, 'failed': 0} {}", "(4, 3)"]
+    assert done.stdout.splitlines()[-2:] == ["4 runs asked for, 4 finished, 0 pending, 0 failed", "(4, 3)"]
 
 
 def test_links_and_pictures_are_there() -> None:
