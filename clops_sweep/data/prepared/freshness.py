@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.catalog import DATASETS, Declared
 from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.files.folder import write_file
 from clops_sweep.data.files.hashes import file_sha256
@@ -55,25 +55,26 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
 
     If no file declares the data set in this process, nothing is compared. If its source files are missing, as on
     another machine, only the code is compared: prepared frames do not need their sources.
+
+    Args:
+        folder: the prepared folder.
+        manifest: its manifest.
+        data_root: folder of the source files; by default that of the file that declares the data set, if it has them,
+            else that of the preparation. Two folders may declare data sets of one name with equal code.
     """
     declared = DATASETS.declared(manifest.name)
     if declared is None:
         return True
     if declared.fingerprint != manifest.fingerprint:
         return False
-    try:
-        remembered = read_json(folder / FILES, METADATA_LIMIT)
-        known: dict[str, State] = remembered["files"]
-        root = data_root or Path(remembered["root"] or declared.folder)
-    except (OSError, ValueError, KeyError, TypeError):
-        known, root = {}, data_root or declared.folder
+    known, remembered = _remembered(folder)
     sums = manifest.sources
-    try:
-        declared_now = declared_files(manifest.name, declared.files, root)
-    except AbsentData:
-        declared_now = {}
-    now = {key: root / key for key in sums} | declared_now
-    states = states_of(now)
+    root = data_root or declared.folder
+    now = _sources(root, manifest, declared)
+    if data_root is None and now is None and remembered is not None:
+        root = remembered
+        now = _sources(root, manifest, declared)
+    states = states_of(now or {})
     if not states or states == known:
         return True
     if states.keys() != sums.keys():
@@ -84,3 +85,29 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
     with contextlib.suppress(OSError):
         remember(folder, root, states)
     return True
+
+
+def _remembered(folder: Path) -> tuple[dict[str, State], Path | None]:
+    """Return the state of the source files when they were last compared, and the data root then, if known."""
+    try:
+        remembered = read_json(folder / FILES, METADATA_LIMIT)
+        known: dict[str, State] = remembered["files"]
+        root = remembered["root"]
+        return known, None if root is None else Path(root)
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}, None
+
+
+def _sources(root: Path, manifest: Manifest, declared: Declared) -> dict[str, Path] | None:
+    """Return the declared files under a data root and those that frames were made from, by path.
+
+    None if a declared file is missing or, without any declared, if no file is there that frames were made from.
+    """
+    made_from = {key: root / key for key in manifest.sources}
+    try:
+        files = declared_files(manifest.name, declared.files, root)
+    except AbsentData:
+        return None
+    if not files and not any(file.exists() for file in made_from.values()):
+        return None
+    return made_from | files

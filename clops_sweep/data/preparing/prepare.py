@@ -140,7 +140,8 @@ def open_frames(
         validation: share of the training patients for validation, if the publisher defines no validation set.
         split_within: ``people``, or ``time`` to split recordings of training and validation patients by time into three
             parts (`split_by_time`).
-        data_root: folder to check files of a declared data set for changes; by default that of the preparation.
+        data_root: folder to check files of a declared data set for changes; by default that of the file that declares
+            it, if it has them, else that of the preparation.
 
     Raises:
         UsageError: the set is not prepared (names the command) or damaged, `normalize` is unknown, or the patients or

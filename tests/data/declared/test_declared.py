@@ -100,6 +100,28 @@ def test_arrays_are_opened_as_they_were(root: Path, tmp_path: Path) -> None:
     assert (found.records, found.prepared, found.problems) == (80, True, ())
 
 
+def test_two_folders_with_equal_code_have_frames_of_their_own_files(tmp_path: Path) -> None:
+    """Both declare one name, as files of one template do; the second has other recordings."""
+    prepared = tmp_path / "prepared"
+    hashes = {}
+    for name, seed in (("one", 0), ("two", 1)):
+        folder = tmp_path / name
+        folder.mkdir()
+        _save(folder, x=waves(80, 3, 250, seed))
+        forget()
+        declare(folder / "space.py", WEARABLE)
+        known = data_hash("wearable", prepared_root=prepared)
+        assert known is None, "the frames of the other folder are not those of these files"
+        prepare("wearable", prepared_root=prepared, data_root=None)
+        hashes[name] = data_hash("wearable", prepared_root=prepared)
+    assert len(set(hashes.values())) == 2
+    forget()
+    declare(tmp_path / "space.py", WEARABLE)  # without files beside it, those of the preparation count
+    assert data_hash("wearable", prepared_root=prepared) == hashes["two"]
+    _save(tmp_path / "two", x=waves(80, 3, 250, 2))
+    assert data_hash("wearable", prepared_root=prepared) is None
+
+
 def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path, tmp_path: Path) -> None:
     space = tmp_path / "space.py"
     (tmp_path / "beside.py").write_text("FACTOR = 1\n")
