@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -66,6 +66,8 @@ _MOST = 0.9
 _Channels = tuple[str | int, ...] | None
 _FEW = 10
 """Number of distinct whole numbers in a column of labels; lines in which a start time or a rate is looked for."""
+_UNNAMED = ("", "Unnamed: 0")
+"""Names of the index of a pandas table in a text, also read and written again."""
 _UNIX = 5e8
 """Least number that may be seconds since 1970: November 1985."""
 
@@ -111,11 +113,14 @@ class SignalFile(Portion):
         chosen = [place_of(f"{shorten(file)}:", channel, titles, len(titles)) for channel in self.wanted]
         position = time_column(titles, chosen)
         if position is None:
+            position = _index_column(file, titles, chosen)
+        if position is None:
             return []
         times = text_times(file, layout, position) if is_text(file) else _parquet_columns(file, [position])[0]
         if times is None or times.dtype.kind not in "iufM":
             return []
-        return notes_on_times(titles[position], times if times.dtype.kind == "M" else times.astype(float), self.rate)
+        name = titles[position] or _UNNAMED[1]
+        return notes_on_times(name, times if times.dtype.kind == "M" else times.astype(float), self.rate)
 
 
 def signal_files(
@@ -308,7 +313,7 @@ def _signal_columns(file: Path, layout: Layout, text: TextOptions) -> tuple[str,
     unprintable = [title for title in titles[1:] if not title or not title.isprintable()]
     if unprintable and layout.form is not None and (remedy := fitting(layout.form)):
         raise UsageError(f"{shorten(file)}: columns: {shown(unprintable[0])} is no name; {remedy}")
-    if titles and titles[0] in ("", "Unnamed: 0"):
+    if titles and titles[0] in _UNNAMED:
         numbers = read_signal(file, [0], text)[0]
         if np.array_equal(numbers, np.arange(len(numbers)) + numbers[0]):
             index = [*index, titles[0]]
@@ -460,6 +465,20 @@ def _pandas_index(path: Path) -> list[str]:
         return []
     metadata = _parquet(path, lambda file: file.schema_arrow.pandas_metadata) or {}
     return [name for name in metadata.get("index_columns", ()) if isinstance(name, str)]
+
+
+def _index_column(path: Path, titles: Sequence[str], others: Collection[int]) -> int | None:
+    """Return the position of the index that pandas writes, apart from some others; None without exactly one.
+
+    It jumps where rows were dropped, and goes back where they were sorted otherwise.
+    """
+    index = _pandas_index(path)
+    if is_text(path) and titles and titles[0] in _UNNAMED:
+        index = [titles[0]]
+    if len(index) != 1:
+        return None
+    position = list(titles).index(index[0])
+    return None if position in others else position
 
 
 def _layout(path: Path, options: TextOptions) -> Layout:

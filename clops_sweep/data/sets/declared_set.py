@@ -30,7 +30,7 @@ from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.shortcuts import marker_problem
 from clops_sweep.errors import AbsentData, UsageError, either, one_line, user_code
 
-RULES: Final = Rules(version=5, whole_moments=True, tolerates_dead_leads=True, tolerates_repeats=True)
+RULES: Final = Rules(version=6, whole_moments=True, tolerates_dead_leads=True, tolerates_repeats=True)
 
 _SERIES: Final = re.compile(r"[-_. ][0-9A-Za-z]{1,4}$")
 """The number of a recording after the name of its person."""

@@ -27,14 +27,18 @@ def _forgotten() -> Iterator[None]:
     forget()
 
 
-def notes_of(folder: Path, times: object, kind: str = "csv", channel: str = '"ecg"') -> list[str]:
-    """Return the notes on a data set of eight files with a column of times."""
+def notes_of(
+    folder: Path, times: object, kind: str = "csv", channel: str = '"ecg"', as_index: bool = False
+) -> list[str]:
+    """Return the notes on a data set of eight files with a column of times, or with times as pandas' index."""
     (folder / "data").mkdir(exist_ok=True)
     for number, wave in enumerate(waves(8, 1, SAMPLES)):
         table = pd.DataFrame({"time": times, "ecg": wave[0]})
         path = folder / "data" / f"s{number}.{kind}"
+        if as_index:
+            table = table.set_index("time").rename_axis(None)
         if kind == "csv":
-            table.to_csv(path, index=False)
+            table.to_csv(path, index=as_index)
         else:
             table.to_parquet(path)
     space = declare(
@@ -86,3 +90,15 @@ def test_rounded_times_and_counters_fit() -> None:
     rounded = np.round(np.arange(3000) / 256, 2)
     assert notes_on_times("time", rounded, 256.0) == []
     assert notes_on_times("time", np.arange(50.0), 256.0) == []
+
+
+@pytest.mark.parametrize(("kind", "name"), [("csv", "Unnamed: 0"), ("parquet", "__index_level_0__")])
+def test_an_index_of_pandas_that_jumps_or_goes_back_is_noted(kind: str, name: str, tmp_path: Path) -> None:
+    dropped = np.delete(np.arange(SAMPLES + 5), range(10, 15))
+    (note,) = notes_of(tmp_path, dropped, kind, as_index=True)
+    assert note.startswith(f"column {name!r} jumps")
+    (note,) = notes_of(tmp_path, np.roll(np.arange(SAMPLES), 5), kind, as_index=True)
+    assert note.startswith(f"column {name!r} goes back")
+    (note,) = notes_of(tmp_path, pd.Timestamp("2021-03-04 10:00") + pd.to_timedelta(GAP, "s"), kind, as_index=True)
+    assert note.startswith(f"column {name!r} jumps")
+    assert notes_of(tmp_path, np.arange(SAMPLES), kind, as_index=True) == []

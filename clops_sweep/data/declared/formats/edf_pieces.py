@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -81,29 +81,41 @@ def fraction_of_start(path: Path) -> float:
 
 def _onsets(path: Path, count: int) -> list[float]:
     """Return the start of each record in seconds, from the first annotation of its first channel of annotations."""
+    onsets = []
+    for record, content in enumerate(next(annotation_bytes(path, count)), 1):
+        onset, _, _ = content.partition(_ENDS_ONSET)
+        try:
+            onsets.append(float(onset))
+        except ValueError:
+            raise UsageError(f"{shorten(path)}: record {record} has no time; expected one in each record") from None
+    return onsets
+
+
+def annotation_bytes(path: Path, count: int) -> Iterator[list[bytes]]:
+    """Yield for each channel of annotations what each record holds of it.
+
+    Args:
+        path: the file.
+        count: number of records.
+    """
     with open_regular(path) as file:
         fixed = file.read(256)
         is_bdf = fixed[:1] == b"\xff"
         signals = int(fixed[252:256])
         fields = file.read(256 * signals)
-        labels = [fields[16 * signal : 16 * signal + 16].strip() for signal in range(signals)]
         lengths = fields[216 * signals : 224 * signals]
         width = 3 if is_bdf else 2
         sizes = [width * int(lengths[8 * signal : 8 * signal + 8]) for signal in range(signals)]
-        annotations = labels.index(b"BDF Annotations" if is_bdf else b"EDF Annotations")
-        before = sum(sizes[:annotations])
         header = int(fixed[184:192])
-        onsets = []
-        for record in range(count):
-            file.seek(header + record * sum(sizes) + before)
-            onset, _, _ = file.read(sizes[annotations]).partition(_ENDS_ONSET)
-            try:
-                onsets.append(float(onset))
-            except ValueError:
-                raise UsageError(
-                    f"{shorten(path)}: record {record + 1} has no time; expected one in each record"
-                ) from None
-    return onsets
+        for signal in range(signals):
+            label = fields[16 * signal : 16 * signal + 16].strip()
+            if label != (b"BDF Annotations" if is_bdf else b"EDF Annotations"):
+                continue
+            contents = []
+            for record in range(count):
+                file.seek(header + record * sum(sizes) + sum(sizes[:signal]))
+                contents.append(file.read(sizes[signal]))
+            yield contents
 
 
 def laid_out(

@@ -11,6 +11,7 @@ from typing import Any
 
 from clops_sweep.arguments import named_arguments
 from clops_sweep.data.declared.clocks import Start, shift
+from clops_sweep.data.declared.formats.edf_annotations import annotations_of
 from clops_sweep.data.declared.formats.edf_pieces import incomplete_bytes, laid_out, pieces_of
 from clops_sweep.data.declared.formats.events import Events, event_table
 from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
@@ -227,9 +228,8 @@ def _events(path: Path, file: Any, start: Start | None, source: Path, offset: fl
     if source.suffix.lower() in _TABLES:
         return event_table(source, column, start, offset or 0.0)
     other = file if source == path else _edf(source)
-    listed = opened(source, "EDF file", "edfio", "edf", lambda _: other.annotations)
     rows = []
-    for annotation in listed:
+    for annotation in annotations_of(source, other.num_data_records):
         end = annotation.onset + (annotation.duration or 0.0)
         rows.append((annotation.onset, end, annotation.text))
     if source == path:
