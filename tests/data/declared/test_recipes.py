@@ -1,4 +1,4 @@
-"""The walks of docs/own_data.md and docs/data, from a folder of files of a format to a report."""
+"""The walks of docs/formats.md and docs/data, from a folder of files of a format to a report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STAGES = ("Sleep stage W", "Sleep stage 2", "Sleep stage 3", "Sleep stage R")
 
 
 def _recipe(word: str) -> str:
-    (found,) = (block for block in examples("own_data") if word in block)
+    (found,) = (block for block in examples("formats") if word in block)
     assert len([line for line in found.splitlines() if line.strip()]) <= 30
     return found
 
