@@ -36,7 +36,8 @@ METHODS: dict[str, dict[str, Any]] = {
 
 
 EXAMPLES = {"my_derpp": "derpp", "my_ewc": "ewc", "my_lwf": "lwf", "my_replay": "er"}
-"""The methods of docs/own_method.md, written as a loss, with the corresponding built-in method."""
+"""The methods of `EXAMPLE_PAGES`, written as a loss, with the corresponding built-in method."""
+EXAMPLE_PAGES = ("own_method.md", "method_examples.md")
 
 
 class TrainedTwice:
@@ -73,6 +74,15 @@ class TrainedTwice:
         return (time.process_time() - start) / self._steps
 
 
+def example_methods() -> list[str]:
+    """Return the Python of the pages that declares methods."""
+    pages = Path(__file__).parents[1] / "docs"
+    blocks = []
+    for name in EXAMPLE_PAGES:
+        blocks += re.findall(r"^```python\n(.*?)^```$", (pages / name).read_text(), re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if "@strategy" in block]
+
+
 def run(*, quick: bool) -> str:
     """Return the section of results.md."""
     frames = shapes.class_il(shapes.scaled(shapes.CLASS_IL, 0.25)) if quick else shapes.class_il()
@@ -85,8 +95,8 @@ def run(*, quick: bool) -> str:
         said = "".join(f", `{option} = {value}`" for option, value in settings.items())
         rows.append([f"`{name}`{said}", f"{1e6 * beside:.0f}", f"{1e6 * own:.0f}", f"{own / beside:.2f}"])
     examples = []
-    page = (Path(__file__).parents[1] / "docs" / "own_method.md").read_text()
-    exec("\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[: len(EXAMPLES)]), {})
+    for block in example_methods():
+        exec(block, {})
     for name, like in EXAMPLES.items():
         methods = TrainedTwice(frames, like), TrainedTwice(frames, name)
         pairs = [tuple(method.seconds() for method in methods) for _ in range(rounds)]
@@ -98,9 +108,7 @@ def run(*, quick: bool) -> str:
         f"{BATCH}, one core: an epoch with all that belongs to it, by its steps; the best of {rounds}, fine-tuning and "
         "the method taking "
         "turns. `er` and `er_ace` (on the union of the classes) differentiate 16 stored instances beside every 16, "
-        "`derpp` 32.\n\n"
-        + table(header, rows)
-        + "\n\nThe examples of docs/own_method.md, which are written as a loss, "
+        "`derpp` 32.\n\n" + table(header, rows) + "\n\nThe examples of the documentation, which are written as a loss, "
         "beside the built-in methods that they are like:\n\n"
         + table(["method", "built in", "its step, us", "step, us"], examples)
     )

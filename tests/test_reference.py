@@ -17,5 +17,5 @@ def test_the_page_is_fresh_and_every_option_has_a_meaning() -> None:
 
 
 def test_the_table_of_layers_is_what_lowering_does() -> None:
-    page = (FOLDER.parent / "own_network.md").read_text("utf-8")
+    page = (FOLDER / "layers.md").read_text("utf-8")
     assert page == runpy.run_path(str(FOLDER / "layers.py"))["page"]()

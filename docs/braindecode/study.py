@@ -22,7 +22,7 @@ HEAD = """# Networks of braindecode
 
 `python docs/braindecode/study.py` made this page from `networks.csv`, `runs.csv` and `claims.txt`
 beside it.
-[Networks of braindecode](../own_network.md#networks-of-braindecode) explains how to name one.
+[Networks of braindecode](../braindecode.md) explains how to name one.
 
 ## All networks
 

@@ -1,4 +1,4 @@
-"""Write the table of layers in docs/own_network.md: which ones the native kernels compute, and why others not.
+"""Write the table of layers in layers.md beside this file: which ones the native kernels compute, and why others not.
 
 ``python docs/reference/layers.py``
 """
@@ -17,7 +17,7 @@ from torch.nn.utils import parametrizations
 from clops_sweep.learning.lowering.lower import NotLowered, lowered
 from clops_sweep.learning.networks.run_module import RunModule
 
-PAGE = Path(__file__).parents[1] / "own_network.md"
+PAGE = Path(__file__).with_name("layers.md")
 BEGIN, END = "<!-- layers -->\n", "<!-- end of layers -->\n"
 CHANNELS, SAMPLES, OUTPUTS = 3, 16, 2
 

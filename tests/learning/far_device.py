@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -30,6 +28,7 @@ from clops_sweep.learning.learners import graphs
 from clops_sweep.learning.result import RunResult
 from clops_sweep.testing import tiny_config, tiny_frames
 from clops_sweep.testing.watch import MEASURED, saved_and_loaded
+from tests.helpers.documentation import examples
 from tests.helpers.repeating import Repeating
 
 DEVICE = "far:0"
@@ -199,8 +198,10 @@ if __name__ == "__main__":
     register()
     graphs.recorder_of = lambda device: Repeating if device.type == "far" else None
     NETWORKS.register("own", own)
-    page = (Path(__file__).resolve().parents[2] / "docs" / "own_method.md").read_text()
-    exec("\n".join(re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[:6]))
+    for page in ("own_method", "method_examples"):
+        for block in examples(page):
+            if "@strategy" in block:
+                exec(block)
     for case in sys.argv[1:]:
         print(json.dumps(distances(*case.split())), flush=True)
     assert graphs._NOT_RECORDED == {}  # every pass from the third on was a replay

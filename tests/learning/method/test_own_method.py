@@ -1,4 +1,4 @@
-"""The examples of docs/own_method.md on native kernels and on modules, and against the built-in methods."""
+"""The examples of the pages about methods, on native kernels and on modules, and against the built-in methods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.testing import check_strategy, tiny_config, tiny_frames
 from tests.helpers.documentation import DOCS, examples
 
-BLOCKS = examples("own_method")[:7]  # methods, and the contract
+EXAMPLE, CONTRACT, _ = examples("own_method")
+BLOCKS = [EXAMPLE, CONTRACT, *examples("method_examples")]
 METHODS = (
     "ExperienceReplay",
     "DarkExperienceReplay",
@@ -29,7 +30,7 @@ METHODS = (
 
 @pytest.fixture
 def names() -> Iterator[dict[str, Any]]:
-    """Names defined by the code blocks of the page."""
+    """Names defined by the code blocks of the pages."""
     found: dict[str, Any] = {}
     before = set(STRATEGIES.added)
     exec("\n".join(BLOCKS), found)
@@ -40,6 +41,14 @@ def names() -> Iterator[dict[str, Any]]:
 
 def test_the_examples_pass_the_contract_suite(names: dict[str, Any]) -> None:
     names["test_contract"]()
+    names["test_contracts"]()
+
+
+def test_the_example_with_hooks_passes_the_contract_suite(names: dict[str, Any]) -> None:
+    (block,) = examples("method_hooks")
+    exec(block, names)
+    check_strategy(names["EWC"], my_ewc_strength=100.0)
+    assert len(list(names["SPACE"].requests())) == 3 * 5
 
 
 @pytest.mark.nightly
@@ -66,7 +75,8 @@ def test_what_the_tables_name_is_there(names: dict[str, Any]) -> None:
     strategy = run.strategy
     batch = strategy.batch(strategy.ledger.of_task(0)[:3])
     owners = {"`self.`": strategy, "`batch.`": batch, "`memory.`": Memory(3)}
-    for table in re.findall(r"(?:^\|.*\|\n)+", (DOCS / "own_method.md").read_text(), re.MULTILINE):
+    pages = [(DOCS / name).read_text() for name in ("own_method.md", "method_hooks.md")]
+    for table in re.findall(r"(?:^\|.*\|\n)+", "\n".join(pages), re.MULTILINE):
         cells = [[cell.strip() for cell in line.split("|")[1:3]] for line in table.splitlines()]
         (head, _), _, *rows = cells
         for first, _ in rows if head in owners else ():
