@@ -11,8 +11,10 @@ from clops_sweep.experiment.plugins.registry import BUILT_IN
 FOLDER = Path(__file__).parents[1] / "docs" / "reference"
 
 
-def test_the_page_is_fresh_and_every_option_has_a_meaning() -> None:
-    assert (FOLDER / "config.md").read_text("utf-8") == runpy.run_path(str(FOLDER / "generate.py"))["page"]()
+def test_the_pages_are_fresh_and_every_option_has_a_meaning() -> None:
+    pages = runpy.run_path(str(FOLDER / "generate.py"))["pages"]()
+    assert FOLDER / "config.md" in pages
+    assert [path.name for path, text in pages.items() if path.read_text("utf-8") != text] == []
     assert [name for name in BUILT_IN if not OPTIONS[name].description] == []
 
 

@@ -1,19 +1,25 @@
 """Write config.md beside this file: fields of RunConfig, the options of built-in plug-ins, and these plug-ins.
 
+Also write the lists of commands and of names at the beginning of ../commands.md and ../api/*.md.
+
 ``python docs/reference/generate.py``
 """
 
 from __future__ import annotations
 
 import inspect
+import pydoc
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import NoneType
+from types import ModuleType, NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
+import click
+
 from clops_sweep import RunConfig
+from clops_sweep.cli.commands import SECTIONS
 from clops_sweep.experiment.fields import facts_of
 from clops_sweep.experiment.plugins.options import (
     LARGEST,
@@ -209,5 +215,74 @@ def page() -> str:
     return "\n".join(parts)
 
 
+BEGIN, END = "<!-- generated list -->\n", "<!-- end of generated list -->\n"
+DIRECTIVE = re.compile(r"^\.\. auto(\w+):: ([\w.]+)\n((?:   :.*\n)*)", re.MULTILINE)
+
+
+def first_sentence(documented: Any) -> str:
+    """Return the first line of a docstring, as a cell of a table."""
+    said = (inspect.getdoc(documented) or "").split("\n\n")[0].replace("\n", " ")
+    return in_page(said.replace("``", "`").removesuffix("::"))
+
+
+def members_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Yield the public functions and classes that a page about a module shows."""
+    for name in getattr(module, "__all__", vars(module)):
+        member = vars(module)[name]
+        imported = getattr(member, "__module__", "") != module.__name__
+        if name.startswith("_") or not callable(member) or (imported and not hasattr(module, "__all__")):
+            continue
+        yield name, member
+
+
+def documented_in(text: str) -> Iterator[tuple[str, Any]]:
+    """Yield what the directives of a page document: name and object."""
+    for kind, name, options in DIRECTIVE.findall(text):
+        found = pydoc.locate(name)
+        if found is None:
+            raise RuntimeError(f"{name}: there is no such object")
+        if kind != "module":
+            yield name.rpartition(".")[2], found
+        elif ":no-members:" not in options:
+            yield from members_of(found)
+
+
+def commands_of(group: click.Group) -> Iterator[tuple[str, str]]:
+    """Yield the commands of a group with a sentence each."""
+    for name, command in group.commands.items():
+        yield f"{group.name} {name}", command.get_short_help_str(limit=400)
+
+
+def list_of_commands() -> str:
+    """Return the table of all commands."""
+    rows = []
+    for section, commands in SECTIONS.items():
+        for command in commands:
+            found = [(str(command.name), command.get_short_help_str(limit=400))]
+            if isinstance(command, click.Group):
+                found = list(commands_of(command))
+            rows += [(section, f"`{name}`", in_page(said)) for name, said in found]
+    return table("for, command, effect", rows)
+
+
+def with_list(path: Path, made: str) -> str:
+    """Return the text of a page with a fresh list."""
+    before, rest = path.read_text("utf-8").split(BEGIN)
+    _, after = rest.split(END)
+    return f"{before}{BEGIN}{made}{END}{after}"
+
+
+def pages() -> dict[Path, str]:
+    """Return the text of every generated page, and of every page with a generated list, by file."""
+    docs = PAGE.parents[1]
+    found = {PAGE: page(), docs / "commands.md": with_list(docs / "commands.md", list_of_commands())}
+    for path in sorted((docs / "api").glob("*.md")):
+        rows = [(f"`{name}`", first_sentence(member)) for name, member in documented_in(path.read_text("utf-8"))]
+        if rows:
+            found[path] = with_list(path, table("name, meaning", rows))
+    return found
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(), "utf-8")
+    for path, text in pages().items():
+        path.write_text(text, "utf-8")
