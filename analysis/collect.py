@@ -23,7 +23,8 @@ from clops_sweep.experiment.identity import REVISED_BY, network_revision_of
 from clops_sweep.experiment.metrics import MEASURES, METRICS, PAPER, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import STRATEGIES, has_metric, headline
-from clops_sweep.experiment.spaces.search_space import RunRequest, SearchSpace
+from clops_sweep.experiment.spaces.grid import RunRequest
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 from .statistics import Partitions, Replicate, ordered, partitions, splits_of
 

@@ -31,7 +31,7 @@ from clops_sweep import ContinualRun, Recordings, RunConfig, dataset, native  # 
 from clops_sweep.data.frames import FrameSet  # noqa: E402
 from clops_sweep.data.preparing.prepare import open_frames, prepare  # noqa: E402
 from clops_sweep.experiment.plugins.registry import NETWORKS  # noqa: E402
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space  # noqa: E402
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space  # noqa: E402
 
 RECORDINGS = 2_000
 NETWORK_NAMES = ("small_cnn", "usual_eegnet")

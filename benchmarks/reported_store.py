@@ -14,7 +14,7 @@ import pyarrow as pa
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
-from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.store.parts import rows_of
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName

@@ -163,7 +163,7 @@ def _alone(root: Path, environment: dict[str, str]) -> float:
         "import time\n"
         "from pathlib import Path\n"
         "from clops_sweep.data.preparing.prepare import open_frames\n"
-        "from clops_sweep.experiment.spaces.search_space import load_spaces\n"
+        "from clops_sweep.experiment.spaces.space_files import load_spaces\n"
         "from clops_sweep.learning.run import ContinualRun\n"
         "(space,) = load_spaces(Path('space.py'))\n"
         "frames = open_frames('noise', prepared_root=Path('prepared'))\n"

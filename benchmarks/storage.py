@@ -14,7 +14,7 @@ import pyarrow as pa
 from benchmarks.timing import table
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.experiment.columns import config_row
-from clops_sweep.experiment.spaces.search_space import RunRequest
+from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.planning.costs import estimate
 from clops_sweep.planning.plan import make_plan
 from clops_sweep.store.run_store import RunStore

@@ -5,7 +5,7 @@ splits give similar results. Two tasks are too few for most claims about task or
 them with five seeds. Tasks have ten times the frames of `appendix_mitbih`, so there are ten epochs per task, not forty.
 """
 
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.search_spaces.appendix_mitbih import of_paper
 
 load_spaces(shipped_space("methods_cinc2017"))  # declares the data set

@@ -8,7 +8,7 @@ patients. There are twelve splits, but only four for the grids over b and a and 
 from dataclasses import replace
 
 from clops_sweep import SearchSpace
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 
 
 def of_paper(scenario, dataset, splits, seeds=range(1), where=None, **settings):

@@ -8,7 +8,7 @@ Two norms and five seeds. The data do not identify people, so verdicts are about
 """
 
 from clops_sweep import Claim, Contrast, SearchSpace, Side
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 
 (HEADS,) = load_spaces(shipped_space("heads_uci_har"))  # declares the data set and its network
 METHODS = ("finetune", "ewc", "si", "mas", "lwf", "clops", "er", "joint")

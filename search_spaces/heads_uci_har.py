@@ -6,7 +6,7 @@ people, so the publisher's test set is used: seeds are the units, and difference
 """
 
 from clops_sweep import IntOption, SearchSpace, network
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.search_spaces.methods_mitbih import memory
 
 _, UCI_HAR = load_spaces(shipped_space("networks"))  # declares the data set

@@ -5,7 +5,7 @@ validation split, with a seed that is not reported. To run only the tuning: --wh
 """
 
 from clops_sweep import SearchSpace, TuneOn
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.search_spaces.methods_mitbih import ER_ACE, METHODS, memory, tuned
 
 _, UCI_HAR = load_spaces(shipped_space("networks"))  # declares the data set, and a network for it

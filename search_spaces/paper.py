@@ -1,6 +1,6 @@
 """All experiments of the paper. Runs that several experiments share are run once."""
 
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 
 EXPERIMENTS = [
     "class_il_grid",  # heatmaps of the ablation: AUC, BWT, BWT_t, BWT_lambda

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from clops_sweep import Claim, Contrast, RunConfig, SearchSpace, Side
 from clops_sweep.experiment.spaces.claims import Settings
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 
 SPACE = [
     *load_spaces(shipped_space("paper")),

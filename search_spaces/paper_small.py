@@ -5,7 +5,7 @@ It shows the layout of the complete report in a few minutes on two cores. Its nu
 
 from dataclasses import replace
 
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 
 CORNERS = {
     "storage_fraction": [0.1, 1.0],

@@ -5,7 +5,7 @@ processor time. Trials run one at a time, which makes them reproducible.
 """
 
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.search_spaces.methods_mitbih import memory
 
 load_spaces(shipped_space("methods_cinc2017"))  # declares the data set

@@ -17,7 +17,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from clops_sweep import ContinualRun, RunConfig, read
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.helpers.documentation import FOLLOWED, examples

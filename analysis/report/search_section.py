@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words, search_of
+from clops_sweep.experiment.spaces.axes import in_words
+from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.store.run_store import RunStore
 

@@ -15,10 +15,10 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.fields import OF_TASKS
 from clops_sweep.experiment.metrics import MEASURES, limits_of_difference
-from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.search_space import TunedSpace
 from clops_sweep.experiment.spaces.tuning import METHOD, TuneOn
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.state import State, TunedSpace, configs_of, tasks_of
+from clops_sweep.planning.state import State, Tuning, configs_of, tasks_of
 
 from ..collect import Experiment, collect
 from ..formats import (
@@ -112,12 +112,12 @@ def tuned_methods(state: State) -> list[TunedMethod]:
     return [row for tuned in state.tuned for row in _rows(tuned, state.resolved)]
 
 
-def _rows(tuned: TunedSpace, asked: Request) -> Iterator[TunedMethod]:
+def _rows(tuned: Tuning, asked: Request) -> Iterator[TunedMethod]:
     space = tuned.space
-    ((measure, direction),) = space.objectives.items()
+    ((measure, direction),) = space.written.objectives.items()
     test = f"test_{measure}" if f"test_{measure}" in RESULTS else measure
     seen = _seen(space, asked)
-    tune_on = getattr(space.search, "tune_on", "same")
+    tune_on = space.search.tune_on
     first_tasks = tune_on.tasks if isinstance(tune_on, TuneOn) else None
     reported_ids = _reported_ids(tuned, asked)
     wanted: set[str] = set()
@@ -156,7 +156,7 @@ def _with_ids(runs: pd.DataFrame, run_ids: Collection[str]) -> pd.DataFrame:
     return runs[runs["run_id"].isin(run_ids)]
 
 
-def _reported_ids(tuned: TunedSpace, asked: Request) -> dict[str, list[str]]:
+def _reported_ids(tuned: Tuning, asked: Request) -> dict[str, list[str]]:
     """Return the ids of the reported runs by method; without prepared data, those in the store."""
     ids: dict[str, list[str]] = {choice.method: [] for choice in tuned.choices}
     if tuned.reported is None:
@@ -279,7 +279,7 @@ def _by_replicate(runs: pd.DataFrame, column: str) -> dict[Replicate, float]:
     return {replicate: float(np.mean(of_runs)) for replicate, of_runs in values.items()}
 
 
-def _seen(space: SearchSpace, asked: Request) -> float:
+def _seen(space: TunedSpace, asked: Request) -> float:
     from clops_sweep.data.scenarios.leaks import share_seen
 
     configs = list(chain.from_iterable(map(configs_of, space.phases)))

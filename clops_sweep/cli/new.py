@@ -15,7 +15,7 @@ import click
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, print_json
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.spaces.search_space import shipped_space
+from clops_sweep.experiment.spaces.space_files import shipped_space
 
 _FIRST_SPACE = '''"""CLOPS on synthetic ECG, storing 10 or 50 % of instances by beta or at random. Takes a minute."""
 

@@ -134,7 +134,7 @@ def _load_plugins(context: click.Context, parameter: click.Parameter, files: tup
     """Execute the files, which declare plug-ins."""
     del context, parameter
     if files:
-        from clops_sweep.experiment.spaces.search_space import names_in
+        from clops_sweep.experiment.spaces.space_files import names_in
 
         for file in files:
             names_in(file)

@@ -15,6 +15,7 @@ from clops_sweep.execution.tried_networks import TriedNetworks
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
+from clops_sweep.experiment.spaces.tuning import TuneOn
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.encoders.adapting import Signals, adapter
 from clops_sweep.learning.encoders.encoders import taken_by_run
@@ -23,7 +24,7 @@ from clops_sweep.planning.state import State, configs_of, in_sequential_order, t
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
-    from clops_sweep.experiment.spaces.search_space import SearchSpace
+    from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
 
 
 def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
@@ -34,12 +35,12 @@ def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
             would select on test data.
     """
     request = state.resolved
-    for space in request.selection.tuned:
-        _check_tuning(request, space)
+    for tuned in request.selection.tuned:
+        _check_tuning(request, tuned)
     _check_pretraining(request)
     to_compute = [run.config for run in state.plan.of("pending", "waiting", "failed")]
-    for space in request.selection.tuned:
-        to_compute += space.reported_at_bounds
+    for tuned in request.selection.tuned:
+        to_compute += tuned.reported_at_bounds
     incomplete = [search.space for search in state.searches if not search.complete]
     for space in incomplete:
         to_compute += configs_at_bounds(space)
@@ -104,26 +105,26 @@ def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) ->
             )
 
 
-def _check_tuning(request: Request, space: SearchSpace) -> None:
+def _check_tuning(request: Request, tuned: TunedSpace) -> None:
     """Check that a space with a `TuneOn` is not tuned on what it reports.
 
     Raises:
         UsageError: it is tuned on all tasks, or on people or signals that are reported (see `check_leaks`).
     """
-    tune_on = space.search.tune_on if space.search is not None else "same"
-    if isinstance(tune_on, str):
+    tune_on = tuned.search.tune_on
+    if not isinstance(tune_on, TuneOn):
         return
-    with prefixed(f"search space {space.name!r}"):
-        reported = tasks_of(request, space.reported_at_bounds)
+    with prefixed(f"search space {tuned.name!r}"):
+        reported = tasks_of(request, tuned.reported_at_bounds)
         for scenario, _ in reported:
             tasks = len(scenario.tasks)
             if tune_on.tasks is not None and tasks <= tune_on.tasks:
                 raise UsageError(
-                    f"{tune_on}: {scenario.name} of {space.base.dataset} has {several(tasks, 'task')}, and all of them "
-                    f"are reported; expected fewer to tune on, or tune_on='same'"
+                    f"{tune_on}: {scenario.name} of {tuned.written.base.dataset} has {several(tasks, 'task')}, and all "
+                    f"of them are reported; expected fewer to tune on, or tune_on='same'"
                 )
         if tune_on.splits is None and tune_on.dataset is None:
             return
-        tuned_on = tasks_of(request, [config for phase in space.phases for config in configs_of(phase)])
+        tuned_on = tasks_of(request, [config for phase in tuned.phases for config in configs_of(phase)])
         for scenario, frames in reported:
             check_leaks(scenario, frames, tuned_on=tuned_on)

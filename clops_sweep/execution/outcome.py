@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clops_sweep.errors import several
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.planning.plan import Plan
-from clops_sweep.planning.state import Search, State, TunedSpace
+from clops_sweep.planning.state import Search, State, Tuning
 from clops_sweep.store.rows import reason_of
 from clops_sweep.store.run_store import RunStore
 
@@ -113,7 +113,7 @@ class Outcome:
         return () if self.stopped else self.state.searches
 
     @property
-    def tuned(self) -> tuple[TunedSpace, ...]:
+    def tuned(self) -> tuple[Tuning, ...]:
         """The tuned spaces, with their choices; none if it was stopped early."""
         return () if self.stopped else self.state.tuned
 

@@ -17,7 +17,7 @@ from clops_sweep.errors import DamagedStore, UsageError, several, shown
 from clops_sweep.experiment.columns import config_from_row, former_settings
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.experiment.spaces.search_space import in_words
+from clops_sweep.experiment.spaces.axes import in_words
 from clops_sweep.learning.encoders.encoders import Encoders
 from clops_sweep.machine import check_gpu
 from clops_sweep.store.run_store import RunStore

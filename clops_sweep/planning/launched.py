@@ -12,7 +12,8 @@ from typing import Any
 
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.spaces.search_space import Axis, SearchSpace
+from clops_sweep.experiment.spaces.axes import Axis
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection, check_names, file_name
 from clops_sweep.store.run_store import RunStore
 

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.errors import UsageError, prefixed, shown
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.spaces.axes import in_words
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
-from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words, search_of
+from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace, search_of
 from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
@@ -81,15 +82,15 @@ class ChosenCell:
 
 
 @dataclass(frozen=True)
-class TunedSpace:
-    """A tuned space with the choices of its methods.
+class Tuning:
+    """The tuning of a tuned space so far.
 
     Attributes:
-        space: the search space.
+        space: the tuned space.
         choices: one for each method that is not like another.
     """
 
-    space: SearchSpace
+    space: TunedSpace
     choices: tuple[ChosenCell, ...]
 
     @property
@@ -127,7 +128,7 @@ class State:
     asked: Request
     resolved: Request
     searches: tuple[Search, ...]
-    tuned: tuple[TunedSpace, ...]
+    tuned: tuple[Tuning, ...]
 
     @classmethod
     def of(cls, request: Request, *, launched: bool = False) -> State:
@@ -157,7 +158,7 @@ class State:
         resolved = _with_trained_encoders(replace(asked, store=store))
         searches = tuple(_search(resolved, space) for space in resolved.selection.searches)
         by_name = {search.space.name: search for search in searches}
-        tuned = tuple(TunedSpace(space, tuple(_choices(space, by_name))) for space in resolved.selection.tuned)
+        tuned = tuple(Tuning(space, tuple(_choices(space, by_name))) for space in resolved.selection.tuned)
         if tuned:
             reported = [space.reported for space in tuned]
             known = tuple(space for space in reported if space is not None)
@@ -200,7 +201,7 @@ class State:
         for tuned in self.tuned:
             if tuned.reported is None:
                 for run in next(tuned.space.at_bounds()).requests():
-                    yield from [PlannedRun(None, run.config, "pending")] * len(tuned.space.seeds)
+                    yield from [PlannedRun(None, run.config, "pending")] * len(tuned.space.written.seeds)
 
     @cached_property
     def pending(self) -> list[PlannedRun]:
@@ -342,7 +343,7 @@ def _search(request: Request, space: SearchSpace) -> Search:
     return Search(space, search_of(space), read_study(space, request.store, data_hashes(request, space)))
 
 
-def _choices(space: SearchSpace, searches: Mapping[str, Search]) -> Iterator[ChosenCell]:
+def _choices(space: TunedSpace, searches: Mapping[str, Search]) -> Iterator[ChosenCell]:
     """Yield the choices of Optuna: the best trial of each study that has all its trials."""
     names = iter(phase.name for phase in space.phases)
     for method in space.methods:

@@ -79,7 +79,7 @@ def _define(study: optuna.Study, space: SearchSpace, data_hashes: Mapping[str, s
     if DEFINITION not in study.user_attrs:
         study.set_metric_names(list(space.objectives))
         study.set_user_attr(DEFINITION, definition(space, data_hashes))
-    if space.is_phase and IS_PHASE not in study.user_attrs:
+    if space.chooses_for and IS_PHASE not in study.user_attrs:
         study.set_user_attr(IS_PHASE, True)
 
 

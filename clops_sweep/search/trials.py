@@ -74,7 +74,7 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
             labels = {name: decoded(search, name, trial.params[name]) for name in names}
             records.append(_record(trial, labels))
     _check_trials(space, records)
-    return StudyRecord(space.name, space.objectives, tuple(records), study.best_numbers, space.is_phase)
+    return StudyRecord(space.name, space.objectives, tuple(records), study.best_numbers, bool(space.chooses_for))
 
 
 def _check_trials(space: SearchSpace, records: Sequence[TrialRecord]) -> None:

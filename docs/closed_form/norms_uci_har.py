@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from clops_sweep import BoolOption, Memory, SearchSpace, Strategy, network, strategy
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.search_spaces.heads_uci_har import conv_blocks
 
 (HEADS,) = load_spaces(shipped_space("heads_uci_har"))  # declares the data set and its network

@@ -40,7 +40,8 @@ from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.metrics import MEASURES as PERFORMANCES
 from clops_sweep.experiment.metrics import metrics_of
 from clops_sweep.experiment.spaces.claims import Claim
-from clops_sweep.experiment.spaces.search_space import SearchSpace, load_spaces, shipped_space
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName

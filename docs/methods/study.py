@@ -35,7 +35,8 @@ from clops_sweep.analysis.statistics import (
 )
 from clops_sweep.analysis.tables.strategies import draw_difference
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.experiment.spaces.search_space import in_words, load_spaces, shipped_space
+from clops_sweep.experiment.spaces.axes import in_words
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 
 FOLDER = Path(__file__).parent
 RUNS, SECONDS, FIGURE, PROFILES = (
@@ -256,7 +257,8 @@ def measured() -> pd.DataFrame:
     """Measure the processor seconds of a run of each method on MIT-BIH, without opening the frames."""
     space, *_ = load_spaces(shipped_space(FILES[0]))
     options = chosen(pd.read_parquet(RUNS), space.name)
-    reported = space.reported({it.name: options.get(it.name, {}) for it in space.methods if not it.like})
+    assert space.tuned is not None
+    reported = space.tuned.reported({it.name: options.get(it.name, {}) for it in space.tuned.methods if not it.like})
     rows = []
     for request in reported.requests():
         config = request.config

@@ -17,7 +17,7 @@ from clops_sweep.analysis import draw_learning_curves, learning_curves
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.drawing.style import as_png
 from clops_sweep.analysis.statistics import estimate, holm, paired_difference, partitions
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 
 FOLDER = Path(__file__).parent
 RUNS, CURVES, FIGURE = FOLDER / "runs.parquet", FOLDER / "curves.parquet", FOLDER / "figure.png"

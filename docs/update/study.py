@@ -15,7 +15,7 @@ from clops_sweep import read, update_report
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.formats import plural
 from clops_sweep.analysis.statistics import paired_difference, partitions
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.store.run_store import RunStore
 
 FILE = Path(__file__).with_name("updates.csv")

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import stored_experiments
 from clops_sweep.cli.commands import command
-from clops_sweep.experiment.spaces.search_space import all_requests
+from clops_sweep.experiment.spaces.selection import all_requests
 from clops_sweep.store.run_store import RunStore
 
 GRID = {"storage_fraction": [0.1, 0.5], "acquisition_fraction": [0.25, 1.0]}

@@ -18,7 +18,8 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.claims import sha256
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.selection import all_requests
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.store.run_store import RunStore
 from tests.conftest import Tables
 from tests.helpers.stores import write_finished

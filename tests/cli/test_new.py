@@ -22,7 +22,8 @@ from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.fields import facts_of
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces, shipped_spaces
+from clops_sweep.experiment.spaces.selection import all_requests
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_spaces
 from clops_sweep.testing.watch import result_difference
 from tests.conftest import Command
 from tests.data.declared_files import forget, write_wfdb

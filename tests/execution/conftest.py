@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.selection import all_requests
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from tests.helpers.launching import ATTACHED, ONE_WORKER, Sweep, Tables, runs_alone
 from tests.helpers.preloaded import Preloaded
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.selection import all_requests
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.store.run_logs import epoch_scores
 from clops_sweep.store.run_store import RunStore
 from tests.execution.conftest import Launch

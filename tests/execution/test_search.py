@@ -13,7 +13,7 @@ import pytest
 
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.learning.result import RunResult
 from clops_sweep.search.records import StudyRecord
 from clops_sweep.search.trials import read_study

@@ -15,7 +15,7 @@ from clops_sweep.data.origins import ORIGINS
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.experiment.provenance import changed_code, plugin_origins, plugins_of
-from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from tests.helpers.registries import only_built_in, only_built_in_data_sets
 
 SPACE = """

@@ -18,8 +18,8 @@ from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.experiment.spaces.search_space import load_spaces
 from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.planning.launched import launched_spaces, left_out_spaces, remember
 from clops_sweep.planning.request import Request
 from clops_sweep.store.run_store import RunStore

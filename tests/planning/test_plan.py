@@ -5,7 +5,7 @@ from pathlib import Path
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.cli.plan import counts
 from clops_sweep.data.preparing.prepare import data_hash, prepare
-from clops_sweep.experiment.spaces.search_space import all_requests
+from clops_sweep.experiment.spaces.selection import all_requests
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.store.run_store import RunStore
 from tests.conftest import Tables

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,11 +19,11 @@ import pandas as pd
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 
-from clops_sweep import ContinualRun, RunConfig, native, read, sweep
+from clops_sweep import ContinualRun, RunConfig, SearchSpace, native, read, sweep
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_spaces
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_spaces
 from clops_sweep.testing import tiny_frames
 
 from .cases import CASES, NATIVE, PYTORCH, TINY, Case
@@ -118,13 +118,23 @@ def swept() -> Tables:
     }
 
 
+def _parts_of(written: Iterable[SearchSpace]) -> Iterator[SearchSpace]:
+    """Yield search spaces; instead of a tuned one, its phases and the grids at the bounds of what it may report."""
+    for space in written:
+        if space.tuned is None:
+            yield space
+        else:
+            yield from space.tuned.phases
+            yield from space.tuned.at_bounds()
+
+
 def spaces() -> Tables:
     """How the runs that each shipped search space asks for fall into equal ones, whatever these are called."""
     rows = []
     for name, path in shipped_spaces().items():
         groups: dict[str, list[str]] = {}
         written = load_spaces(path)
-        for space in (it for of in written for it in (*of.phases, *(of.at_bounds() if of.is_tuned else ()))):
+        for space in _parts_of(written):
             if isinstance(space.search, OptunaSearch):
                 asked = {json.dumps(it, default=str): space.search.settings(it) for it in space.search.corners()}
                 configs = [(labels, space.base.replace(**settings)) for labels, settings in asked.items()]

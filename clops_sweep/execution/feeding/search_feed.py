@@ -12,8 +12,9 @@ from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.jobs import Job, Jobs
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, ends
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.spaces.axes import in_words, value_in_words
 from clops_sweep.experiment.spaces.run_names import Label, RunName
-from clops_sweep.experiment.spaces.search_space import SearchSpace, in_words, search_of, value_in_words
+from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.search.study import Study, Trial
 from clops_sweep.store.run_store import RunStore
 

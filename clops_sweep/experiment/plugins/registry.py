@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -290,6 +290,23 @@ def used_options(value: Callable[[str], Any]) -> dict[str, Option]:
         used |= declared.options
         for name, registry in declared.naming:
             used |= REGISTRIES[registry].declared(value(name)).options
+    return used
+
+
+def options_of_any(plugins: Mapping[str, Any], changes: Iterable[Mapping[str, Any]]) -> set[str]:
+    """Return the options that some of several choices of plug-ins use.
+
+    Args:
+        plugins: name of the plug-in of each kind.
+        changes: settings of each choice, which may name others.
+    """
+    choices: set[tuple[Any, ...]] = set()
+    for settings in changes:
+        choices.add(tuple(settings.get(kind, name) for kind, name in plugins.items()))
+    used: set[str] = set()
+    for names in choices:
+        of_kind = dict(zip(plugins, names, strict=True))
+        used |= used_options(of_kind.__getitem__).keys()
     return used
 
 

@@ -18,10 +18,10 @@ from clops_sweep.experiment.metrics import MEASURES, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption, distribution_of
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, length
 from clops_sweep.experiment.spaces.tuning import (
-    OF_A_PHASE,
     Method,
     TuneOn,
     TuningSet,
+    fields_set,
     methods_of,
 )
 
@@ -152,7 +152,7 @@ class OptunaSearch:
     trials_each: int | None = None
 
     def __post_init__(self) -> None:
-        if self.tune_on not in ("same", OF_A_PHASE) and not isinstance(self.tune_on, TuneOn):
+        if self.tune_on != "same" and not isinstance(self.tune_on, TuneOn):
             raise UsageError(f"OptunaSearch: tune_on = {shown(self.tune_on)}: expected 'same' or TuneOn(...)")
         if self.trials_each is not None and not self.methods:
             raise UsageError(
@@ -208,15 +208,24 @@ class OptunaSearch:
             yield from (dict(zip(self.parameters, point, strict=True)) for point in itertools.product(*labels))
 
     def of(self, method: Method) -> OptunaSearch:
-        """Return the search over the parameters of one method, which runs on its base config without further choice."""
+        """Return the search over the parameters of one method."""
         return replace(
             self,
             parameters=method.parameters,
             n_trials=self.trials_each or self.n_trials,
-            tune_on=OF_A_PHASE,
             methods={},
             trials_each=None,
         )
+
+    @property
+    def chooses(self) -> bool:
+        """Whether it chooses configurations, which are then reported, instead of reporting its trials."""
+        return bool(self.methods) or isinstance(self.tune_on, TuneOn)
+
+    @property
+    def fields(self) -> list[str]:
+        """The config fields and options that it sets or varies."""
+        return list(fields_set(methods_of(self.methods, self.parameters)))
 
     @property
     def pruner(self) -> SuccessiveHalving | None:

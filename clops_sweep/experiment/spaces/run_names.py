@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clops_sweep.experiment.spaces.search_space import RunRequest, is_field
+from clops_sweep.experiment.spaces.axes import is_field
+from clops_sweep.experiment.spaces.grid import RunRequest
 
 _WITHOUT_AXIS = frozenset({"strategy", "dataset", "network", "scenario"})
 """Fields whose values are shown without the field's name."""

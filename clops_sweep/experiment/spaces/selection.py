@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -16,13 +16,10 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import OF_SELECTION, check_limits
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
 from clops_sweep.experiment.spaces.claims import Claim
+from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
-from clops_sweep.experiment.spaces.search_space import (
-    RunRequest,
-    SearchSpace,
-    all_requests,
-    load_file,
-)
+from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
+from clops_sweep.experiment.spaces.space_files import load_file
 from clops_sweep.experiment.spaces.where import Where
 
 
@@ -62,7 +59,7 @@ class Selection:
             raise UsageError(f"settings = {shown(self.settings)}: expected a mapping from field names to values")
         if self.where is not None and not (isinstance(self.where, str) and self.where.strip()):
             raise UsageError(f"where = {shown(self.where)}: expected a condition such as 'storage_fraction == 0.5'")
-        phases = [phase for space in self.given if space.is_tuned for phase in space.phases]
+        phases = [phase for space in self.given if space.tuned is not None for phase in space.tuned.phases]
         check_names((*self.given, *phases))
 
     @classmethod
@@ -97,14 +94,17 @@ class Selection:
     def spaces(self) -> list[SearchSpace]:
         """The search spaces with options applied, without those that are left out.
 
-        A tuned space is replaced by its phases: the spaces that choose and, after the choice, the reported space.
+        A tuned space is replaced by its phases, the searches that choose, and after the choice by the reported grid.
         """
-        return [*(phase for space in self.written for phase in space.phases), *self.reported]
+        spaces: list[SearchSpace] = []
+        for space in self.written:
+            spaces += [space] if space.tuned is None else space.tuned.phases
+        return [*spaces, *self.reported]
 
     @cached_property
-    def tuned(self) -> list[SearchSpace]:
-        """The spaces that choose a configuration, with options applied."""
-        return [space for space in self.written if space.is_tuned]
+    def tuned(self) -> list[TunedSpace]:
+        """The tuned spaces, with options applied."""
+        return [space.tuned for space in self.written if space.tuned is not None]
 
     @cached_property
     def written(self) -> list[SearchSpace]:
@@ -144,9 +144,9 @@ class Selection:
         Raises:
             UsageError: no run and no search is left; or the spaces or options are invalid.
         """
-        for space in self.tuned:
-            for config in space.reported_at_bounds:
-                _check_declared(space.name, config)
+        for tuned in self.tuned:
+            for config in tuned.reported_at_bounds:
+                _check_declared(tuned.name, config)
         requests = all_requests(self.spaces)
         if self.where is not None and requests:
             holds = Where(self.where)
@@ -185,7 +185,7 @@ class Selection:
     def configs(self) -> list[RunConfig]:
         """The requested configs; for a search, and for what tuning may choose, those at its bounds."""
         searched = [config for space in self.searches for config in configs_at_bounds(space)]
-        may_be_reported = [config for space in self.tuned for config in space.reported_at_bounds]
+        may_be_reported = [config for tuned in self.tuned for config in tuned.reported_at_bounds]
         return [request.config for request in self.requests] + searched + may_be_reported
 
     def base_of(self, config: RunConfig, fields: Sequence[str]) -> RunConfig | None:
@@ -205,6 +205,16 @@ class Selection:
             if any(getattr(run, name) != getattr(space.base, name) for run in [*runs, config]):
                 return None
         return space.base
+
+
+def all_requests(spaces: Iterable[SearchSpace]) -> list[RunRequest]:
+    """Return the runs of several spaces as one list: the first seed of every space before the second of any."""
+    by_rank: dict[int, list[RunRequest]] = {}
+    for space in spaces:
+        rank_of = {seed: rank for rank, seed in enumerate(space.seeds)}
+        for request in space.requests():
+            by_rank.setdefault(rank_of[request.config.seed], []).append(request)
+    return [request for rank in sorted(by_rank) for request in by_rank[rank]]
 
 
 def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:

@@ -64,10 +64,7 @@ class TuneOn:
         return f"TuneOn({', '.join(f'{name}={value!r}' for name, value in given if value is not None)})"
 
 
-OF_A_PHASE: Literal["of a phase"] = "of a phase"
-"""`tune_on` of the search of a phase, which chooses nothing itself."""
-
-TuningSet = TuneOn | Literal["same", "of a phase"]
+TuningSet = TuneOn | Literal["same"]
 
 
 @dataclass(frozen=True)

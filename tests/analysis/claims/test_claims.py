@@ -18,7 +18,7 @@ from clops_sweep.analysis.report.write import ReportPaths
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.spaces.claims import OF_TABLES, Claim
-from clops_sweep.experiment.spaces.search_space import load_spaces, shipped_space
+from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.store.run_store import RunStore
 

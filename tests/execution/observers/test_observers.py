@@ -19,7 +19,7 @@ from clops_sweep.execution.run_log import epoch_line, scores_after
 from clops_sweep.experiment.events import Event, Progress
 from clops_sweep.experiment.plugins.decorators import observer
 from clops_sweep.experiment.plugins.registry import OBSERVERS
-from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.learning.run import ContinualRun
 from clops_sweep.store.run_logs import EpochScores
 from clops_sweep.store.run_store import RunStore

@@ -16,7 +16,7 @@ from clops_sweep.experiment.plugins.registry import (
     REGISTRIES,
 )
 from clops_sweep.experiment.spaces.local_modules import importable
-from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.learning.strategies.finetune import FineTuning
 from tests.helpers.registries import only_built_in
 

@@ -10,7 +10,7 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.experiment.spaces.space_files import load_spaces
 
 ROOT = Path(__file__).parents[3]
 
@@ -171,7 +171,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, lis
     code = """
 import json, sys
 from pathlib import Path
-from clops_sweep.experiment.spaces.search_space import load_spaces
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.experiment.spaces.selection import Selection
 found = {}
 for path in map(Path, sys.argv[1:]):

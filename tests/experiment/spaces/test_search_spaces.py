@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.selection import all_requests
+from clops_sweep.experiment.spaces.space_files import load_spaces
 
 FOLDER = Path(__file__).parents[3] / "search_spaces"
 RUNS = {  # cells times five seeds

@@ -9,6 +9,7 @@ import pytest
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn, UsageError
 from clops_sweep.experiment.columns import PREQUENTIAL, UNSEEN
 from clops_sweep.experiment.metrics import METRICS
+from clops_sweep.experiment.spaces.search_space import TunedSpace
 
 METHODS: dict[str, dict[str, Any]] = {
     "er": {"replay_ratio": [0.5, 1], "learning_rate": [1e-4, 1e-3]},
@@ -24,12 +25,17 @@ def grid(axes: dict[str, Any] | None = None, seeds: Any = range(2), **search: An
     return SearchSpace("it", RunConfig(), axes or {}, seeds=seeds, search=grid)
 
 
+def tuned(space: SearchSpace) -> TunedSpace:
+    assert space.tuned is not None
+    return space.tuned
+
+
 def optuna(axes: dict[str, Any] | None = None, **search: Any) -> SearchSpace:
     return SearchSpace("it", RunConfig(), axes or {}, seeds=range(2), search=OptunaSearch(**search))
 
 
 def test_a_grid_tries_every_combination_of_each_method_and_reports_one_of_each() -> None:
-    space = grid({"split_seed": range(3)}, tune_on=TuneOn(splits=(7, 8), seeds=[5]))
+    space = tuned(grid({"split_seed": range(3)}, tune_on=TuneOn(splits=(7, 8), seeds=[5])))
     (study,) = space.phases
     assert study.search is not None
     assert (study.name, study.base.strategy, study.search.n_trials) == ("it_selection_er", "er", 4)
@@ -63,7 +69,7 @@ def test_a_grid_tries_every_combination_of_each_method_and_reports_one_of_each()
     ],
 )
 def test_what_is_tuned_on(tune_on: Any, splits: list[int], seeds: tuple[int, ...], changes: dict[str, Any]) -> None:
-    space = grid({"split_seed": [0, 1]}, tune_on=tune_on)
+    space = tuned(grid({"split_seed": [0, 1]}, tune_on=tune_on))
     (study,) = space.phases
     configs = [study.base.replace(**it) for it in study.replicates()]
     assert {(it.split_seed, it.seed) for it in configs} == {(split, seed) for split in splits for seed in seeds}
@@ -130,7 +136,7 @@ def test_no_search_chooses_on_what_it_reports() -> None:
         if column not in PREQUENTIAL:
             with pytest.raises(UsageError, match=f"'{column}' is measured on"):
                 grid(objectives={column: "maximize"}, tune_on=TuneOn(splits=(7,)))
-    assert grid(objectives={"prequential_auc": "maximize"}, tune_on=TuneOn(splits=(7,))).is_tuned
+    assert grid(objectives={"prequential_auc": "maximize"}, tune_on=TuneOn(splits=(7,))).tuned
     for column in (*METRICS, "seconds", "parameters"):
         if "auc_seen" not in column:
             assert optuna(parameters=RATE, n_trials=2, objectives={column: "minimize"}).objectives

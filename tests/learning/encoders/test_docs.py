@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from clops_sweep import RunConfig
-from clops_sweep.experiment.spaces.search_space import all_requests, load_spaces
+from clops_sweep.experiment.spaces.selection import all_requests
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.learning.encoders.encoders import Encoders
 from clops_sweep.testing import tiny_frames
 from tests.helpers.documentation import examples

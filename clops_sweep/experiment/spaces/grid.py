@@ -1,0 +1,115 @@
+"""Grid: a run for each combination of the values of some axes, and each seed."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from clops_sweep.errors import UsageError, calling, shown
+from clops_sweep.experiment.config import RunConfig, any_combination
+from clops_sweep.experiment.spaces.axes import Axes, Cell, cells_of, in_words
+
+_LONGEST_CELL = 200
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A requested run, with its label on each axis of its search space.
+
+    `written` is the config as in the search space; its task order may be a curriculum that `config` resolves.
+    """
+
+    config: RunConfig
+    space: str
+    labels: Mapping[str, Any] = field(hash=False)
+    written: RunConfig
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A base config with each combination of the values of some axes, and each seed.
+
+    Attributes:
+        name: name of its search space.
+        base: values common to all configs.
+        axes: the axes that vary it.
+        seeds: the seeds of every cell.
+        where: keeps only the configs for which it returns True.
+        resolve: maps a config to one with a resolved task order.
+    """
+
+    name: str
+    base: RunConfig
+    axes: Axes
+    seeds: Sequence[int]
+    where: Callable[[RunConfig], bool] | None = None
+    resolve: Callable[[RunConfig], RunConfig] | None = None
+
+    @property
+    def subject(self) -> str:
+        """Its search space as the subject of a sentence."""
+        return f"search space {self.name!r}"
+
+    @cached_property
+    def cells(self) -> list[Cell]:
+        """The combinations of values; the last axis varies fastest."""
+        return cells_of(self.subject, self.axes)
+
+    def replicates(self) -> list[dict[str, Any]]:
+        """Return the settings of each cell with each seed; seeds vary slowest."""
+        return [{**cell.settings, "seed": seed} for seed in self.seeds for cell in self.cells]
+
+    def requests(self) -> Iterator[RunRequest]:
+        """Yield the runs; seeds vary slowest.
+
+        Raises:
+            UsageError: a config is invalid and `where` keeps it, or `where` or `resolve` returns something else than
+                expected.
+        """
+        checked: dict[int, RunConfig] = {}  # by cell: no check of several fields depends on the seed
+        for seed, (position, cell) in itertools.product(self.seeds, enumerate(self.cells)):
+            if position in checked:
+                config: RunConfig | None = checked[position].with_seed(seed)
+            elif (config := self._config(cell, seed)) is not None:
+                checked[position] = config
+            if config is not None and self._keeps(config):
+                yield RunRequest(self._resolved(config), self.name, cell.labels, config)
+
+    def _config(self, cell: Cell, seed: int) -> RunConfig | None:
+        """Return the config of a cell and seed; None if it is invalid and `where` excludes it."""
+        settings = {**cell.settings, "seed": seed}
+        try:
+            return self.base.replace(**settings)
+        except UsageError as error:
+            unchecked = any_combination(self.base, settings)
+            if unchecked is not None and not self._keeps(unchecked):
+                return None
+            hint = "; where= may leave it out" if unchecked is not None else ""
+            which = f", cell {in_words(cell.labels)[:_LONGEST_CELL]}" if cell.labels else ""
+            raise UsageError(f"{self.subject}{which}: {error}{hint}") from None
+
+    def _keeps(self, config: RunConfig) -> bool:
+        if self.where is None:
+            return True
+        with calling(f"{self.subject}: where"):
+            kept = self.where(config)
+        if type(kept).__name__ not in ("bool", "bool_"):  # Python's own and NumPy's
+            raise UsageError(f"{self.subject}: where returns {shown(kept)}: expected True or False")
+        return bool(kept)
+
+    def _resolved(self, config: RunConfig) -> RunConfig:
+        if self.resolve is None:
+            return config
+        with calling(f"{self.subject}: resolve"):
+            resolved = self.resolve(config)
+        if not isinstance(resolved, RunConfig):
+            raise UsageError(f"{self.subject}: resolve returns {shown(resolved)}: expected a RunConfig")
+        if resolved.seed != config.seed:
+            raise UsageError(
+                f"{self.subject}: resolve returns a config with seed {resolved.seed}; expected that of the config it "
+                f"was given, {config.seed}"
+            )
+        return resolved
