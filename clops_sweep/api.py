@@ -21,6 +21,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import Keep, seconds_in
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.experiment.spaces.started_sweeps import check_may_sweep
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.shard import Shard
 from clops_sweep.store.run_store import RunStore
@@ -73,7 +74,7 @@ def sweep(
     """Compute the unfinished runs of a search space, as `clops-sweep SPACE.py` does.
 
     An interrupt (Ctrl-C, or a notebook's stop button) checkpoints running trials and stops; the same call continues. In
-    a script, call it under ``if __name__ == "__main__":`` or at the end.
+    a script, call it under ``if __name__ == "__main__":``: commands that read the script's plug-ins refuse other calls.
 
     Example:
         >>> space = SearchSpace("first", RunConfig(epochs_per_task=1), {"strategy": ["finetune", "er"]}, seeds=[0])
@@ -112,8 +113,10 @@ def sweep(
         The outcome: the state of all requested runs and searches. `Outcome.complete` is whether all are finished.
 
     Raises:
-        UsageError: the request, the data, the store or the cluster is invalid. Nothing has been computed.
+        UsageError: the request, the data, the store or the cluster is invalid, or a command reads the script that calls
+            it. Nothing has been computed.
     """
+    check_may_sweep()
     changes = {} if settings is None else settings
     selection = Selection.of(space, settings=changes, seeds=seeds, limit=limit, where=where)
     resources = Resources(

@@ -7,6 +7,7 @@ import os
 import secrets
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +16,7 @@ from clops_sweep.cli.options import NotEmpty, plugins_option
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError, shown
+from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
 from clops_sweep.planning.launched import LeftOutSpace
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
@@ -63,7 +65,7 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         partial(_spaces, request),
         whole=not request.selection.files,
     )
-    notices = [_left_out(space, _complete_command(request)) for space in request.left_out_spaces()]
+    notices = [_left_out(space, _remedy(request)) for space in request.left_out_spaces()]
     for notice in notices:
         click.echo(f"clops-sweep: {notice}", err=True)
     server = make_server(request.store, source, host=host, port=port, token=token, notices=notices)
@@ -78,15 +80,26 @@ def _spaces(request: Request, store: RunStore) -> list[SearchSpace]:
     return State.of(replace(request, store=store), launched=True).spaces
 
 
-def _complete_command(request: Request) -> str:
-    """Return the command that also loads the plug-in files that the runs of the store record; empty without any.
+def _remedy(request: Request) -> str:
+    """Say how to load the plug-in files that the runs of the store record, with the command; empty without any.
 
-    A file is loaded only if the user names it: it is executed, and a store may come from an untrusted source.
+    A file is loaded only if the user names it: it is executed, and a store may come from an untrusted source. A file
+    that would start a sweep needs a guard first.
     """
+    files = _plugin_files(request.store)
+    if not files:
+        return ""
     words = []
-    for file in _plugin_files(request.store):
+    guards = []
+    for file in files:
         words += ["--plugins", file]
-    return request.store.command("dashboard", *words) if words else ""
+        line = line_that_sweeps(Path(file))
+        if line is not None:
+            guards.append(f"put sweep() in line {line} of {file} under {MAIN_GUARD}")
+    command = request.store.command("dashboard", *words)
+    if guards:
+        return f"To show it, first {' and '.join(guards)} Then use {command}"
+    return f"To show it: {command}"
 
 
 def _plugin_files(store: RunStore) -> list[str]:
@@ -96,14 +109,14 @@ def _plugin_files(store: RunStore) -> list[str]:
     return sorted(files)
 
 
-def _left_out(space: LeftOutSpace, complete: str) -> str:
-    """Say that a search space is not shown, with the command that shows it; the names that are known are left out."""
+def _left_out(space: LeftOutSpace, remedy: str) -> str:
+    """Say that a search space is not shown, and the remedy; the names that are known are left out."""
     if space.name is None:
         return f"A search space is not shown, only its runs by their settings: {space.why}"
     cause = space.why.removeprefix(f"search space {space.name!r}").lstrip(",: ").split("; known:")[0]
     return (
         f"Search space {shown(space.name)} is not shown, only its runs by their settings: {cause}. "
-        f"{f'To show it: {complete}' if complete else '--plugins FILE registers what a file declares.'}"
+        f"{remedy or '--plugins FILE registers what a file declares.'}"
     )
 
 

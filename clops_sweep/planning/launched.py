@@ -24,8 +24,8 @@ _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 def remember(selection: Selection, store: RunStore) -> None:
     """Store the search spaces of a launch, with the runs that its `where` and `limit` leave out.
 
-    A space replaces an earlier one of the same name and settings. Searches, and spaces whose values are no JSON, are
-    not stored.
+    A space replaces an earlier one of the same name and settings. A launch with fewer `seeds` than an earlier one of
+    the same space keeps the other seeds. Searches, and spaces whose values are no JSON, are not stored.
     """
     settings = [f"{name}={value}" for name, value in sorted(selection.settings.items())]
     for space in selection.spaces:
@@ -33,9 +33,33 @@ def remember(selection: Selection, store: RunStore) -> None:
             continue
         name = _name(space, settings)
         with suppress(TypeError, ValueError, OSError):
-            content = json.dumps({"name": name, "base": space.base.explicit, **_grid(space)})
+            path = f"{_folder(store)}/space-{file_name(name)}.json"
+            content = json.loads(json.dumps({"name": name, "base": space.base.explicit, **_grid(space)}))
+            if selection.seeds is not None:
+                content = _with_earlier_seeds(content, _remembered(store, path))
             store.files.make_folder(_folder(store))
-            store.files.write(f"{_folder(store)}/space-{file_name(name)}.json", content.encode())
+            store.files.write(path, json.dumps(content).encode())
+
+
+def _remembered(store: RunStore, path: str) -> Mapping[str, Any]:
+    """Return the content of a file of a remembered space; empty without a valid one."""
+    with suppress(OSError, UsageError, *_DAMAGED):
+        return dict(json.loads(store.files.read(path).to_pybytes()))
+    return {}
+
+
+def _with_earlier_seeds(content: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a remembered space with the seeds of an earlier launch of the same space as well."""
+    if any(earlier.get(name) != content[name] for name in ("base", "axes")):
+        return content
+    kept, earlier_kept = content["kept"], earlier.get("kept")
+    if (kept is None) != (earlier_kept is None):
+        return content
+    with suppress(*_DAMAGED):
+        seeds = sorted({*content["seeds"], *earlier["seeds"]})
+        both = None if kept is None else sorted({*kept, *earlier_kept})
+        return content | {"seeds": seeds, "kept": both}
+    return content
 
 
 def _name(space: SearchSpace, settings: Sequence[str]) -> str:

@@ -407,6 +407,17 @@ BASE ="""
     (notice,) = [line for line in shown.stderr.splitlines() if "is not shown" in line]
     words = shlex.split(notice.partition("To show it: ")[2])
     assert words[1:3] == ["dashboard", "--plugins"]
+    file = folder / "own.py"
+    guard = 'if __name__ == "__main__":'
+    file.write_text(f"{file.read_text()}\nfrom clops_sweep import sweep\nsweep(SPACE)\n")
+    warned = run("dashboard", "--results", "../my results", "--port", "0")
+    (notice,) = [line for line in warned.stderr.splitlines() if "is not shown" in line]
+    line = len(file.read_text().splitlines())
+    assert f"To show it, first put sweep() in line {line} of {file} under {guard} Then use " in notice
+    assert shlex.split(notice.rpartition(" Then use ")[2]) == words
+    assert "it calls sweep() while it is read" in str(run(*words[1:], "--port", "0").exception)
+    STRATEGIES.forget("mine")
+    file.write_text(file.read_text().replace("\nsweep(SPACE)", f"\n{guard}\n    sweep(SPACE)"))
     again = run(*words[1:], "--port", "0")
     assert again.exit_code == 0
     assert "is not shown" not in again.stderr
@@ -451,7 +462,7 @@ PLACES = {
     "clops_sweep/cli/update_report.py:_offer": OFFERED,
     "clops_sweep/cli/update_report.py:update_report": COMPLETE,
     "clops_sweep/cli/launch.py:_say_update_report": UPDATED,
-    "clops_sweep/cli/dashboard.py:_complete_command": "a_dashboard_names_the_command_that_loads_the_recorded_files",
+    "clops_sweep/cli/dashboard.py:_remedy": "a_dashboard_names_the_command_that_loads_the_recorded_files",
     "clops_sweep/cli/rewrite.py:merge": "merge_names_the_check_of_the_store_with_incomplete_runs",
 }
 """The functions that name commands, each with the test that runs one of them as typed."""

@@ -73,6 +73,30 @@ def test_left_out_cells_and_settings_are_remembered(tmp_path: Path) -> None:
     assert [len(list(it.requests())) for it in _remembered(store)] == [8, 4]
 
 
+def test_a_launch_with_fewer_seeds_keeps_the_others(tmp_path: Path) -> None:
+    """Finished runs of the other seeds were shown a second time, as runs of no search space."""
+    store = RunStore(tmp_path)
+    space = SearchSpace("mine", BASE, {"storage_fraction": [0.1, 0.5]}, 3)
+    remember(Selection((space,)), store)
+    remember(Selection((space,), seeds=1), store)
+    (same,) = _remembered(store)
+    assert list(same.requests()) == list(space.requests())
+    some = replace(space, where=lambda config: config.storage_fraction == 0.5)
+    remember(Selection((some,)), store)
+    remember(Selection((some,), seeds=2), store)
+    (kept,) = _remembered(store)
+    assert list(kept.requests()) == list(some.requests())
+    other = replace(space, base=BASE.replace(epochs_per_task=3))
+    remember(Selection((other,), seeds=1), store)
+    (changed,) = _remembered(store)
+    assert len(list(changed.requests())) == 2, "of another definition"
+    (file,) = (tmp_path / ".work" / "spaces").iterdir()
+    file.write_text('{"name": "mine"}')
+    remember(Selection((space,), seeds=1), store)
+    (again,) = _remembered(store)
+    assert len(list(again.requests())) == 2, "a damaged file is replaced"
+
+
 def test_searches_and_configs_as_encoders_are_left_out(tmp_path: Path) -> None:
     store, search = RunStore(tmp_path), OptunaSearch({"storage_fraction": FloatDistribution(0.1, 1.0)}, n_trials=2)
     axes = {"encoder": [BASE.replace(seed=7)], "network": ["linear", "mlp"]}

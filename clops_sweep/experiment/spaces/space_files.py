@@ -15,6 +15,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.claims import Claim, check_claims
 from clops_sweep.experiment.spaces.local_modules import importable
 from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.started_sweeps import executed_by_command
 
 _LONGEST_SAID = 200
 
@@ -63,7 +64,7 @@ def names_in(path: Path) -> dict[str, Any]:
     """Execute a file of search spaces or plug-ins, with modules in its folder importable, and return its names.
 
     Raises:
-        UsageError: the file does not exist, raises, or imports a compiled module in its folder.
+        UsageError: the file does not exist, raises, calls `sweep`, or imports a compiled module in its folder.
     """
     try:
         is_there = path.is_file()
@@ -72,7 +73,7 @@ def names_in(path: Path) -> dict[str, Any]:
     if not is_there:
         raise UsageError(f"{path}: no such search-space file")
     try:
-        with importable(path.resolve().parent):
+        with importable(path.resolve().parent), executed_by_command():
             # absolute: a worker, which runs in another folder, shows the lines of this file in tracebacks
             return runpy.run_path(os.path.abspath(path), run_name="clops_sweep_search_space")
     except UsageError as error:
