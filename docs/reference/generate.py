@@ -254,14 +254,17 @@ def commands_of(group: click.Group) -> Iterator[tuple[str, str]]:
 
 
 def list_of_commands() -> str:
-    """Return the table of all commands."""
+    """Return the table of all commands, with the name of a section beside its first command."""
     rows = []
     for section, commands in SECTIONS.items():
+        shown = section
         for command in commands:
             found = [(str(command.name), command.get_short_help_str(limit=400))]
             if isinstance(command, click.Group):
                 found = list(commands_of(command))
-            rows += [(section, f"`{name}`", in_page(said)) for name, said in found]
+            for name, said in found:
+                rows.append((shown, f"`{name}`", in_page(said)))
+                shown = ""
     return table("for, command, effect", rows)
 
 
