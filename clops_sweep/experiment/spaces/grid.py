@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from clops_sweep.errors import UsageError, calling, shown
+from clops_sweep.errors import UsageError, calling, several, shown
 from clops_sweep.experiment.config import RunConfig, any_combination
+from clops_sweep.experiment.plugins.registry import REGISTRIES, options_of_any
 from clops_sweep.experiment.spaces.axes import Axes, Cell, cells_of, in_words
 
 _LONGEST_CELL = 200
+
+MOST_RUNS = 250_000
+"""Most runs of one search space: every config is validated before anything starts."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,15 @@ class Grid:
         """Its search space as the subject of a sentence."""
         return f"search space {self.name!r}"
 
+    @property
+    def size(self) -> str:
+        """Number of its runs in words; equal configurations are one run."""
+        return several(len({run.config.identity for run in self.requests()}), "run")
+
+    def used_options(self, base: Mapping[str, Any]) -> set[str]:
+        """Return the options that some run uses, for values given to the base config."""
+        return options_of_any(with_plugins(base), [cell.settings for cell in self.cells])
+
     @cached_property
     def cells(self) -> list[Cell]:
         """The combinations of values; the last axis varies fastest."""
@@ -61,6 +74,10 @@ class Grid:
     def replicates(self) -> list[dict[str, Any]]:
         """Return the settings of each cell with each seed; seeds vary slowest."""
         return [{**cell.settings, "seed": seed} for seed in self.seeds for cell in self.cells]
+
+    def checked(self) -> list[RunRequest]:
+        """Return the runs after a check of all; see `requests`."""
+        return list(self.requests())
 
     def requests(self) -> Iterator[RunRequest]:
         """Yield the runs; seeds vary slowest.
@@ -113,3 +130,19 @@ class Grid:
                 f"was given, {config.seed}"
             )
         return resolved
+
+
+def check_count(subject: str, what: str, runs: int, hint: str = "") -> None:
+    """Check that a search space has at most `MOST_RUNS` runs.
+
+    Raises:
+        UsageError: it has more.
+    """
+    if runs > MOST_RUNS:
+        raise UsageError(f"{subject}: {what} {runs:,} runs; expected {MOST_RUNS:,} at most{hint}")
+
+
+def with_plugins(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the plug-in of each kind for values given to a config, by default the usual one."""
+    usual = RunConfig()
+    return {kind: given.get(kind, getattr(usual, kind)) for kind in REGISTRIES}

@@ -11,11 +11,10 @@ from typing import Any
 from clops_sweep.arguments import arguments_of_class
 from clops_sweep.errors import UsageError, option, prefixed, several, shown
 from clops_sweep.experiment.config import SEED, RunConfig, known_key, owners
-from clops_sweep.experiment.fields import SPLIT_AXES
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.metrics import MEASURES
 from clops_sweep.experiment.plugins.options import OPTIONS, checked
-from clops_sweep.experiment.plugins.registry import REGISTRIES, has_metric, headline, may_use, options_of_any
+from clops_sweep.experiment.plugins.registry import has_metric, headline, may_use
 from clops_sweep.experiment.plugins.values import as_list, is_whole, length
 from clops_sweep.experiment.spaces.axes import (
     Axis,
@@ -27,17 +26,15 @@ from clops_sweep.experiment.spaces.axes import (
     with_values,
 )
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.experiment.spaces.grid import Grid, RunRequest
+from clops_sweep.experiment.spaces.grid import Grid, RunRequest, check_count
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
+from clops_sweep.experiment.spaces.trials import Trials
 from clops_sweep.experiment.spaces.tuning import METHOD, Method, methods_of, setting_while_tuning
 
 _LONGEST_NAME = 100  # file names, limited to 255 bytes, consist of it and of names of figures and tables
 
 SELECTION = "_selection"
 """End of the name of a tuned space in the names of its phases."""
-
-MOST_RUNS = 250_000
-"""Most runs of one search space: every config is validated before anything starts."""
 
 
 class _Seeds:
@@ -122,16 +119,9 @@ class SearchSpace:
         for axis, values in self.axes.items():
             check_axis(self._subject, axis, values)
         with gc_paused():
-            self.__dict__["_validated"] = list(self._requests())  # validate all now, not one by one later
-        if self.tuned is not None:
-            self.tuned.check()
-        else:
+            self.__dict__["_validated"] = self._content.checked()  # all now, not one by one later
+        if self.tuned is None:  # its phases, and the grids that it may report, check this themselves
             self._check_all_used()
-
-    @property
-    def _subject(self) -> str:
-        """The space as the subject of a sentence."""
-        return f"search space {self.name!r}"
 
     def _set_plain_values(self) -> None:
         """Replace seeds and axes by plain Python values."""
@@ -161,35 +151,6 @@ class SearchSpace:
         of_search = () if self.search is None else self.search.fields
         self._check_used([*of_base, *fields_of(self.axes), *of_search], given)
 
-    def __repr__(self) -> str:
-        """The call that makes it, and the number of its runs."""
-        given = (f"{name}={value!r}" if name == "base" else f"{name}={shown(value)}" for name, value in self._given())
-        return f"SearchSpace({', '.join(given)})  # {self.size}"
-
-    def _repr_html_(self) -> str:
-        axes = ((f"axis {axis}", ", ".join(map(str, values))) for axis, values in self.axes.items())
-        given = ((name, value) for name, value in self._given()[2:] if name != "axes")
-        rows = [*((name, repr(value)) for name, value in self.base.changed.items()), *axes, *given]
-        return html_table(f"{self.name}: {self.size}", rows)
-
-    def _given(self) -> list[tuple[str, Any]]:
-        given = []
-        for name in (attribute.name for attribute in fields(self)):
-            value = getattr(self, name)
-            is_left_out = value is None or (name in ("axes", "chooses_for") and not value)
-            if not is_left_out:
-                given.append((name, value))
-        return given
-
-    @property
-    def size(self) -> str:
-        """Number of its runs or trials in words; equal configurations are one run."""
-        if self.tuned is not None:
-            return self.tuned.size
-        if self.search is not None:
-            return f"{several(self.search.n_trials, 'trial')} of {several(len(self.replicates()), 'run')}"
-        return several(len({run.config.identity for run in self._requests()}), "run")
-
     def _check_types(self) -> None:
         if not isinstance(self.name, str):
             raise UsageError(f"search space name {shown(self.name)}: expected text")
@@ -202,40 +163,17 @@ class SearchSpace:
 
     def _check_size(self) -> None:
         sizes = [length(values) or 1 for values in (*self.axes.values(), self.seeds)]  # invalid ones: refused later
-        self._check_count("its axes and seeds make", math.prod(sizes), ", or a search")
-
-    def _check_count(self, what: str, runs: int, hint: str = "") -> None:
-        if runs > MOST_RUNS:
-            raise UsageError(f"{self._subject}: {what} {runs:,} runs; expected {MOST_RUNS:,} at most{hint}")
+        check_count(self._subject, "its axes and seeds make", math.prod(sizes), ", or a search")
 
     def _check_search(self, search: OptunaSearch) -> None:
         where = self._subject
         if not isinstance(search, OptunaSearch):
             raise UsageError(f"{where}: search: expected an OptunaSearch")
-        if self.tuned is None:
-            self._check_trials(search)
         scenario = self.base.scenario
         for name in search.objectives:
             if not has_metric(scenario, name):
                 known = ", ".join(measure for measure in MEASURES if has_metric(scenario, measure))
                 raise UsageError(f"{where}: objective {name!r}: {scenario} has no such metric; it has those of {known}")
-
-    def _check_trials(self, search: OptunaSearch) -> None:
-        """Check a search that chooses nothing."""
-        where = self._subject
-        if not set(self.axes) <= set(SPLIT_AXES):
-            raise UsageError(
-                f"{where} has axes and a search; expected one of them, axes over patient splits alone, or tune_on"
-            )
-        replicates = len(self.seeds) * math.prod(map(len, self.axes.values()))
-        self._check_count(
-            f"{search.n_trials:,} trials of {several(replicates, 'split and seed' if self.axes else 'seed')} make",
-            search.n_trials * replicates,
-        )
-        if self.where is not None:
-            raise UsageError(f"{where}: where goes with axes; bound the distributions of a search instead")
-        with prefixed(where):
-            search.check(self.base)
 
     def _check_used(self, names: Iterable[str], base: Mapping[str, Any]) -> None:
         """Check that each given option is used by some run."""
@@ -245,28 +183,6 @@ class SearchSpace:
         if unused:
             raise UsageError(f"{self._subject}: no run of it uses {unused[0]!r}, an option of {owners(unused[0])}")
 
-    def used_options(self, base: Mapping[str, Any]) -> set[str]:
-        """Return the options that some run uses.
-
-        Args:
-            base: values given to the base config, by name.
-        """
-        if self.tuned is not None:
-            return self.tuned.used_options(base)
-        if self.search is None:
-            changes = [cell.settings for cell in self._grid.cells]
-        else:
-            changes = [self.search.settings(corner) for corner in self.search.corners()]
-        usual = RunConfig()
-        plugins = {kind: base.get(kind, getattr(usual, kind)) for kind in REGISTRIES}
-        return options_of_any(plugins, changes)
-
-    @property
-    def objectives(self) -> Mapping[str, Direction]:
-        """Objectives of its search, by default the first headline metric of the scenario."""
-        given = self.search.objectives if self.search is not None else {}
-        return given or {headline(self.base.scenario)[0]: "maximize"}
-
     @cached_property
     def tuned(self) -> TunedSpace | None:
         """The space as a tuned one, if its search chooses configurations; else None."""
@@ -275,8 +191,39 @@ class SearchSpace:
         return TunedSpace(self, self.search)
 
     @cached_property
+    def _content(self) -> Grid | Trials | TunedSpace:
+        """What the space consists of."""
+        if self.tuned is not None:
+            return self.tuned
+        return self._grid if self.search is None else Trials(self._grid, self.search)
+
+    @cached_property
     def _grid(self) -> Grid:
         return Grid(self.name, self.base, self.axes, self.seeds, self.where, self.resolve)
+
+    @property
+    def _subject(self) -> str:
+        """The space as the subject of a sentence."""
+        return f"search space {self.name!r}"
+
+    @property
+    def size(self) -> str:
+        """Number of its runs or trials in words; equal configurations are one run."""
+        return self._content.size
+
+    @property
+    def objectives(self) -> Mapping[str, Direction]:
+        """Objectives of its search, by default the first headline metric of the scenario."""
+        given = self.search.objectives if self.search is not None else {}
+        return given or {headline(self.base.scenario)[0]: "maximize"}
+
+    def used_options(self, base: Mapping[str, Any]) -> set[str]:
+        """Return the options that some run uses.
+
+        Args:
+            base: values given to the base config, by name.
+        """
+        return self._content.used_options(base)
 
     def replicates(self) -> list[dict[str, Any]]:
         """Return the patient splits and seeds of each trial of a search, as config fields."""
@@ -285,10 +232,7 @@ class SearchSpace:
     def requests(self) -> Iterator[RunRequest]:
         """Return all requested runs in the documented order; none for a search, whose study determines them."""
         validated = self.__dict__.pop("_validated", None)  # the first caller gets the validated configs
-        return self._requests() if validated is None else iter(validated)
-
-    def _requests(self) -> Iterator[RunRequest]:
-        return self._grid.requests() if self.search is None else iter(())
+        return self._content.requests() if validated is None else iter(validated)
 
     def overridden(self, settings: Mapping[str, Any]) -> SearchSpace:
         """Return the space with other values in the base config.
@@ -323,6 +267,26 @@ class SearchSpace:
 
         base = self.base.replace(**settings_with(self.base.explicit, settled))
         return replace(self, base=base, axes=with_values(self.axes, settled))
+
+    def __repr__(self) -> str:
+        """The call that makes it, and the number of its runs."""
+        given = (f"{name}={value!r}" if name == "base" else f"{name}={shown(value)}" for name, value in self._given())
+        return f"SearchSpace({', '.join(given)})  # {self.size}"
+
+    def _repr_html_(self) -> str:
+        axes = ((f"axis {axis}", ", ".join(map(str, values))) for axis, values in self.axes.items())
+        given = ((name, value) for name, value in self._given()[2:] if name != "axes")
+        rows = [*((name, repr(value)) for name, value in self.base.changed.items()), *axes, *given]
+        return html_table(f"{self.name}: {self.size}", rows)
+
+    def _given(self) -> list[tuple[str, Any]]:
+        given = []
+        for name in (attribute.name for attribute in fields(self)):
+            value = getattr(self, name)
+            is_left_out = value is None or (name in ("axes", "chooses_for") and not value)
+            if not is_left_out:
+                given.append((name, value))
+        return given
 
 
 @dataclass(frozen=True)
@@ -418,15 +382,19 @@ class TunedSpace:
         runs = len(self.methods) * len(self.written.replicates())
         return f"{several(trials, 'trial')} of {several(len(self.phases), 'method')}, then {several(runs, 'run')}"
 
+    def requests(self) -> Iterator[RunRequest]:
+        """Return nothing: the runs depend on the choices."""
+        return iter(())
+
     def used_options(self, base: Mapping[str, Any]) -> set[str]:
-        """Return the options that some trial or reported run uses; see `SearchSpace.used_options`."""
+        """Return the options that some trial or reported run uses, for values given to the base config."""
         used: set[str] = set()
         for space in (*self.phases, *self.at_bounds()):
             used |= space.used_options(base)
         return used
 
-    def check(self) -> None:
-        """Check that one configuration can be chosen, and all spaces that the tuned space is made of.
+    def checked(self) -> list[RunRequest]:
+        """Check the spaces that it is made of, and return its runs as `requests` does.
 
         Raises:
             UsageError: several objectives, an axis with the name of the axis over methods, tuning data that are
@@ -443,6 +411,7 @@ class TunedSpace:
             if str(error).startswith("search space "):  # of a phase
                 raise
             raise UsageError(f"{where}: {error}") from None
+        return []
 
 
 def search_of(space: SearchSpace) -> OptunaSearch:
