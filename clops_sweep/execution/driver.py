@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import socket
 import time
@@ -76,22 +77,25 @@ def run_feeds(
     )
     with storing(store):
         log = new_log(store)
-    with output_to(log), contextlib.closing(feeds(log)) as all_feeds:
+    with (
+        output_to(log),
+        RunsUnderWay(store, reserved, log) as under_way,
+        writing(store),
+        contextlib.closing(feeds(log)) as all_feeds,
+    ):
         unfinished = (feed for feed in all_feeds if not _is_over(feed))
-        feed = next(unfinished, None)
-        if feed is None:
+        first = next(unfinished, None)
+        if first is None:
             return
-        with RunsUnderWay(store, reserved, log) as under_way, writing(store):
-            witness = str(log) if resources.address and store.files.local else ""
-            workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
-            with _workers(frames, resources, display, workplace, workers) as run_fed, closing(observers, display):
-                while feed is not None:
-                    relay = Relay(store, display, feed, observers, under_way, retries)
-                    while not (display.interrupted or _is_over(feed)):
-                        run_fed(feed, relay)
-                    if display.interrupted:
-                        return
-                    feed = next(unfinished, None)
+        witness = str(log) if resources.address and store.files.local else ""
+        workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
+        with _workers(frames, resources, display, workplace, workers) as run_fed, closing(observers, display):
+            for feed in itertools.chain([first], unfinished):
+                relay = Relay(store, display, feed, observers, under_way, retries)
+                while not (display.interrupted or _is_over(feed)):
+                    run_fed(feed, relay)
+                if display.interrupted:
+                    return
 
 
 def _workers(

@@ -62,17 +62,21 @@ def launch(
 
     Raises:
         UsageError: the request, the data, a study's journal or the cluster is invalid, or another sweep runs in this
-            process.
+            process. Nothing has been computed.
     """
     settings = _Launch(resources, make_display, retry_failed, starting, warn)
     with _only_sweep():
         state = State.of(request)
-        while True:  # runs that become encoders come first
-            part = _first_part(state)
-            outcome = settings.compute(part)
-            if part is state or not outcome.complete:
-                return outcome
-            state = state.again()
+        part = _first_part(state)
+        outcome = settings.compute(part)
+        while part is not state and outcome.complete:  # it was that of runs that become encoders
+            try:
+                state = state.again()
+                part = _first_part(state)
+                outcome = settings.compute(part)
+            except UsageError as error:  # such as a file that was damaged meanwhile
+                return Outcome(state, Stopped(str(error)), outcome.changed_code)
+        return outcome
 
 
 @contextmanager
@@ -135,9 +139,9 @@ class _Launch:
         remember(state.resolved.selection, state.asked.store)
         remember_folders(state.asked.store, state.asked.data.root)
         if self._is_done(state):
-            return Outcome.of(state, NothingToDo(), changed)
+            return Outcome(state, NothingToDo(), tuple(changed))
         state, ending = self._computed(state, frames)
-        return Outcome.of(state, ending, changed)
+        return Outcome(state, ending, tuple(changed))
 
     def _checked(self, state: State) -> State:
         """Check the request before anything starts, and return its state.
@@ -194,7 +198,7 @@ class _Launch:
                     run_feeds(sweep.feeds, reserved, frames, store, choice.resources, display, workers)
                     state = planned_again(state)
                 except KeyboardInterrupt:
-                    ending = Interrupted(display.unfinished())
+                    ending = Interrupted.of(display.unfinished(), store)
                 except (StoreError, OSError) as error:
                     ending = Stopped(str(error))
         match ending:
@@ -203,7 +207,7 @@ class _Launch:
             case Stopped() if store.files.local:  # an object store that does not answer would be waited for
                 return _now_if_readable(state), ending
             case Ended() if display.interrupted and state.is_unfinished:
-                return state, Interrupted(display.unfinished())
+                return state, Interrupted.of(display.unfinished(), store)
             case _:
                 return state, ending
 

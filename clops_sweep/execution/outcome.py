@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import several
@@ -34,10 +34,17 @@ class Interrupted:
     """The user stopped the launch; the same launch continues.
 
     Attributes:
-        jobs: the jobs that had not ended.
+        under_way: number of runs that were being computed.
+        checkpointed: number of these that continue from a checkpoint.
     """
 
-    jobs: Sequence[Job]
+    under_way: int
+    checkpointed: int
+
+    @classmethod
+    def of(cls, jobs: Sequence[Job], store: RunStore) -> Interrupted:
+        """Return the end of a launch whose workers had some jobs."""
+        return cls(len(jobs), sum(store.has_checkpoint(job.run_id) for job in jobs))
 
 
 @dataclass(frozen=True)
@@ -62,40 +69,38 @@ class Outcome:
     Attributes:
         state: the state of all requested runs and searches when it ended. If it was stopped, and the store
             cannot be read, when it began.
-        ran: whether any run was pending.
-        interrupted: whether the user stopped it; the same launch continues.
-        stopped: what ended it early, such as a full disk; the same launch continues once this is fixed.
-        under_way: number of runs that were running when the user stopped it.
-        checkpointed: number of these that continue from a checkpoint.
+        ending: how it ended.
         changed_code: a sentence for each plug-in and encoder that changed since requested runs were computed.
     """
 
     state: State
-    ran: bool
-    interrupted: bool = False
-    stopped: str | None = None
-    under_way: int = 0
-    checkpointed: int = 0
+    ending: Ending
     changed_code: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, state: State, ending: Ending, changed: Sequence[str]) -> Outcome:
-        """Return the outcome of a launch.
+    @property
+    def ran(self) -> bool:
+        """Whether any run was pending."""
+        return not isinstance(self.ending, NothingToDo)
 
-        Args:
-            state: the state at its end.
-            ending: how it ended.
-            changed: a sentence for each plug-in and encoder that changed before.
-        """
-        outcome = cls(state, not isinstance(ending, NothingToDo), changed_code=tuple(changed))
-        match ending:
-            case Stopped(error):
-                return replace(outcome, stopped=error)
-            case Interrupted(jobs):
-                checkpointed = sum(state.asked.store.has_checkpoint(job.run_id) for job in jobs)
-                return replace(outcome, interrupted=True, under_way=len(jobs), checkpointed=checkpointed)
-            case NothingToDo() | Ended():
-                return outcome
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user stopped it; the same launch continues."""
+        return isinstance(self.ending, Interrupted)
+
+    @property
+    def stopped(self) -> str | None:
+        """What ended it early, such as a full disk; the same launch continues once this is fixed."""
+        return self.ending.error if isinstance(self.ending, Stopped) else None
+
+    @property
+    def under_way(self) -> int:
+        """Number of runs that were being computed when the user stopped it."""
+        return self.ending.under_way if isinstance(self.ending, Interrupted) else 0
+
+    @property
+    def checkpointed(self) -> int:
+        """Number of these that continue from a checkpoint."""
+        return self.ending.checkpointed if isinstance(self.ending, Interrupted) else 0
 
     @property
     def store(self) -> RunStore:
@@ -160,10 +165,14 @@ class Outcome:
         for search in self.searches:
             trials = several(search.count("complete"), "trial")
             parts.append(f"search {search.space.name!r}: {trials} complete")
-        return self._ending + "; ".join([*parts, *self.changed_code])
+        return self._ending_in_words + "; ".join([*parts, *self.changed_code])
 
     @property
-    def _ending(self) -> str:
-        if self.interrupted:
-            return "interrupted; "
-        return f"stopped: {self.stopped}; " if self.stopped else ""
+    def _ending_in_words(self) -> str:
+        match self.ending:
+            case Interrupted():
+                return "interrupted; "
+            case Stopped(error):
+                return f"stopped: {error}; "
+            case NothingToDo() | Ended():
+                return ""

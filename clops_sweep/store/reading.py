@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from clops_sweep.data.files.folder import locked
+from clops_sweep.data.files.folder import Lock, locked
 from clops_sweep.data.files.lock_holder import SECONDS_BEFORE_TOLD, holder_of, say_waiting
 from clops_sweep.errors import (
     DamagedStore,
@@ -116,15 +116,15 @@ class StoreReader:
         began, is_told = time.monotonic(), False
         lock = self.log_folder / "lock"
         while self._files.local:
-            with locked(lock) as got:
-                if got is not False:
+            with locked(lock) as holder:
+                if holder is not Lock.ELSEWHERE:
                     yield
                     return
             waited = time.monotonic() - began
             if waited > _SECONDS_TO_LOCK:
-                holder = holder_of(lock) or "another process"
+                other = holder_of(lock) or "another process"
                 raise UsageError(
-                    f"results {self.files.shown}: {holder} is rewriting it and holds {lock}; wait until it has ended"
+                    f"results {self.files.shown}: {other} is rewriting it and holds {lock}; wait until it has ended"
                 )
             if waited > SECONDS_BEFORE_TOLD and not is_told:
                 say_waiting(lock, f"results {self.files.shown}")

@@ -21,8 +21,8 @@ import time
 from clops_sweep.data.files.folder import locked
 from pathlib import Path
 
-with locked(Path(sys.argv[1])) as got:
-    print(got, flush=True)
+with locked(Path(sys.argv[1])) as holder:
+    print(holder.name, flush=True)
     sys.stdin.read()
 """
 
@@ -33,7 +33,7 @@ def _holding(lock: Path) -> subprocess.Popen[str]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     process = subprocess.Popen([sys.executable, "-c", HOLDER, str(lock)], **pipes)
     assert process.stdout is not None
-    assert process.stdout.readline() == "True\n"
+    assert process.stdout.readline() == "HERE\n"
     return process
 
 

@@ -10,6 +10,7 @@ import shutil
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum
 from pathlib import Path
 from typing import IO
 
@@ -64,9 +65,17 @@ def shorten(path: Path | str, limit: int = 200) -> str:
     return text if len(text) <= limit else f"{text[: limit // 4]}...{text[-limit // 2 :]}"
 
 
+class Lock(Enum):
+    """Who holds a lock."""
+
+    HERE = "this process"
+    ELSEWHERE = "another process"
+    UNSUPPORTED = "no process: the file system has no locks"
+
+
 @contextmanager
-def locked(path: Path) -> Iterator[bool | None]:
-    """Hold a lock in the block; yield whether this process got it, or None on a file system without locks.
+def locked(path: Path) -> Iterator[Lock]:
+    """Hold a lock in the block, unless another process holds it; yield who does.
 
     The lock ends with the process, however that ends.
 
@@ -80,13 +89,13 @@ def locked(path: Path) -> Iterator[bool | None]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire()
-        got: bool | None = True
+        holder = Lock.HERE
     except Timeout:
-        got = False
+        holder = Lock.ELSEWHERE
     except (OSError, NotImplementedError):
-        got = None
+        holder = Lock.UNSUPPORTED
     try:
-        yield got
+        yield holder
     finally:
         lock.release()
 
@@ -133,13 +142,14 @@ def remove_leftovers(final: Path) -> None:
     for folder in final.parent.iterdir():
         if not folder.name.startswith(prefix) or folder.suffix not in (".partial", _REPLACED, ".removed"):
             continue
-        with locked(lock := folder.with_suffix(".lock")) as alone:
-            if alone and folder.suffix == _REPLACED and not final.exists():
+        with locked(lock := folder.with_suffix(".lock")) as holder:
+            if holder is not Lock.HERE:
+                continue
+            if folder.suffix == _REPLACED and not final.exists():
                 os.rename(folder, final)
-            elif alone:
+            else:
                 shutil.rmtree(folder, ignore_errors=True)
-            if alone:
-                lock.unlink()
+            lock.unlink()
 
 
 @contextmanager

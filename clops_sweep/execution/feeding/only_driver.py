@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterator
 
-from clops_sweep.data.files.folder import locked
+from clops_sweep.data.files.folder import Lock, locked
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import file_name
@@ -27,8 +27,8 @@ def only_driver(space: SearchSpace, store: RunStore) -> Iterator[None]:
     if store.files.folder is None:  # stores at URIs share a folder of logs and locks
         owner.append(store.files.shown)
     own = hashlib.sha256("\n".join(owner).encode()).hexdigest()  # other names may have the same file name
-    with locked(store.log_folder / "locks" / f"search-{file_name(space.name)[:40]}-{own}") as is_held:
-        if is_held is False:  # None: the file system has no locks
+    with locked(store.log_folder / "locks" / f"search-{file_name(space.name)[:40]}-{own}") as holder:
+        if holder is Lock.ELSEWHERE:
             raise UsageError(
                 f"search space {space.name!r} is being run by another driver on the same results; "
                 "a single one uses its whole cluster"

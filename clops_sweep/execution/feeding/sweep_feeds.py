@@ -42,8 +42,7 @@ class SweepFeeds:
 
     def feeds(self, log: Path) -> Generator[Feed, None, None]:
         """Yield the feeds one after another; each may depend on the results of the ones before."""
-        reported: tuple[SearchSpace, ...] | None = None
-        while reported != self._state.resolved.selection.reported:
+        while True:
             reported = self._state.resolved.selection.reported
             yield from self._grids(log)
             for search in self._state.searches:
@@ -51,6 +50,8 @@ class SweepFeeds:
             self._retry_failed = False
             self._state = planned_again(self._state)
             remember(self._state.resolved.selection, self._store)
+            if self._state.resolved.selection.reported == reported:  # no search has chosen anything more
+                return
 
     def _grids(self, log: Path) -> Iterator[Feed]:
         """Yield the runs to compute in rounds: later rounds depend on earlier ones. No run is tried twice."""

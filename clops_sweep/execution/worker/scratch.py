@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from clops_sweep.data.files.folder import locked
+from clops_sweep.data.files.folder import Lock, locked
 
 _PREFIX = "clops-"  # short, because it is a prefix of the paths of Ray's sockets
 _LOCK = "lock"
@@ -44,8 +44,8 @@ def remove_left_behind(base: Path) -> None:
         for entry in entries:
             path = Path(entry.path)
             if entry.name.startswith(_PREFIX) and _is_mine(path) and os.path.lexists(path / _LOCK):
-                with locked(path / _LOCK) as free:
-                    if free:
+                with locked(path / _LOCK) as holder:
+                    if holder is Lock.HERE:
                         shutil.rmtree(path, ignore_errors=True)
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,11 +17,17 @@ from safetensors.torch import load
 
 from clops_sweep import ContinualRun, FrameSet, RunConfig, UsageError
 from clops_sweep.cli.commands import command
+from clops_sweep.execution.display.live import SweepDisplay
+from clops_sweep.execution.jobs import Resources
+from clops_sweep.execution.launch import launch
+from clops_sweep.execution.outcome import Outcome
 from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.learning.models.model_facts import facts_in
 from clops_sweep.learning.models.trained_model import model_from
 from clops_sweep.learning.networks.head import features_of, head_of
 from clops_sweep.learning.result import RunResult
+from clops_sweep.planning.request import Request
 from tests.learning.encoders.place import Place, config
 
 
@@ -149,6 +158,28 @@ def test_one_launch_pretrains_then_searches_then_reports_what_is_chosen(place: P
     *trials, reported = later
     assert [row["first_tasks"] for row in trials] == [1, 1]
     assert reported["mlp_width"] == max(trials, key=lambda row: row["auc"])["mlp_width"]
+
+
+def launched(place: Place, starting: Callable[..., None] = lambda state, runs, resources: None) -> Outcome:
+    file = place.folder / "heads.py"
+    file.write_text(TUNED.format(dataset="other", first=FIRST))
+    place.store.open_for_writing()
+    request = Request(Selection.of_files([file]), place.data(), place.store)
+    return launch(request, Resources(no_ray=True), partial(SweepDisplay, "status", None), starting=starting)
+
+
+def test_a_launch_that_cannot_go_on_after_the_encoders_is_stopped_and_keeps_them(place: Place) -> None:
+    """Here another program writes to the file of the studies meanwhile."""
+    journal = Path(place.store.files.root) / "optuna.journal"
+    stopped = launched(place, lambda state, runs, resources: journal.write_text("of another\nprogram\n"))
+    assert stopped.stopped is not None
+    assert stopped.stopped.startswith(f"studies {journal}: damaged, or edited")
+    assert (stopped.complete, stopped.ran, stopped.counts["finished"]) == (False, True, 0)
+    (first,) = place.store.read("runs").to_dict("records")
+    assert (first["dataset"], first["status"]) == ("small", "finished")
+    journal.unlink()
+    assert launched(place).complete
+    assert len(place.store.read("runs")) == 4
 
 
 def test_people_of_a_run_to_come_are_not_evaluated(place: Place) -> None:
