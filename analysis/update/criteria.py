@@ -20,8 +20,9 @@ from clops_sweep.regular_files import open_regular
 class Criteria:
     """Limits for an update, each from 0 to 1; None for no limit.
 
-    Each limit applies to the updated model on the compared test instances. A subgroup is one value of a requested
-    column, such as sex.
+    Each limit applies to the updated model on the compared test instances, those of earlier tasks if a run is compared
+    with itself. Limits named `min_new_...` apply to the test instances of the last task alone, such as a new ward. A
+    subgroup is one value of a requested column, such as sex.
 
     Attributes:
         max_flips: share of all instances that were right before and are wrong after.
@@ -33,6 +34,9 @@ class Criteria:
         min_specificity: specificity of the model's decisions, by class.
         max_calibration_error: calibration error beyond chance; exceeded only if its whole 95 % interval is above.
         max_drift: Jensen-Shannon distance between the predicted probabilities before and after.
+        min_new_accuracy: accuracy on the last task.
+        min_new_sensitivity: sensitivity of the decisions on the last task, by class.
+        min_new_specificity: specificity of the decisions on the last task, by class.
 
     Raises:
         UsageError: a limit is not a number from 0 to 1, or limits by class are not a mapping with at least one class.
@@ -47,6 +51,9 @@ class Criteria:
     min_specificity: Mapping[str, float] | None = field(default=None, hash=False)
     max_calibration_error: float | None = None
     max_drift: float | None = None
+    min_new_accuracy: float | None = None
+    min_new_sensitivity: Mapping[str, float] | None = field(default=None, hash=False)
+    min_new_specificity: Mapping[str, float] | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         for name, given in vars(self).items():
@@ -63,12 +70,24 @@ class Criteria:
     @property
     def given(self) -> bool:
         """Whether any limit is set."""
-        return any(limit is not None for limit in vars(self).values())
+        return bool(self.limits)
+
+    @property
+    def limits(self) -> dict[str, float | Mapping[str, float]]:
+        """The limits that are set, by the name of the criterion."""
+        return {name: limit for name, limit in vars(self).items() if limit is not None}
 
 
-BY_CLASS = {"min_sensitivity": "sensitivity", "min_specificity": "specificity"}
+BY_CLASS = {
+    "min_sensitivity": "sensitivity",
+    "min_specificity": "specificity",
+    "min_new_sensitivity": "sensitivity",
+    "min_new_specificity": "specificity",
+}
 """Criteria with a limit for each class, and the measure that each limits."""
 BY_GROUP = ("max_group_flips", "min_group_accuracy")
+OF_LAST_TASK = ("min_new_accuracy", "min_new_sensitivity", "min_new_specificity")
+"""Criteria about the test instances of the last task alone."""
 
 
 _MOST_BYTES = 2**14  # a key of half a million names takes tomllib minutes

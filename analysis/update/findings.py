@@ -22,6 +22,7 @@ class Decision:
         measured: the measured value with its interval.
         instances: number of instances that the value is about.
         units: number of distinct patients of these instances, or of recordings or instances if people are unknown.
+        where: titles of their tasks, in words.
         holds: whether the value is within the limit; False for an undefined value. A calibration error with an interval
             is above its limit only if the whole interval is. None with fewer than 3 units: too few to judge.
         certain: whether the whole interval lies on the side of the limit that `holds` names.
@@ -34,6 +35,7 @@ class Decision:
     measured: Quantity
     instances: int
     units: int
+    where: str
     holds: bool | None
     certain: bool
     crosses: bool
@@ -54,6 +56,25 @@ class NewClass:
     instances: int
     units: int
     accuracy: Quantity
+
+
+@dataclass(frozen=True)
+class LastTask:
+    """The updated model on the test instances of the task that it has learned last, and of no earlier task.
+
+    Attributes:
+        title: title of the task.
+        instances: number of test instances.
+        units: number of distinct patients, or of recordings or instances if people are unknown.
+        accuracy: accuracy of the updated model.
+        classes: sensitivity and specificity of each class.
+    """
+
+    title: str
+    instances: int
+    units: int
+    accuracy: Quantity
+    classes: tuple[ClassMeasures, ...]
 
 
 @dataclass(frozen=True)
@@ -87,11 +108,14 @@ class Findings:
         new: instances of the last task that no earlier task has, of classes that the model before has learned; None
             without such instances.
         new_classes: the classes that the model before has not learned.
+        last_task: the updated model on the last task; None if the task has no test instances of its own.
         brought: sentences on what the last task brings; empty with `against`.
         decided: sentence on the classes that a decision is among; empty if it is among all classes in every task.
         unknown: number of instances without a value, by subgroup column.
         criteria: verdicts on the acceptance criteria.
         limitations: sentences for the reader of the report.
+        models: facts about the two models, as (name, before, after): ids, versions, hashes.
+        commands: commands that repeat the report, each with its purpose.
     """
 
     run_id: str
@@ -117,11 +141,14 @@ class Findings:
     without_frames: str
     new: Slice | None
     new_classes: tuple[NewClass, ...]
+    last_task: LastTask | None
     brought: tuple[str, ...]
     decided: str
     unknown: Mapping[str, int]
     criteria: tuple[Decision, ...]
     limitations: tuple[str, ...]
+    models: tuple[tuple[str, str, str], ...]
+    commands: tuple[tuple[str, str], ...]
 
     @property
     def holds(self) -> bool | None:

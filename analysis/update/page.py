@@ -10,14 +10,16 @@ from dataclasses import replace
 from clops_sweep.errors import several
 
 from ..drawing.pictures import Picture, sketch
-from ..formats import DASH, TextCell, TextTable, count_cell, interval_text, label_cell, number
+from ..formats import TextCell, TextTable, count_cell, label_cell, number
+from ..people.patient_intervals import FEW_PEOPLE
 from ..report.page import LinkedTable, from_template, no_links
 from ..statistics import MIN_UNITS
-from .criteria import BY_GROUP
+from .criteria import BY_GROUP, OF_LAST_TASK
 from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracings_of_flips
 from .findings import Decision, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
 from .people import MOST_PEOPLE, Flip, Matrix
+from .shares import bound_without_flips, decimals_of, measured, percent
 
 Cells = list[TextCell]
 
@@ -27,10 +29,13 @@ def render_page(report: Findings) -> str:
     content: dict[str, object] = {"report": report, "everything": report.flips[0]}
     content["verdict"] = verdict(report)
     content["hardest"] = " and ".join(_hardest(report))
-    content |= {"share": percent, "apart": _apart, "count": several, "name_of": _name}
+    content |= {"share": percent, "apart": _apart, "count": several, "name_of": _name, "measured": measured}
+    content |= {"can_be_shown": what_can_be_shown(report), "drift_decimals": 2 + decimals_of(report.units)}
     ordered = by_verdict(report.criteria)
-    content["doubtful"] = [decision for decision in ordered if decision.crosses or not decision.holds]
-    content |= {"evaluated": evaluated, "in_words": verdict_in_words}
+    content["doubtful"] = [decision for decision in ordered if decision.holds is not None and _is_doubtful(decision)]
+    unjudged = [f"{_name(decision)} ({_about(decision, report)})" for decision in ordered if decision.holds is None]
+    content["unjudged"] = "; ".join(unjudged)
+    content |= {"evaluated": _evaluated_beside_name, "in_words": verdict_in_words}
     content |= {"most_people": MOST_PEOPLE, "least": MIN_UNITS}
     content |= {"parts_name": PARTS, "parts": json.dumps(sorted(report.parts))}
     content["flips"] = _flips_picture(report)
@@ -48,7 +53,7 @@ _OVERALL = ("measure", *_WHEN, "difference")
 _CLASSES = ("class", "instances", "from", *(f"{name} {when}" for name in _RATES for when in _WHEN))
 _FIXED = ("class", *(f"{name} at {other} {FIXED:g}, {when}" for name, other in _RATES.items() for when in _WHEN))
 _SLICES = (
-    *("by", "value", "instances", "units", "accuracy before", "accuracy after", "difference"),
+    *("by", "value", "instances", "from", "accuracy before", "accuracy after", "difference"),
     *("became wrong", "became right"),
 )
 _IN_EACH = ", in each subgroup"
@@ -62,11 +67,15 @@ TITLES = {
     "min_specificity": "specificity",
     "max_calibration_error": "calibration error beyond chance",
     "max_drift": "drift of the probabilities",
+    "min_new_accuracy": "accuracy",
+    "min_new_sensitivity": "sensitivity",
+    "min_new_specificity": "specificity",
 }
 """Titles of the criteria."""
 _NEW_CLASSES = ("class", "instances", "from", "accuracy before", "accuracy after")
+_LAST_TASK = ("class", "instances", "from", *_RATES)
 _PEOPLE = ("person", "instances", "became wrong", "became right", "what changed")
-_CRITERIA = ("verdict", "criterion", "of", "limit", "measured", "instances", "from")
+_CRITERIA = ("verdict", "criterion", "of", "in", "limit", "measured", "instances", "from")
 _CROSSES = "not certain: the interval crosses the limit"
 _MOST_NAMED = 3
 """Most failed criteria that the verdict on all names."""
@@ -101,9 +110,9 @@ def verdict(report: Findings) -> str:
 def _name(decision: Decision) -> str:
     """Return a criterion and what it is about, such as "sensitivity of AF" or "accuracy in sex f"."""
     title = TITLES[decision.criterion].removesuffix(_IN_EACH)
-    if not decision.of:
-        return title
-    return f"{title} {'in' if decision.criterion in BY_GROUP else 'of'} {decision.of}"
+    if decision.of:
+        title += f" {'in' if decision.criterion in BY_GROUP else 'of'} {decision.of}"
+    return f"{title} in {decision.where}" if decision.criterion in OF_LAST_TASK else title
 
 
 def by_verdict(decisions: Iterable[Decision]) -> list[Decision]:
@@ -119,31 +128,45 @@ def verdict_in_words(decision: Decision, unit: str) -> str:
     return f"{word}, {_CROSSES}" if decision.crosses else word
 
 
+def _is_doubtful(decision: Decision) -> bool:
+    """Return whether a verdict is for the top of the page: it fails, or is not certain."""
+    return decision.crosses or not decision.holds
+
+
 def evaluated(decision: Decision, report: Findings) -> str:
-    """Return what a criterion is about, such as "40 recordings of 5 patients"."""
+    """Return what a criterion is about, such as "40 recordings of 5 patients in ward A"."""
+    about = _about(decision, report)
+    return f"{about} in {decision.where}" if decision.where else about
+
+
+def _about(decision: Decision, report: Findings) -> str:
+    """Return the number of instances that a criterion is about, and of people."""
     instances = several(decision.instances, report.noun)
     if report.unit in ("instance", report.noun):
         return instances
     return f"{instances} of {several(decision.units, report.unit)}"
 
 
-def percent(quantity: Quantity, signed: bool = False) -> str:
-    """Format a share with its interval: "1.8 % [0.0, 4.4]", or "+1.8 points [0.0, 4.4]" if `signed`."""
-    if not math.isfinite(quantity.value):
-        return DASH
-    value = 100 * quantity.value
-    text = f"{number(value, 1)} %"
-    if signed:
-        sign = "+" if value >= 0.05 else ""
-        text = f"{sign}{number(value, 1)} points"
-    if not math.isfinite(quantity.low):
-        return text
-    return f"{text} [{100 * quantity.low:.1f}, {100 * quantity.high:.1f}]"
+def _evaluated_beside_name(decision: Decision, report: Findings) -> str:
+    """Return what a criterion is about, without tasks that its name has."""
+    return _about(decision, report) if decision.criterion in OF_LAST_TASK else evaluated(decision, report)
 
 
-def _apart(quantity: Quantity, signed: bool = False) -> tuple[str, str]:
+def what_can_be_shown(report: Findings) -> str:
+    """Return a sentence on what the number of patients lets the report say."""
+    bound = 100 * bound_without_flips(report.units)
+    sentence = (
+        f"What {several(report.units, report.unit)} can show: even if no decision about them became wrong, one may in "
+        f"up to {bound:.0f} % of others (95 % bound)."
+    )
+    if report.units < FEW_PEOPLE:
+        sentence += f" Intervals over fewer than {FEW_PEOPLE} cover less than the 95 % that they state."
+    return sentence
+
+
+def _apart(quantity: Quantity, units: int) -> tuple[str, str]:
     """Format a share and its interval as two texts."""
-    value, _, interval = percent(quantity, signed).partition(" [")
+    value, _, interval = percent(quantity, units).partition(" [")
     return value, f"95 % interval {interval.rstrip(']').replace(', ', ' to ')}" if interval else "no interval"
 
 
@@ -156,7 +179,7 @@ def _hardest(report: Findings) -> list[str]:
         worst = max(large, key=lambda part: part.right_to_wrong.value, default=None)
         if worst is not None and worst.right_to_wrong.value > 0:
             units = several(worst.units, report.unit)
-            share = percent(worst.right_to_wrong)
+            share = percent(worst.right_to_wrong, worst.units)
             descriptions.append(f"{worst.column} {worst.name} ({share} became wrong, {units})")
     return descriptions
 
@@ -165,11 +188,12 @@ def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     """Return the tables of the page by the names that its template uses."""
     tables: dict[str, LinkedTable | None] = {}
     tables["new_classes"] = _table("new-classes", "New classes", _header(_NEW_CLASSES, report), _new_class_rows(report))
-    overall = [_overall_row(change) for change in report.overall]
+    overall = [_overall_row(change, report.units) for change in report.overall]
     tables["overall"] = _table("overall", f"All {report.noun}s", _OVERALL, overall)
     classes = [_class_row(part, report) for part in report.classes]
     tables["classes"] = _table("classes", "Each class against the rest", _header(_CLASSES, report), classes)
     became = ("before \\ after", *report.became)
+    tables["last_task"] = _last_task_table(report)
     tables["became"] = _table("became", "What became what", became, _became_rows(report))
     for when in _WHEN:
         tables[f"confusion_{when}"] = _confusion_table(when, report.confusion[when])
@@ -195,25 +219,40 @@ def _criteria_table(report: Findings) -> LinkedTable:
     ordered = by_verdict(report.criteria)
     rows = [_criterion(decision, report) for decision in ordered]
     unjudged = [position for position, decision in enumerate(ordered) if decision.holds is None]
-    table = _table("decisions", "Acceptance criteria", _header(_CRITERIA, report), rows, 3)
+    table = _table("decisions", "Acceptance criteria", _header(_CRITERIA, report), rows, 4)
     return replace(table, greyed=frozenset(unjudged))
 
 
-def _overall_row(change: Change) -> Cells:
+def _last_task_table(report: Findings) -> LinkedTable | None:
+    """Return the table of the updated model on the last task; None without test instances of its own."""
+    last = report.last_task
+    if last is None:
+        return None
+    rows = []
+    for part in last.classes:
+        instances = count_cell(part.positives, f"{part.positives:,} of {part.instances:,}")
+        rates = [_share(part.sensitivity.after, part.units), _share(part.specificity.after, part.units_without)]
+        rows.append([label_cell(part.name), instances, _units(part, report), *rates])
+    return _table("last-task", f"Each class in {last.title}, after the update", _header(_LAST_TASK, report), rows)
+
+
+def _overall_row(change: Change, units: int) -> Cells:
     if change.name != "Brier score":
-        return [label_cell(change.name), *shares_of(change, True)]
-    return [label_cell(change.name), _number(change.before), _number(change.after), _number(change.difference)]
+        return [label_cell(change.name), *shares_of(change, units, True)]
+    numbers = [_number(quantity, units) for quantity in (change.before, change.after, change.difference)]
+    return [label_cell(change.name), *numbers]
 
 
 def _class_row(part: ClassMeasures, report: Findings) -> Cells:
     instances = count_cell(part.positives, f"{part.positives:,} of {part.instances:,}")
-    rates = [*shares_of(part.sensitivity), *shares_of(part.specificity)]
+    rates = [*shares_of(part.sensitivity, part.units), *shares_of(part.specificity, part.units_without)]
     return [label_cell(part.name), instances, _units(part, report), *rates]
 
 
 def _fixed_row(part: ClassMeasures) -> Cells:
-    sensitivity = shares_of(part.sensitivity_at_specificity)
-    specificity = shares_of(part.specificity_at_sensitivity)
+    fewest = min(part.units, part.units_without)
+    sensitivity = shares_of(part.sensitivity_at_specificity, fewest)
+    specificity = shares_of(part.specificity_at_sensitivity, fewest)
     return [label_cell(part.name), *sensitivity, *specificity]
 
 
@@ -241,8 +280,8 @@ def _confusion_table(when: str, matrix: Matrix) -> LinkedTable | None:
 def _slice_row(part: Slice, report: Findings) -> Cells:
     name, value = (part.title(report.noun), "") if part.column == "all" else (part.column, part.name)
     counts = [count_cell(part.instances), _units(part, report)]
-    flips = [_share(part.right_to_wrong), _share(part.wrong_to_right)]
-    return [label_cell(name), label_cell(value), *counts, *shares_of(part.accuracy, True), *flips]
+    flips = [_share(part.right_to_wrong, part.units), _share(part.wrong_to_right, part.units)]
+    return [label_cell(name), label_cell(value), *counts, *shares_of(part.accuracy, part.units, True), *flips]
 
 
 def _new_class_rows(report: Findings) -> list[Cells]:
@@ -250,7 +289,9 @@ def _new_class_rows(report: Findings) -> list[Cells]:
     for part in report.new_classes:
         units = count_cell(part.units, several(part.units, report.unit))
         missing = TextCell("not available before", "")
-        rows.append([label_cell(part.name), count_cell(part.instances), units, missing, _share(part.accuracy)])
+        rows.append(
+            [label_cell(part.name), count_cell(part.instances), units, missing, _share(part.accuracy, part.units)]
+        )
     return rows
 
 
@@ -289,18 +330,22 @@ def _units(part: Slice | ClassMeasures, report: Findings) -> TextCell:
     return count_cell(part.units, several(part.units, report.unit))
 
 
-def _share(quantity: Quantity, signed: bool = False) -> TextCell:
-    return TextCell(percent(quantity, signed), quantity.value)
+def _share(quantity: Quantity, units: int, signed: bool = False) -> TextCell:
+    return TextCell(percent(quantity, units, signed), quantity.value)
 
 
-def _number(quantity: Quantity) -> TextCell:
-    return TextCell(number(quantity.value) + interval_text(quantity.low, quantity.high), quantity.value)
+def _number(quantity: Quantity, units: int) -> TextCell:
+    digits = 2 + decimals_of(units)
+    text = number(quantity.value, digits)
+    if math.isfinite(quantity.low):
+        text += f" [{number(quantity.low, digits)}, {number(quantity.high, digits)}]"
+    return TextCell(text, quantity.value)
 
 
-def shares_of(change: Change, difference: bool = False) -> Cells:
+def shares_of(change: Change, units: int, difference: bool = False) -> Cells:
     """Return the cells before and after, and of the difference if wanted."""
-    cells = [_share(change.before.as_share()), _share(change.after.as_share())]
-    return [*cells, _share(change.difference, True)] if difference else cells
+    cells = [_share(change.before.as_share(), units), _share(change.after.as_share(), units)]
+    return [*cells, _share(change.difference, units, True)] if difference else cells
 
 
 def _criterion(decision: Decision, report: Findings) -> Cells:
@@ -310,11 +355,12 @@ def _criterion(decision: Decision, report: Findings) -> Cells:
     name = TextCell(TITLES[decision.criterion], decision.criterion)
     of = TextCell(decision.of or f"all {report.noun}s", decision.of)
     limit = TextCell(f"{sign} {100 * decision.limit:g} %", decision.limit)
-    measured = _share(decision.measured if is_loss else decision.measured.as_share())
+    value = decision.measured if is_loss else decision.measured.as_share()
     words = verdict_in_words(decision, report.unit)
     outcome = TextCell(words, words, bold=decision.holds is False)
     counts = [count_cell(decision.instances), count_cell(decision.units, several(decision.units, report.unit))]
-    return [outcome, name, of, limit, measured, *counts]
+    where = TextCell(decision.where, decision.where)
+    return [outcome, name, of, where, limit, TextCell(measured(decision, value), value.value), *counts]
 
 
 def _flips_picture(report: Findings) -> Picture:

@@ -172,8 +172,14 @@ def last_update(predictions: pd.DataFrame) -> LastUpdate:
     number = ordered["evaluated_on"].to_numpy()
     old = number < stages[-1]
     new = ~old & ~np.isin(rows.instances, rows.instances[old])
-    tasks = after.sort_values("evaluated_on", kind="stable")["task"].unique()
-    return LastUpdate(rows, old, new, tuple(map(str, tasks)))
+    return LastUpdate(rows, old, new, tasks_in_order(after))
+
+
+def tasks_in_order(predictions: pd.DataFrame) -> tuple[str, ...]:
+    """Return the names of the tasks of a run in the order of training, from its predictions."""
+    of_tasks = predictions[predictions["evaluated_on"] > 0]
+    tasks = of_tasks.sort_values("evaluated_on", kind="stable")["task"].unique()
+    return tuple(map(str, tasks))
 
 
 def last_models(before: pd.DataFrame, after: pd.DataFrame) -> Paired:

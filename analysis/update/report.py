@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,15 @@ from clops_sweep.store.run_store import RunStore
 from ..people.patient_intervals import FEW_COVER, FEW_PEOPLE
 from ..statistics import MIN_UNITS
 from .bands import banded
-from .criteria import BY_CLASS, BY_GROUP, Criteria
-from .findings import Decision, Findings, NewClass
+from .criteria import Criteria
+from .findings import Findings, NewClass
 from .last_task import Known, TaskFacts, brought, by_knowledge, decided, people_in_training, task_facts
-from .measures import FIXED, SENSITIVITY, ClassMeasures, Measures, Quantity, reliability
+from .measures import FIXED, Measures, Slice, reliability
 from .page import render_page
-from .paired import LastUpdate, Paired, last_models, last_update
+from .paired import LastUpdate, Paired, last_models, last_update, tasks_in_order
 from .people import changed_people, confusion, decisions, outputs_of, tracings_of
+from .reproduce import Asked, Model, commands_for, models_of
+from .verdicts import Tested, decisions_on, on_last_task
 
 
 class UpdateReport(Findings):
@@ -52,6 +54,7 @@ def make_report(
     groups: Sequence[str],
     criteria: Criteria | None,
     data: PreparedData,
+    criteria_file: Path | None = None,
 ) -> UpdateReport:
     """Compare two models of a store.
 
@@ -63,6 +66,7 @@ def make_report(
         criteria: acceptance criteria, if any.
         data: the prepared data sets. Required for `groups`; without the frames of the run, tasks have no titles, and
             classes are those of the test instances.
+        criteria_file: the TOML file that has the criteria, for the command that repeats the report.
 
     Raises:
         UsageError: see `clops_sweep.update_report`.
@@ -72,45 +76,29 @@ def make_report(
     predictions = [_predictions(store, whole_id) for whole_id in ids]
     frames, without_frames = _frames(rows[0], data)
     facts = task_facts(rows[0], frames)
-    new = None
-    new_classes: tuple[NewClass, ...] = ()
-    new_outputs = dict(facts.outputs)
-    sentences: tuple[str, ...] = ()
     if against is None:
-        update = last_update(predictions[0])
-        known = by_knowledge(update, facts)
-        paired, fresh = known.old, known.new
-        if len(fresh):
-            new = next(Measures(fresh).slices())
-        new_classes = tuple(_new_class(name, of) for name, of in known.unavailable.items())
-        if facts.by_position is False:
-            new_outputs |= outputs_of(known.unavailable)
-        sentences = tuple(brought(update, known, facts))
-        description = _last_task(rows[0], update, known, facts)
-        choice = decided(update.rows, facts)
+        compared = _with_itself(rows[0], predictions[0], facts)
     else:
         _require_same_data(*rows)
-        paired = last_models(predictions[1], predictions[0])
-        description = _other_run(rows[1], rows[0])
-        choice = decided(paired, facts)
-    if not len(paired):
+        compared = _with_other(rows, predictions, facts)
+    if not len(compared.paired):
         raise UsageError(f"run {ids[0]}: no test instance belongs to earlier tasks, so there is nothing to compare")
-    paired = replace(paired, groups=_groups(paired, rows[0], store, groups, data))
+    paired = replace(compared.paired, groups=_groups(compared.paired, rows[0], store, groups, data))
+    tested = Tested(paired, compared.last, facts)
     measures = Measures(paired)
-    units = len(np.unique(paired.units))
     noun = _noun(frames)
-    unknown = {name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()}
     curves = tuple(tuple(reliability(model)) for model in (paired.before, paired.after))
-    everything, *others = measures.slices()
-    before, after = (decisions(paired, model, new_outputs) for model in (paired.before, paired.after))
+    everything, *others = _titled(measures.slices(), facts)
+    before, after = (decisions(paired, model, compared.outputs) for model in (paired.before, paired.after))
     people = changed_people(paired, before, after, str(rows[0]["data_hash"]))
+    asked = Asked("" if against is None else ids[1], groups, criteria is not None, criteria_file)
     report = UpdateReport(
         run_id=ids[0],
-        against="" if against is None else ids[1],
-        description=(*description, *computed(*(_with_model(store, row) for row in (rows[-1], rows[0])))),
-        data=_described(rows[0], paired, noun, units, facts) | _hash_of(criteria),
+        against=asked.against,
+        description=compared.description,
+        data=_described(rows[0], paired, noun, everything.units, facts) | _hash_of(criteria),
         instances=len(paired),
-        units=units,
+        units=everything.units,
         unit=paired.unit,
         noun=noun,
         resamples=measures.resamples,
@@ -126,21 +114,88 @@ def make_report(
         uncut_calibration=measures.calibration_error(),
         reliability=(curves[0], curves[1]),
         classes=tuple(measures.classes()),
-        became=measures.became(new_outputs),
+        became=measures.became(compared.outputs),
         confusion={"before": confusion(paired, before), "after": confusion(paired, after)},
         people=people,
         tracings=tracings_of(people, frames),
         without_frames=without_frames,
-        new=new,
-        new_classes=new_classes,
-        brought=sentences,
-        decided=choice,
-        unknown=unknown,
+        new=compared.new,
+        new_classes=compared.new_classes,
+        last_task=on_last_task(tested),
+        brought=compared.brought,
+        decided=compared.decided,
+        unknown={name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()},
         criteria=(),
         limitations=(),
+        models=tuple(models_of(store, *compared.models)),
+        commands=tuple(commands_for(store, rows, asked, data.root)),
     )
-    verdicts = () if criteria is None else tuple(_decisions(criteria, report))
+    verdicts = () if criteria is None else tuple(decisions_on(criteria, report, tested))
     return replace(report, criteria=verdicts, limitations=tuple(_limitations(report, rows[0], facts)))
+
+
+@dataclass(frozen=True, eq=False)
+class _Compared:
+    """What two models are compared on, and what tells them apart; see `Findings` for the other attributes.
+
+    Attributes:
+        paired: the compared instances.
+        last: the test instances of the last task alone.
+        outputs: the class of outputs that no compared instance has.
+        models: the model before and the model after.
+    """
+
+    paired: Paired
+    last: Paired
+    outputs: Mapping[int, str]
+    models: tuple[Model, Model]
+    description: tuple[tuple[str, str, str], ...]
+    decided: str
+    new: Slice | None = None
+    new_classes: tuple[NewClass, ...] = ()
+    brought: tuple[str, ...] = ()
+
+
+def _titled(slices: Iterator[Slice], facts: TaskFacts) -> Iterator[Slice]:
+    """Yield groups of instances, those of tasks with the titles of the tasks."""
+    for part in slices:
+        yield replace(part, name=facts.title(part.name)) if part.column == "task" else part
+
+
+def _with_itself(row: Mapping[str, Any], predictions: Any, facts: TaskFacts) -> _Compared:
+    """Compare a run before and after its last task."""
+    update = last_update(predictions)
+    known = by_knowledge(update, facts)
+    outputs = dict(facts.outputs)
+    if facts.by_position is False:
+        outputs |= outputs_of(known.unavailable)
+    tasks = len(update.tasks)
+    return _Compared(
+        paired=known.old,
+        last=update.rows.take(update.new),
+        outputs=outputs,
+        models=(Model(row, tasks - 1, tasks), Model(row, tasks, tasks)),
+        description=tuple(_last_task(row, update, known, facts)),
+        decided=decided(update.rows, facts),
+        new=next(Measures(known.new).slices()) if len(known.new) else None,
+        new_classes=tuple(_new_class(name, of) for name, of in known.unavailable.items()),
+        brought=tuple(brought(update, known, facts)),
+    )
+
+
+def _with_other(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Any], facts: TaskFacts) -> _Compared:
+    """Compare the last models of two runs: that of the first row replaces that of the second."""
+    paired = last_models(predictions[1], predictions[0])
+    tasks = [tasks_in_order(of_run) for of_run in predictions]
+    is_last = paired.tasks == tasks[0][-1]
+    return _Compared(
+        paired=paired,
+        last=paired.take(is_last),
+        outputs=dict(facts.outputs),
+        models=(Model(rows[1], len(tasks[1]), len(tasks[1])), Model(rows[0], len(tasks[0]), len(tasks[0]))),
+        description=tuple(_other_run(rows[1], rows[0])),
+        decided=decided(paired, facts),
+    )
 
 
 def newest_that_fits(store: RunStore, against: str | None = None) -> str | None:
@@ -240,8 +295,10 @@ def _frames(row: Mapping[str, Any], data: PreparedData) -> tuple[FrameSet | None
         missing.append(f"dataset {row['dataset']!r}")
     if missing:
         return None, f"{listed(missing)} {'are' if len(missing) > 1 else 'is'} not registered"
+    key = data_key_of_row(row)
     try:
-        frames = data.signals(data_key_of_row(row))
+        data.solve_splits([key])  # data that are prepared again have no split of the run's seed yet
+        frames = data.signals(key)
     except UsageError as error:
         return None, str(error)
     if frames is None:
@@ -268,40 +325,10 @@ def _other_run(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
             yield name, *("not used" if value is None else str(value) for value in values)
 
 
-_COMPUTED = {
-    "computed on": "started_at",
-    "clops-sweep": "package_version",
-    "commit": "git_commit",
-    "PyTorch": "torch",
-    "SHA-256 of the last model": "model",
-}
-
-
-def _with_model(store: RunStore, row: Mapping[str, Any]) -> dict[str, Any]:
-    run_id = row["run_id"]
-    kept = store.models.has(run_id, "last")
-    return {**row, "model": hashlib.sha256(store.models.read(run_id)).hexdigest() if kept else None}
-
-
-def computed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """Yield date, versions and model hashes of both runs, where the store has them."""
-    for name, column in _COMPUTED.items():
-        earlier, later = _as_text(before.get(column)), _as_text(after.get(column))
-        if earlier or later:
-            yield name, earlier, later
-
-
-def _as_text(value: Any) -> str:
-    """Return a value of a run as text, a time to the minute."""
-    if isinstance(value, datetime):
-        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
-    return "" if value is None else str(value)
-
-
 def _hash_of(criteria: Criteria | None) -> dict[str, str]:
     if criteria is None:
         return {}
-    content = json.dumps(asdict(criteria), sort_keys=True)
+    content = json.dumps(dict(criteria.limits), sort_keys=True)
     return {"SHA-256 of the criteria": hashlib.sha256(content.encode()).hexdigest()}
 
 
@@ -324,63 +351,6 @@ def _described(row: Mapping[str, Any], paired: Paired, noun: str, units: int, fa
         "split of the patients": f"{row.get('split') or 'random'}, split_seed {row['split_seed']}",
         "data hash": str(row["data_hash"]),
     }
-
-
-def _decisions(criteria: Criteria, report: UpdateReport) -> Iterator[Decision]:
-    everything, *_ = report.flips
-    loss = everything.accuracy.difference
-    calibration = report.overall[-1].after
-    of_all = {
-        "max_flips": everything.right_to_wrong,
-        "min_accuracy": everything.accuracy.after,
-        "max_accuracy_loss": Quantity(-loss.value, -loss.high, -loss.low),
-        "max_calibration_error": calibration,
-        "max_drift": report.drift,
-    }
-    for name, limit in vars(criteria).items():
-        if limit is None:
-            continue
-        if name in of_all:
-            yield decision(name, "", limit, of_all[name], everything.instances, everything.units)
-        elif name in BY_GROUP:
-            if not report.groups:
-                raise UsageError(
-                    f"{name}: there are no subgroups; expected columns for them, as in {option('groups', 'sex')}"
-                )
-            for group in report.groups:
-                flips = name == "max_group_flips"
-                measured = group.right_to_wrong if flips else group.accuracy.after
-                yield decision(name, f"{group.column} {group.name}", limit, measured, group.instances, group.units)
-        else:
-            known = {of_class.name: of_class for of_class in report.classes}
-            for of, least in limit.items():
-                if of not in known:
-                    raise UsageError(
-                        f"{name}: {shown(of)} is not a class of the compared instances; classes: {listed(known)}"
-                    )
-                measured = getattr(known[of], BY_CLASS[name]).after
-                yield decision(name, of, least, measured, *_evaluated(BY_CLASS[name], known[of]))
-
-
-def _evaluated(measure: str, part: ClassMeasures) -> tuple[int, int]:
-    """Return the instances and units that a rate of a class is about: those with the class, or those without it."""
-    if measure == SENSITIVITY:
-        return part.positives, part.units
-    return part.instances - part.positives, part.units_without
-
-
-def decision(name: str, of: str, limit: float, measured: Quantity, instances: int, units: int) -> Decision:
-    """Return the verdict on a criterion about a number of instances of a number of units; see `Decision`."""
-    if units < MIN_UNITS:
-        return Decision(name, of, float(limit), measured, instances, units, None, certain=False, crosses=False)
-    sign = -1 if name.startswith("max") else 1
-    ends = [end for end in (measured.low, measured.high) if np.isfinite(end)]
-    holds = bool(sign * measured.value >= sign * limit)
-    if name == "max_calibration_error" and ends:
-        holds = measured.low <= limit  # the value of a perfectly calibrated model varies too much with few patients
-    within = {bool(sign * end >= sign * limit) for end in ends}
-    certain, crosses = within == {holds}, len(within) > 1
-    return Decision(name, of, float(limit), measured, instances, units, holds, certain, crosses)
 
 
 def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts) -> Iterator[str]:

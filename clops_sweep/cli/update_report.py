@@ -74,8 +74,9 @@ def update_report(
     """
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria
-    from clops_sweep.analysis.update.page import by_verdict, percent, verdict
+    from clops_sweep.analysis.update.page import by_verdict, verdict, what_can_be_shown
     from clops_sweep.analysis.update.report import make_report, newest_that_fits
+    from clops_sweep.analysis.update.shares import percent
     from clops_sweep.analysis.update.written import page_to_write
     from clops_sweep.data.files.folder import one_sentence
     from clops_sweep.data.preparing.prepared_data import PreparedData
@@ -92,7 +93,7 @@ def update_report(
         raise UsageError(_offer(store, newest_that_fits(store, against), given))
     data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
     with waiting(f"reading the predictions of run {run_id} and drawing patients again"):
-        report = make_report(store, run_id, against, names, criteria, data)
+        report = make_report(store, run_id, against, names, criteria, data, criteria_file)
     beside = store.files.folder
     compared = report.run_id + (f"-against-{report.against}" if report.against else "")
     usual = (Path() if beside is None else beside) / "report" / f"update-{compared}.html"
@@ -108,13 +109,16 @@ def update_report(
         print_json({"results": store.files.shown, "report": page.resolve(), **report.as_data()})
     else:
         everything, *_ = report.flips
-        changed = f"{percent(everything.accuracy.before)} to {percent(everything.accuracy.after)}"
+        units = everything.units
+        changed = f"{percent(everything.accuracy.before, units)} to {percent(everything.accuracy.after, units)}"
         click.echo(f"compared on {report.data['compared on']} [95 % interval over {report.drawn}]")
-        click.echo(f"  right before, wrong after  {percent(everything.right_to_wrong)}")
-        click.echo(f"  wrong before, right after  {percent(everything.wrong_to_right)}")
+        click.echo(f"  right before, wrong after  {percent(everything.right_to_wrong, units)}")
+        click.echo(f"  wrong before, right after  {percent(everything.wrong_to_right, units)}")
         click.echo(f"  accuracy                   {changed}")
+        click.echo(f"  {what_can_be_shown(report)}")
         for name in report.new_classes:
-            click.echo(f"  new class {name.name}: not available before, accuracy {percent(name.accuracy)} after")
+            after = percent(name.accuracy, name.units)
+            click.echo(f"  new class {name.name}: not available before, accuracy {after} after")
         for sentence in (*report.brought, report.decided):
             if sentence:
                 click.echo(f"  {sentence}")
@@ -158,12 +162,13 @@ def _notices(report: Findings, asked: Path, page: Path, complete: str) -> Iterat
 
 def _in_words(decision: Decision, report: Findings) -> str:
     """Return a line on one criterion: verdict, value, limit and what it is about."""
-    from clops_sweep.analysis.update.page import evaluated, percent
+    from clops_sweep.analysis.update.page import evaluated
+    from clops_sweep.analysis.update.shares import measured
 
     of = f" of {decision.of}" if decision.of else ""
     mark = {True: "holds", False: "FAILS", None: "-----"}[decision.holds]
     limit = f"limit {100 * decision.limit:g} %"
-    line = f"{mark}  {decision.criterion}{of}: {percent(decision.measured)}, {limit}; {evaluated(decision, report)}"
+    line = f"{mark}  {decision.criterion}{of}: {measured(decision)}, {limit}; {evaluated(decision, report)}"
     if decision.holds is None:
         return f"{line}, too few to judge"
     return f"{line}; not certain: the interval crosses the limit" if decision.crosses else line

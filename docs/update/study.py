@@ -1,24 +1,29 @@
 """The study of updates: collects update reports from a store, and makes docs/results/updates.md.
 
 python docs/update/study.py collect RESULTS   writes the update reports of search_spaces/updates.py to updates.csv
+python docs/update/study.py flips RESULTS     draws flips.png: ER on MIT-BIH, split_seed 1, seed 0
 python docs/update/study.py                   writes the page
 """
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
 import pandas as pd
+from PIL import Image
 
 from clops_sweep import read, update_report
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.formats import plural
 from clops_sweep.analysis.statistics import paired_difference, partitions
+from clops_sweep.analysis.update.figures import Flips, draw_flips
 from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.store.run_store import RunStore
 
 FILE = Path(__file__).with_name("updates.csv")
+PICTURE = FILE.with_name("flips.png")
 DOCUMENT = FILE.parents[1] / "results" / "updates.md"
 HEAD = """# Updates: tables
 
@@ -82,7 +87,19 @@ def table(runs: pd.DataFrame) -> str:
     return "\n".join(lines)
 
 
+def draw(results: str) -> None:
+    """Draw the picture of docs/update_report.md from the run that the page shows."""
+    runs = read(results, columns=["run_id", "dataset", "strategy", "split_seed", "seed"])
+    (run_id,) = runs.query("dataset == 'mitbih' and strategy == 'er' and split_seed == 1 and seed == 0")["run_id"]
+    report = update_report(results, run_id, groups=["sex"])
+    whole = io.BytesIO()
+    draw_flips(Flips(report.flips, report.noun)).savefig(whole, format="png", dpi=190)
+    Image.open(whole).convert("RGB").quantize(64).save(PICTURE, optimize=True)
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["flips"]:
+        draw(sys.argv[2])
     if sys.argv[1:2] == ["collect"]:
         collected(sys.argv[2]).to_csv(FILE, index=False, float_format="%.6g", lineterminator="\n")
     parts = [HEAD]

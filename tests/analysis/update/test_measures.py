@@ -72,7 +72,7 @@ def test_a_page_shows_a_calibration_error_as_a_share() -> None:
         changes.append(Measures(last_models(table, table)).calibration_error())
     assert min(it.after.value for it in changes) < 0
     assert min(it.after.low for it in changes) < 0
-    shown = [cell.text for it in changes for cell in shares_of(it)]
+    shown = [cell.text for it in changes for cell in shares_of(it, 100)]
     assert not [text for text in shown if "-" in text]
 
 

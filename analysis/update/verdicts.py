@@ -1,0 +1,151 @@
+"""Verdicts on the acceptance criteria of an update."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from clops_sweep.errors import UsageError, listed, option, shown
+
+from ..statistics import MIN_UNITS
+from .criteria import BY_CLASS, BY_GROUP, OF_LAST_TASK, Criteria
+from .findings import Decision, Findings, LastTask
+from .last_task import TaskFacts
+from .measures import SENSITIVITY, Measures, Quantity
+from .paired import Names, Paired
+
+_MOST_TASKS = 3
+"""Most tasks that a verdict names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """The test instances that criteria are about.
+
+    Attributes:
+        compared: the instances on which two models are compared.
+        last: those of the last task alone; empty if it has none of its own.
+        facts: facts about the tasks.
+    """
+
+    compared: Paired
+    last: Paired
+    facts: TaskFacts
+
+    def where(self, tasks: Names) -> str:
+        """Return the titles of tasks in words; their number if there are many."""
+        names = list(dict.fromkeys(tasks.tolist()))
+        if len(names) > _MOST_TASKS:
+            return f"{len(names)} tasks"
+        titles = [self.facts.title(name) for name in names]
+        return " and ".join(titles) if len(titles) < _MOST_TASKS else f"{', '.join(titles[:-1])} and {titles[-1]}"
+
+
+def on_last_task(tested: Tested) -> LastTask | None:
+    """Return what the updated model does on the last task; None if it has no test instances of its own."""
+    if not len(tested.last):
+        return None
+    measures = Measures(tested.last)
+    of_all = next(measures.slices())
+    title = tested.where(tested.last.tasks)
+    return LastTask(title, of_all.instances, of_all.units, of_all.accuracy.after, tuple(measures.classes()))
+
+
+def decisions_on(criteria: Criteria, report: Findings, tested: Tested) -> Iterator[Decision]:
+    """Yield the verdicts on all criteria that are set.
+
+    Args:
+        criteria: the criteria.
+        report: the findings.
+        tested: the instances that they are about.
+
+    Raises:
+        UsageError: a criterion names a class that the instances lack, or is about subgroups or a last task that are not
+            there.
+    """
+    for name, limit in criteria.limits.items():
+        if name in OF_LAST_TASK and report.last_task is None:
+            raise UsageError(
+                f"{name}: the last task has no test instances of its own, as every task is tested on the same ones; "
+                f"leave the criterion out, or take {name.replace('new_', '')}"
+            )
+        if isinstance(limit, Mapping):
+            for of, least in limit.items():
+                yield _of_class(name, of, least, report, tested)
+        else:
+            yield from _of_number(name, limit, report, tested)
+
+
+def _of_number(name: str, limit: float, report: Findings, tested: Tested) -> Iterator[Decision]:
+    """Yield the verdict on a criterion with one limit, or one verdict for each subgroup."""
+    compared = tested.compared
+    everything, *_ = report.flips
+    if name == "min_new_accuracy" and report.last_task is not None:
+        last = report.last_task
+        yield decision(name, "", limit, last.accuracy, last.instances, last.units, last.title)
+    elif name in BY_GROUP:
+        if not report.groups:
+            raise UsageError(
+                f"{name}: there are no subgroups; expected columns for them, as in {option('groups', 'sex')}"
+            )
+        for group in report.groups:
+            measured = group.right_to_wrong if name == "max_group_flips" else group.accuracy.after
+            where = tested.where(compared.tasks[compared.groups[group.column] == group.name])
+            of = f"{group.column} {group.name}"
+            yield decision(name, of, limit, measured, group.instances, group.units, where)
+    else:
+        where = tested.where(compared.tasks)
+        yield decision(name, "", limit, _of_all(name, report), everything.instances, everything.units, where)
+
+
+def _of_all(name: str, report: Findings) -> Quantity:
+    """Return the measure of all compared instances that a criterion limits."""
+    everything, *_ = report.flips
+    if name == "max_flips":
+        return everything.right_to_wrong
+    if name == "min_accuracy":
+        return everything.accuracy.after
+    if name == "max_accuracy_loss":
+        loss = everything.accuracy.difference
+        return Quantity(-loss.value, -loss.high, -loss.low)
+    if name == "max_calibration_error":
+        return report.overall[-1].after
+    assert name == "max_drift", name
+    return report.drift
+
+
+def _of_class(name: str, of: str, least: float, report: Findings, tested: Tested) -> Decision:
+    """Return the verdict on a rate of a class: about the instances with the class, or about those without it."""
+    classes, instances = report.classes, tested.compared
+    if name in OF_LAST_TASK and report.last_task is not None:
+        classes, instances = report.last_task.classes, tested.last
+    known = {of_class.name: of_class for of_class in classes}
+    if of not in known:
+        what = "last task" if name in OF_LAST_TASK else "compared instances"
+        raise UsageError(f"{name}: {shown(of)} is not a class of the {what}; classes: {listed(known)}")
+    part = known[of]
+    one = next(one for one in instances.one_by_one() if one.name == of)
+    measured = getattr(part, BY_CLASS[name]).after
+    if BY_CLASS[name] == SENSITIVITY:
+        where = tested.where(instances.tasks[one.rows & one.has])
+        return decision(name, of, least, measured, part.positives, part.units, where)
+    where = tested.where(instances.tasks[one.rows & ~one.has])
+    return decision(name, of, least, measured, part.instances - part.positives, part.units_without, where)
+
+
+def decision(
+    name: str, of: str, limit: float, measured: Quantity, instances: int, units: int, where: str = ""
+) -> Decision:
+    """Return the verdict on a criterion about a number of instances of a number of units; see `Decision`."""
+    if units < MIN_UNITS:
+        return Decision(name, of, float(limit), measured, instances, units, where, None, certain=False, crosses=False)
+    sign = -1 if name.startswith("max") else 1
+    ends = [end for end in (measured.low, measured.high) if np.isfinite(end)]
+    holds = bool(sign * measured.value >= sign * limit)
+    if name == "max_calibration_error" and ends:
+        holds = measured.low <= limit  # the value of a perfectly calibrated model varies too much with few patients
+    within = {bool(sign * end >= sign * limit) for end in ends}
+    certain, crosses = within == {holds}, len(within) > 1
+    return Decision(name, of, float(limit), measured, instances, units, where, holds, certain, crosses)

@@ -1,0 +1,199 @@
+"""Criteria on the last task of a run, the number of decimals of shares, and commands that repeat a report."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from clops_sweep import ContinualRun, Criteria, RunConfig, UpdateReport, UsageError, open_frames, update_report
+from clops_sweep.analysis.update.measures import Quantity
+from clops_sweep.analysis.update.page import what_can_be_shown
+from clops_sweep.analysis.update.shares import bound_without_flips, measured, percent
+from clops_sweep.analysis.update.verdicts import decision
+from clops_sweep.cli.commands import command
+from clops_sweep.data.preparing.prepare import prepare
+from clops_sweep.store.run_store import RunStore
+from tests.data.declared_files import declare, forget
+from tests.helpers.stores import record_result
+
+WARDS = """
+from tests.data.declared_files import waves
+N = 192
+PEOPLE = np.arange(N) // 4
+
+@dataset("hospital", scenarios=("domain_il", "subject_il"))
+def hospital(data_root):
+    signals = waves(N, 1, 100) + 8 * np.random.default_rng(0).standard_normal((N, 1, 100))
+    return Recordings(
+        signals, 50, ("II",), "mV", np.arange(N) % 2, ("SR", "AF"), PEOPLE,
+        domains={"ward": np.array(["A", "B", "C"])[PEOPLE % 3]},
+        groups={"sex": ["f" if person % 2 else "m" for person in PEOPLE]},
+    )
+"""
+
+
+@pytest.fixture(scope="module")
+def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with prepared frames of a data set of three wards."""
+    folder = tmp_path_factory.mktemp("hospital")
+    declare(folder / "hospital.py", WARDS)
+    prepare("hospital", prepared_root=folder / "prepared", data_root=None)
+    yield folder
+    forget()
+
+
+def trained(folder: Path, strategy: str = "finetune", **settings: str | int) -> str:
+    """Train a run, store it with its predictions, and return its id."""
+    config = RunConfig(
+        **{"dataset": "hospital", "scenario": "domain_il", "domain": "ward", "network": "linear", "epochs_per_task": 2}
+        | {"strategy": strategy}
+        | settings
+    )
+    frames = open_frames("hospital", prepared_root=folder / "prepared")
+    store = RunStore(folder / "results", keep=["predictions"])
+    store.open_for_writing()
+    run_id = config.run_id(frames.data_hash)
+    result = ContinualRun(config, frames, keep_predictions=True).run()
+    record_result(store, {run_id: config}, result, lambda config: frames.data_hash, {"device": "cpu", "torch": "2"})
+    return run_id
+
+
+def reported(folder: Path, run_id: str, criteria: Criteria, against: str | None = None) -> UpdateReport:
+    return update_report(
+        folder / "results", run_id, against=against, criteria=criteria, prepared_root=folder / "prepared"
+    )
+
+
+def test_criteria_on_the_new_ward_are_about_its_recordings_alone(hospital: Path) -> None:
+    run_id = trained(hospital)
+    criteria = Criteria(
+        max_flips=1.0,
+        min_sensitivity={"AF": 0.0},
+        min_new_accuracy=0.4,
+        min_new_sensitivity={"AF": 0.3},
+        min_new_specificity={"AF": 0.3},
+    )
+    report = reported(hospital, run_id, criteria)
+    verdicts = {verdict.criterion: verdict for verdict in report.criteria}
+    predictions = RunStore(hospital / "results").read("predictions", run_id)
+    last = predictions[(predictions["trained_on"] == 3) & (predictions["evaluated_on"] == 3)]
+    has_af = (last["label"] == "AF").to_numpy()
+    says_af = (last["probability_1"] > last["probability_0"]).to_numpy()
+    right = says_af == has_af
+    assert 0 < right.mean() < 1
+    expected = {
+        "min_new_accuracy": (right.mean(), len(last), last["patient"].nunique()),
+        "min_new_sensitivity": (right[has_af].mean(), has_af.sum(), last["patient"][has_af].nunique()),
+        "min_new_specificity": (right[~has_af].mean(), (~has_af).sum(), last["patient"][~has_af].nunique()),
+    }
+    for name, (value, instances, people) in expected.items():
+        verdict = verdicts[name]
+        assert verdict.measured.value == pytest.approx(value)
+        assert (verdict.instances, verdict.units, verdict.where) == (instances, people, "ward C")
+        assert verdict.holds == (value >= verdict.limit)
+    assert {verdicts[name].where for name in ("max_flips", "min_sensitivity")} == {"ward A and ward B"}
+    page = report.html()
+    assert "accuracy after, in ward C (new)" in page
+    assert "Each class in ward C, after the update" in page
+
+
+def test_another_run_is_judged_on_the_ward_that_it_learned_last(hospital: Path) -> None:
+    run_id, other = trained(hospital), trained(hospital, "er")
+    alone = reported(hospital, run_id, Criteria(min_new_accuracy=0.0))
+    both = reported(hospital, run_id, Criteria(min_new_accuracy=0.0), against=other)
+    assert both.criteria == alone.criteria
+    assert both.flips[0].instances > alone.flips[0].instances
+
+
+def test_a_criterion_on_a_last_task_without_recordings_of_its_own_is_refused(hospital: Path) -> None:
+    run_id = trained(hospital, scenario="subject_il", domain="lead", people_per_task=10)
+    with pytest.raises(UsageError, match=r"min_new_accuracy: the last task has no test instances of its own, .* take"):
+        reported(hospital, run_id, Criteria(min_new_accuracy=0.5))
+    assert reported(hospital, run_id, Criteria(min_accuracy=0.5)).last_task is None
+
+
+@pytest.mark.parametrize(
+    ("value", "units", "text"),
+    [
+        (0.1234, 99, "12 %"),
+        (0.1234, 100, "12.3 %"),
+        (0.001, 12, "< 1 %"),
+        (0.9999, 100, "> 99.9 %"),
+        (0.0, 12, "0 %"),
+        (1.0, 12, "100 %"),
+    ],
+)
+def test_a_share_has_no_decimal_that_its_people_do_not_support(value: float, units: int, text: str) -> None:
+    assert percent(Quantity(value, float("nan"), float("nan")), units) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "text"),
+    [
+        (0.052, 0.05, "5.2 %"),
+        (0.0496, 0.05, "4.96 %"),
+        (0.05, 0.05, "5 %"),
+        (0.0541, 0.058, "5 %"),
+        (0.0579, 0.058, "5.79 %"),
+    ],
+)
+def test_the_value_of_a_verdict_is_shown_on_its_side_of_the_limit(value: float, limit: float, text: str) -> None:
+    said = measured(decision("max_flips", "", limit, Quantity(value, 0.0, 0.18), 28, 7))
+    assert said.partition(" [")[0] == text
+
+
+@pytest.mark.parametrize("units", [3, 7, 60])
+def test_the_bound_without_flips_is_missed_by_one_sample_in_twenty(units: int) -> None:
+    assert (1 - bound_without_flips(units)) ** units == pytest.approx(0.05)
+
+
+def test_a_report_says_what_its_number_of_people_can_show(hospital: Path) -> None:
+    report = reported(hospital, trained(hospital), Criteria(max_flips=0.05))
+    bound = round(100 * bound_without_flips(report.units))
+    sentence = what_can_be_shown(report)
+    assert f"What {report.units} patients can show" in sentence
+    assert f"up to {bound} % of others" in sentence
+    assert "fewer than 20" in sentence
+    assert report.html().count(sentence) == 1
+    (hospital / "limits.toml").write_text("max_flips = 0.05\n")
+    roots = ["--results", str(hospital / "results"), "--prepared-root", str(hospital / "prepared")]
+    words = ["update-report", report.run_id, "--criteria", str(hospital / "limits.toml"), *roots]
+    said = CliRunner().invoke(command, words, standalone_mode=False).output
+    assert sentence in said
+    assert re.search(r"max_flips: [^;]*; \d+ recordings of \d+ patients in ward A and ward B", said)
+
+
+def test_the_last_section_has_commands_that_repeat_the_report(
+    hospital: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_id = trained(hospital)
+    limits = hospital / "limits.toml"
+    limits.write_text("min_new_accuracy = 0.1\n")
+    roots = ["--results", str(hospital / "results"), "--prepared-root", str(hospital / "prepared")]
+    words = ["update-report", run_id, "--groups", "sex", "--criteria", str(limits), "--output"]
+    first, second = tmp_path / "first.html", tmp_path / "second.html"
+    CliRunner().invoke(command, [*words, str(first), *roots, "--json"], standalone_mode=False)
+    section = first.read_text().rpartition('<section id="reproduce">')[2]
+    assert "<section" not in section
+    for said in (run_id, "2 of 3", "3 of 3", "seed 0, split_seed 0", "PyTorch", "hospital: "):
+        assert said in section
+    lines = [unescape(line) for line in re.findall("<code>(.*?)</code>", section)]
+    assert [shlex.split(line)[1] for line in lines] == ["data", "rerun", "update-report"]
+    monkeypatch.chdir(tmp_path)  # commands work in any folder
+    for line in lines:
+        _, *again = shlex.split(line)
+        if again[0] == "update-report":
+            again += ["--output", str(second)]
+        done = CliRunner().invoke(command, again, standalone_mode=False)
+        assert done.exit_code == 0, done.output
+    assert second.read_text() == first.read_text()
+    of_python = reported(hospital, run_id, Criteria(min_new_accuracy=0.1))
+    assert "--criteria criteria.toml" in of_python.commands[-1][1]
+    assert json.dumps(of_python.as_data())
