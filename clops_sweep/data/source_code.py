@@ -108,7 +108,7 @@ def _used_in_notebook(member: Any, seen: set[int] | None = None, files: set[Path
         yield from _of_class(member, seen, files)
     for function in _functions_of(member):
         known = function.__globals__
-        for name in sorted(_global_names(function.__code__)):
+        for name in sorted(global_names(function.__code__)):
             yield from _of_value(name, known.get(name), seen, files)
         yield from _bound_values(function, seen, files)
     for base in member.__mro__[1:] if isinstance(member, type) else ():
@@ -210,12 +210,12 @@ def _functions_of(member: Any) -> list[FunctionType]:
     return functions
 
 
-def _global_names(code: CodeType) -> set[str]:
+def global_names(code: CodeType) -> set[str]:
     """Return the names of globals that a function reads, also within functions that it defines."""
     names = {step.argval for step in dis.get_instructions(code) if step.opname in _GLOBALS}
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            names |= _global_names(inner)
+            names |= global_names(inner)
     return names
 
 

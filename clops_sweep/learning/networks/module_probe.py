@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 import traceback
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-import numpy as np
 import torch
 from safetensors.torch import load, save
 from torch import nn
@@ -24,6 +21,7 @@ from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.tasks import with_tasks
 from clops_sweep.learning.global_streams import GlobalStreams
 from clops_sweep.learning.networks.head import head_of
+from clops_sweep.learning.networks.kept_state import attributes_of, kept_by
 from clops_sweep.learning.networks.multitask import joint_scenario
 from clops_sweep.learning.networks.on_features import network_options
 from clops_sweep.learning.networks.run_module import (
@@ -76,9 +74,6 @@ class Probed:
                 "variance over the batch; choose a batch_size of 2 or more"
             )
 
-
-_OF_A_MODULE = vars(nn.Module()).keys()
-"""Attributes of every layer."""
 
 _KNOWN: dict[tuple[Any, ...], tuple[MakeModule, Probed]] = {}
 _STORED: dict[tuple[Any, ...], MakeModule] = {}
@@ -305,7 +300,7 @@ class _Probe:
         for _ in range(2):
             with self._parameters_kept():
                 passes.append(self._pass("training", self._frames, seed=1))
-            kept.append(_kept(self._module))
+            kept.append(kept_by(self._module))
             after = self._run.buffers
             if after.keys() != before.keys():
                 in_one_alone = sorted(after.keys() ^ before.keys())
@@ -326,6 +321,13 @@ class _Probe:
             self._refuse(
                 "gives other logits in evaluation mode after a training pass with the same buffers; keep statistics in "
                 "buffers (register_buffer), which checkpoints and models include"
+            )
+        evaluated = kept_by(self._module)
+        self._pass("evaluation", self._frames, seed=1)
+        if grown := changed_in(evaluated, kept_by(self._module)):
+            self._refuse(
+                f"changes {grown[0]!r} from one pass in evaluation mode to the next, which no checkpoint contains; "
+                "leave it out"
             )
         return frozenset(name.rpartition(".")[0] for name in changed)
 
@@ -443,19 +445,9 @@ def _tensors(module: nn.Module) -> dict[str, torch.Tensor]:
     return {**dict(module.named_parameters()), **dict(module.named_buffers())}
 
 
-def _attributes(module: nn.Module) -> dict[str, Any]:
-    """Return the plain attributes of all layers by name."""
-    attributes = dict[str, Any]()
-    for name, layer in module.named_modules():
-        for key, value in vars(layer).items():
-            if key not in _OF_A_MODULE:
-                attributes[f"{name}.{key}".lstrip(".")] = value
-    return attributes
-
-
 def _held(module: nn.Module) -> dict[str, torch.Tensor]:
     """Return parameters, buffers and plain attributes that are dense tensors, by name."""
-    attributes = {name: value for name, value in _attributes(module).items() if isinstance(value, torch.Tensor)}
+    attributes = {name: value for name, value in attributes_of(module).items() if isinstance(value, torch.Tensor)}
     tensors = {**_tensors(module), **attributes}
     return {name: tensor for name, tensor in tensors.items() if tensor.layout == torch.strided}
 
@@ -476,44 +468,6 @@ def _places(tensor: torch.Tensor) -> torch.Tensor:
         along = (1,) * axis + (length,) + (1,) * (tensor.dim() - axis - 1)
         places = places + step * torch.arange(length).view(along)
     return places.flatten() * tensor.element_size()
-
-
-def _kept(module: nn.Module) -> dict[str, torch.Tensor]:
-    """Return copies of what layers keep, plain attributes first, by name; all but tensors as bytes."""
-    kept = dict[str, torch.Tensor]()
-    for name, value in {**_attributes(module), **module.state_dict()}.items():
-        if isinstance(value, torch.Tensor) and value.layout == torch.strided:
-            kept[name] = value.detach().clone()
-        elif content := _content(value):
-            kept[name] = torch.frombuffer(bytearray(content), dtype=torch.uint8)
-    return kept
-
-
-def _content(value: object, above: tuple[object, ...] = ()) -> bytes:
-    """Return bytes that change if a value changes; none for what has neither a text, attributes nor a pickled form.
-
-    Args:
-        value: the value.
-        above: the objects that lead to it, so that a circle ends.
-    """
-    if isinstance(value, np.ndarray | np.generic | complex | float | int | str | list | tuple | dict | deque):
-        return repr(value).encode()
-    if isinstance(value, nn.Module | type) or any(value is other for other in above):
-        return b""  # the layers of a network are compared on their own
-    try:
-        attributes = vars(value)
-    except TypeError:
-        return _pickled(value)
-    parts = [f"{name}=".encode() + _content(attribute, (*above, value)) for name, attribute in attributes.items()]
-    return b",".join(parts)
-
-
-def _pickled(value: object) -> bytes:
-    """Return the pickle of an object without attributes; empty, so never different, if it cannot be pickled."""
-    try:
-        return pickle.dumps(value)
-    except Exception:
-        return b""
 
 
 def changed_in(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> list[str]:

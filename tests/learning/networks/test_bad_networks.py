@@ -150,6 +150,75 @@ def counted_by_all(layer: Any) -> int:
     return int(type(layer).total)
 
 
+COUNTS = {"calls": 0}
+FIRST = 0
+
+
+class KeepsInItsCode(nn.Module):
+    """Changes after some training passes, which it counts in one of several places outside its attributes."""
+
+    calls = 0
+
+    def __init__(self, count: Callable[[], int]) -> None:
+        super().__init__()
+        self.count = count
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        return hidden * (1.3 if self.training and self.count() > 20 else 1)
+
+
+def counted_in_the_class() -> int:
+    KeepsInItsCode.calls += 1
+    return KeepsInItsCode.calls
+
+
+def counted_in_a_global() -> int:
+    global FIRST
+    FIRST += 1
+    return FIRST
+
+
+def counted_in_a_dictionary() -> int:
+    COUNTS["calls"] += 1
+    return COUNTS["calls"]
+
+
+def counted_by_a_helper() -> int:
+    return counted_in_a_dictionary()
+
+
+def counted_in_a_default(past: list[int] = []) -> int:  # noqa: B006
+    past.append(1)
+    return len(past)
+
+
+def counted_in_itself() -> int:
+    counted_in_itself.calls = getattr(counted_in_itself, "calls", 0) + 1  # type: ignore[attr-defined]
+    return int(counted_in_itself.calls)  # type: ignore[attr-defined]
+
+
+def counted_in_a_closure() -> Callable[[], int]:
+    steps = 0
+
+    def count() -> int:
+        nonlocal steps
+        steps += 1
+        return steps
+
+    return count
+
+
+class CountsEvaluations(nn.Module):
+    """Counts passes in evaluation mode, which change training later."""
+
+    past = 0
+
+    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
+        if not self.training:
+            self.past += 1
+        return hidden * (1.3 if self.training and self.past > 50 else 1)
+
+
 class CountsCalls(nn.Module):
     calls = 0
 
@@ -327,6 +396,20 @@ BAD: dict[str, tuple[Any, str]] = {
     "extra state": (behind(lambda: WarmsUp(counted_by_all)), r"changes '2\._extra_state' from"),
     "a namespace": (behind(lambda: WarmsUp(lambda it: counted(it.box))), r"changes '2\.box' from"),
     "an object's count": (behind(lambda: WarmsUp(lambda it: next(it.ticks))), r"changes '2\.ticks' from"),
+    "a count in the class": (
+        behind(lambda: KeepsInItsCode(counted_in_the_class)),
+        "changes 'KeepsInItsCode.calls' from",
+    ),
+    "a global": (behind(lambda: KeepsInItsCode(counted_in_a_global)), "changes 'FIRST' from one training pass"),
+    "a dictionary": (behind(lambda: KeepsInItsCode(counted_in_a_dictionary)), "changes 'COUNTS' from"),
+    "a helper's": (behind(lambda: KeepsInItsCode(counted_by_a_helper)), "changes 'COUNTS' from"),
+    "a default": (behind(lambda: KeepsInItsCode(counted_in_a_default)), "changes 'default 0 of counted_in_a_default'"),
+    "a function's own": (behind(lambda: KeepsInItsCode(counted_in_itself)), r"changes '2\.count' from"),
+    "a closure": (behind(lambda: KeepsInItsCode(counted_in_a_closure())), "changes 'steps' from one training pass"),
+    "counts evaluations": (
+        behind(CountsEvaluations),
+        r"changes '2\.past' from one pass in evaluation mode to the next",
+    ),
     "weights tied by their data": (
         built(lambda it: setattr(it.head.bias, "data", it.body.bias.data[:3])),
         r"'body\.bias' shares memory with parameter 'head\.bias', and training would move|'head\.bias' shares memory",
