@@ -98,6 +98,7 @@ class Experiment:
         left_aside: editions with runs of this space that are not shown.
         chosen: metrics to use instead of the headline metrics of its scenarios.
         is_tuning: whether its runs only chose configurations, which other runs report; it competes with no other.
+        is_search: whether its cells are the trials of a search.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Experiment:
     left_aside: tuple[Edition, ...] = ()
     chosen: tuple[str, ...] = ()
     is_tuning: bool = False
+    is_search: bool = False
 
     @cached_property
     def headline(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from clops_sweep.store.rows import printable
 
 from .metrics import PAPER, metric_named
 from .results import ResultTable, Row
-from .statistics import Estimate
+from .statistics import Estimate, PairedDifference
 
 DASH = "\N{EN DASH}"
 
@@ -37,7 +37,7 @@ class TextTable:
 
     A line is drawn after each row in `rules`; `notes` are printed below the table. `data` may have rows and columns
     that are not shown. `of_metric` says what the column with a metric's name holds, such as "difference", where other
-    columns of the metric follow.
+    columns of the metric follow. `metric_headings` are headings of metrics other than their names.
     """
 
     name: str
@@ -49,6 +49,7 @@ class TextTable:
     notes: tuple[str, ...] = ()
     data: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False, repr=False)
     of_metric: str = "mean"
+    metric_headings: frozenset[str] = frozenset()
 
 
 def in_a_line(text: str) -> str:
@@ -85,6 +86,17 @@ def plus_minus(mean: float, sd: float | None) -> str:
 def with_interval(mean: float, low: float, high: float) -> str:
     """Format a difference with its sign and, if defined, its interval."""
     return f"{'+' if mean >= 0.0005 else ''}{number(mean)}{interval_text(low, high)}"
+
+
+def mean_text(mean: PairedDifference) -> str:
+    """Format a mean with its interval or, without one, with the lowest and highest value; a dash without values."""
+    if not mean.n:
+        return DASH
+    if math.isfinite(mean.low):
+        return number(mean.mean) + interval_text(mean.low, mean.high)
+    if mean.n == 1:
+        return number(mean.mean)
+    return f"{number(mean.mean)} ({number(min(mean.of_units))} to {number(max(mean.of_units))})"
 
 
 def interval_text(low: float, high: float) -> str:
@@ -157,7 +169,7 @@ def _results(table: ResultTable) -> pd.DataFrame:
     for row in table.rows:
         values: dict[str, object] = dict(zip(table.label_names, row.labels, strict=True))
         values |= {name: getattr(row, name) for name in ("asked", "finished", "failed")}
-        for metric in table.metrics:
+        for metric in (*table.metrics, *table.validated):
             ours, theirs = row.estimates[metric], row.published.get(metric)
             published = (theirs.mean, theirs.sd) if theirs else (None, None)
             numbers = (ours.mean, ours.sd, ours.n, *published, row.difference(metric), metric in row.best_in)

@@ -9,6 +9,8 @@ from itertools import chain
 import numpy as np
 import numpy.typing as npt
 
+from clops_sweep.experiment.metrics import without_split
+
 from .collect import Cell, Experiment
 from .metrics import metric_named
 from .published import Departure, PublishedValue, departures, published_values
@@ -70,7 +72,8 @@ class Row:
 class ResultTable:
     """All configurations of an experiment, then the references.
 
-    `metrics` are shown; `tested` are the same ones of test people, where `metrics` are of validation people.
+    `metrics` are shown; `tested` are those of test people and `validated` those of validation people, where the table
+    has both.
     `Row.best_in` names the metrics in which a row is clearly the best of its data set and scenario: the intervals of
     its paired differences to all other rows exclude zero.
     """
@@ -80,6 +83,7 @@ class ResultTable:
     rows: tuple[Row, ...]
     metrics: tuple[str, ...]
     tested: tuple[str, ...] = ()
+    validated: tuple[str, ...] = ()
 
     @property
     def published(self) -> ResultTable:
@@ -96,8 +100,9 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
     for reference in references:
         sources.append((reference.experiment, reference.cell))
         names.append((reference.name, *no_labels))
-    tested = _tested(experiment)
-    drafts = _rows(sources, names, len(experiment.cells), (*experiment.headline, *tested))
+    tested, validated = _tested(experiment), _validated(experiment)
+    metrics = dict.fromkeys((*experiment.headline, *tested, *validated))
+    drafts = _rows(sources, names, len(experiment.cells), tuple(metrics))
     best: dict[int, set[str]] = {}
     for metric in experiment.headline:
         sign = {"higher": 1, "lower": -1, None: np.nan}[metric_named(metric).better]
@@ -106,7 +111,9 @@ def result_table(experiment: Experiment, references: Sequence[Reference] = ()) -
             for winner in clear_winners(sign * values, replicates, known, metric):
                 best.setdefault(places[winner], set()).add(metric)
     rows = [replace(row, best_in=frozenset(best.get(position, ()))) for position, row in enumerate(drafts)]
-    return ResultTable(experiment.name, label_names, tuple(rows), experiment.headline, tested)
+    if validated:
+        tested = tuple(metric for metric in experiment.headline if metric_named(metric).split == "test")
+    return ResultTable(experiment.name, label_names, tuple(rows), experiment.headline, tested, validated)
 
 
 def _by_data(sources: Sequence[tuple[Experiment, int]]) -> list[list[int]]:
@@ -125,6 +132,14 @@ def _tested(experiment: Experiment) -> tuple[str, ...]:
     runs = experiment.runs
     of_validation = [metric for metric in experiment.headline if metric_named(metric).split == "validation"]
     columns = [f"test_{metric}" for metric in of_validation]
+    return tuple(column for column in columns if column in runs and runs[column].notna().any())
+
+
+def _validated(experiment: Experiment) -> tuple[str, ...]:
+    """Return the columns with the headline metrics of validation people, where the metrics are of test people."""
+    of_test = [metric for metric in experiment.headline if metric_named(metric).split == "test"]
+    columns = [without_split(metric) for metric in of_test]
+    runs = experiment.runs
     return tuple(column for column in columns if column in runs and runs[column].notna().any())
 
 

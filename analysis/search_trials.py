@@ -116,7 +116,7 @@ def search_experiment(record: StudyRecord, rows: pd.DataFrame) -> Experiment:
         are_numbers = all(isinstance(value, int | float) for value in distinct)
         axes[name] = tuple(sorted(distinct, key=None if are_numbers else str))
     cells, frame = frame_of_runs(axes, list(requests.values()), list(requests), rows)
-    return Experiment(record.name, axes, cells, frame, _editions(frame), is_tuning=record.is_phase)
+    return Experiment(record.name, axes, cells, frame, _editions(frame), is_tuning=record.is_phase, is_search=True)
 
 
 def _config_of(row: Any) -> RunConfig:

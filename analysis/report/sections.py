@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from clops_sweep.experiment.fields import REPLICATES
+from clops_sweep.experiment.metrics import without_split
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment, computed_on, label_text
@@ -211,10 +212,10 @@ def build_section(
 
 def apart_from_variants(metrics: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return metrics without the variants of BWT, and those variants, whose figures are folded."""
-    main = tuple(metric for metric in metrics if metric not in BWT_VARIANTS)
+    main = tuple(metric for metric in metrics if without_split(metric) not in BWT_VARIANTS)
     if not main:
         return tuple(metrics), ()
-    return main, tuple(metric for metric in metrics if metric in BWT_VARIANTS)
+    return main, tuple(metric for metric in metrics if without_split(metric) in BWT_VARIANTS)
 
 
 def _heatmaps(
@@ -239,7 +240,7 @@ def _heatmaps(
         caption = f"{_means(experiment)}."
         if len(experiment.replicates) > 1:
             caption = f"{_means(experiment)} with one standard deviation from n = 3 on; small dots are the n values."
-        title = "Variants of BWT" if set(metrics) <= set(BWT_VARIANTS) else "Metrics"
+        title = "Variants of BWT" if set(map(without_split, metrics)) <= set(BWT_VARIANTS) else "Metrics"
         yield sketch(draw_profile, record, f"{prefix}-{name}", title, caption + same)
 
 
@@ -258,7 +259,8 @@ def _grid_axes(experiment: Experiment, axes: tuple[str, str] | None) -> tuple[st
 
 def same_words(metrics: Sequence[str]) -> str:
     """Return a sentence on metrics that are left out because they equal a metric that is shown."""
-    others = [metric_named(metric).plain for metric in PAPER if metric not in metrics] if "bwt" in metrics else []
+    shown = [without_split(metric) for metric in metrics]
+    others = [metric_named(metric).plain for metric in PAPER if metric not in shown] if "bwt" in shown else []
     if not others:
         return ""
     return f" {' and '.join(others)}: equal to BWT in every run, as with two tasks; not shown separately."
@@ -285,7 +287,7 @@ def _heatmap_picture(
     if record.references:
         values = "; ".join(f"{name} {plus_minus(e.mean, e.sd)} (n = {e.n})" for name, e in record.references.items())
         caption += f" For comparison: {values}."
-    caption += same if metric == "bwt" else ""
+    caption += same if without_split(metric) == "bwt" else ""
     caption += _WHERE_VALUES_ARE if record.is_large else ""
     name, title = f"{prefix}-heatmap-{metric}", record.metric.plain
     return sketch(draw_heatmap, record, name, title, caption, values_in=f"{prefix}-results")

@@ -15,7 +15,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError, listed, one_line, shown
 from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.experiment.spaces.search_space import SELECTION, SearchSpace
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import check_names, file_name
 from clops_sweep.store.launch_folders import prepared_root_to_name
 from clops_sweep.store.run_store import RunStore
@@ -30,22 +30,25 @@ from ..drawing.style import write_whole
 from ..figures.best_figure import BestMeans, draw_best
 from ..figures.frames import Frames
 from ..formats import plural
+from ..leading import names_of_tuned, with_leading_scores
 from ..metrics import metric_named
 from ..search_trials import collect_with_searches
 from ..statistics import MIN_UNITS
-from ..tables.best import MOST_METRICS, Best, best_configurations, best_sentence, best_text, corrected_with
+from ..tables.best import Best, best_of_page, best_sentence, best_text, corrected_with
 from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
 from ..tables.tuning import TunedMethod, tuning_text
 from .claims_section import claims_section
 from .marks import DRAWN_FROM, MARKER
-from .page import MOST_OPEN, LinkedTable, Section, free_name, no_links, render_page
+from .page import LinkedTable, Section, free_name, no_links, render_page
 from .planned import Found, PlannedSection, planned_sections
 from .provenance import distinct_runs, files_of_plugins, provenance
 from .sections import CountedFiles, SectionFiles, with_pictures
 from .setup_table import Shown, setup_text
 from .strategies_section import strategies_section
 
+_MOST_PANELS = 2
+"""Most metrics in the figure of the best configurations."""
 _MOST_DRAWN = 40
 """Most configurations in the figure of the best ones."""
 
@@ -134,13 +137,12 @@ def write_report(
             raise UsageError(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
     runs = store.read("runs")
     collected = collect_with_searches(spaces, store, data_hashes, axes or (), runs)
-    tuned_spaces = _tuned_spaces(tuned, [*(it for it, _ in collected), *experiments])
-    found: list[Found] = [
-        (it.judged_by(metrics or _of_reported(it, tuned_spaces)), space, study)
-        for space, (it, study) in zip(spaces, collected, strict=True)
-    ]
-    experiments = [it.judged_by(metrics or _of_reported(it, tuned_spaces)) for it in experiments]
-    stored = [*experiments, *(experiment.judged_by(metrics) for experiment in as_stored)]
+    judged = _judged([*(it for it, _ in collected), *experiments, *as_stored], tuned, metrics)
+    found: list[Found] = []
+    for experiment, space, (_, study) in zip(judged, spaces, collected, strict=False):
+        found.append((experiment, space, study))
+    stored = judged[len(spaces) :]
+    experiments = stored[: len(experiments)]
     planned = planned_sections([*found, *((it, None, None) for it in stored)], store, axes, frames)
     shown = [it.experiment for it in planned]
     written = [it for it, space, _ in found if space is not None and space.search is None]
@@ -148,8 +150,7 @@ def write_report(
     study = title or " ".join(it.experiment.name for it in planned[:1])
     files = CountedFiles(journal, file_name(study))
     drawn = [it for it in planned if not it.alone]
-    others = [*grids, *_fine_tuning(runs, shown)]
-    page_of = _compared(drawn, compare_strategies(grids), others)
+    page_of = _compared(planned, compare_strategies(grids), grids, _fine_tuning(runs, shown))
     names = [file_name(it.experiment.name) for it in drawn]
     overview = _overview(page_of.best, names, files)
     sections = []
@@ -165,7 +166,7 @@ def write_report(
     decided = verdicts(written if claims else [*written, *results], store, frames, claims)
     decided = [it for it in decided if claims or it.dataset not in DATASETS.added]
     claimed = claims_section(decided, sections, files, seal if claims else "")
-    best, lead = _best(drawn, page_of.best, files)
+    best, lead = _best(planned, page_of.best, files)
     if tuned and lead:
         lead = f"{lead} {_what_was_tuned(tuned)}"
     if all(it.experiment.is_tuning for it in drawn):
@@ -252,23 +253,32 @@ class _Compared:
     best: tuple[Best, ...]
 
 
+def _judged(
+    experiments: Sequence[Experiment], tuned: Sequence[TunedMethod], metrics: Sequence[str]
+) -> list[Experiment]:
+    """Return experiments judged by given metrics or, without any, by the scores that lead."""
+    if metrics:
+        return [experiment.judged_by(metrics) for experiment in experiments]
+    return with_leading_scores(experiments, names_of_tuned(experiments, (row.space for row in tuned)))
+
+
 def _compared(
-    drawn: Sequence[PlannedSection], strategies: Sequence[StrategyComparison], others: Sequence[Experiment]
+    planned: Sequence[PlannedSection],
+    strategies: Sequence[StrategyComparison],
+    grids: Sequence[Experiment],
+    elsewhere: Sequence[Experiment],
 ) -> _Compared:
     """Compare configurations of each section, strategies of several, and the best of reported runs with fine-tuning.
 
     Args:
-        drawn: the sections of the page.
+        planned: the sections of the page, with those that are not drawn.
         strategies: the comparisons of strategies.
-        others: experiments that may contain fine-tuning.
+        grids: the experiments of the page without those of tuning, which may contain fine-tuning.
+        elsewhere: further experiments that may contain fine-tuning.
     """
-    ranked = [it for it in drawn if not it.experiment.is_tuning]
-    few = {} if len(ranked) <= MOST_OPEN else {"most": 1}
-    best: list[Best] = []
-    for it in ranked:
-        searched = tuple(it.experiment.axes) if it.is_search else ()
-        best += best_configurations(it.experiment, others, searched, **few)
-    tables = [*(it.compared() for it in drawn), *(it.differences for it in strategies)]
+    drawn = [section for section in planned if not section.alone]
+    best = best_of_page([section.experiment for section in planned], grids, elsewhere)
+    tables = [*(section.compared() for section in drawn), *(of_two.differences for of_two in strategies)]
     best, together = corrected_with(best, tables)
     of_strategies = zip(strategies, together[len(drawn) :], strict=True)
     return _Compared(
@@ -279,36 +289,28 @@ def _compared(
 
 
 def _best(
-    drawn: Sequence[PlannedSection], found: Sequence[Best], files: SectionFiles
+    planned: Sequence[PlannedSection], found: Sequence[Best], files: SectionFiles
 ) -> tuple[LinkedTable | None, str]:
     """Return the best configurations of all search spaces, as a table and in a sentence, if any run is finished."""
     if not found:
         return None, ""
-    searches = {id(it.experiment) for it in drawn if it.is_search}
-    text = best_text(found, free_name("best", [file_name(it.experiment.name) for it in drawn], "-of-all"))
-    links = (file_name(it.experiment.name) + f"-runs-{it.cell}" * (id(it.experiment) not in searches) for it in found)
-    table = LinkedTable(text, tuple(links), files.add_table(text))
+    drawn = [section for section in planned if not section.alone]
+    text = best_text(found, free_name("best", [file_name(section.experiment.name) for section in drawn], "-of-all"))
+    links = tuple(_anchor_of_runs(best, drawn) for best in found)
+    table = LinkedTable(text, links, files.add_table(text))
     return table, best_sentence(found)
 
 
-def _tuned_spaces(tuned: Sequence[TunedMethod], experiments: Sequence[Experiment]) -> set[str]:
-    """Return the names of the spaces with tuned methods: of those that are known, and those that tuned in the store."""
-    names = {row.space for row in tuned}
-    for experiment in experiments:
-        if experiment.is_tuning:
-            names.add(experiment.name.rpartition(SELECTION)[0])
-    return names
-
-
-def _of_reported(experiment: Experiment, tuned_spaces: Collection[str]) -> tuple[str, ...]:
-    """Return the test metrics of the reported runs of a tuned space; empty for other experiments.
-
-    Validation scores of these runs may be the ones that tuning optimised.
-    """
-    if experiment.is_tuning or experiment.on_test or experiment.name not in tuned_spaces:
-        return ()
-    measured = experiment.measured
-    return tuple(f"test_{name}" for name in experiment.headline if f"test_{name}" in measured)
+def _anchor_of_runs(best: Best, drawn: Sequence[PlannedSection]) -> str:
+    """Return the anchor of the runs of a configuration, which may be listed as a reference of another section."""
+    for section in drawn:
+        name = file_name(section.experiment.name)
+        if section.experiment is best.experiment:
+            return name if section.is_search else f"{name}-runs-{best.cell}"
+        for position, reference in enumerate(section.references, len(section.experiment.cells)):
+            if reference.experiment is best.experiment and reference.cell == best.cell:
+                return f"{name}-runs-{position}"
+    return ""
 
 
 def _what_was_tuned(tuned: Sequence[TunedMethod]) -> str:
@@ -327,7 +329,8 @@ def _overview(found: Sequence[Best], taken: Sequence[str], files: SectionFiles) 
         return ()
     several = len({best.experiment.name for best in found}) > 1
     names = tuple(f"{best.experiment.name}: {best.name}" if several else best.name for best in found)
-    metrics = list(dict.fromkeys(metric for best in found for metric in best.means))[:MOST_METRICS]
+    results = dict.fromkeys(metric for best in found for metric in best.columns.results)
+    metrics = list(results)[:_MOST_PANELS]
     means = {metric: tuple(best.means.get(metric) for best in found) for metric in metrics}
     whose = computed_on([best.experiment for best in found], metrics)
     caption = f"{_intervals_in_words(found)} Metrics of {whose}."
@@ -339,7 +342,7 @@ def _overview(found: Sequence[Best], taken: Sequence[str], files: SectionFiles) 
 
 def _intervals_in_words(found: Sequence[Best]) -> str:
     """Return what the intervals of the figure of the best configurations are over, in sentences."""
-    means = [mean for best in found for mean in best.means.values()]
+    means = [best.means[metric] for best in found for metric in best.columns.results]
     kinds = {mean.units.kind for mean in means if mean.units is not None}
     if not any(np.isfinite(mean.low) for mean in means):
         return f"Means without intervals: fewer than {MIN_UNITS} values each. Rings: single values."

@@ -1,4 +1,4 @@
-"""The best configurations of each search space, compared with fine-tuning."""
+"""The best configurations of each search space with their scores, compared with fine-tuning."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from ..formats import (
     TextCell,
     TextTable,
     count_cell,
-    interval_text,
     label_cell,
+    mean_text,
     number,
     p_cell,
     p_text,
     plural,
     with_interval,
 )
+from ..leading import LeadingColumns, heading, is_choice, leading_columns
 from ..metrics import metric_named
 from ..results import mean_of
 from ..selection import cell_name, cells_by_data, competing_cells, data_of, variants
@@ -33,8 +34,13 @@ from .comparisons import OF_P, Comparison, Comparisons, ContrastKind, corrected_
 from .strategies import editions_by_cell, same_editions
 
 MOST_ROWS = 6
-"""Most configurations per search space."""
-MOST_METRICS = 2
+"""Most configurations of a search space of which one is chosen: the best of each variant."""
+MOST_COMPARED = 20
+"""Most configurations of a search space whose test scores lead: all of them, unless they are more."""
+MOST_SPACES = 5
+"""Most search spaces with several configurations each; of more, each has one."""
+_MOST_COLUMNS = 3
+"""Most columns of scores."""
 
 RANKED_APART = "Configurations are ranked within each data set and scenario."
 """A note on tables with several of them."""
@@ -49,18 +55,21 @@ _UNITS = {"patient splits": "split", "folds": "fold", "seeds": "seed", "runs": "
 class Best:
     """The best configuration of a variant, with the mean of each metric and its interval.
 
-    `of` is the number of configurations that competed. `above` is the difference from fine-tuning; None for fine-tuning
-    itself, or without a fine-tuning run with equal training. `rivals` has the differences of all that competed. `tied`
-    names the configurations that share the best mean, if this one is the best and others do. `unranked` is said of the
-    best of all: which configurations of the experiment did not compete, or that each was ranked by the runs it has.
-    `data` names data set and scenario, if the experiment has several, whose configurations are ranked apart.
-    `is_apart` tells that there are fine-tuning runs with equal training, but of data of other content or of another
-    semantics version: they are not compared.
+    `of` is the number of configurations that competed, and `columns` are those to show: `means` has them all. `above`
+    is the difference from fine-tuning; None for fine-tuning itself, or without a fine-tuning run with equal training.
+    `rivals` has the differences of all that competed. `tied` names the configurations that share the best mean, if this
+    one is the best and others do. `unranked` is said of the best of all: which configurations of the experiment did not
+    compete, or that each was ranked by the runs it has. `data` names data set and scenario, if the experiment has
+    several, whose configurations are ranked apart. `is_apart` tells that there are fine-tuning runs with equal
+    training, but of data of other content or of another semantics version: they are not compared. `is_elsewhere` tells
+    that the fine-tuning runs are of search spaces that are not shown. `more` counts configurations that are left out,
+    because they are too many.
     """
 
     experiment: Experiment
     cell: int
     of: int
+    columns: LeadingColumns
     means: Mapping[str, PairedDifference] = field(hash=False)
     above: Comparison | None
     rivals: Comparisons | None = None
@@ -68,72 +77,122 @@ class Best:
     unranked: str = ""
     data: str = ""
     is_apart: bool = False
+    is_elsewhere: bool = False
+    more: int = 0
 
     @property
     def name(self) -> str:
         """Name of the configuration."""
         return cell_name(self.experiment.cells[self.cell]) or self.experiment.name
 
+    @property
+    def result(self) -> PairedDifference:
+        """The mean of the first metric that is a result: of test people, where there are scores of both."""
+        return self.means[self.columns.results[0]]
+
+    @property
+    def n(self) -> str:
+        """Number and kind of the values behind `result`, and of the runs with a value, if some have none."""
+        values = self.experiment.by_replicate(self.columns.results[0])[self.cell]
+        defined = int(np.isfinite(values).sum())
+        finished = len(self.experiment.run_ids(self.cell))
+        undefined = f" ({defined:,} of {plural(finished, 'run')})" if defined < finished else ""
+        if self.result.units is None:
+            return f"{DASH}{undefined}"
+        return plural(self.result.n, _UNITS[self.result.units.kind]) + undefined
+
+
+def best_of_page(
+    experiments: Sequence[Experiment],
+    others: Sequence[Experiment] = (),
+    elsewhere: Sequence[Experiment] = (),
+    *,
+    compares: bool = True,
+) -> list[Best]:
+    """Return the best configurations of experiments that are shown together, in their order; tuning has none.
+
+    Args:
+        experiments: the experiments, judged by the scores that lead.
+        others: experiments that may contain fine-tuning.
+        elsewhere: further ones, which are not shown.
+        compares: whether to compare with fine-tuning.
+    """
+    reporting = [experiment for experiment in experiments if not experiment.is_tuning]
+    most = 1 if len(reporting) > MOST_SPACES else None
+    best: list[Best] = []
+    for experiment in reporting:
+        searched = tuple(experiment.axes) if experiment.is_search else ()
+        best += best_configurations(experiment, others, searched, most, elsewhere, compares=compares)
+    return best
+
 
 def best_configurations(
-    experiment: Experiment, others: Sequence[Experiment] = (), searched: Collection[str] = (), most: int = MOST_ROWS
+    experiment: Experiment,
+    others: Sequence[Experiment] = (),
+    searched: Collection[str] = (),
+    most: int | None = None,
+    elsewhere: Sequence[Experiment] = (),
+    *,
+    compares: bool = True,
 ) -> list[Best]:
-    """Return the best configuration of each variant by the first headline metric, the best of all first.
+    """Return the best configuration of each variant by the metric that ranks them, the best of all first.
 
-    Configurations of several data sets or scenarios are ranked apart, those of the first one first.
+    Configurations of several data sets or scenarios are ranked apart, those of the first one first. If none of them is
+    chosen, or if test scores rank them, all are returned, because the best of many test scores is partly luck.
 
     Only configurations with all runs finished compete, once their data set and scenario have any; of configurations
     that share their runs, the first. Fine-tuning is taken from the experiment, else from others, with equal training
-    and data apart from the parameters of a search.
+    and data apart from the parameters of a search; without equal training, it is that of the experiment itself.
 
     Args:
         experiment: the experiment with the competing configurations.
         others: other experiments that may contain fine-tuning.
         searched: the parameters of a search, whose configurations form one variant.
-        most: maximum number of configurations.
+        most: maximum number of configurations on a data set and scenario.
+        elsewhere: further experiments that may contain fine-tuning, which are not shown.
+        compares: whether to compare with fine-tuning.
     """
-    metrics = metrics_of_best(experiment)
-    if not metrics:
+    columns = leading_columns(experiment)
+    if columns is None:
         return []
-    score = _scores(experiment, metrics[0])
-    competing = sorted(score)
+    score = _scores(experiment, columns.ranks)
     of_data = _by_data(experiment, score)
-    best_of_data = [_best_cells(experiment, there, searched)[:most] for there in of_data]
+    ordered = [_best_cells(experiment, there, searched, columns) for there in of_data]
+    best_of_data = [cells[: most or most_of(experiment)] for cells in ordered]
     best = list(chain.from_iterable(best_of_data))
     above = {}
     apart: set[int] = set()
-    for rivals in _above_fine_tuning(experiment, competing, best, others, searched, apart):
-        above.update({row.cell: (row, rivals) for row in rivals.rows})
+    if compares:
+        sources = [experiment, *others]
+        for rivals, is_elsewhere in _above_fine_tuning(sources, elsewhere, sorted(score), best, searched, apart):
+            above.update({row.cell: (row, rivals, is_elsewhere) for row in rivals.rows})
     configurations = []
-    place_of = {cell: place for place, cells in enumerate(best_of_data) for cell in cells}
-    for cell in best:
-        there = of_data[place_of[cell]]
-        means = {metric: mean_of(experiment, cell, metric) for metric in metrics}
-        row, rivals_of_cell = above.get(cell, (None, None))
-        tied = _tied(experiment, there, cell) if cell == best_of_data[place_of[cell]][0] else ()
-        unranked = unranked_in_words(experiment) if cell == best[0] else ""
-        data = ", ".join(data_of(experiment.cells[cell])) if len(of_data) > 1 else ""
-        is_apart = cell in apart
-        configurations.append(
-            Best(experiment, cell, len(there), means, row, rivals_of_cell, tied, unranked, data, is_apart)
-        )
+    for there, cells, all_cells in zip(of_data, best_of_data, ordered, strict=True):
+        for cell in cells:
+            row, rivals_of_cell, is_elsewhere = above.get(cell, (None, None, False))
+            is_first = cell == cells[0]
+            configuration = Best(
+                experiment,
+                cell,
+                len(there),
+                columns,
+                {metric: mean_of(experiment, cell, metric) for metric in columns.shown},
+                row,
+                rivals_of_cell,
+                tied=_tied(experiment, there, cell) if is_first else (),
+                unranked=unranked_in_words(experiment) if cell == best[0] else "",
+                data=", ".join(data_of(experiment.cells[cell])) if len(of_data) > 1 else "",
+                is_apart=cell in apart,
+                is_elsewhere=is_elsewhere,
+                more=len(all_cells) - len(cells) if is_first else 0,
+            )
+            configurations.append(configuration)
     return configurations
 
 
-def metrics_of_best(experiment: Experiment) -> list[str]:
-    """Return the headline metrics that the table shows; the first one ranks."""
-    return [name for name in experiment.headline if metric_named(name).better][:MOST_METRICS]
-
-
-def best_cells(experiment: Experiment) -> tuple[list[int], tuple[str, ...]]:
-    """Return the cells of `best_configurations`, the best first, and the names of those that share the best mean."""
-    metrics = metrics_of_best(experiment)
-    if not metrics:
-        return [], ()
-    score = _scores(experiment, metrics[0])
-    of_data = _by_data(experiment, score)
-    best = [cell for there in of_data for cell in _best_cells(experiment, there, ())]
-    return best, _tied(experiment, of_data[0], best[0]) if best else ()
+def most_of(experiment: Experiment) -> int:
+    """Return how many configurations of an experiment are shown on each data set and scenario."""
+    return MOST_ROWS if is_choice(experiment) else MOST_COMPARED
 
 
 def _by_data(experiment: Experiment, score: Mapping[int, float]) -> list[dict[int, float]]:
@@ -166,14 +225,14 @@ def unranked_in_words(experiment: Experiment) -> str:
     They do not compete with those of their data set and scenario that have all. If none has, each competes with the
     runs that it has.
     """
-    metrics = metrics_of_best(experiment)
-    if not metrics or len(experiment.cells) < 2:
+    columns = leading_columns(experiment)
+    if columns is None or len(experiment.cells) < 2:
         return ""
     of_data = cells_by_data(experiment)
     sentences = []
     for cells in of_data:
         where = f"on {', '.join(data_of(experiment.cells[cells[0]]))}, " if len(of_data) > 1 else ""
-        sentence = _unranked_of(experiment, metrics[0], cells)
+        sentence = _unranked_of(experiment, columns.ranks, cells)
         if sentence:
             sentences.append(f"{where}{sentence}")
     return "; ".join(sentences)
@@ -205,10 +264,15 @@ def _tied(experiment: Experiment, score: Mapping[int, float], best: int) -> tupl
     return tuple(cell_name(experiment.cells[cell]) for cell in tied) if len(tied) > 1 else ()
 
 
-def _best_cells(experiment: Experiment, score: Mapping[int, float], searched: Collection[str]) -> list[int]:
-    """Return the best of the competing cells of each variant, the best of all first."""
+def _best_cells(
+    experiment: Experiment, score: Mapping[int, float], searched: Collection[str], columns: LeadingColumns
+) -> list[int]:
+    """Return the best of the competing cells of each variant, the best of all first; all cells if none is chosen."""
+    groups = variants(experiment, tuple(searched) or experiment.number_axes).values()
+    if columns.ranks_by_test:
+        groups = [[cell] for cell in range(len(experiment.cells))]
     best: list[int] = []
-    for cells in variants(experiment, tuple(searched) or experiment.number_axes).values():
+    for cells in groups:
         of_variant = [cell for cell in cells if cell in score]
         if of_variant:
             best.append(max(of_variant, key=score.__getitem__))
@@ -245,19 +309,31 @@ def corrected_with(shown: Sequence[Best], tables: Sequence[Comparisons]) -> tupl
 
 
 def _above_fine_tuning(
-    experiment: Experiment,
+    sources: Sequence[Experiment],
+    elsewhere: Sequence[Experiment],
     competing: Sequence[int],
     best: Sequence[int],
-    others: Sequence[Experiment],
     searched: Collection[str],
     apart: set[int],
-) -> Iterator[Comparisons]:
+) -> Iterator[tuple[Comparisons, bool]]:
     """Subtract fine-tuning from the cells that compete with the best, in a table for each way of training.
 
     Cells whose fine-tuning runs are of data of other content or of another semantics version are added to `apart`.
+
+    Args:
+        sources: the experiment of the cells, then others that may contain fine-tuning.
+        elsewhere: further ones, which are not shown.
+        competing: the cells that compete.
+        best: those that are shown.
+        searched: the parameters of a search.
+        apart: receives cells.
+
+    Yields:
+        The differences, and whether the fine-tuning runs are from `elsewhere`.
     """
-    tuned: dict[tuple[object, ...], list[tuple[Experiment, int]]] = {}
-    for source in (experiment, *others):
+    experiment = sources[0]
+    tuned: dict[tuple[object, ...], list[_Baseline]] = {}
+    for source in (*sources, *elsewhere):
         for index, source_cell in enumerate(source.cells):
             config = source_cell.config
             if config.strategy == "finetune" and source.run_ids(index):
@@ -268,7 +344,7 @@ def _above_fine_tuning(
     editions = editions_by_cell(experiment)
     for alike, cells in groups.items():
         shown = [cell for cell in best if cell in cells]
-        baselines = tuned.get(alike, [])
+        baselines = tuned.get(alike) or _trained_otherwise(experiment, cells)
         if not baselines or not shown:
             continue
         baseline = baselines[0]
@@ -281,13 +357,41 @@ def _above_fine_tuning(
                 break
         apart.update(cell for cell in cells if cell not in comparable)
         rivals = [cell for cell in comparable if experiment is not baseline[0] or cell != baseline[1]]
-        if not rivals:
-            continue
-        sources = [*((experiment, cell) for cell in rivals), baseline]
-        pairs: list[tuple[int, int, ContrastKind]] = [(rival, len(rivals), "reference") for rival in range(len(rivals))]
-        compared = paired(experiment.name, sources, [""] * len(sources), pairs)
-        rows = [replace(row, cell=rivals[row.cell]) for row in compared.rows]
-        yield replace(compared, rows=tuple(rows))
+        if rivals:
+            source, _ = baseline
+            yield _differences(experiment, rivals, baseline), any(source is other for other in elsewhere)
+
+
+_Baseline = tuple[Experiment, int]
+"""An experiment and its cell with fine-tuning."""
+
+
+def _trained_otherwise(experiment: Experiment, cells: Sequence[int]) -> list[_Baseline]:
+    """Return the fine-tuning of an experiment on the data of some cells, if there is one; none for fine-tuning itself.
+
+    Tuning may give each method another learning rate, and methods are compared nevertheless.
+    """
+    configs = [experiment.cells[cell].config for cell in cells]
+    if any(config.strategy == "finetune" for config in configs):
+        return []
+    data = data_of(experiment.cells[cells[0]])
+    baselines: list[_Baseline] = []
+    for index, cell in enumerate(experiment.cells):
+        is_fine_tuning = cell.config.strategy == "finetune" and data_of(cell) == data
+        if is_fine_tuning and experiment.run_ids(index):
+            baselines.append((experiment, index))
+    return baselines if len(baselines) == 1 else []
+
+
+def _differences(experiment: Experiment, rivals: Sequence[int], baseline: _Baseline) -> Comparisons:
+    """Return the differences of cells from fine-tuning, in the metrics that are results."""
+    columns = leading_columns(experiment)
+    metrics = columns.results if columns is not None else ()
+    sources = [*((experiment, cell) for cell in rivals), baseline]
+    pairs: list[tuple[int, int, ContrastKind]] = [(rival, len(rivals), "reference") for rival in range(len(rivals))]
+    compared = paired(experiment.name, sources, [""] * len(sources), pairs, metrics)
+    rows = [replace(row, cell=rivals[row.cell]) for row in compared.rows]
+    return replace(compared, rows=tuple(rows))
 
 
 def best_sentence(shown: Sequence[Best]) -> str:
@@ -306,23 +410,28 @@ def best_sentence(shown: Sequence[Best]) -> str:
 
 
 def _best_sentence(best: Best, shown: Sequence[Best]) -> str:
-    metric, mean = next(iter(best.means.items()))
     where = f" in {best.experiment.name}" if _of_several(shown) else ""
     where += f" on {best.data}" if best.data else ""
-    of_whom = ""  # the names of other metrics say whose they are
-    if metric_named(metric).split == "validation":
-        of_whom = " on test people" if best.experiment.on_test else " on validation people"
-    said = [f"Best{where}: {best.name}, {metric_named(metric).plain} {number(mean.mean)}{of_whom}"]
+    columns = best.columns
+    scores = []
+    for metric in dict.fromkeys((columns.ranks, columns.results[0])):
+        mean = best.means[metric]
+        is_over_seeds = mean.units is not None and mean.units.kind == "seeds"
+        has_interval = metric in columns.results and not is_over_seeds  # seeds say nothing about other people
+        text = mean_text(mean) if has_interval else number(mean.mean)
+        scores.append(f"{heading(metric, [best.experiment])} {text}")
+    which = f"{best.name}{where}"
+    if best.of > 1:
+        by = f" by {heading(columns.ranks, [best.experiment])}" if columns.ranks_by_validation else ""
+        which = f"Best{where}{by}: {best.name}"
+    said = [f"{which}, {', '.join(scores)}, n = {best.n}"]
+    metric = columns.results[0]
     above = _difference(best, metric)
-    if best.above is not None and above is not None:
+    if best.above is not None and above is not None and not best.is_elsewhere:
         said.append(f"{number(abs(above.mean))} {'above' if above.mean >= 0 else 'below'} fine-tuning")
         said.append(_certainty(above, best.above.corrected[metric]))
-    elif best.experiment.cells[best.cell].config.strategy != "finetune":
-        said.append(
-            "not compared with fine-tuning, whose runs are of other prepared data or another semantics version"
-            if best.is_apart
-            else "no fine-tuning run was trained alike to compare it with"
-        )
+    elif best.is_apart and not best.is_elsewhere:
+        said.append("not compared with fine-tuning, whose runs are of other prepared data or another semantics version")
     if best.unranked:
         said.append(best.unranked)
     return f"{'; '.join(part for part in said if part)}."
@@ -352,28 +461,53 @@ def _certainty(above: PairedDifference, corrected: float) -> str:
 
 def best_text(shown: Sequence[Best], name: str) -> TextTable:
     """Return the best configurations as a table."""
-    metrics = list(dict.fromkeys(chain.from_iterable(best.means for best in shown)))
-    if len(metrics) > MOST_METRICS:
-        metrics = list(dict.fromkeys(next(iter(best.means)) for best in shown))
+    metrics = columns_of(shown)
+    experiments = [best.experiment for best in shown]
     several = _of_several(shown)
     header = ["configuration", "n"]
     if several:
         header.insert(0, "search space")
     columns = 1 + any(best.above for best in shown) + _tested(shown)
+    results = set(chain.from_iterable(best.columns.results for best in shown))
     for metric in metrics:
-        header += [metric_named(metric).plain, "minus fine-tuning", "p"][:columns]
+        header.append(heading(metric, experiments))
+        if metric in results:
+            header += ["minus fine-tuning", "p"][: columns - 1]
     rows = []
     for best in shown:
-        first = next(iter(best.means.values()))
-        n = plural(first.n, _UNITS[first.units.kind]) if first.units else DASH
-        cells = [label_cell(best.name), count_cell(first.n, n)]
+        cells = [label_cell(best.name), count_cell(best.result.n, best.n)]
         if several:
             cells.insert(0, label_cell(best.experiment.name))
         for metric in metrics:
-            cells += _cells(best, metric)[:columns]
+            cells += _cells(best, metric)[: columns if metric in results else 1]
         rows.append(tuple(cells))
     notes = tuple(_notes(shown))
-    return TextTable(name, "Best configurations", tuple(header), tuple(rows), 1 + several, (), notes, _data(shown))
+    headings = frozenset(heading(metric, experiments) for metric in metrics)
+    return TextTable(
+        name,
+        title_of(shown),
+        tuple(header),
+        tuple(rows),
+        1 + several,
+        notes=notes,
+        data=_data(shown),
+        metric_headings=headings,
+    )
+
+
+def title_of(shown: Sequence[Best]) -> str:
+    """Return the title of a table of configurations."""
+    if any(is_choice(best.experiment) for best in shown):
+        return "Best configurations"
+    return "Test scores" if all(best.columns.ranks_by_test for best in shown) else "Scores"
+
+
+def columns_of(shown: Sequence[Best]) -> list[str]:
+    """Return the columns of scores of configurations that are shown in one table."""
+    columns = dict.fromkeys(chain.from_iterable(best.columns.shown for best in shown))
+    if len(columns) > _MOST_COLUMNS:
+        columns = dict.fromkeys(chain.from_iterable(best.columns.shown[:-1] or best.columns.shown for best in shown))
+    return list(columns)
 
 
 def _of_several(shown: Sequence[Best]) -> bool:
@@ -388,10 +522,10 @@ def _compared(shown: Sequence[Best]) -> list[Comparison]:
 
 def _difference(best: Best, metric: str) -> PairedDifference | None:
     """Return the difference from fine-tuning in a metric; None without one."""
-    if best.above is None or metric not in best.means:
-        return None  # search spaces in one table may have other headline metrics
-    difference = best.above.differences[metric]
-    return difference if difference.n else None
+    if best.above is None:
+        return None
+    difference = best.above.differences.get(metric)  # search spaces in one table may have other metrics
+    return difference if difference is not None and difference.n else None
 
 
 def _tested(shown: Sequence[Best]) -> bool:
@@ -404,7 +538,8 @@ def _cells(best: Best, metric: str) -> list[TextCell]:
     cells = [TextCell(DASH)] * 3
     mean = best.means.get(metric)
     if mean is not None and mean.n:
-        cells[0] = TextCell(number(mean.mean) + interval_text(mean.low, mean.high), mean.mean)
+        text = mean_text(mean) if metric in best.columns.results else number(mean.mean)
+        cells[0] = TextCell(text, mean.mean)
     above = _difference(best, metric)
     if best.above is not None and above is not None:
         p = best.above.corrected[metric]
@@ -413,23 +548,54 @@ def _cells(best: Best, metric: str) -> list[TextCell]:
     return cells
 
 
+def ranks_in_words(shown: Sequence[Best]) -> str:
+    """Return a sentence on the scores that rank configurations, if test scores do not although there are some."""
+    ranked = [best for best in shown if best.columns.ranks_by_validation]
+    if not ranked:
+        return ""
+    metrics = dict.fromkeys(heading(best.columns.ranks, [best.experiment]) for best in ranked)
+    return f"Ranked by {' and '.join(metrics)}: the best of many test scores would be partly luck."
+
+
+def means_in_words(shown: Sequence[Best]) -> str:
+    """Return what stands behind the means of configurations, in brackets and parentheses."""
+    means = [best.means[metric] for best in shown for metric in best.columns.results]
+    said = []
+    if any(np.isfinite(mean.low) for mean in means):
+        kinds = {mean.units.kind for mean in means if mean.units is not None}
+        over = "over the seeds of one patient split, not over people" if kinds == {"seeds"} else "unadjusted"
+        said.append(f"[95 % interval, {over}]")
+    if any(mean.n > 1 and not np.isfinite(mean.low) for mean in means):
+        said.append("(lowest to highest)")
+    return " ".join(["Mean", *said])
+
+
 def _notes(shown: Sequence[Best]) -> Iterator[str]:
-    metrics = list(chain.from_iterable(best.means for best in shown))
-    whose = computed_on([best.experiment for best in shown], metrics)
-    yield f"Mean [interval from three units on: 95 %, unadjusted]. Metrics of {whose}."
+    yield f"{means_in_words(shown)}."
+    without_validation = [best.experiment for best in shown if best.experiment.on_test]
+    if without_validation:
+        yield f"Metrics of {computed_on([best.experiment for best in shown])}."
+    if ranked := ranks_in_words(shown):
+        yield ranked
     if any(best.data for best in shown):
         yield RANKED_APART
     compared = _compared(shown)
     if _tested(shown):
-        yield f"Minus fine-tuning: mean of paired differences [interval of the t-test{levels_in_words(compared)}]."
+        yield f"Minus fine-tuning: mean of paired differences [{levels_in_words(compared)}]."
         yield OF_P
-    most = max(best.of for best in shown)
+    if any(best.above is not None and best.is_elsewhere for best in shown):
+        yield "The fine-tuning runs are of search spaces of this store that are not shown here."
+    rivals = [best.rivals for best in shown if best.rivals is not None]
+    yield from dict.fromkeys(of_training for table in rivals if (of_training := table.of_training))
+    most = max((best.of for best in shown if not best.columns.ranks_by_validation), default=1)
     if most > 1:
         yield f"The best of {most:,} configurations has also been lucky: expect lower scores on other people."
     for best in shown:
         if best.tied:
             sentence = tied_in_words(best.tied, best.of)
             yield f"{sentence[0].upper()}{sentence[1:]}."
+        if best.more:
+            yield f"{best.experiment.name}: {best.more:,} more in the table of its results."
         if best.unranked:
             yield f"{best.unranked[0].upper()}{best.unranked[1:]}."
     of_means = [best.means for best in shown]
@@ -444,16 +610,17 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
 
 def _data(shown: Sequence[Best]) -> pd.DataFrame:
     """Return the best configurations as data: a row per configuration and metric."""
-    names = ("search_space", "configuration", "metric", "mean", "low", "high", "n")
+    names = ("search_space", "configuration", "metric", "mean", "low", "high", "n", "lowest", "highest")
     of_differences = ("minus_fine_tuning", "difference_low", "difference_high", "difference_level", "pairs", "p_holm")
     rows: list[tuple[object, ...]] = []
     for best in shown:
         for metric, mean in best.means.items():
             row: list[object] = [best.experiment.name, best.name, metric, mean.mean, mean.low, mean.high, mean.n]
-            if best.above is None:
+            row += [min(mean.of_units, default=np.nan), max(mean.of_units, default=np.nan)]
+            above = None if best.above is None else best.above.differences.get(metric)
+            if best.above is None or above is None:
                 row += [None] * len(of_differences)
             else:
-                above = best.above.differences[metric]
                 row += [above.mean, above.low, above.high, best.above.levels[metric]]
                 row += [above.n, best.above.corrected[metric]]
             rows.append(tuple(row))

@@ -46,7 +46,8 @@ class Comparison:
 
     `cell` and `baseline_cell` are indices of the experiment's cells; references follow after the last, and `runs` are
     the run ids of both. By metric, `differences` have the interval at `levels` (coverage), at which Holm tests them,
-    and `corrected` are Holm's p-values: the interval excludes 0 if the corrected p is below 0.05.
+    and `corrected` are Holm's p-values: the interval excludes 0 if the corrected p is below 0.05. `together` counts the
+    comparisons that Holm corrects together.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Comparison:
     differences: Mapping[str, PairedDifference] = field(hash=False)
     corrected: Mapping[str, float] = field(default_factory=dict, hash=False)
     levels: Mapping[str, float] = field(default_factory=dict, hash=False)
+    together: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,12 @@ class Comparisons:
     def notes(self) -> tuple[str, ...]:
         """Sentences on the units of intervals and p-values."""
         units = units_in_words([d.units for row in self.rows for d in row.differences.values()])
-        if not self.training:
-            return units
-        return (*units, f"Compared configurations also differ in training: {self.training}.")
+        return (*units, self.of_training) if self.training else units
+
+    @property
+    def of_training(self) -> str:
+        """A sentence on the fields of training in which compared configurations differ; empty without any."""
+        return f"Compared configurations also differ in training: {self.training}." if self.training else ""
 
 
 def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) -> Comparisons:
@@ -119,6 +124,7 @@ def paired(
     sources: Sequence[tuple[Experiment, int]],
     names: Sequence[str],
     pairs: Sequence[tuple[int, int, ContrastKind]],
+    metrics: Sequence[str] = (),
 ) -> Comparisons:
     """Compare pairs of cells over the patient splits and seeds that both have.
 
@@ -127,10 +133,12 @@ def paired(
         sources: the cells, of one experiment or several.
         names: names of the cells.
         pairs: indices of a cell and its baseline, and the kind of baseline.
+        metrics: the metrics to compare; by default the headline metrics.
     """
     of_pairs: list[dict[str, PairedDifference]] = [{} for _ in pairs]
     by_data = _by_data(sources, pairs)
-    for metric in headline_of(experiment for experiment, _ in sources):
+    metrics = metrics or headline_of(experiment for experiment, _ in sources)
+    for metric in metrics:
         values, replicates, _ = aligned(sources, metric)
         for rows, known in by_data:
             cells = [pairs[row][0] for row in rows]
@@ -145,7 +153,7 @@ def paired(
             both = frozenset({runs[cell], runs[baseline]})
             compared.append(Comparison(names[cell], names[baseline], kind, cell, baseline, both, by_metric))
     experiments = [experiment for experiment, _ in sources]
-    whose = computed_on(experiments, headline_of(experiments))
+    whose = computed_on(experiments, metrics)
     there = [(row.cell, row.baseline_cell) for row in compared]
     training = _training_in_words(sources, there)
     return corrected_together([Comparisons(name, tuple(compared), whose, training)])[0]
@@ -182,6 +190,10 @@ def corrected_together(tables: Sequence[Comparisons]) -> list[Comparisons]:
     corrected = {metric: _by_runs(known, holm) for metric, known in p_values.items()}
     levels = {metric: _by_runs(known, holm_levels) for metric, known in p_values.items()}
 
+    together: dict[str, int] = {}
+    for metric, known in p_values.items():
+        together[metric] = int(np.isfinite(list(known.values())).sum())
+
     def of_page(row: Comparison) -> Comparison:
         differences: dict[str, PairedDifference] = {}
         level_of: dict[str, float] = {}
@@ -193,7 +205,8 @@ def corrected_together(tables: Sequence[Comparisons]) -> list[Comparisons]:
                 limits = limits_of_difference(metric, metric)
                 differences[metric] = clipped(at_level(difference, level_of[metric]), limits)
         p_holm = {metric: corrected[metric][row.runs] for metric in row.differences}
-        return replace(row, differences=differences, corrected=p_holm, levels=level_of)
+        counts = {metric: together[metric] for metric in row.differences}
+        return replace(row, differences=differences, corrected=p_holm, levels=level_of, together=counts)
 
     return [replace(table, rows=tuple(map(of_page, table.rows))) for table in tables]
 
@@ -255,8 +268,8 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
         rows.append(tuple(cells))
         exact.append(_as_data(row))
     notes = (
-        f"Mean of paired differences [interval of the t-test{levels_in_words(record.rows, metrics)}]; without interval "
-        f"below three pairs. Metrics of {record.computed_on}.",
+        f"Mean of paired differences [{levels_in_words(record.rows, metrics)}]; without interval below three pairs. "
+        f"Metrics of {record.computed_on}.",
         *record.notes,
         *([OF_P] if is_tested else []),
     )
@@ -287,15 +300,21 @@ OF_P = (
 
 
 def levels_in_words(rows: Iterable[Comparison], metrics: Collection[str] = ()) -> str:
-    """Return ", 95 %" or ", 95 % to 99.2 %" with the least and greatest level of the intervals; empty without one."""
+    """Return what the intervals of differences are: "95 % interval of the t-test", and how far Holm widens some."""
     levels = []
+    together = []
     for row in rows:
         shown = {metric: level for metric, level in row.levels.items() if not metrics or metric in metrics}
-        levels += [level for level in shown.values() if np.isfinite(level)]
+        tested = [metric for metric, level in shown.items() if np.isfinite(level)]
+        levels += [shown[metric] for metric in tested]
+        together += [row.together[metric] for metric in tested]
     if not levels:
-        return ""
-    least, most = (f"{100 * level:.4g} %" for level in (min(levels), max(levels)))
-    return f", {least}" if least == most else f", {least} to {most}"
+        return "interval of the t-test"
+    least = 1 - ALPHA
+    interval = f"{100 * least:.4g} % interval of the t-test"
+    if np.isclose(max(levels), least):
+        return interval
+    return f"{interval}; Holm widens those of {max(together):,} comparisons, to {100 * max(levels):.4g} % at most"
 
 
 def _pairs(experiment: Experiment, cells: Sequence[int]) -> list[tuple[int, int, ContrastKind]]:

@@ -68,7 +68,7 @@ def _columns(table: TextTable) -> tuple[list[int], list[list[int]]]:
     for position, name in enumerate(table.header):
         if groups and name in _OF_A_METRIC:
             groups[-1].append(position)
-        elif groups or name in _METRICS:
+        elif groups or name in _METRICS or name in table.metric_headings:
             groups.append([position])
         else:
             labels.append(position)

@@ -86,7 +86,8 @@ _MOST_BEST = 4
     type=Number(OF_RESOURCES["checkpoint_every"]),
     default=0,
     metavar="EPOCHS",
-    help="Also checkpoint after this many epochs, not only after each task.",
+    help="Also checkpoint each time that a task has trained this many epochs. Without it, a run checkpoints every 15 "
+    "seconds (60 on S3), and after tasks of 2 seconds or more.",
 )
 @click.option(
     "--epoch-timeout",
@@ -242,7 +243,7 @@ def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     """Print the best configurations, a table for each search space, and the command that lists all runs."""
     if not best or outcome.plan.count_asked("finished") == 1:
         return
-    from clops_sweep.analysis.tables.best_terminal import terminal_table
+    from clops_sweep.analysis.tables.best_terminal import notes_on_all, terminal_table
 
     digits = shortest([str(run.run_id) for run in outcome.plan.of("finished")])
     for of_space in best[:_MOST_BEST]:
@@ -252,6 +253,8 @@ def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
         print_table(table.header, texts, wrapped=table.header[:1], numbers=table.numbers, width=TERMINAL)
         for note in table.notes:
             click.echo(printable(note))
+    for note in notes_on_all(best[:_MOST_BEST]):
+        click.echo(printable(note))
     if len(best) > _MOST_BEST:
         click.echo(f"and {several(len(best) - _MOST_BEST, 'search space')} more, in the report")
     click.echo(f"list runs with: {outcome.state.resolved.store.command('runs')}")
@@ -262,9 +265,15 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
 
     A run that was trained on all tasks at once has no model before an update.
     """
+    if not best:
+        return
+    from clops_sweep.analysis.tables.best_terminal import run_near_mean
+
     store = outcome.state.resolved.store
-    predicted = store.predicted() if best else set()
-    candidates = [row.run_id for of_space in best for row in of_space.rows if row.run_id in predicted]
+    predicted = store.predicted()
+    candidates = []
+    for of_space in best:
+        candidates += [run_id for row in of_space.rows if (run_id := run_near_mean(row)) in predicted]
     if not candidates:
         return
     runs = store.read("runs", candidates, ["run_id", "strategy"])

@@ -268,6 +268,13 @@ def in_words(values: Mapping[str, float], prefix: str = "") -> str:
     return ", ".join(parts)
 
 
+def scores_in_words(values: Mapping[str, float]) -> str:
+    """Format headline metrics in one line that says whose they are: "validation AUC 0.812, BWT -0.046"."""
+    text = in_words(values)
+    first = next((column for column, value in values.items() if math.isfinite(value)), "")
+    return f"validation {text}" if first and metric_named(first).split == "validation" else text
+
+
 def short_name(column: str, measure: str | None = None) -> str:
     """Return the name of a metric in a line: "AUC", "forgetting", or "forgetting of AUC" if `measure` is another."""
     if column.startswith("test_"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,9 +32,16 @@ def wearable(data_root):
 
 BASE = RunConfig(dataset="wearable", scenario="class_il_union", network="linear", epochs_per_task=1)
 """
-GRID = """
-AXES = {"method": {"ER": {"strategy": "er"}, "fine-tuning": {}, "again": {"batch_size": 57}}, "split_seed": range(2)}
+PLAIN = """
+AXES = {"method": {"ER": {"strategy": "er"}, "fine-tuning": {}, "again": {"batch_size": 57}}, "split_seed": range(3)}
 SPACE = SearchSpace("own", BASE.replace(strategy="finetune"), AXES, seeds=range(2))
+"""
+GRID = """
+AXES = {"strategy": ["er", "clops"], "storage_fraction": [0.1, 0.5], "split_seed": range(2)}
+SPACE = SearchSpace("own", BASE, AXES, seeds=range(2))
+"""
+SECOND = """
+SPACE = [SPACE, SearchSpace("alone", BASE.replace(strategy="finetune"), {"split_seed": range(2)}, seeds=range(2))]
 """
 TIES = """
 SPACE = SearchSpace("own", BASE, {"strategy": ["finetune", "er"]}, seeds=range(2))
@@ -62,38 +70,97 @@ def _launch(space: str, *words: str) -> str:
     return done.stdout
 
 
+CELL = re.compile(r"\S+(?: \S+)*")
+"""A cell of a table on the terminal, between two spaces or more."""
+
+
 def _rows(lines: list[str], title: str) -> list[list[str]]:
-    """Return the cells of the table below a title, its header first."""
+    """Return the cells of the table below a title, its header first; a heading may have several lines."""
     first = next(number for number, line in enumerate(lines) if line.startswith(title)) + 1
-    rows = []
-    for line in lines[first:]:
-        cells = [cell.strip() for cell in line.split("  ") if cell.strip()]
-        if len(cells) < 5:
+    last = next(number for number, line in enumerate(lines) if number >= first and not line.startswith(" "))
+    places = [(cell.start(), cell.end()) for cell in CELL.finditer(lines[last])]
+    headings = [""] * len(places)
+    for line in lines[first : last + 1]:
+        for cell in CELL.finditer(line):
+            (column,) = [it for it, (start, end) in enumerate(places) if cell.start() < end and start < cell.end()]
+            headings[column] = f"{headings[column]} {cell[0]}".strip()
+    rows = [headings]
+    for line in lines[last + 1 :]:
+        cells = CELL.findall(line)
+        if len(cells) != len(places):
             break
         rows.append(cells)
     return rows
 
 
-def test_configurations_have_mean_range_runs_and_the_run_closest_to_the_mean() -> None:
-    lines = _launch(GRID).splitlines()
+def _columns(lines: list[str], title: str) -> list[dict[str, str]]:
+    """Return the rows of the table below a title by heading."""
+    header, *rows = _rows(lines, title)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def _best_of_report() -> pd.DataFrame:
+    return pd.read_csv("results/report/own/tables/best.csv")
+
+
+def test_configurations_that_are_compared_begin_with_test_scores() -> None:
+    lines = _launch(PLAIN).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("configurations of"))
     assert max(len(line.rstrip()) for line in lines[first : first + 6]) <= 100
-    header, *rows = _rows(lines, "configurations of 'own', best first: mean balanced accuracy; run_id: ")
-    assert header == ["configuration", "validation", "lowest to highest", "test", "forgetting", "runs", "run_id"]
+    header, *rows = _rows(lines, "configurations of 'own', best first")
+    assert header[:4] == ["configuration", "n", "test balanced accuracy", "validation balanced accuracy"]
+    assert header[4:] == ["test forgetting", "run_id"]
+    of_report = _best_of_report()
+    assert [row[0] for row in rows] == of_report["configuration"].unique().tolist()
     runs = pd.read_parquet("results/runs")
-    assert [row[0] for row in rows] == pd.read_csv("results/report/own/tables/best.csv")[
-        "configuration"
-    ].unique().tolist()
-    for _, validation, spread, test, _, count, run_id in rows:
+    means = []
+    for name, n, test, validation, forgetting, run_id in rows:
         (chosen,) = runs.index[runs["run_id"].str.startswith(run_id)]
         alike = runs[(runs["strategy"] == runs.loc[chosen, "strategy"])]
         alike = alike[alike["batch_size"] == runs.loc[chosen, "batch_size"]]
-        scores = alike["balanced_accuracy"]
-        assert count == "4 on 2 splits"
-        assert validation == f"{scores.mean():.3f}"
-        assert spread == f"{scores.min():.3f} to {scores.max():.3f}"
-        assert test == f"{alike['test_balanced_accuracy'].mean():.3f}"
-        assert chosen == (scores - scores.mean()).abs().idxmin()
+        scores = alike["test_balanced_accuracy"]
+        assert n == "3 splits"
+        assert test.split()[0] == f"{scores.mean():.3f}"
+        assert validation == f"{alike['balanced_accuracy'].mean():.3f}"
+        assert forgetting == f"{alike['test_balanced_accuracy_forgetting'].mean():.3f}"
+        assert (scores[chosen] - scores.mean()).round(9) in (scores - scores.mean()).round(9).tolist()
+        in_report = of_report[(of_report["configuration"] == name) & (of_report["metric"] == scores.name)].iloc[0]
+        assert test == f"{scores.mean():.3f} [{in_report['low']:.3f}, {in_report['high']:.3f}]"
+        means.append(scores.mean())
+    assert means == sorted(means, reverse=True)
+    assert "Ranked by" not in "".join(lines)
+
+
+def test_a_grid_is_ranked_by_validation_and_says_so_with_test_scores_beside_it() -> None:
+    lines = _launch(GRID).splitlines()
+    rows = _columns(lines, "best of each variant of 'own', of 4 configurations")
+    assert list(rows[0])[2:5] == ["validation balanced accuracy", "test balanced accuracy", "test forgetting"]
+    validation = [float(row["validation balanced accuracy"]) for row in rows]
+    assert validation == sorted(validation, reverse=True)
+    rule = "Ranked by validation balanced accuracy: the best of many test scores would be partly luck."
+    assert lines.count(rule) == 1
+    of_report = _best_of_report()
+    assert [row["configuration"] for row in rows] == of_report["configuration"].unique().tolist()
+    tests = of_report[of_report["metric"] == "test_balanced_accuracy"]["mean"]
+    assert [row["test balanced accuracy"].split()[0] for row in rows] == [f"{mean:.3f}" for mean in tests]
+    assert rule in Path("results/report/own/index.html").read_text()
+
+
+def test_the_report_lists_what_the_terminal_lists_with_the_same_headings() -> None:
+    lines = _launch(GRID + SECOND).splitlines()
+    shown = [*_columns(lines, "best of each variant of 'own'"), *_columns(lines, "the configuration of 'alone'")]
+    header, *rows = _rows_of_markdown(Path("results/report/own/tables/best.md"))
+    in_report = [dict(zip(header, row, strict=False)) for row in rows]
+    headings = [name for name in shown[0] if name != "run_id"]
+    assert headings == [name for name in header if name not in ("search space", "minus fine-tuning", "p")]
+    for name in headings[:-1]:
+        assert [row[name] for row in shown] == [row[name] for row in in_report], name
+
+
+def _rows_of_markdown(path: Path) -> list[list[str]]:
+    lines = [line for line in path.read_text().splitlines() if line.startswith("|")]
+    rows = [[cell.strip().replace("\\", "") for cell in line.strip("|").split("|")] for line in lines]
+    return [rows[0], *rows[2:]]
 
 
 def test_ties_are_named_at_the_launch_and_in_the_report() -> None:
@@ -105,8 +172,8 @@ def test_ties_are_named_at_the_launch_and_in_the_report() -> None:
 
 def test_a_tuned_sweep_ends_with_test_scores_of_reported_runs_before_the_tuning() -> None:
     lines = _launch(TUNED, "--no-report").splitlines()
-    header, *rows = _rows(lines, "reported runs of 'own': mean balanced accuracy; run_id: ")
-    assert header[:4] == ["configuration", "test", "validation", "lowest to highest"]
+    header, *rows = _rows(lines, "reported runs of 'own'")
+    assert header[2:5] == ["test balanced accuracy", "validation balanced accuracy", "test forgetting"]
     assert {row[0] for row in rows} == {"ER", "fine-tuning"}
     beginnings = [line.split(" of '")[0] for line in lines if line.startswith(("reported runs of", "tuning of"))]
     assert beginnings == ["reported runs", "tuning"]

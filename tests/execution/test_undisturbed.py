@@ -44,15 +44,17 @@ def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) ->
     of_runs = [line.partition("] finished  ") for line in lines[3 : RUNS + 3]]
     assert [number for number, _, _ in of_runs] == [f"[{n}/{RUNS}" for n in range(1, RUNS + 1)]
     names = ["replay: storage_fraction 0.1", "replay: storage_fraction 0.5", "fine-tuning"]
-    assert sorted(line.rpartition(": AUC 0.")[0] for _, _, line in of_runs) == sorted(
+    assert sorted(line.rpartition(": validation AUC 0.")[0] for _, _, line in of_runs) == sorted(
         f"{name}, seed {seed}" for name in names for seed in range(2)
     )
     best = lines[RUNS + 4 : -2]
-    assert best[0].startswith("best of each variant of 'replay', of 2 configurations: mean AUC; run_id: ")
-    header = ["configuration", "validation", "lowest to highest", "test", "BWT", "runs", "run_id"]
+    assert best[0].startswith("best of each variant of 'replay', of 2 configurations")
+    header = ["configuration", "n", "validation AUC", "test AUC", "test BWT", "run_id"]
     assert [text.strip() for text in best[1].split("  ") if text.strip()] == header
-    assert best[3].startswith("the configuration of 'fine-tuning': mean AUC; run_id: ")
-    assert len(best) == 3 + 3 + 1
+    assert best[3].startswith("the configuration of 'fine-tuning'")
+    assert best[6] == "Ranked by validation AUC: the best of many test scores would be partly luck."
+    assert best[7].startswith("Mean (lowest to highest); run_id: ")
+    assert len(best) == 3 + 3 + 2 + 1
     assert best[-1] == "list runs with: clops-sweep runs"
     assert lines[RUNS + 3 :] == [
         "6 runs asked for, 6 finished, 0 pending, 0 failed",

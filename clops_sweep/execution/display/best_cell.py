@@ -11,7 +11,7 @@ from typing import NamedTuple
 from clops_sweep.errors import several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import REPLICATES
-from clops_sweep.experiment.metrics import in_words, metric_named
+from clops_sweep.experiment.metrics import metric_named, scores_in_words
 from clops_sweep.experiment.spaces.run_names import Label, RunName
 
 
@@ -87,7 +87,7 @@ class BestCell:
         for ranked, cell in self._best.items():
             name = ", ".join(map(str, cell.labels)) or "all runs"
             where = f" on {ranked.dataset}, {ranked.scenario}" if len(data) > 1 else ""
-            texts.append(f"{in_words(cell.means)}{where} ({name}, {several(len(cell.values), 'run')})")
+            texts.append(f"{scores_in_words(cell.means)}{where} ({name}, {several(len(cell.values), 'run')})")
         return "; ".join(texts)
 
 

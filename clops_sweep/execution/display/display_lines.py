@@ -8,8 +8,14 @@ from dataclasses import replace
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Unrecorded
 from clops_sweep.experiment.events import Progress
-from clops_sweep.experiment.metrics import in_words
+from clops_sweep.experiment.metrics import scores_in_words
 from clops_sweep.experiment.spaces.run_names import RunName
+
+WIDTH = 100
+"""Most characters of a line about a finished run."""
+
+_SHORTEST_NAME = 20
+"""Least characters of a name that is cut off."""
 
 
 def called(job: Job) -> str:
@@ -36,6 +42,16 @@ def fitted(names: Sequence[RunName], width: int) -> list[str]:
     return telling
 
 
+def _cut(name: RunName, width: int) -> str:
+    """Return a name without the names of its fields, and with an ellipsis in its middle, if it has no room."""
+    (text,) = fitted([name], width)
+    room = max(width, _SHORTEST_NAME)
+    if len(text) <= room:
+        return text
+    end = room // 2
+    return f"{text[: room - end - 1]}…{text[-end:]}"
+
+
 def _fit(texts: Sequence[str], width: int) -> bool:
     return all(len(text) <= width for text in texts)
 
@@ -45,12 +61,20 @@ def name_of(job: Job) -> RunName:
     return job.name if job.name.parts else RunName.of(job.config.strategy)
 
 
-def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, status: str) -> str:
-    """Describe how a job ended; `status` is the command that explains failures."""
+def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, status: str, width: int = WIDTH) -> str:
+    """Describe how a job ended.
+
+    Args:
+        job: the job.
+        report: its last report.
+        status: the command that explains failures.
+        width: most characters of the line of a finished run, whose name is shortened; errors are never cut off.
+    """
     name = called(job)
     match report:
         case Finished():
-            return f"finished  {name}: {in_words(report.values)}"
+            rest = f", seed {job.config.seed}: {scores_in_words(report.values)}"
+            return f"finished  {_cut(name_of(job), width - len('finished  ') - len(rest))}{rest}"
         case FoundFinished():
             return f"finished  {name}, in the store already"
         case Failed(reason):

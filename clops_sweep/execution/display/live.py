@@ -22,7 +22,7 @@ from rich.text import Text
 from clops_sweep.errors import several
 from clops_sweep.execution.display.best_cell import BestCell
 from clops_sweep.execution.display.console import nearby, own_output
-from clops_sweep.execution.display.display_lines import at, ended, fitted, name_of, resumed, time_left
+from clops_sweep.execution.display.display_lines import WIDTH, at, ended, fitted, name_of, resumed, time_left
 from clops_sweep.execution.display.notebook import NotebookBar
 from clops_sweep.execution.display.terminal import Lenient
 from clops_sweep.execution.display.time_left import TimeLeft
@@ -254,7 +254,8 @@ class SweepDisplay:
         self._met.discard(job.run_id)
         self._progress.update(self._bar, completed=self._done)
         if not self._shows_bar:
-            self._print(f"[{self._done}/{self._pending}] {ended(job, report, self._status)}")
+            count = f"[{self._done}/{self._pending}] "
+            self._print(count + ended(job, report, self._status, WIDTH - len(count)))
         elif isinstance(report, Failed | Unrecorded):
             self._print(ended(job, report, self._status))
         self._draw_in_notebook(soon=True)

@@ -93,7 +93,7 @@ def test_a_report_ranks_reported_runs_alone(study: Path, tmp_path: Path, known: 
     assert means == pytest.approx(reported.to_dict()), "scores of test people, which tuning has not used"
     page = (tmp_path / "index.html").read_text()
     lead = page.partition('<p class="lead">')[2].partition("</p>")[0]
-    assert re.match("Best: .*, Average AUC, test [01].", lead)
+    assert re.match("Best: .*, test AUC [01].", lead)
     assert ("Tuning chose the configurations by Average AUC on validation people (TuneOn(tasks=1))" in lead) == known
     if known:
         assert page.index('<figure id="setup"') < page.index('<section id="tuning"') < page.index('id="first-ward"')

@@ -13,7 +13,6 @@ from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import ALPHA, holm
 from clops_sweep.analysis.tables.best import (
-    best_cells,
     best_configurations,
     best_sentence,
     best_text,
@@ -108,7 +107,14 @@ def test_two_units_have_neither_interval_nor_p(tmp_path: Path, generated: Module
     _, _, (grid, tuned) = experiments(tmp_path, generated, seeds=2)
     table = best_text(best_configurations(grid, [tuned]), "best")
     assert not any("[" in cell.text or cell.text.startswith("<") for row in table.rows for cell in row)
-    assert table.header == ("configuration", "n", "Average AUC", "minus fine-tuning", "BWT", "minus fine-tuning")
+    assert table.header == (
+        "configuration",
+        "n",
+        "validation AUC",
+        "minus fine-tuning",
+        "validation BWT",
+        "minus fine-tuning",
+    )
     assert table.rows[0][1].text == "2 seeds"
     assert "2 seeds where 3 are needed: not tested." in table.notes
 
@@ -163,7 +169,7 @@ def _over_splits(folder: Path, generated: ModuleType) -> Experiment:
 
 def test_the_sentence_says_whose_scores_are_best(tmp_path: Path, generated: ModuleType) -> None:
     _, _, (grid, tuned) = experiments(tmp_path, generated)
-    assert "b = 0.5, Average AUC 0.804 on validation people; " in best_sentence(best_configurations(grid, [tuned]))
+    assert "b = 0.5, validation AUC 0.804, n = 5 seeds; " in best_sentence(best_configurations(grid, [tuned]))
 
 
 def test_configurations_without_all_runs_are_named_with_their_means(tmp_path: Path, generated: ModuleType) -> None:
@@ -244,8 +250,8 @@ def test_scores_on_other_data_or_scenarios_are_neither_ranked_nor_compared_with_
     assert [it.of for it in found] == [2] * 4
     sentence = best_sentence(found)
     assert sentence.count("Best on ") == 2
-    assert f"{first}, er, Average AUC 0.663 on validation people; 0.053 above fine-tuning" in sentence
-    assert f"{second}, er, Average AUC 0.963 on validation people; 0.053 above fine-tuning" in sentence
+    assert f"{first}, er, validation AUC 0.663, n = 4 seeds; 0.053 above fine-tuning" in sentence
+    assert f"{second}, er, validation AUC 0.963, n = 4 seeds; 0.053 above fine-tuning" in sentence
     assert "Configurations are ranked within each data set and scenario." in best_text(found, "best").notes
     bold = [row.name for row in result_table(experiment).rows if "auc" in row.best_in]
     assert bold == [f"{first}, er", f"{second}, er"]
@@ -271,4 +277,3 @@ def test_a_data_set_without_a_complete_configuration_is_ranked_beside_one_that_h
     assert [it.name for it in found] == ["mitbih, er", "mitbih, finetune", "synthetic, er", "synthetic, finetune"]
     expected = "on synthetic, class_il, no configuration has all its runs: each is ranked by those that it has"
     assert unranked_in_words(experiment) == expected
-    assert best_cells(experiment)[0] == [it.cell for it in found]

@@ -49,9 +49,9 @@ NAN = float("nan")
         (
             job(3),
             Finished({"auc": 0.8123, "bwt": -0.0456}),
-            "finished  Random storage, seed 3: AUC 0.812, BWT -0.046",
+            "finished  Random storage, seed 3: validation AUC 0.812, BWT -0.046",
         ),
-        (job(3), Finished({"auc": 0.8, "bwt": NAN}), "finished  Random storage, seed 3: AUC 0.800"),
+        (job(3), Finished({"auc": 0.8, "bwt": NAN}), "finished  Random storage, seed 3: validation AUC 0.800"),
         (
             job(3),
             Finished({"test_auc": 0.8123, "test_bwt": -0.0456}),
@@ -60,7 +60,7 @@ NAN = float("nan")
         (
             job(0, scenario="class_il_union"),
             Finished({"balanced_accuracy": 0.45, "balanced_accuracy_forgetting": 0.65}),
-            "finished  Random storage, seed 0: balanced accuracy 0.450, forgetting 0.650",
+            "finished  Random storage, seed 0: validation balanced accuracy 0.450, forgetting 0.650",
         ),
         (job(3), FoundFinished(), "finished  Random storage, seed 3, in the store already"),
         (job(3), Failed(), "failed    Random storage, seed 3  (clops-sweep status shows why)"),
@@ -74,6 +74,27 @@ NAN = float("nan")
 )
 def test_how_a_job_has_ended(of: Job, report: Finished | FoundFinished | Failed | Unrecorded, line: str) -> None:
     assert ended(of, report, "clops-sweep status") == line
+
+
+@pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        ((Label("0.1", "storage_fraction"), Label("CLOPS")), "replay: storage_fraction 0.1, CLOPS"),
+        (
+            (Label("0.1", "storage_fraction"), Label("0.25", "acquisition_fraction"), Label("Random")),
+            "replay: 0.1, 0.25, Random",
+        ),
+        (
+            (Label("0.1", "storage_fraction"), Label("a variant with a name that fills the whole line alone")),
+            "replay: 0.1, a variant …ls the whole line alone",
+        ),
+    ],
+)
+def test_the_line_of_a_finished_run_has_100_characters_at_most(labels: tuple[Label, ...], shown: str) -> None:
+    of = Job("run", RunConfig(seed=12), name=RunName(labels, "replay"))
+    line = ended(of, Finished({"auc": 0.8123, "bwt": -0.0456}), "status", 100)
+    assert line == f"finished  {shown}, seed 12: validation AUC 0.812, BWT -0.046"
+    assert len(line) <= 100
 
 
 def test_names_are_shortened_by_their_labels_whatever_the_labels_say() -> None:
@@ -92,7 +113,7 @@ def test_the_best_cell_is_called_by_the_labels_that_its_runs_share() -> None:
     shared = Label("Random storage, uncertain")
     best.add(RunName((shared, Label("uncertain"))), RunConfig(seed=0), {"auc": 0.5})
     best.add(RunName((shared, Label("seed 1"))), RunConfig(seed=1), {"auc": 0.7})
-    assert str(best) == "AUC 0.600 (Random storage, uncertain, 2 runs)"
+    assert str(best) == "validation AUC 0.600 (Random storage, uncertain, 2 runs)"
 
 
 def test_each_data_set_and_scenario_has_a_best_cell() -> None:
@@ -101,15 +122,15 @@ def test_each_data_set_and_scenario_has_a_best_cell() -> None:
     best.add(RunName.of("easy"), RunConfig(), {"auc": 0.9})
     best.add(RunName.of("hard, ER"), RunConfig(strategy="er", **hard), {"auc": 0.7})
     best.add(RunName.of("hard, none"), RunConfig(strategy="finetune", **hard), {"auc": 0.6})
-    expected = "AUC 0.900 on synthetic, class_il (easy, 1 run); AUC 0.700 on mitbih, class_il (hard, ER, 1 run)"
-    assert str(best) == expected
+    easy = "validation AUC 0.900 on synthetic, class_il (easy, 1 run)"
+    assert str(best) == f"{easy}; validation AUC 0.700 on mitbih, class_il (hard, ER, 1 run)"
 
 
 def test_the_best_cell_is_the_lowest_where_lower_is_better_and_never_one_without_a_value() -> None:
     best = BestCell()
     for name, strategy, forgetting in (("a", "er", NAN), ("b", "clops", 0.3), ("c", "finetune", 0.1)):
         best.add(RunName.of(name), RunConfig(strategy=strategy), {"forgetting": forgetting})
-    assert str(best) == "forgetting 0.100 (c, 1 run)"
+    assert str(best) == "validation forgetting 0.100 (c, 1 run)"
 
 
 def test_runs_of_several_seeds_are_one_cell_after_their_ids_are_known() -> None:
@@ -118,7 +139,7 @@ def test_runs_of_several_seeds_are_one_cell_after_their_ids_are_known() -> None:
     for config, auc in ((first, 0.5), (first.with_seed(1), 0.7)):
         config.run_id("hash")
         best.add(RunName.of("paper"), config, {"auc": auc})
-    assert str(best) == "AUC 0.600 (paper, 2 runs)"
+    assert str(best) == "validation AUC 0.600 (paper, 2 runs)"
 
 
 def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
@@ -148,12 +169,14 @@ def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
         display.trial_ended("trial 3 failed", [jobs[3].run_id])
     said = capsys.readouterr().out
     name = "how much: storage_fraction 0.1, " + "long " * 30
+    finished = said.splitlines()[4]
+    assert len(finished) == 100
     assert said.splitlines() == [
         "4 runs to do; log: /tmp/log",
         "starting Ray",
         f"resumed   {name}, seed 0: at task 2/6, epoch 3/40, from its checkpoint",
         f"resumed   {name}, seed 0: at task 2/6, epoch 1/40, from its checkpoint",
-        f"[1/4] finished  {name}, seed 0: AUC 0.800, BWT +0.100",
+        "[1/4] finished  how much: storage_fr… long long long long , seed 0: validation AUC 0.800, BWT +0.100",
         f"[2/4] failed    {name}, seed 1  (clops-sweep status --results out shows why)",
         "trial 3 failed",
     ]

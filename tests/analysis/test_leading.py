@@ -1,0 +1,124 @@
+"""Which scores lead, and which columns are shown of each configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.leading import heading, is_choice, leading_columns, with_leading_scores
+from clops_sweep.analysis.tables.best import best_of_page, best_sentence, best_text
+from clops_sweep.store.run_store import RunStore
+
+METHODS = {"strategy": ["finetune", "er"]}
+GRID = {"storage_fraction": [0.1, 0.5], "strategy": ["clops", "replay"]}
+
+
+def scores(config: RunConfig) -> dict[str, float]:
+    """Validation and test scores rank configurations in opposite orders."""
+    place = ("finetune", "er", "clops", "replay").index(config.strategy) + 10 * config.storage_fraction
+    noise = 0.001 * (config.seed - 1.5) ** 3 * (1 + 0.1 * place)  # 0 on average over four seeds
+    auc, test = 0.5 + 0.02 * place + noise, 0.9 - 0.02 * place + noise
+    return {"auc": auc, "bwt": -auc, "test_auc": test, "test_bwt": -test}
+
+
+def experiments(folder: Path, generated: ModuleType, **axes: dict[str, list[object]]) -> list[Experiment]:
+    spaces = [SearchSpace(name, RunConfig(), of_space, seeds=range(4)) for name, of_space in axes.items()]
+    store = RunStore(folder)
+    configs = [request.config for space in spaces for request in space.requests()]
+    generated.write_given_runs(store, [(config, scores(config)) for config in configs])
+    return collect(spaces, store.read("runs"))
+
+
+def test_test_scores_lead_where_nothing_is_chosen(tmp_path: Path, generated: ModuleType) -> None:
+    judged = with_leading_scores(experiments(tmp_path, generated, methods=METHODS))
+    assert [is_choice(experiment) for experiment in judged] == [False]
+    columns = leading_columns(judged[0])
+    assert (columns.ranks, columns.shown, columns.results) == (
+        "test_auc",
+        ("test_auc", "auc", "test_bwt"),
+        ("test_auc", "test_bwt"),
+    )
+    best = best_of_page(judged)
+    assert [row.name for row in best] == ["finetune", "er"], "by test scores"
+    assert best_text(best, "best").header == (
+        *("configuration", "n", "test AUC", "minus fine-tuning", "p"),
+        *("validation AUC", "test BWT", "minus fine-tuning", "p"),
+    )
+    assert best_sentence(best).startswith("Best: finetune, test AUC 0.")
+
+
+def test_a_grid_is_ranked_by_validation_and_has_test_scores(tmp_path: Path, generated: ModuleType) -> None:
+    """A choice by test scores would make the chosen one look better than it is."""
+    judged = with_leading_scores(experiments(tmp_path, generated, grid=GRID, methods=METHODS))
+    assert [is_choice(experiment) for experiment in judged] == [True, False]
+    assert {leading_columns(experiment).ranks for experiment in judged} == {"auc"}, "on the whole page"
+    best = best_of_page(judged, judged)
+    assert [row.name for row in best] == ["replay, b = 0.5", "clops, b = 0.5", "er", "finetune"], "by validation scores"
+    table = best_text(best, "best")
+    assert table.header[:4] == ("search space", "configuration", "n", "validation AUC")
+    assert "test AUC" in table.header
+    assert "test BWT" in table.header
+    assert "Ranked by validation AUC: the best of many test scores would be partly luck." in table.notes
+    assert best[0].means["test_auc"].mean == pytest.approx(0.9 - 0.02 * (3 + 5))
+    differences = best[0].above.differences
+    assert set(differences) == {"test_auc", "test_bwt"}, "the chosen one is compared by what did not choose it"
+
+
+def test_reported_runs_of_a_tuned_space_lead_with_test_beside_a_grid(tmp_path: Path, generated: ModuleType) -> None:
+    judged = with_leading_scores(experiments(tmp_path, generated, grid=GRID, methods=METHODS), {"methods"})
+    assert [leading_columns(experiment).ranks for experiment in judged] == ["auc", "test_auc"]
+
+
+def test_all_configurations_are_listed_where_none_is_chosen(tmp_path: Path, generated: ModuleType) -> None:
+    many = {"acquisition": ["bald_mcd", "entropy", "random"], "storage_order": ["top", "random", "bottom"]}
+    (experiment,) = with_leading_scores(experiments(tmp_path, generated, many=many))
+    assert len(best_of_page([experiment])) == 9
+
+
+def test_headings_name_the_split(tmp_path: Path, generated: ModuleType) -> None:
+    (experiment,) = experiments(tmp_path, generated, methods=METHODS)
+    names = [heading(column, [experiment]) for column in ("auc", "test_auc", "forgetting", "test_bwt", "seconds")]
+    assert names == ["validation AUC", "test AUC", "validation forgetting", "test BWT", "seconds"]
+
+
+def test_undefined_values_are_counted(tmp_path: Path, generated: ModuleType) -> None:
+    """A run whose metric is undefined is finished, but no value stands behind the mean."""
+    space = SearchSpace("few", RunConfig(strategy="er"), seeds=range(4))
+    store = RunStore(tmp_path)
+    rows = []
+    for request in space.requests():
+        known = scores(request.config)
+        rows.append((request.config, known if request.config.seed else {"auc": known["auc"], "bwt": known["bwt"]}))
+    generated.write_given_runs(store, rows)
+    (best,) = best_of_page(with_leading_scores(collect([space], store.read("runs"))))
+    assert best.n == "3 seeds (3 of 4 runs)"
+    assert best_text([best], "best").rows[0][1].text == "3 seeds (3 of 4 runs)"
+
+
+def test_tuned_fine_tuning_is_the_baseline_although_it_was_trained_otherwise(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    """Tuning may choose another learning rate for each method."""
+    methods = {"ER": {"strategy": "er"}, "fine-tuning": {"strategy": "finetune", "learning_rate": 0.0003}}
+    judged = with_leading_scores(experiments(tmp_path, generated, tuned={"method": methods}), {"tuned"})
+    best = best_of_page(judged)
+    replay = next(row for row in best if row.name == "ER")
+    assert replay.above.differences["test_auc"].mean == pytest.approx(-0.02)
+    notes = best_text(best, "best").notes
+    assert any(note.startswith("Compared configurations also differ in training: learning_rate") for note in notes)
+    assert not any(note.startswith("Not compared where no fine-tuning run") for note in notes)
+
+
+def test_the_headline_names_no_baseline_of_another_sweep(tmp_path: Path, generated: ModuleType) -> None:
+    ours, others = experiments(tmp_path, generated, ours={"strategy": ["er"]}, others={"strategy": ["finetune"]})
+    (judged,) = with_leading_scores([ours])
+    best = best_of_page([judged], elsewhere=[others])
+    assert best[0].above is not None
+    assert "fine-tuning" in best_text(best, "best").header[3]
+    assert "fine-tuning" not in best_sentence(best)
+    assert "fine-tuning" in best_sentence(best_of_page([judged], [others]))
+    assert "fine-tuning" not in best_sentence(best_of_page([judged])), "nothing is said of runs that do not exist"
