@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep import native
+from clops_sweep.data.sentinels import Sentinels, sentinels_in
 
 _LEAST_FLAT: Final = 10
 """Least number of samples of a flat end; a plateau of fewer samples is common."""
@@ -34,7 +35,7 @@ class Facts:
     of moments with missing samples; padding [u], the share of samples in flat ends; scale [u], the mean over channels
     of the natural logarithm of the standard deviation, in units, NaN if no channel moves. flat [b] is the number of
     samples in the flat ends of each recording, `ends_cut` whether they were cut. `levels` has for each channel of few
-    values that rarely change the values in each part.
+    values that rarely change the values in each part. `sentinels` are as `sentinels_in` returns them.
     """
 
     labels: NDArray[Any]
@@ -47,6 +48,7 @@ class Facts:
     rate: float
     ends_cut: bool
     levels: Mapping[int, Sequence[tuple[float, ...]]]
+    sentinels: Sentinels
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +125,7 @@ def facts_of(
         rate=samples.rate,
         ends_cut=ends_cut,
         levels=dict(_levels(samples, parts)),
+        sentinels=sentinels_in(samples.stored, samples.missing),
     )
 
 

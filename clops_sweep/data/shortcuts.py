@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.recording_facts import MOST_LEVELS, Facts
 from clops_sweep.errors import several, shown
 
-SHOWN_AT_LAUNCH: Final = ("channel", "padding", "shortcuts")
+SHOWN_AT_LAUNCH: Final = ("channel", "dates", "padding", "shortcuts")
 """Begins of the notes that every launch shows."""
 _LEAST_AUC: Final = 0.9
 _LEAST_Z: Final = 2.5758

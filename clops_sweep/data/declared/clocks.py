@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clops_sweep.errors import UsageError
 
 DAY: Final = 86400.0
 """Seconds of a day."""
 
+_MONTHS: Final = 12
 _EPOCH: Final = datetime(1970, 1, 1)
 _ROUNDING: Final = 6
 """Decimals of a difference of times: headers have microseconds."""
@@ -110,3 +113,23 @@ def until_next(starts: Sequence[float], ends: Sequence[float]) -> list[float]:
     for start, end in zip(starts, ends, strict=True):
         closed.append(following[start] if start == end else end)
     return closed
+
+
+def two_ways_to_read(date_format: str, dates: NDArray[np.datetime64]) -> list[str]:
+    """Return a note on dates that all stay dates if day and month change places, with how they are read.
+
+    Args:
+        date_format: the format by which they were read, such as "%d.%m.%Y".
+        dates: the dates [n].
+    """
+    if not all(sign in date_format for sign in ("%d", "%m")) or not len(dates):
+        return []
+    days = [day.item() for day in dates.astype("datetime64[D]")]
+    if any(day.day > _MONTHS for day in days) or all(day.day == day.month for day in days):
+        return []
+    swapped = re.sub("%[dm]", lambda sign: {"%d": "%m", "%m": "%d"}[sign[0]], date_format)
+    first = days[0]
+    return [
+        f"dates: all {len(days):,} would be dates of {swapped!r}, too; by date_format={date_format!r}, the first is "
+        f"{first.day} {first:%B %Y}: check it"
+    ]

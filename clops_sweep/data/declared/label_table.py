@@ -315,10 +315,20 @@ class Labels:
             name = similar
         return "" if name is None else f" (did you mean {shorten(name, 40)}?)"
 
+    def _count_misspelt(self, unused: Iterable[str]) -> None:
+        """Count unused labels of a recording that has a used one, if they may be misspellings of used ones."""
+        for label in unused:
+            likely = self._likely(label)
+            if likely:
+                self.left_out[f"labels {shorten(label, 40)}{likely} of recordings that keep others"] += 1
+
     def of(self, text: str, what: str = "recordings") -> int | NDArray[np.uint8] | None:
         """Return the class index or indices of a recording; None, and counted as `what`, if no label is used."""
-        codes = [self.used[part] for part in self._parted(text) if part in self.used]
-        if not codes:
+        parts = self._parted(text)
+        codes = [self.used[part] for part in parts if part in self.used]
+        if codes:
+            self._count_misspelt(part for part in parts if part not in self.used)
+        else:
             labelled = f"labelled {shorten(text, 40)}{self._likely(text)}" if text else "without a label"
             self.left_out[f"{what} {labelled}"] += 1
             return None

@@ -18,7 +18,7 @@ from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.frames import TEST, TRAINING, UNKNOWN_PERSON, VALIDATION
 from clops_sweep.data.windowing import Missing, Rule, Windowing
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, listed, shown
 
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
 
@@ -36,6 +36,13 @@ _NOTHING: Final = ("", "nan", "NaN", "NaT", "<NA>")
 _MISSING: Final = (*_NOTHING, "None")
 NULLS: Final = ("#N/A", "#NA", "N/A", "NA", "NULL", "n/a", "null")
 """Further words for missing values, as pyarrow reads them; a domain, such as North America, may be one."""
+_NO_PEOPLE: Final = {
+    *("unknown", "unk", "not known", "not available", "not recorded", "missing", "anonymous", "anon"),
+    *("unknown patient", "unknown person", "unbekannt", "inconnu", "desconocido"),
+}
+"""Names, in lower case, that tables give to people who are not known."""
+_NEGATIVE: Final = re.compile(r"-\d+")
+"""A number that tables write for a missing one, such as -1."""
 _WHOLE: Final = re.compile(r"-?(0|[1-9][0-9]*)\.0+")
 """A whole number that a table of floats became when it was written."""
 _DAY: Final = re.compile(r"^(\d{4})(\d\d)(\d\d)$")
@@ -462,6 +469,7 @@ def columns(
         owners = [f"{UNKNOWN_PERSON}{name}" for name in names]
     else:
         owners = texts(patient, patients, count, whole=True)
+        _require_people(patient, owners, names)
     return Columns(
         names,
         owners,
@@ -471,6 +479,20 @@ def columns(
         None if split is None else parts(split, count),
         groups(subgroups, count),
     )
+
+
+def _require_people(argument: str, owners: Sequence[str], names: Sequence[str]) -> None:
+    """Raise a UsageError if a person has a name that stands for a missing one, such as "unknown" or -1."""
+    for owner in dict.fromkeys(owners):
+        is_named = any(sign.isalnum() for sign in owner) and owner.casefold() not in _NO_PEOPLE
+        if is_named and not _NEGATIVE.fullmatch(owner):
+            continue
+        of_owner = [name for name, other in zip(names, owners, strict=True) if other == owner]
+        raise UsageError(
+            f"{argument}: {shown(owner)} is no person, so several people may count as one; leave out the recordings "
+            f"that have it ({len(of_owner):,}: {listed(map(str, of_owner))}), or, if each is of another person, give "
+            "each a name of its own"
+        )
 
 
 def together(classes: Sequence[str], columns: Columns, left_out: Mapping[str, int] | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 
 from clops_sweep.arguments import arguments_of_class
 from clops_sweep.data.declared import recording_checks as checks
+from clops_sweep.data.declared.clocks import two_ways_to_read
 from clops_sweep.data.declared.fields import SignalFields, Table, TableFields, named_columns, require_no_columns
 from clops_sweep.data.declared.intervals import require_durations
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, InMemory, stacked, stored_as
@@ -255,7 +257,7 @@ class Recordings:
         windowing = checks.windowing(
             window_seconds, stride_seconds, resample_to, missing, gaps, trim, interval_rule, window_around
         )
-        return recordings_in_files(*wfdb_files(folder, fields, channels, windowing))
+        return recordings_in_files(*wfdb_files(folder, fields, channels, windowing), date_format)
 
     @classmethod
     def from_hdf5(
@@ -334,7 +336,7 @@ class Recordings:
         windowing = checks.windowing(window_seconds, stride_seconds, resample_to, missing, gaps, trim)
         rate = checks.positive("sampling_rate", sampling_rate)
         samples = SignalFields(channels, checks.units(units), rate, gain)
-        return recordings_in_files(*hdf5_rows(folder, pattern, signals, ids, fields, samples, windowing))
+        return recordings_in_files(*hdf5_rows(folder, pattern, signals, ids, fields, samples, windowing), date_format)
 
     @classmethod
     def from_folder(
@@ -460,11 +462,22 @@ class Recordings:
         unit = checks.units(units) if read is None or units is not None else None
         signals = SignalFields(channels, unit, rate, gain)
         text = TextOptions(skip_lines, delimiter, decimal)
-        return recordings_in_files(*signal_files(folder, pattern, fields, signals, windowing, text, read))
+        return recordings_in_files(*signal_files(folder, pattern, fields, signals, windowing, text, read), date_format)
 
 
-def recordings_in_files(common: Common, files: Sequence[Source], columns: Columns) -> Recordings:
-    """Return recordings in files, validated together, unless their facts are known only once they are read."""
+def recordings_in_files(
+    common: Common, files: Sequence[Source], columns: Columns, date_format: str | None = None
+) -> Recordings:
+    """Return recordings in files, validated together, unless their facts are known only once they are read.
+
+    Args:
+        common: values common to the recordings.
+        files: the recordings.
+        columns: their facts.
+        date_format: the format of their dates in a table, if it was given.
+    """
+    if date_format is not None and columns.times is not None:
+        common = replace(common, notes=(*common.notes, *two_ways_to_read(date_format, columns.times)))
     if len(columns):
         checks.together(common.classes, columns, common.left_out)
     require_durations(common.windowing.rule, (getattr(file, "intervals", None) for file in files))

@@ -23,7 +23,7 @@ MANIFEST: Final = "manifest.json"
 INDEX: Final = "index.parquet"
 FRAMES: Final = "frames.npy"
 _CHECKSUM: Final = "checksum"
-_COUNTED: Final = ("recordings", "records", "intervals", "links")
+_COUNTED: Final = ("recordings", "records", "intervals", "labels", "links")
 """First words of the reasons that count other things than frames."""
 
 

@@ -33,6 +33,7 @@ from clops_sweep.data.preparing.record_problems import Problems, named_once
 from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Index, OnError, Source
 from clops_sweep.data.same_samples import SeenFrames, SeenSamples
+from clops_sweep.data.sentinels import sentinel_notes
 from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
 from clops_sweep.errors import UsageError, listed, several
@@ -166,6 +167,7 @@ def _write_frames(
         made.notes += seen_frames.note(index.patients, index.patient_names)
     made.notes += _counted(noted)
     if facts:
+        made.notes += sentinel_notes((of_source.sentinels for of_source in facts), data.common.channels)
         made.notes += [*padding_note(facts), *shortcut_notes(facts, data.common.classes, data.common.units)]
     return FrameColumns(index, gain, offset, np.concatenate(statistics), per_patient[index.patients])
 

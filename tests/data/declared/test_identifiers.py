@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,23 @@ def test_groups_may_have_many_numbers_but_few_texts() -> None:
     assert len(set(recordings.columns.groups["age"])) == 60
     with pytest.raises(UsageError, match="has 60 values; expected at most 50, or numbers alone"):
         Recordings(waves(60, 1, 20), 10, ["a"], "mV", **many, groups={"name": [f"n{n}" for n in range(60)]})
+
+
+@pytest.mark.parametrize("name", ["unknown", "Unknown", "-1", -1, -999, "?", "-", "missing", "anonymous"])
+def test_a_name_that_stands_for_a_missing_person_is_refused(name: object) -> None:
+    """Its recordings would count as those of one person, who may be other people of the data set."""
+    patients = [name if number in (3, 7) else f"P{number}" for number in range(12)]
+    sentence = (
+        f"patients: {str(name)!r} is no person, so several people may count as one; leave out the recordings that"
+    )
+    with pytest.raises(UsageError, match=re.escape(f"{sentence} have it (2: ")):
+        _recordings(patients=patients)
+
+
+@pytest.mark.parametrize("name", ["0", "99", "P-1", "unknown 7", "-x1", "\N{GREEK SMALL LETTER ALPHA}"])
+def test_unusual_names_of_people_are_kept(name: str) -> None:
+    patients = [name if number in (3, 7) else f"P{number}" for number in range(12)]
+    assert _recordings(patients=patients).columns.patients[7] == name
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -71,6 +71,27 @@ def test_dates_of_another_format_name_date_format(tmp_path: Path) -> None:
     assert str(times[1]) == "2020-02-02T00:00:00"
 
 
+@pytest.mark.parametrize(("format_", "first"), [("%d.%m.%Y", "1 February 2020"), ("%m.%d.%Y", "2 January 2020")])
+def test_dates_that_may_be_read_in_two_ways_are_noted(tmp_path: Path, format_: str, first: str) -> None:
+    _table(tmp_path, LABELS * 3, NAMES)
+    swapped = {"%d.%m.%Y": "%m.%d.%Y", "%m.%d.%Y": "%d.%m.%Y"}[format_]
+    said = (
+        f"dates: all 6 would be dates of {swapped!r}, too; by date_format={format_!r}, the first is {first}: check it"
+    )
+    assert _read(tmp_path, time="date", date_format=format_).common.notes == (said,)
+    path = tmp_path / "labels.csv"
+    path.write_text(path.read_text().replace("06.02.2020", "13.02.2020"))
+    assert _read(tmp_path, time="date", date_format="%d.%m.%Y").common.notes == ()
+    assert _read(tmp_path).common.notes == ()
+
+
+def test_a_misspelt_label_beside_others_is_counted(tmp_path: Path) -> None:
+    _table(tmp_path, ["AF", "normal", "AF+Normal", "AF+noise", "normal", "AF"], NAMES)
+    read = _read(tmp_path, classes=["AF", "normal"], separator="+")
+    dropped = "labels Normal (did you mean normal?) of recordings that keep others"
+    assert (len(read), dict(read.common.left_out)) == (6, {dropped: 1})
+
+
 def test_a_dropped_label_names_the_class_that_it_may_misspell(tmp_path: Path) -> None:
     labels = ["AF"] * 40 + ["sinus rhythm"] * 20 + ["AFF", "sinus rythm", "af", "AFL", "AFL", "AFL", "noise"]
     _table(tmp_path, labels, [f"{number:03d}" for number in range(len(labels))])
