@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clops_sweep.data.read_values import read_hash
 from clops_sweep.data.source_code import CodeHashes, code_hashes
 
 _PACKAGE = __name__.partition(".")[0]
@@ -22,16 +23,21 @@ class Origin:
         sha256: hex SHA-256 of the whole file.
         code: SHA-256 of the plug-in's code and of the code that it uses (see `code_hash`), which does not change with
             the search space in the same file; None if it is not a function or class of a module.
-        beside: the hash as earlier versions recorded it, only with modules beside the file; not stored.
+        read: SHA-256 of its own text and of the values that it reads (see `read_hash`), by which definitions of one
+            name in one file differ; None in a notebook, whose `code` has them, and in runs of earlier versions.
+        beside: the code hash as earlier versions recorded it, only with modules beside the file; not stored.
     """
 
     file: str | None = None
     sha256: str | None = None
     code: str | None = None
+    read: str | None = None
     beside: str | None = None
 
     def differs(self, other: Origin) -> bool:
         """Return whether the code differs from that of a stored run; without code hashes, whether the file does."""
+        if None not in (self.read, other.read) and self.read != other.read:
+            return True
         if self.code is not None and other.code is not None:
             return other.code not in (self.code, self.beside)
         return None not in (self.sha256, other.sha256) and self.sha256 != other.sha256
@@ -48,8 +54,14 @@ def remember_origin(field: str, name: str, member: Any) -> None:
         shown = None if path is None else _relative(path)
         sha256 = None if path is None else hashlib.sha256(path.read_bytes()).hexdigest()
         hashes = _code(member)
-        ORIGINS[field, name] = Origin(shown, sha256, *(hashes or ()))
-    except (OSError, ValueError, SyntaxError):  # the file is gone or being written, which is not an error here
+        whole, beside = hashes or (None, None)
+        ORIGINS[field, name] = Origin(shown, sha256, whole, read_hash(member), beside)
+    except (
+        OSError,
+        TypeError,
+        ValueError,
+        SyntaxError,
+    ):  # the file is gone or being written: no error here
         ORIGINS[field, name] = Origin()
 
 

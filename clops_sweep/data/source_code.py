@@ -106,7 +106,7 @@ def _used_in_notebook(member: Any, seen: set[int] | None = None, files: set[Path
     seen.add(id(member))
     if isinstance(member, type) and not _has_text(member):
         yield from _of_class(member, seen, files)
-    for function in _functions_of(member):
+    for function in functions_of(member):
         known = function.__globals__
         for name in sorted(global_names(function.__code__)):
             yield from _of_value(name, known.get(name), seen, files)
@@ -120,7 +120,7 @@ def _of_value(name: str, value: Any, seen: set[int], files: set[Path]) -> Iterat
     """Yield the text of a value that a function uses: a module, numbers, texts, functions, or a container of them."""
     if isinstance(value, ModuleType):
         yield from texts_of([Import(value.__name__, 0)], None, files)
-    elif _is_plain(value):
+    elif is_plain(value):
         yield f"{name} = {value!r}"
     elif id(value) in seen:
         return
@@ -135,7 +135,7 @@ def _of_value(name: str, value: Any, seen: set[int], files: set[Path]) -> Iterat
         seen.add(id(value))
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, part in items:
-            yield from _of_value(f"{name}[{key!r}]" if _is_plain(key) else name, part, seen, files)
+            yield from _of_value(f"{name}[{key!r}]" if is_plain(key) else name, part, seen, files)
 
 
 def _bound_values(function: FunctionType, seen: set[int], files: set[Path]) -> Iterator[str]:
@@ -145,7 +145,7 @@ def _bound_values(function: FunctionType, seen: set[int], files: set[Path]) -> I
     """
     defaults = list(function.__defaults__ or ()) + list((function.__kwdefaults__ or {}).values())
     for number, value in enumerate(defaults):
-        if not _is_plain(value) or not _has_text(function):
+        if not is_plain(value) or not _has_text(function):
             yield from _of_value(f"default {number}", value, seen, files)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
@@ -167,12 +167,12 @@ def _of_notebook(value: FunctionType | type, seen: set[int], files: set[Path]) -
         yield from texts_of([Import(value.__module__, 0)], None, files)
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """Return whether a value is a number, a text, or a list, tuple or dictionary of such."""
     if isinstance(value, dict):
-        return all(_is_plain(key) and _is_plain(item) for key, item in value.items())
+        return all(is_plain(key) and is_plain(item) for key, item in value.items())
     if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
+        return all(map(is_plain, value))
     return isinstance(value, _PLAIN)
 
 
@@ -191,11 +191,11 @@ def _of_class(member: type, seen: set[int], files: set[Path]) -> Iterator[str]:
     for name, value in vars(member).items():
         if not name.startswith("__") and not isinstance(value, FunctionType):
             yield from _of_value(name, value, seen, files)
-    for function in _functions_of(member):
+    for function in functions_of(member):
         yield _without_file(function).decode(errors="replace")
 
 
-def _functions_of(member: Any) -> list[FunctionType]:
+def functions_of(member: Any) -> list[FunctionType]:
     """Return a function, or the methods of a class and of the classes within it."""
     plain = inspect.unwrap(member)
     if not isinstance(plain, type):
@@ -206,7 +206,7 @@ def _functions_of(member: Any) -> list[FunctionType]:
         if isinstance(method, FunctionType):
             functions.append(method)
         elif isinstance(value, type) and value.__qualname__.startswith(f"{plain.__qualname__}."):
-            functions += _functions_of(value)
+            functions += functions_of(value)
     return functions
 
 

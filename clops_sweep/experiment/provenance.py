@@ -19,7 +19,7 @@ PROVENANCE = (*_NAMING, "plugins")
 
 
 def plugins_of(config: RunConfig) -> str | None:
-    """Return the custom plug-ins of a run as JSON: name to [file, SHA-256 of the file, SHA-256 of the code].
+    """Return the custom plug-ins of a run as JSON: name to the fields of its `Origin` that are stored.
 
     None if all its plug-ins are built in. Plug-ins that its strategy does not use are left out.
     """
@@ -30,7 +30,7 @@ def plugins_of(config: RunConfig) -> str | None:
         origin = ORIGINS.get((field, name))
         if origin is not None and used.get(field) == name:
             key = f"{field} {name}" if name in custom else name
-            custom[key] = [origin.file, origin.sha256, origin.code]
+            custom[key] = [origin.file, origin.sha256, origin.code, origin.read]
     return json.dumps(custom) if custom else None
 
 

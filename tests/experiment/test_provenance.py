@@ -92,3 +92,40 @@ def test_changed_code_is_named_and_a_changed_search_space_is_not(tmp_path: Path)
     wearable = "dataset 'wearable': its code is no longer what computed 2 stored runs (space.py); under another name"
     found = changed_code([before, before, {**before, "plugins": None}])
     assert [found[0].startswith(wearable), found[1].startswith(tiny), len(found)] == [True, True, 2]
+
+
+READING = """
+import os
+from clops_sweep import SearchSpace, RunConfig, network
+width, weights = int(os.environ.get("WIDTH", 4)), os.environ.get("WEIGHTS", "/here/weights.pth")
+
+def layer():
+    return width
+
+@network("tiny"{options})
+def tiny(channels, samples, outputs):
+    return layer(), weights
+
+SPACE = SearchSpace("reading", RunConfig(network="tiny"), seeds=[0])
+"""
+
+
+def test_a_value_that_a_function_reads_is_part_of_its_code_and_a_path_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text of the file is the same; the values are known once it is executed."""
+    text = READING.replace("{options}", "")
+    before = row_of(config_of(tmp_path, text))
+    monkeypatch.setenv("WEIGHTS", "/there/weights.pth")
+    config_of(tmp_path, text)
+    assert changed_code([before]) == []
+    config_of(tmp_path, READING.replace("{options}", ", options=()"))
+    assert changed_code([before]) == []
+    monkeypatch.setenv("WIDTH", "8")
+    config_of(tmp_path, text)
+    assert [sentence.partition(";")[0] for sentence in changed_code([before])] == [
+        "network 'tiny': its code is no longer what computed 1 stored run (space.py)"
+    ]
+    stored = json.loads(before["plugins"])["tiny"]
+    of_earlier_version = {**before, "plugins": json.dumps({"tiny": stored[:3]})}
+    assert changed_code([of_earlier_version]) == []

@@ -98,3 +98,62 @@ def test_a_launch_and_sweep_say_that_a_module_of_another_folder_changed(
     assert json.loads(run(*launch, "--json").stdout)["changed_code"][0].startswith(SAID)
     for line in run(program=SWEEP).stdout.splitlines():
         assert line.count(SAID) == 3
+
+
+REDEFINED = """
+import warnings
+from torch import nn
+from clops_sweep import RunConfig, SearchSpace, network, sweep
+
+def said(results):
+    space = SearchSpace("mine", RunConfig(network="mine", strategy="finetune", epochs_per_task=1), seeds=1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        outcome = sweep(space, results, no_ray=True)
+    warned = [str(warning.message) for warning in caught if "its code" in str(warning.message)]
+    print(results, outcome.ran, warned, outcome.changed_code)
+
+def registered(width):
+    @network("mine")
+    def within(channels, samples, outputs):
+        return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, width), nn.Linear(width, outputs))
+
+for width in (4, 4, 8):
+    registered(width)
+    said("in_function")
+
+for width in (4, 4, 8):
+    @network("mine")
+    def in_loop(channels, samples, outputs):
+        return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, width), nn.Linear(width, outputs))
+    said("in_loop")
+
+@network("mine")
+def twice(channels, samples, outputs):
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, 4), nn.Linear(4, outputs))
+said("twice")
+said("twice")
+
+@network("mine")
+def twice(channels, samples, outputs):
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, 8), nn.Linear(8, outputs))
+said("twice")
+"""
+
+
+def test_a_script_that_defines_a_network_anew_under_one_name_is_told_that_stored_runs_had_the_other(
+    tmp_path: Path, commands: Preloaded
+) -> None:
+    (tmp_path / "script.py").write_text(REDEFINED)
+    program = "import runpy; runpy.run_path('script.py', run_name='__main__')"
+    environment = {**os.environ, "CLOPS_PREPARED_ROOT": str(tmp_path / "prepared")}
+    done = commands.run(tmp_path, environment, program=program)
+    assert done.returncode == 0, done.stderr
+    said = "network 'mine': its code is no longer what computed 1 stored run (script.py); under another name it is"
+    lines = [line for line in done.stdout.splitlines() if line.startswith(("in_function", "in_loop", "twice"))]
+    assert len(lines) == 9
+    for first, again, changed in (lines[:3], lines[3:6], lines[6:]):
+        assert first.partition(" ")[2] == "True [] ()"
+        assert again.partition(" ")[2] == "False [] ()"
+        assert " False [" in changed
+        assert changed.count(said) == 2
