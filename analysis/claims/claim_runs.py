@@ -10,13 +10,13 @@ from typing import Any
 
 import pandas as pd
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, Side, has
 from clops_sweep.store.run_store import RunStore
 
-from ..collect import Experiment, label_text, shared_versions
+from ..collect import FAMILY, Experiment, Family, editions, family_of, label_text, shared_versions
 from ..selection import fields_unlike_paper
 from ..statistics import (
     Partitions,
@@ -36,6 +36,9 @@ Pair = tuple[str | None, str | None]
 Ids = Mapping[Replicate, str | None]
 """Run ids of a side by replicate; None for the number 0."""
 
+_Edition = tuple[str, int]
+"""Content hash of the data, and semantics version."""
+
 Runs = tuple[RunConfig, Ids]
 """A configuration and its finished runs."""
 
@@ -45,6 +48,8 @@ _MOST_PLACES = 3
 """Most places named in a sentence."""
 
 _OTHER_EDITIONS = "the runs of the two sides are of other prepared data or another semantics version"
+
+_OF_OTHER_EDITIONS = "runs of other prepared data or another semantics version"
 
 _OF_PARTITIONS = ("split_within",)
 """Fields besides the patient split that decide which people are evaluated."""
@@ -133,11 +138,16 @@ class FinishedRuns:
         finished = [experiment.runs[experiment.runs["status"] == "finished"] for experiment in experiments]
         self.runs = pd.concat(finished) if finished else pd.DataFrame({"run_id": []})
         self.runs = self.runs.drop_duplicates("run_id").set_index("run_id", drop=False)
-        self._editions: dict[str | None, tuple[str, int]] = {}
+        self._newest_first = editions(self.runs) if len(self.runs) else {}
+        self._editions: dict[str | None, _Edition] = {}
+        self._families: dict[str | None, Family] = {}
         if len(self.runs):
             versions = shared_versions(self.runs)
-            for run_id, data_hash, version in zip(self.runs["run_id"], self.runs["data_hash"], versions, strict=True):
-                self._editions[str(run_id)] = str(data_hash), int(version)
+            rows = self.runs[["run_id", "data_hash", *FAMILY]].to_dict("records")
+            for row, version in zip(rows, versions, strict=True):
+                run_id = str(row["run_id"])
+                self._editions[run_id] = str(row["data_hash"]), int(version)
+                self._families[run_id] = family_of({str(name): value for name, value in row.items()})
         self._partitions: dict[tuple[str, ...], Partitions] = {}
         self._cells: dict[tuple[str, str], dict[Hashable, tuple[RunConfig, dict[Replicate, str]]]] = {}
         for experiment, runs in zip(experiments, finished, strict=True):
@@ -204,6 +214,9 @@ class FinishedRuns:
                     others += 1
                 elif pair[0] != pair[1]:  # a run shared by both sides carries no information
                     by_replicate.setdefault(replicate, {})[number] = pair
+        before = len(by_replicate)
+        by_replicate = self._of_one_edition(by_replicate)
+        others_left_out = before - len(by_replicate)
         if not by_replicate and others:
             return ContrastRuns(contrast, {}, _OTHER_EDITIONS)
         if not by_replicate:
@@ -229,8 +242,33 @@ class FinishedRuns:
             "",
             self._partitions_like(a_run, dataset, scenario),
             tuple(configs),
-            _left_out(contrast, absent, len(by_replicate) - len(kept), len(by_replicate)),
+            _left_out(contrast, absent, len(by_replicate) - len(kept), len(by_replicate), others_left_out),
         )
+
+    def _of_one_edition(self, by_replicate: Mapping[Replicate, dict[int, Pair]]) -> dict[Replicate, dict[int, Pair]]:
+        """Return the pairs on one edition of the data: the newest one with a pair, of the newest semantics version.
+
+        Search spaces may show different editions, each with the seeds that it requests. A mean must not mix them.
+        """
+        with_pairs: dict[Family, set[_Edition]] = {}
+        for pairs in by_replicate.values():
+            for run_id in chain.from_iterable(pairs.values()):
+                if run_id is not None:
+                    with_pairs.setdefault(self._families[run_id], set()).add(self._editions[run_id])
+        versions = [version for of_family in with_pairs.values() for _, version in of_family]
+        shown: set[tuple[Family, _Edition]] = set()
+        for family, of_family in with_pairs.items():
+            for edition in self._newest_first[family]:
+                if edition in of_family and edition[1] == max(versions):
+                    shown.add((family, edition))
+                    break
+        kept: dict[Replicate, dict[int, Pair]] = {}
+        for replicate, pairs in by_replicate.items():
+            for number, pair in pairs.items():
+                of_runs = {(self._families[run_id], self._editions[run_id]) for run_id in pair if run_id is not None}
+                if of_runs <= shown:
+                    kept.setdefault(replicate, {})[number] = pair
+        return kept
 
     def _partitions_like(self, run_id: str, *data: str) -> Partitions:
         """Return the partitions of the data of a run."""
@@ -311,7 +349,9 @@ def _missing(
     return "both sides are the same runs" if same else "no finished runs of the same patient split and seed"
 
 
-def _left_out(contrast: Contrast, absent: Sequence[Settings], incomplete: int, replicates: int) -> str:
+def _left_out(
+    contrast: Contrast, absent: Sequence[Settings], incomplete: int, replicates: int, other_editions: int
+) -> str:
     """Return in words what a contrast does not compare; empty if it compares all.
 
     Args:
@@ -319,6 +359,7 @@ def _left_out(contrast: Contrast, absent: Sequence[Settings], incomplete: int, r
         absent: its places without a pair.
         incomplete: number of replicates that lack pairs that others have.
         replicates: number of replicates with a pair.
+        other_editions: number of replicates whose pairs are all of editions that are not compared.
     """
     said = []
     if len(absent) > _MOST_PLACES:
@@ -333,6 +374,8 @@ def _left_out(contrast: Contrast, absent: Sequence[Settings], incomplete: int, r
     if incomplete:
         lack = "it lacks" if incomplete == 1 else "they lack"
         said.append(f"{incomplete} of {replicates} pairs of split and seed left out: {lack} runs that others have")
+    if other_editions:
+        said.append(f"{several(other_editions, 'pair')} of split and seed left out: {_OF_OTHER_EDITIONS}")
     return "; ".join(said)
 
 

@@ -23,16 +23,16 @@ from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.store.run_store import RunStore
 
 
-def rows_of(spaces: list[SearchSpace]) -> pd.DataFrame:
+def rows_of(spaces: list[SearchSpace], data_hash: str = "x", day: int = 5) -> pd.DataFrame:
     """Every run of some spaces, finished: a table `runs` without numbers."""
     configs = {r.config.identity: r.config for space in spaces for r in space.requests()}
     common = {
         "status": "finished",
-        "data_hash": "x",
+        "data_hash": data_hash,
         "semantics_version": SEMANTICS_VERSION,
-        "started_at": pd.Timestamp("2026-01-05", tz="UTC"),
+        "started_at": pd.Timestamp(f"2026-01-{day:02}", tz="UTC"),
     }
-    return pd.DataFrame([{"run_id": c.run_id("x"), **config_row(c), **common} for c in configs.values()])
+    return pd.DataFrame([{"run_id": c.run_id(data_hash), **config_row(c), **common} for c in configs.values()])
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +111,22 @@ def test_the_report_ends_with_the_claims_that_have_runs(report: ReportPaths, sto
     missing = "compared at 4 of 16 places; 1 of 3 pairs of split and seed left out: it lacks runs that others have"
     assert csv.loc["storage_costs", "missing"] == f"2 seeds where 3 are needed; {missing}"
     assert csv.loc["class_il_clops_above_mir", "missing"].tolist() == ["no finished run of CLOPS and MIR"] * 2
+
+
+def test_a_comparison_is_on_one_edition_of_the_data_if_spaces_show_several(tmp_path: Path) -> None:
+    axes = {"strategy": ["er", "finetune"]}
+    former, newer = (SearchSpace(name, RunConfig(), axes, seeds) for name, seeds in (("one", [0]), ("two", [1, 2])))
+    rows = pd.concat([rows_of([former], "x", 5), rows_of([newer], "y", 6)], ignore_index=True)
+    contrast = Contrast(Side("ER", {"strategy": "er"}), Side("FT", {"strategy": "finetune"}))
+    claim = Claim("above", "ER is above fine-tuning", contrast)
+
+    def compared(*spaces: SearchSpace) -> tuple[set[int], str]:
+        runs = FinishedRuns(collect(spaces, rows), RunStore(tmp_path))
+        ((found,),) = runs.about([claim]).values()
+        (of_contrast,) = found.contrasts
+        return {seed for _, seed in of_contrast.pairs}, of_contrast.left_out
+
+    assert compared(former) == ({0}, "")
+    assert compared(newer) == ({1, 2}, "")
+    sentence = "1 pair of split and seed left out: runs of other prepared data or another semantics version"
+    assert compared(former, newer) == compared(newer, former) == ({1, 2}, sentence)
