@@ -18,14 +18,14 @@ from clops_sweep.errors import UsageError, listed, one_line, reason, shown
 from ..as_stored import stored_value
 from ..axis_names import axis_title
 from ..collect import computed_on, label_text
-from ..failures import failures
+from ..failures import Failure, failures
 from ..formats import DASH, plural
 from ..metrics import Metric, metric_named
 from ..report.page import rendered
 from ..report.planned import PlannedSection
 from .compare import compare_page
 from .drawings import Drawings
-from .methods import method_tables
+from .methods import method_tables, methods_by_experiment
 from .overview import counts, newest, progress, searches, statuses
 from .run_page import newest_run, on_its_way, run_named, run_page
 from .runs import RunsTable, filters, kept_labels, run_names, runs_table
@@ -37,10 +37,16 @@ NOT_INSTALLED = (
 PAGES = {"": "Overview", "methods": "Methods", "runs": "Runs", "compare": "Compare", "run": "Run", "report": "Report"}
 """Pages: path to title, in navigation order."""
 
+READ_AT = "Store-Read-At"
+"""Header of every page: when the store was last read, in seconds since 1970."""
+
 Context = dict[str, Any]
 """Variables of a template."""
 
 _STATUSES = ("finished", "running", "failed", "missing")
+_MOST_SECTIONS = 8
+"""Most experiments that each have a section on the overview; of more, those of one method have only their line."""
+
 _DRAWING = 0.5
 """Seconds between requests of a browser that waits for figures."""
 
@@ -71,6 +77,11 @@ class Dashboard:
             "report": self._report,
         }
 
+    @property
+    def read_at(self) -> float:
+        """When the store was last read, in seconds since 1970."""
+        return self._followed.read_at
+
     def page(self, path: str, given: Mapping[str, str], known: str = "") -> str | None:
         """Return a page as HTML; None if the browser that asks again has it already. See `answer`."""
         return self.answer(path, given, known)[0]
@@ -89,6 +100,7 @@ class Dashboard:
         is_tuning = {name: section.experiment.is_tuning for name, section in snapshot.sections.items()}
         content["experiments"] = [name for name in is_tuning if not is_tuning[name]]
         content["tunings"] = [name for name in is_tuning if is_tuning[name]]
+        content["read_at"] = f"{self.read_at:.0f}"
         content["version"] = f"{self._started}.{snapshot.version}.{snapshot.epochs}.{snapshot.problem}"
         template, status = PAGES[path].lower(), 200
         try:
@@ -119,20 +131,31 @@ class Dashboard:
 
     def _overview(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         found = counts(snapshot)
-        failed = []
-        for name, section in snapshot.sections.items():
-            failed += [(name, failure) for failure in failures(section.experiment.runs)]
+        rows = progress(snapshot)
+        results = [row for row in rows if not row.is_tuning]
+        requested = [row for row in results if row.is_requested]
+        methods = snapshot.once("methods by experiment", methods_by_experiment)
+        sections = []
+        for name, tables in methods.items():
+            if len(results) <= _MOST_SECTIONS or sum(len(table.rows) for table in tables) > 1:
+                sections.append(name)
         return {
-            "rows": progress(snapshot),
+            "results": requested or results,
+            "others": [row for row in results if not row.is_requested] if requested else [],
+            "tunings": [row for row in rows if row.is_tuning],
+            "methods": methods,
+            "sections": sections,
             "searches": searches(snapshot),
             "notices": self._notices,
             "counts": [f"{found[status]:,} {status}" for status in _STATUSES if found.get(status)],
             "under_way": [on_its_way(snapshot, it) for it in snapshot.under_way],
-            "failed": failed,
+            "failed": snapshot.once("failures", _failures),
+            "command": self._followed.store.command("SPACE.py"),
+            "retry": self._followed.store.command("SPACE.py", "--retry", "failed"),
         }
 
     def _methods(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
-        return {"tables": method_tables(snapshot)}
+        return {"tables_of_methods": snapshot.once("methods", method_tables)}
 
     def _runs(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         section = _chosen(snapshot, given)
@@ -211,7 +234,8 @@ def make_app(dashboard: Dashboard) -> Any:
     def page(path: str) -> Response:
         given = {name: ",".join(request.args.getlist(name)) for name in request.args}
         html, status = dashboard.answer(path, given, request.headers.get("If-None-Match", ""))
-        return Response(html, status, mimetype=None if html is None else "text/html")
+        headers = {READ_AT: f"{dashboard.read_at:.0f}"}
+        return Response(html, status, headers=headers, mimetype=None if html is None else "text/html")
 
     def of_report(name: str) -> Response:
         return Response(
@@ -255,6 +279,14 @@ def _experiment(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection 
     return snapshot.sections.get(chosen)
 
 
+def _failures(snapshot: Snapshot) -> list[tuple[str, Failure]]:
+    """Return the reasons of failed runs with the name of their experiment."""
+    named = []
+    for name, section in snapshot.sections.items():
+        named += [(name, failure) for failure in failures(section.experiment.runs)]
+    return named
+
+
 def _chosen(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection:
     """Return the chosen experiment, or refuse an empty store."""
     section = _experiment(snapshot, given)
@@ -295,8 +327,14 @@ def _query(**given: str) -> str:
     return f"?{urlencode({name: value for name, value in given.items() if value})}"
 
 
+def _anchor(name: str) -> str:
+    """Return the id of the section of an experiment on the overview."""
+    return "of-" + "".join(character if character.isalnum() else "-" for character in name)
+
+
 _HELPERS: Context = {
     "DASH": DASH,
+    "anchor": _anchor,
     "axis_title": axis_title,
     "one_line": one_line,
     "plural": plural,

@@ -1,21 +1,25 @@
-"""The page of methods: the test scores of each, by data set and scenario."""
+"""The scores of methods: of each experiment for the overview, and by data set and scenario for the page of methods."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.columns import FIELDS
+from clops_sweep.experiment.plugins.options import OPTIONS
 
-from ..collect import Experiment, label_text
+from ..collect import Cell, Experiment, label_text
 from ..formats import DASH, duration, plural
+from ..leading import leading_columns
 from ..metrics import metric_named
 from ..results import mean_of
-from ..selection import cell_name, cells_by_data, competing_cells, data_of, variants
+from ..selection import cell_name, cells_by_data, data_of, variants
 from ..statistics import PairedDifference
+from ..tables.best import Best, best_configurations
 from .snapshot import Snapshot
 
 MOST_METRICS = 2
@@ -23,28 +27,44 @@ _UNITS = {"patient splits": "split", "folds": "fold", "seeds": "seed", "runs": "
 
 
 @dataclass(frozen=True)
+class Score:
+    """A mean and its interval as texts; the interval is empty if there are too few units for one."""
+
+    mean: str = DASH
+    interval: str = ""
+
+
+@dataclass(frozen=True)
 class MethodRow:
-    """A method: one variant of an experiment, by its configuration with the best mean on validation people.
+    """A method: one variant of an experiment, by the configuration that terminal and report show as its best.
 
     Configurations that lack runs do not compete with complete ones of their data set and scenario.
 
     Attributes:
         experiment: name of the experiment.
         name: name of the configuration.
-        of: number of configurations of the variant that competed.
+        is_best: whether it is the best of its experiment on this data set and scenario, as terminal and report rank.
+        is_tied: whether others share the best mean.
+        of: number of configurations of the variant.
         scores: mean and interval of each metric, in the order of the table.
         n: number and kind of units, such as "5 splits".
+        finished: number of finished runs of the configuration.
+        asked: number of its requested runs.
         failed: number of failed runs of the variant.
-        seconds: mean compute time of a finished run.
+        seconds: mean compute time of a finished run of the variant.
         query: the parameters of the page "Runs" that select the runs of the variant.
         sort: the mean of the first metric, higher is better; NaN without one.
     """
 
     experiment: str
     name: str
+    is_best: bool
+    is_tied: bool
     of: int
-    scores: tuple[str, ...]
+    scores: tuple[Score, ...]
     n: str
+    finished: int
+    asked: int
     failed: int
     seconds: str
     query: Mapping[str, str]
@@ -53,7 +73,7 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class MethodTable:
-    """The methods on one data set and scenario, best first.
+    """Methods on one data set and scenario, best first.
 
     Attributes:
         title: data set and scenario.
@@ -68,92 +88,170 @@ class MethodTable:
     on_one_split: bool
 
 
+@dataclass(frozen=True)
+class _Source:
+    """A variant of an experiment: its cells, the one that represents it, and that one's rank if it has one."""
+
+    experiment: Experiment
+    cells: Sequence[int]
+    shown: int
+    ranked: Best | None = None
+    is_best: bool = False
+
+
 def method_tables(snapshot: Snapshot) -> list[MethodTable]:
     """Return the methods of all experiments that report results, a table for each data set and scenario."""
-    groups: dict[tuple[str, str], list[tuple[Experiment, list[int]]]] = {}
+    groups: dict[tuple[str, str], list[_Source]] = {}
     for section in snapshot.sections.values():
         experiment = section.experiment
         if experiment.is_tuning or not experiment.counts("finished").any():
             continue
-        for cells in cells_by_data(experiment):
-            if any(experiment.run_ids(cell) for cell in cells):
-                groups.setdefault(data_of(experiment.cells[cells[0]]), []).append((experiment, cells))
-    return [_table(f"{dataset}, {scenario}", group) for (dataset, scenario), group in groups.items()]
+        for data, sources in _sources_by_data(experiment).items():
+            finished = [source for source in sources if experiment.run_ids(source.shown)]
+            if finished:
+                groups.setdefault(data, []).extend(finished)
+    tables = []
+    for data, sources in groups.items():
+        table = _table(", ".join(data), sources)
+        rows = sorted(table.rows, key=lambda row: -row.sort if np.isfinite(row.sort) else np.inf)
+        tables.append(MethodTable(table.title, table.metrics, tuple(rows), table.on_one_split))
+    return tables
 
 
-def _table(title: str, group: list[tuple[Experiment, list[int]]]) -> MethodTable:
-    """Return the table of the cells of some experiments, which are of one data set and scenario."""
-    metrics = list(dict.fromkeys(name for experiment, _ in group for name in _test_metrics(experiment)))[:MOST_METRICS]
-    rows = []
+def methods_by_experiment(snapshot: Snapshot) -> dict[str, list[MethodTable]]:
+    """Return the methods of each experiment that reports results, by name: a table for each data set and scenario.
+
+    The methods are ranked as in terminal and report; those without a rank follow.
+    """
+    by_name = {}
+    for name, section in snapshot.sections.items():
+        if not section.experiment.is_tuning and section.experiment.cells:
+            by_data = _sources_by_data(section.experiment)
+            by_name[name] = [_table(", ".join(data), sources) for data, sources in by_data.items()]
+    return by_name
+
+
+def method_name(experiment: Experiment, cell: Cell) -> str:
+    """Return the name of a configuration, beginning with its strategy if its axes do not name a method."""
+    name = cell_name(cell)
+    names_method = any(axis == "strategy" or axis not in {*FIELDS, *OPTIONS} for axis in experiment.axes)
+    if names_method and name:
+        return name
+    return ", ".join(part for part in (cell.config.strategy, name) if part)
+
+
+def _sources_by_data(experiment: Experiment) -> dict[tuple[str, str], list[_Source]]:
+    """Return the variants of an experiment by data set and scenario: the ranked ones, best first, then the rest."""
+    ranked = {best.cell: best for best in _ranked(experiment)}
+    groups = list(variants(experiment, experiment.number_axes).values())
+    if any(best.columns.ranks_by_test for best in ranked.values()):  # all configurations are ranked
+        groups = [[cell] for cell in range(len(experiment.cells))]
+    by_data: dict[tuple[str, str], list[_Source]] = {}
+    for of_data in cells_by_data(experiment):
+        there = set(of_data)
+        of_variants = [sorted(there.intersection(group)) for group in groups]
+        first = next((cell for cell in ranked if cell in there), None)
+        is_compared = len([cells for cells in of_variants if cells]) > 1
+        sources = []
+        for cells in filter(None, of_variants):
+            shown = next((cell for cell in ranked if cell in cells), _most_finished(experiment, cells))
+            is_best = is_compared and shown == first
+            sources.append(_Source(experiment, cells, shown, ranked.get(shown), is_best))
+        place = {cell: position for position, cell in enumerate(ranked)}
+        sources.sort(key=lambda source: place.get(source.shown, len(place)))
+        by_data[data_of(experiment.cells[of_data[0]])] = sources
+    return by_data
+
+
+def _ranked(experiment: Experiment) -> list[Best]:
+    """Return the configurations as terminal and report rank them; none if folds and random splits are mixed."""
+    searched = tuple(experiment.axes) if experiment.is_search else ()
+    with suppress(UsageError):
+        return best_configurations(experiment, (), searched, len(experiment.cells), compares=False)
+    return []
+
+
+def _most_finished(experiment: Experiment, cells: Sequence[int]) -> int:
+    """Return the cell with the most finished runs."""
+    finished = experiment.counts("finished")
+    return max(cells, key=lambda cell: finished[cell])
+
+
+def _table(title: str, sources: Sequence[_Source]) -> MethodTable:
+    """Return the table of methods on one data set and scenario."""
+    metrics: dict[str, None] = {}
+    for source in sources:
+        metrics.update(dict.fromkeys(_metrics(source.experiment)))
+    names = list(metrics)[:MOST_METRICS]
     kinds: set[str] = set()
-    for experiment, of_data in group:
-        competing = set(competing_cells(experiment, experiment.headline[0]))
-        for of_variant in variants(experiment, experiment.number_axes).values():
-            cells = [cell for cell in of_variant if cell in of_data]
-            best = _best_on_validation(experiment, [cell for cell in cells if cell in competing] or cells)
-            if best is None:
-                continue
-            means = [_mean(experiment, best, name) for name in metrics]
-            kinds.update(mean.units.kind for mean in means if mean is not None and mean.units is not None)
-            rows.append(_row(experiment, cells, best, dict(zip(metrics, means, strict=True))))
-    rows.sort(key=lambda row: -row.sort if np.isfinite(row.sort) else np.inf)
-    titles = tuple(metric_named(name).plain for name in metrics)
-    return MethodTable(title, titles, tuple(rows), "seeds" in kinds)
+    rows = []
+    for source in sources:
+        means = [_mean(source, name) for name in names]
+        kinds.update(mean.units.kind for mean in means if mean is not None and mean.units is not None)
+        rows.append(_row(source, names, means))
+    return MethodTable(title, tuple(metric_named(name).plain for name in names), tuple(rows), "seeds" in kinds)
 
 
-def _test_metrics(experiment: Experiment) -> list[str]:
-    measured = experiment.measured
-    names = [f"test_{name}" for name in experiment.headline]
-    return [name for name in names if name in measured]
+def _metrics(experiment: Experiment) -> list[str]:
+    """Return the metrics that are results: those of test people, if the runs have them."""
+    columns = leading_columns(experiment)
+    return list(experiment.headline if columns is None else columns.results)
 
 
-def _best_on_validation(experiment: Experiment, cells: list[int]) -> int | None:
-    """Return the cell with the best mean of the first headline metric; None without a finished run."""
-    metric = experiment.headline[0]
-    sign = -1 if metric_named(metric).better == "lower" else 1
-    values = sign * experiment.by_split(metric)
-    finished = [cell for cell in cells if np.isfinite(values[cell]).any()]
-    return max(finished, key=lambda cell: float(np.nanmean(values[cell])), default=None)
+def _mean(source: _Source, metric: str) -> PairedDifference | None:
+    """Return the mean of the shown configuration; None without a value, or if folds and random splits are mixed."""
+    mean = source.ranked.means.get(metric) if source.ranked is not None else None
+    if mean is None:
+        with suppress(UsageError):
+            mean = mean_of(source.experiment, source.shown, metric)
+    return mean if mean is not None and mean.n else None
 
 
-def _mean(experiment: Experiment, cell: int, metric: str) -> PairedDifference | None:
-    with suppress(UsageError):  # folds and random splits
-        mean = mean_of(experiment, cell, metric)
-        return mean if mean.n else None
-    return None
-
-
-def _row(
-    experiment: Experiment, cells: list[int], best: int, means: Mapping[str, PairedDifference | None]
-) -> MethodRow:
-    scores = []
-    first = None
-    for name, mean in means.items():
-        text = metric_named(name).text
-        if mean is None:
-            scores.append(DASH)
-            continue
-        first = first or (name, mean)
-        ends = f" [{text(mean.low)}, {text(mean.high)}]" if np.isfinite(mean.low) else ""
-        scores.append(f"{text(mean.mean)}{ends}")
-    sort, n = np.nan, DASH
-    if first is not None:
-        name, mean = first
-        sort = -mean.mean if metric_named(name).better == "lower" else mean.mean
-        n = plural(mean.n, _UNITS[mean.units.kind]) if mean.units is not None else str(mean.n)
-    runs = experiment.runs[experiment.runs["cell"].isin(cells)]
+def _row(source: _Source, names: Sequence[str], means: Sequence[PairedDifference | None]) -> MethodRow:
+    experiment = source.experiment
+    cell = experiment.cells[source.shown]
+    runs = experiment.runs[experiment.runs["cell"].isin(source.cells)]
     finished = runs[runs["status"] == "finished"]
-    cell = experiment.cells[best]
-    axes = [axis for axis in experiment.axes if axis not in experiment.number_axes]
-    query = {f"only-{axis}": label_text(cell.labels[axis]) for axis in axes if cell.labels.get(axis) is not None}
+    sort, n = _order(names, means)
     return MethodRow(
         experiment=experiment.name,
-        name=cell_name(cell) or cell.config.strategy,
-        of=len(cells),
-        scores=tuple(scores),
+        name=method_name(experiment, cell),
+        is_best=source.is_best,
+        is_tied=source.is_best and source.ranked is not None and len(source.ranked.tied) > 1,
+        of=len(source.cells),
+        scores=tuple(_score(name, mean) for name, mean in zip(names, means, strict=True)),
         n=n,
+        finished=int(experiment.counts("finished")[source.shown]),
+        asked=int(experiment.counts()[source.shown]),
         failed=int((runs["status"] == "failed").sum()),
         seconds=duration(float(finished["seconds"].mean())) if len(finished) else DASH,
-        query={"experiment": experiment.name, **query},
+        query=runs_query(experiment, cell, without=experiment.number_axes),
         sort=sort,
     )
+
+
+def runs_query(experiment: Experiment, cell: Cell, without: Sequence[str] = ()) -> dict[str, str]:
+    """Return the parameters of the page "Runs" that select the runs of a configuration, whatever some axes are."""
+    query = {"experiment": experiment.name}
+    for axis in experiment.axes:
+        if axis not in without and cell.labels.get(axis) is not None:
+            query[f"only-{axis}"] = label_text(cell.labels[axis])
+    return query
+
+
+def _score(name: str, mean: PairedDifference | None) -> Score:
+    if mean is None:
+        return Score()
+    text = metric_named(name).text
+    interval = f"[{text(mean.low)}, {text(mean.high)}]" if np.isfinite(mean.low) else ""
+    return Score(text(mean.mean), interval)
+
+
+def _order(names: Sequence[str], means: Sequence[PairedDifference | None]) -> tuple[float, str]:
+    """Return the mean of the first known metric, higher is better, and the number and kind of its units."""
+    for name, mean in zip(names, means, strict=True):
+        if mean is not None:
+            sort = -mean.mean if metric_named(name).better == "lower" else mean.mean
+            n = plural(mean.n, _UNITS[mean.units.kind]) if mean.units is not None else str(mean.n)
+            return sort, n
+    return np.nan, DASH

@@ -1,31 +1,36 @@
-"""The overview: progress of experiments, and the best configuration of each."""
+"""The overview: a line for each experiment with its progress, and the searches."""
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from clops_sweep.errors import UsageError
-
 from ..collect import Experiment
-from ..metrics import Metric, metric_named
-from ..results import mean_of
-from ..selection import cell_name, cells_by_data
-from ..statistics import MIN_UNITS, Estimate, PairedDifference, estimate
+from ..metrics import metric_named
+from .experiments import differences, held_in_words
 from .snapshot import Snapshot
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of one experiment. `ended` is the end of its last run in seconds since 1970, NaN before.
+    """Progress of one experiment.
 
-    `running` runs are not finished yet and not `missing`. An experiment that only chooses configurations
-    (`is_tuning`) has no `bests`: its scores are no results. There is one for each data set and scenario.
+    Attributes:
+        name: its name.
+        finished: number of finished runs.
+        failed: number of failed runs.
+        running: number of runs that are not finished yet and not `missing`.
+        missing: number of requested runs that have not started.
+        ended: end of its last run in seconds since 1970, NaN before.
+        is_tuning: whether it only chooses configurations: its scores are no results.
+        is_requested: whether a search space requests its runs.
+        held: its axes, seeds and patient splits in words.
+        differs: the settings in which it differs from other experiments on the same data; empty without any.
     """
 
     name: str
@@ -34,44 +39,15 @@ class Progress:
     running: int
     missing: int
     ended: float
-    bests: tuple[Best, ...]
     is_tuning: bool = False
+    is_requested: bool = True
+    held: str = ""
+    differs: str = ""
 
     @property
     def total(self) -> int:
         """Number of requested runs; without a search space, the number of runs that have ended."""
         return self.finished + self.failed + self.running + self.missing
-
-
-@dataclass(frozen=True)
-class Best:
-    """The configuration with the best mean of a metric.
-
-    Attributes:
-        name: its name.
-        metric: the metric.
-        estimate: mean and standard deviation over patient splits, or over the runs of one.
-        interval: the corrected 95 % interval of the mean over units (see `statistics`); None if folds and random splits
-            are mixed.
-    """
-
-    name: str
-    metric: Metric
-    estimate: Estimate
-    interval: PairedDifference | None
-
-    @property
-    def interval_text(self) -> str:
-        """The interval for display; empty if there are too few units for one."""
-        if self.interval is None or not np.isfinite(self.interval.low):
-            return ""
-        return f"[{self.metric.text(self.interval.low)}, {self.metric.text(self.interval.high)}]"
-
-    @property
-    def units(self) -> str:
-        """Number and kind of the units; empty if unknown."""
-        found = self.interval
-        return "" if found is None or found.units is None else f"{found.n} {found.units.kind}"
 
 
 @dataclass(frozen=True)
@@ -97,9 +73,36 @@ def searches(snapshot: Snapshot) -> dict[str, Search]:
     return found
 
 
+def lines(snapshot: Snapshot) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return what each experiment holds, and how it differs from the others that report results, by name."""
+    experiments = [section.experiment for section in snapshot.sections.values() if section.experiment.cells]
+    held = {experiment.name: held_in_words(experiment) for experiment in experiments}
+    reporting = [experiment for experiment in experiments if not experiment.is_tuning]
+    return held, differences(reporting)
+
+
 def progress(snapshot: Snapshot) -> list[Progress]:
-    """Return the progress of every experiment."""
-    return [_progress(it.experiment, snapshot.running) for it in snapshot.sections.values()]
+    """Return the progress of every experiment; the one that changed last first, if search spaces request runs."""
+    held, differs = snapshot.once("lines", lines)
+    experiments = []
+    for name, section in snapshot.sections.items():
+        is_requested = name in snapshot.requested
+        counted = _progress(section.experiment, snapshot.running)
+        ended = _last_end(section.experiment)
+        experiments.append(
+            Progress(
+                name,
+                *counted,
+                ended,
+                section.experiment.is_tuning,
+                is_requested,
+                held.get(name, ""),
+                differs.get(name, ""),
+            )
+        )
+    if snapshot.requested:
+        experiments.sort(key=lambda line: -np.nan_to_num(line.ended))
+    return experiments
 
 
 def counts(snapshot: Snapshot) -> dict[str, int]:
@@ -115,32 +118,6 @@ def statuses(runs: pd.DataFrame, running: frozenset[str]) -> pd.Series:
     """Return the status of runs, including running, which the store does not record."""
     is_running = (runs["status"] == "missing") & runs["run_id"].isin(running)
     return runs["status"].mask(is_running, "running")
-
-
-def bests(experiment: Experiment) -> tuple[Best, ...]:
-    """Return the configuration with the best mean of the first headline metric, for each data set and scenario.
-
-    Those without a finished run have none. Once some configurations have three patient splits (of one split: three
-    runs), those with fewer do not compete, because one lucky seed could win.
-    """
-    column = experiment.headline[0]
-    values, metric = experiment.by_split(column), metric_named(f"test_{column}" if experiment.on_test else column)
-    n = np.isfinite(values).sum(axis=1)
-    if metric.better is None:
-        return ()
-    best_ones = []
-    for cells in map(np.array, cells_by_data(experiment)):
-        if not n[cells].any():
-            continue
-        competing = cells[n[cells] >= min(MIN_UNITS, n[cells].max())]
-        means = np.nanmean(values[competing], axis=1)
-        cell = int(competing[means.argmax() if metric.better == "higher" else means.argmin()])
-        interval = None
-        with suppress(UsageError):  # folds and random splits
-            interval = mean_of(experiment, cell, column)
-        name = cell_name(experiment.cells[cell]) or experiment.name
-        best_ones.append(Best(name, metric, estimate(values[cell]), interval))
-    return tuple(best_ones)
 
 
 def ended_at(runs: pd.DataFrame) -> npt.NDArray[np.float64]:
@@ -159,14 +136,18 @@ def newest(snapshot: Snapshot) -> str:
     return max(ended, key=lambda name: np.nan_to_num(ended[name]).max(initial=0.0))
 
 
-def _progress(experiment: Experiment, running: frozenset[str]) -> Progress:
-    runs = experiment.runs
+def _progress(experiment: Experiment, running: frozenset[str]) -> tuple[int, int, int, int]:
+    """Return the numbers of finished, failed, running and missing runs."""
+    runs = experiment.runs[["run_id", "status"]]
     if (runs["run_id"] != "").all():  # runs on data that are not prepared have no id
         runs = runs.drop_duplicates("run_id")
     found = statuses(runs, running).value_counts()
-    ended = ended_at(runs)
-    ended = ended[np.isfinite(ended)]
     finished, failed, now, missing = (int(found.get(it, 0)) for it in ("finished", "failed", "running", "missing"))
-    last = float(ended.max()) if ended.size else np.nan
-    shown = () if experiment.is_tuning else bests(experiment)
-    return Progress(experiment.name, finished, failed, now, missing, last, shown, experiment.is_tuning)
+    return finished, failed, now, missing
+
+
+def _last_end(experiment: Experiment) -> float:
+    """Return the end of the last run in seconds since 1970; NaN before."""
+    ended = ended_at(experiment.runs)
+    ended = ended[np.isfinite(ended)]
+    return float(ended.max()) if ended.size else np.nan

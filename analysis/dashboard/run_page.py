@@ -125,6 +125,7 @@ def _measured(
     if section is None:
         return _by_split(headline), _by_split(others), costs
     experiment = section.experiment
+    leading = {without_split(name) for name in experiment.headline}
     for column in experiment.measured:
         metric, value = metric_named(column), row.get(column)
         if value is None or pd.isna(value):
@@ -133,7 +134,7 @@ def _measured(
             costs[metric.plain] = metric.text(float(value))
             continue
         base = without_split(column)
-        values = headline if base in experiment.headline else others
+        values = headline if base in leading else others
         values.setdefault(base, {})[metric.split] = metric.text(float(value))
     return _by_split(headline), _by_split(others), costs
 

@@ -100,6 +100,8 @@ def make_server(
     try:
         followed = FollowedStore(store, source, seconds)
         dashboard = Dashboard(followed, notices)
+        for path in ("", "methods"):  # what they show of a large store is computed once
+            dashboard.page(path, {})
         app = make_app(dashboard)
         actual = int(taken.getsockname()[1])
         guard(app, token if host is not None else None, actual)

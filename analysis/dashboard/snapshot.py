@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,10 @@ from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
 from ..figures.frames import Frames
+from ..leading import names_of_tuned, with_leading_scores
 from ..report.planned import Found, PlannedSection, planned_sections
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +36,7 @@ class Snapshot:
         problem: why the store could not be read since then; else empty.
         under_way: the running runs.
         epochs: increases whenever they progress.
+        requested: names of the experiments whose runs a search space requests.
     """
 
     version: int
@@ -41,6 +45,14 @@ class Snapshot:
     problem: str = ""
     under_way: tuple[UnderWay, ...] = ()
     epochs: int = 0
+    requested: frozenset[str] = frozenset()
+    _computed: dict[str, Any] = field(default_factory=dict)
+
+    def once(self, name: str, compute: Callable[[Snapshot], T]) -> T:
+        """Return what a function computes from runs and sections; it is computed once until they change."""
+        if name not in self._computed:
+            self._computed[name] = compute(self)
+        return cast(T, self._computed[name])
 
     @cached_property
     def running(self) -> frozenset[str]:
@@ -69,6 +81,9 @@ class FollowedStore:
         source: the source of its experiments.
         seconds: how long a snapshot is considered current.
 
+    Attributes:
+        read_at: when the store was last read, in seconds since 1970.
+
     Raises:
         UsageError: the store cannot be read.
     """
@@ -80,6 +95,7 @@ class FollowedStore:
         self._one_reader = threading.Lock()
         self._mark: Hashable = None
         self._asked = 0.0
+        self.read_at = 0.0
         self.snapshot = Snapshot(0, store.read("runs", []).set_index("run_id", drop=False))
         self.snapshot = self._read()
 
@@ -105,6 +121,7 @@ class FollowedStore:
         owners = owners_of(store.live())
         statuses = {run_id: part.statuses[run_id] for run_id, part in owners.items()}
         failures = {run_id: part.name for run_id, part in owners.items() if statuses[run_id] == "failed"}
+        self.read_at = time.time()
         mark = (frozenset(statuses.items()), frozenset(failures.items()), self._source.mark())
         under_way = runs_under_way(self.store)
         epochs = self.snapshot.epochs + (under_way != self.snapshot.under_way)
@@ -121,8 +138,21 @@ class FollowedStore:
         new = sorted(statuses.keys() - set(kept.index))
         read = store.read("runs", new).set_index("run_id", drop=False)
         runs = pd.concat([kept, read]).sort_index() if len(kept) else read
-        found = self._source.experiments(runs, store)
+        found = _judged(self._source.experiments(runs, store))
         frames = self._source.frames([it[0] for it in found])
         sections = {it.experiment.name: it for it in planned_sections(found, self.store, frames=frames)}
         self._mark = mark
-        return Snapshot(self.snapshot.version + 1, runs, sections, under_way=under_way, epochs=epochs)
+        requested = frozenset(experiment.name for experiment, space, _ in found if space is not None)
+        return Snapshot(
+            self.snapshot.version + 1, runs, sections, under_way=under_way, epochs=epochs, requested=requested
+        )
+
+
+def _judged(found: Sequence[Found]) -> list[Found]:
+    """Return experiments judged by the scores that lead, each on its own as after its launch."""
+    tuned = names_of_tuned(experiment for experiment, _, _ in found)
+    judged = []
+    for experiment, space, study in found:
+        (leading,) = with_leading_scores([experiment], tuned)
+        judged.append((leading, space, study))
+    return judged

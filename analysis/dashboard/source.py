@@ -8,6 +8,7 @@ import pandas as pd
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.planning.launched import launched_mark
 from clops_sweep.search.records import STUDIES
 from clops_sweep.store.run_store import RunStore
 
@@ -64,6 +65,7 @@ class StoreSource:
         return [frames for frames in self._frames.values() if frames is not None]
 
     def mark(self) -> Hashable:
-        """Return when the studies of search spaces were last written; empty without any."""
+        """Return when studies and launched search spaces were last written; empty without any."""
         folder = self._store.files.folder
-        return tuple((self._store.files.mark(str(folder / STUDIES)) if folder is not None else None) or ())
+        of_studies = self._store.files.mark(str(folder / STUDIES)) if folder is not None else None
+        return tuple(of_studies or ()), launched_mark(self._store)

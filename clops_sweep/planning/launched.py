@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -105,6 +105,14 @@ def left_out_spaces(store: RunStore, register: Callable[[str], object]) -> list[
     """Return the search spaces that a store remembers and `launched_spaces` leaves out."""
     _, left_out = _launched(store, register)
     return left_out
+
+
+def launched_mark(store: RunStore) -> Hashable:
+    """Return a value that changes when a launch stores a search space; empty without any."""
+    with suppress(UsageError, OSError):
+        marks = store.files.marks(_folder(store), store.files.names(_folder(store)))
+        return tuple(sorted((name, *mark) for name, mark in marks.items()))
+    return ()
 
 
 def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[SearchSpace], list[LeftOutSpace]]:

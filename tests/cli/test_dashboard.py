@@ -46,4 +46,4 @@ def test_it_serves_until_it_is_interrupted(
     assert ("?token=a-token-of-some-length" in done.stdout) is (host is not None)
     ((status, page),) = got
     assert status == 200
-    assert "<title>clops-sweep</title>" in page
+    assert "<title>Overview · clops-sweep</title>" in page

@@ -14,13 +14,30 @@ const show = (page) => {
   document.querySelectorAll(".scroll").forEach((it, at) => { it.scrollLeft = scrolled[at] ?? 0; });
   for (const box of document.querySelectorAll("input[type=checkbox]")) box.checked = ticked.has(box.value);
   watch();
+  tell();
   dispatchEvent(new Event("replaced"));
   if (focused && document.activeElement === document.body) part(focused)?.focus({ preventScroll: true });
 };
+// How long ago the store was read, and when experiments changed, in the time of this browser.
+const ago = (seconds) => {
+  const passed = Math.max(0, Math.round(Date.now() / 1000 - seconds));
+  if (passed < 100) return `${passed} s ago`;
+  if (passed < 6000) return `${Math.round(passed / 60)} min ago`;
+  if (passed < 172800) return `${Math.round(passed / 3600)} h ago`;
+  return `${Math.round(passed / 86400)} days ago`;
+};
+const tell = () => {
+  const read = part("read");
+  read.textContent = `Store read ${ago(read.dataset.at)}; this page updates by itself.`;
+  for (const it of document.querySelectorAll("time[data-at]")) it.textContent = ago(it.dataset.at);
+};
+setInterval(tell, 1000);
+tell();
 const ask = async (version) => {
   const asked = location.href;
   const answer = await fetch(asked, { headers: { "If-None-Match": version }, cache: "no-store" }).catch(() => null);
   part("lost").hidden = answer !== null;
+  if (answer?.headers.has("Store-Read-At")) part("read").dataset.at = answer.headers.get("Store-Read-At");
   if (![200, 404].includes(answer?.status) || asked !== location.href) return;
   show(new DOMParser().parseFromString(await answer.text(), "text/html"));
 };
@@ -28,7 +45,7 @@ const refresh = async () => {
   await ask(document.body.dataset.version);
   setTimeout(refresh, 1000 * document.body.dataset.seconds);
 };
-setTimeout(refresh, 1000 * document.body.dataset.seconds);
+refresh();
 // Another address of the same page, whose charts stay in place.
 const visit = (address) => {
   history.pushState(null, "", address);

@@ -33,7 +33,7 @@ from tests.helpers.stores import record_failure, write_finished
 HOSTILE = '<script>alert(1)</script><img src=x onerror=alert(2)>{{ 7 * 7 }}<a href="javascript:alert(3)">x</a>%{x}$x$'
 ERROR = f"Traceback (most recent call last):\nValueError: \x1b[2J{HOSTILE}\n"
 TASKS = ("<b>0-1</b>", "2-3\x1b[2J", "%{y}", "6-7")
-RESULTS = "Experiments and their best configurations"
+RESULTS = "Experiments"
 CLOPS = {"experiment": "synthetic class_il clops"}
 
 
@@ -217,8 +217,15 @@ def test_tuning_stands_apart_from_results(store: RunStore) -> None:
 
 
 def test_overview_and_runs_say_whose_scores_they_show(dashboard: Dashboard) -> None:
-    for name in ("", "runs"):
-        assert "Metrics of the validation set" in words_of(read_page(dashboard, name, CLOPS).find("main")[0])
+    assert "Metrics of the validation set" in words_of(read_page(dashboard, "runs", CLOPS).find("main")[0])
+    (table,) = read_page(dashboard).find("table", aria_label=f"Methods of {CLOPS['experiment']} on synthetic, class_il")
+    header, *rows = table.find("tr")
+    assert words_of(header).startswith("method Average AUC, test [95 %] BWT, test [95 %] n runs failed")
+    assert [bool(row.find("span", class_="mark")) for row in rows] == [True, False]
+    (link,) = rows[0].find("a")[:1]
+    path, given = followed_link(link)
+    assert path == "runs"
+    assert len(read_page(dashboard, path, given).find("table", aria_label="Runs")[0].find("tr")) > 1
 
 
 def test_methods_are_shown_with_test_scores_of_the_configuration_that_validation_chose(
@@ -226,7 +233,7 @@ def test_methods_are_shown_with_test_scores_of_the_configuration_that_validation
 ) -> None:
     page = read_page(dashboard, "methods")
     header, *rows = cells_of(page, "Methods on synthetic, class_il")
-    assert header[:4] == ["method", "Average AUC, test", "BWT, test", "n"]
+    assert header[:4] == ["method", "Average AUC, test [95 %]", "BWT, test [95 %]", "n"]
     runs = store.read("runs").query("strategy == 'clops' and status == 'finished'")
     cells = runs.groupby(["storage_fraction", "acquisition_fraction", "storage_order"])
     best = cells["auc"].mean().idxmax()
@@ -235,7 +242,7 @@ def test_methods_are_shown_with_test_scores_of_the_configuration_that_validation
     assert len(of_variant) == 1
     first = [float(row[1].split()[0]) for row in rows if row[1] != DASH]
     assert first == sorted(first, reverse=True)
-    (link,) = (link for link in page.find("a") if link.text == of_variant[0][0])
+    (link,) = (link for link in page.find("a") if link.text == of_variant[0][0].removesuffix(" best"))
     path, given = followed_link(link)
     assert path == "runs"
     shown = dashboard.csv(given).splitlines()[1:]

@@ -16,14 +16,17 @@ from scipy import stats
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.dashboard.methods import method_tables
-from clops_sweep.analysis.dashboard.overview import bests, progress
+from clops_sweep.analysis.dashboard.experiments import differences, held_in_words
+from clops_sweep.analysis.dashboard.methods import method_tables, methods_by_experiment
+from clops_sweep.analysis.dashboard.overview import progress
 from clops_sweep.analysis.dashboard.runs import PAGE, runs_table
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.failures import failures
 from clops_sweep.analysis.figures.frames import Frames
+from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.report.planned import Found
+from clops_sweep.analysis.tables.best import best_of_page
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.writing import merge_parts
 from tests.helpers.stores import write_finished
@@ -165,18 +168,63 @@ def test_progress_counts_and_failures_have_their_errors(followed: FollowedStore,
     assert set(failure.run_ids) == set(runs.loc[runs["status"] == "failed", "run_id"])
 
 
-def test_the_best_configuration_has_the_best_mean_and_students_interval(experiment: Experiment) -> None:
-    by_cell = finished(experiment).groupby("cell")["auc"].agg(["mean", "std", "count"])
-    expected = by_cell.loc[by_cell[by_cell["count"] >= 3]["mean"].idxmax()]
-    (found,) = bests(experiment)
-    assert (found.estimate.mean, found.estimate.sd, found.estimate.n) == pytest.approx(tuple(expected))
-    limits = stats.t.interval(0.95, 2, found.estimate.mean, found.estimate.sd / np.sqrt(3))
-    assert (found.interval.low, found.interval.high) == pytest.approx(limits)
-    assert found.interval_text == f"[{limits[0]:.3f}, {limits[1]:.3f}]"
-    of_seconds = finished(experiment).groupby("cell")["seconds"].mean()[by_cell["count"] >= 3]
-    (lowest,) = bests(experiment.judged_by(["seconds"]))
-    assert lowest.estimate.mean == pytest.approx(of_seconds.min()), "fewer seconds are better"
-    assert not bests(experiment.judged_by(["replayed"])), "neither more nor less is better"
+def test_the_best_method_is_that_of_terminal_and_report_with_test_scores(
+    spaces: list[SearchSpace], store: RunStore
+) -> None:
+    snapshot = FollowedStore(store, OfSpace(spaces[0]), 0).snapshot
+    experiment = snapshot.sections["grid"].experiment
+    (table,) = methods_by_experiment(snapshot)["grid"]
+    assert table.metrics == ("Average AUC, test", "BWT, test")
+    best = best_of_page([experiment])[0].cell
+    first, *others = table.rows
+    assert first.is_best
+    assert not any(row.is_best for row in others)
+    assert (first.finished, first.asked, first.n) == (3, 3, "3 seeds")
+    rows = finished(experiment)
+    scores = rows.loc[rows["cell"] == best, "test_auc"]
+    limits = stats.t.interval(0.95, 2, scores.mean(), scores.std() / np.sqrt(3))
+    assert first.scores[0].mean == f"{scores.mean():.3f}"
+    assert first.scores[0].interval == f"[{limits[0]:.3f}, {limits[1]:.3f}]"
+
+
+def test_a_method_with_missing_runs_is_shown_without_a_rank(generated: ModuleType, tmp_path: Path) -> None:
+    space = SearchSpace("own", RunConfig(), {"strategy": ["finetune", "er", "ewc"]}, range(2))
+    store = RunStore(tmp_path / "results")
+    given = []
+    for request in space.requests():
+        config = request.config
+        if config.strategy == "finetune" or (config.strategy, config.seed) == ("er", 0):
+            auc = 0.9 if config.strategy == "er" else 0.7
+            given.append((config, {"auc": auc, "test_auc": auc}))
+    generated.write_given_runs(store, given)
+    (table,) = methods_by_experiment(FollowedStore(store, OfSpace(space), 0).snapshot)["own"]
+    shown = [(row.name, row.is_best, row.scores[0].mean, row.finished, row.asked) for row in table.rows]
+    assert shown == [
+        ("finetune", True, "0.700", 2, 2),
+        ("er", False, "0.900", 1, 2),
+        ("ewc", False, DASH, 0, 2),
+    ]
+
+
+def test_experiments_that_are_nearly_the_same_say_how_they_differ(generated: ModuleType, tmp_path: Path) -> None:
+    base = RunConfig(strategy="finetune", epochs_per_task=5)
+    first = SearchSpace("first", base, {"strategy": ["finetune", "ewc"]}, range(3))
+    again = SearchSpace("again", base.replace(epochs_per_task=2), {"strategy": ["finetune", "ewc"]}, range(1))
+    part = SearchSpace("part", base, {"strategy": ["finetune"]}, range(2))
+    store = RunStore(tmp_path / "results")
+    generated.write_given_runs(store, [(it.config, {"auc": 0.7}) for it in first.requests()])
+    experiments = collect([first, again, part], store.read("runs"))
+    assert [held_in_words(it) for it in experiments] == [
+        "strategy: finetune, ewc; 3 seeds",
+        "strategy: finetune, ewc; 1 seed",
+        "2 seeds",
+    ]
+    assert differences(experiments) == {
+        "first": "epochs per task, τ = 5",
+        "again": "epochs per task, τ = 2",
+        "part": "epochs per task, τ = 5; all of its runs are also in first",
+    }
+    assert differences(experiments[:1]) == {"first": ""}
 
 
 def test_methods_and_best_configurations_are_those_of_each_data_set(generated: ModuleType, tmp_path: Path) -> None:
@@ -197,10 +245,10 @@ def test_methods_and_best_configurations_are_those_of_each_data_set(generated: M
         ("mitbih, class_il", ["mitbih, er", "mitbih, finetune"]),
         ("synthetic, class_il", ["synthetic, er", "synthetic, finetune"]),
     ]
-    (row,) = progress(snapshot)
-    assert [(it.name, it.estimate.mean) for it in row.bests] == [
-        ("mitbih, er", pytest.approx(0.71)),
-        ("synthetic, er", pytest.approx(0.91)),
+    of_space = methods_by_experiment(snapshot)["both"]
+    assert [(it.title, [(row.name, row.is_best) for row in it.rows]) for it in of_space] == [
+        ("mitbih, class_il", [("mitbih, er", True), ("mitbih, finetune", False)]),
+        ("synthetic, class_il", [("synthetic, er", True), ("synthetic, finetune", False)]),
     ]
 
 
