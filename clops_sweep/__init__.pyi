@@ -8,6 +8,7 @@ from .api import (
     load_model as load_model,
     merge as merge,
     read as read,
+    scores as scores,
     sweep as sweep,
     update_report as update_report,
     write_report as write_report,

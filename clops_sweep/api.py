@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.learning.models.trained_model import TrainedModel
+    from clops_sweep.planning.state import State
 
 
 def _warn(text: str) -> None:
@@ -111,7 +113,8 @@ def sweep(
         nice: niceness of the workers of a Ray cluster that is started here.
 
     Returns:
-        The outcome: the state of all requested runs and searches. `Outcome.complete` is whether all are finished.
+        The outcome: the state of all requested runs and searches. `Outcome.complete` is whether all are finished, and
+        `Outcome.scores()` has the mean, interval and n of each configuration.
 
     Raises:
         UsageError: the request, the data, the store or the cluster is invalid, or a command reads the script that calls
@@ -147,7 +150,51 @@ def sweep(
     store = RunStore.named(str(results), keep=kept)
     request = Request(selection, _data(store, data_root, prepared_root), store, part)
     display = partial(SweepDisplay, store.command("status"), stop_at)
-    return launch(request, resources, display, retry_failed=retry_failed, warn=_warn)
+    outcome = launch(request, resources, display, retry_failed=retry_failed, warn=_warn)
+    return replace(outcome, scorer=_scores_of)
+
+
+def _scores_of(state: State, metric: str | None) -> pd.DataFrame:
+    from clops_sweep.analysis.tables.scores import scores_of
+
+    return scores_of(state, metric)
+
+
+@named_arguments
+@speaking_python()
+def scores(
+    space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
+    results: str | PathLike[str] = "results",
+    metric: str | None = None,
+) -> pd.DataFrame:
+    """Return the scores of each configuration of a search space: mean, 95 % interval and n of test people.
+
+    Configurations are sorted as in the report: by test scores, or by validation scores if there is a choice to make
+    (docs/report.md). Trials of tuning are left out. `sweep(...).scores()` is the same after a sweep.
+
+    Example:
+        >>> table = scores(space, "results")
+        >>> table[["configuration", "metric", "mean", "low", "high", "n"]].to_csv("scores.csv")
+
+    Args:
+        space: a search space, several, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        metric: a column of `runs`; by default the first headline metric, of test people.
+
+    Returns:
+        A row for each configuration with finished runs. `mean` is over n units: patient splits, folds, or the seeds of
+        one split (`unit`). `low` and `high` bound its interval, corrected for splits that share people (NaN below 3
+        units); `lowest` and `highest` are over the units. `validation` is the mean on validation people. `finished` and
+        `requested` count runs.
+
+    Raises:
+        UsageError: the space or store does not exist, or no run has the metric.
+    """
+    from clops_sweep.planning.state import State
+
+    store = _existing(results)
+    request = Request(Selection.of(space), _data(store, None, None), store)
+    return _scores_of(State.of(request), metric)
 
 
 @named_arguments
@@ -160,9 +207,14 @@ def read(
 ) -> pd.DataFrame:
     """Return a table of a store with each finished run once, also while a sweep writes to it.
 
+    The column `role` of "runs" tells results from other runs: "reported"; "trial", a run of tuning that only chose a
+    configuration; or "pretraining", a run whose model is the encoder of other runs. It is computed, and not in the
+    Parquet files.
+
     Example:
-        >>> runs = read("results", "runs", columns=["strategy", "seed", "auc"])
-        >>> means = runs.groupby("strategy")["auc"].mean()
+        >>> runs = read("results", "runs", columns=["role", "strategy", "seed", "test_auc"])
+        >>> reported = runs[runs["role"] == "reported"]
+        >>> means = reported.groupby("strategy")["test_auc"].mean()
 
     Args:
         results: the store, a folder or a URI.
@@ -179,6 +231,10 @@ def read(
         raise UsageError(f"table {shown(table)}: not known; known: {listed(known)}")
     if table == "intervals" or table == "people":
         return _computed(table, _existing(results), run_ids, columns)
+    if table == "runs":
+        from clops_sweep.search.roles import runs_with_roles
+
+        return runs_with_roles(_existing(results), run_ids, columns)
     return _existing(results).read(table, run_ids, columns)
 
 

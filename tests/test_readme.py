@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import optuna
+import pandas as pd
 import pytest
 from matplotlib.image import imread
 from optuna.storages import JournalStorage
@@ -131,10 +132,14 @@ def test_what_the_pages_ask_a_store_works(folder: Path, tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     (block,) = examples("store")
-    assert _last_value(block, names) is None
-    assert list(names["runs"]) == ["run_id", "storage_fraction", "auc"]
-    table, figures, record = examples("report")
+    assert _last_value(block, names).between(0.5, 1).all()
+    assert list(names["runs"]) == ["role", "strategy", "test_auc"]
+    table, of_scores, figures, record = examples("report")
     exec(table, names)
+    exec(of_scores, names)
+    means = pd.read_csv("scores.csv").set_index("configuration")["mean"]
+    runs = pd.read_parquet("results/runs")
+    assert means["fine-tuning"] == pytest.approx(runs.loc[runs["strategy"] == "finetune", "test_auc"].mean())
     page = _last_value(figures, {})
     assert page.index.is_file()
     assert (tmp_path / "r.pdf").stat().st_size > 1_000

@@ -190,6 +190,17 @@ def best_configurations(
     return configurations
 
 
+def ranked_cells(experiment: Experiment) -> list[int]:
+    """Return the cells with finished runs: those that compete, the best first, then the others."""
+    columns = leading_columns(experiment)
+    score = {} if columns is None else _scores(experiment, columns.ranks)
+    ranked: list[int] = []
+    for of_data in _by_data(experiment, score):
+        ranked += sorted(of_data, key=of_data.__getitem__, reverse=True)
+    others = [cell for cell in range(len(experiment.cells)) if experiment.run_ids(cell) and cell not in score]
+    return [*ranked, *others]
+
+
 def most_of(experiment: Experiment) -> int:
     """Return how many configurations of an experiment are shown on each data set and scenario."""
     return MOST_ROWS if is_choice(experiment) else MOST_COMPARED

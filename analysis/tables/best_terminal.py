@@ -11,9 +11,9 @@ from clops_sweep.planning.state import State
 
 from ..collect import Experiment
 from ..formats import mean_text, number
-from ..leading import heading, names_of_tuned, with_leading_scores
-from ..search_trials import collect_with_searches
+from ..leading import heading
 from .best import RANKED_APART, Best, best_of_page, means_in_words, ranks_in_words, tied_in_words
+from .scores import leading_experiments, reported_names
 from .terminal_table import TerminalTable
 
 
@@ -41,18 +41,6 @@ class BestOfSpace:
         """Number of configurations with finished runs."""
         cells = range(len(self.experiment.cells))
         return sum(bool(self.experiment.run_ids(cell)) for cell in cells)
-
-
-def leading_experiments(state: State) -> list[Experiment]:
-    """Return the experiment of each search space of a state, judged by the scores that lead."""
-    collected = collect_with_searches(state.spaces, state.resolved.store)
-    experiments = [experiment for experiment, _ in collected]
-    return with_leading_scores(experiments, names_of_tuned(experiments, reported_names(state)))
-
-
-def reported_names(state: State) -> list[str]:
-    """Return the names of the search spaces whose configurations tuning has chosen."""
-    return [space.name for tuned in state.tuned if (space := tuned.reported) is not None]
 
 
 def best_of_state(state: State) -> list[BestOfSpace]:

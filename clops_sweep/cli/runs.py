@@ -19,6 +19,7 @@ from clops_sweep.experiment.metrics import metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.where import Where
+from clops_sweep.search.roles import tuning_runs
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
 
@@ -110,7 +111,7 @@ def _list_runs(
     """
     columns = store.schema("runs", store.live()).names
     holds = None if where is None else Where(where, columns)
-    of_tuning = _tuning_runs(store)
+    of_tuning = tuning_runs(store)
     matching = store.table("runs")
     if holds is not None:
         rows = (row for batch in matching.to_batches() for row in batch.to_pylist())
@@ -129,18 +130,6 @@ def _list_runs(
         )
     left_out = len(matching) - len(table)
     return ListedRuns(table, _order(table, column), tuple(differ), scores, left_out, tuning)
-
-
-def _tuning_runs(store: RunStore) -> set[str]:
-    """Return the runs of trials that only chose a configuration, which other runs report."""
-    from clops_sweep.search.records import studies_of
-
-    if studies_of(store) is None:
-        return set()
-    from clops_sweep.search.trials import read_studies
-
-    phases = [study for study in read_studies(store) if study.is_phase]
-    return {run_id for study in phases for trial in study.trials for run_id in trial.run_ids}
 
 
 def _values(table: pa.Table, column: str) -> list[Any]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from clops_sweep.errors import several
+from clops_sweep.errors import StoreError, UsageError, several
 from clops_sweep.experiment.html_table import html_table
+from clops_sweep.experiment.metrics import short_name
 from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.state import Search, State, Tuning
 from clops_sweep.store.rows import reason_of
@@ -71,11 +73,28 @@ class Outcome:
             cannot be read, when it began.
         ending: how it ended.
         changed_code: a sentence for each plug-in and encoder that changed since requested runs were computed.
+        scorer: computes `scores`; set by `sweep`.
     """
 
     state: State
     ending: Ending
     changed_code: tuple[str, ...] = ()
+    scorer: Callable[[State, str | None], pd.DataFrame] | None = field(default=None, repr=False, compare=False)
+
+    def scores(self, metric: str | None = None) -> pd.DataFrame:
+        """Return the scores of each configuration: mean, 95 % interval and n of test people, the best first.
+
+        The columns are those of `clops_sweep.scores`, which computes the same from a search space and its store.
+
+        Args:
+            metric: a column of `runs`; by default the first headline metric, of test people.
+
+        Raises:
+            UsageError: no run has the metric, or this is not an outcome of `sweep`.
+        """
+        if self.scorer is None:
+            raise UsageError("Outcome.scores: only an outcome of sweep() has scores; call clops_sweep.scores instead")
+        return self.scorer(self.state, metric)
 
     @property
     def ran(self) -> bool:
@@ -146,16 +165,40 @@ class Outcome:
 
     @property
     def runs(self) -> pd.DataFrame:
-        """The rows of `runs` of the requested runs and trials, without columns that are empty in all of them."""
+        """The rows of `runs` of the requested runs and trials, without columns that are empty in all of them.
+
+        The column `role` tells trials of tuning from reported runs, as in `clops_sweep.read`.
+        """
+        from clops_sweep.search.roles import runs_with_roles
+
         ids = {str(run.run_id) for run in self.plan.asked}
         ids = ids.union(*(search.run_ids for search in self.searches))
-        return self.store.read("runs", sorted(ids)).dropna(axis=1, how="all")
+        return runs_with_roles(self.store, sorted(ids)).dropna(axis=1, how="all")
 
     def _repr_html_(self) -> str:
-        return html_table(str(self), self.failures.items())
+        return html_table(str(self), [*self._scores_in_words(), *self.failures.items()])
 
     def __repr__(self) -> str:
-        return f"<Outcome: {self}>"
+        lines = [f"{name}: {scores}" for name, scores in self._scores_in_words()]
+        if not lines:
+            return f"<Outcome: {self}>"
+        return "\n".join([f"<Outcome: {self}", *(f"  {line}" for line in lines), "  scores() has all of them>"])
+
+    def _scores_in_words(self) -> list[tuple[str, str]]:
+        """Return names and scores of the best configurations; none without finished runs, or if they cannot be read."""
+        if self.scorer is None or not self.plan.count_asked("finished"):
+            return []
+        try:
+            scores = self.scores()
+        except (UsageError, StoreError, OSError):  # as a store that was deleted: the counts are shown still
+            return []
+        several_spaces = len(set(scores["search_space"])) > 1
+        words = []
+        for _, rows in scores.groupby("search_space", sort=False):
+            for row in rows.head(_MOST_SHOWN).to_dict("records"):
+                names = [row["search_space"], row["configuration"]] if several_spaces else [row["configuration"]]
+                words.append((", ".join(dict.fromkeys(names)), _score_in_words(row)))
+        return words
 
     def __str__(self) -> str:
         parts = []
@@ -176,3 +219,19 @@ class Outcome:
                 return f"stopped: {error}; "
             case NothingToDo() | Ended():
                 return ""
+
+
+_MOST_SHOWN = 5
+"""Most configurations of a search space that `repr` shows."""
+
+
+def _score_in_words(row: dict[Any, Any]) -> str:
+    """Return a row of `scores` in words: "test AUC 0.812 [0.790, 0.834], n = 4 patient splits"."""
+    spread = ""
+    if math.isfinite(row["low"]):
+        spread = f" [{row['low']:.3f}, {row['high']:.3f}]"
+    elif row["n"] > 1:
+        spread = f" ({row['lowest']:.3f} to {row['highest']:.3f})"
+    validation = f"; validation {row['validation']:.3f}" if math.isfinite(row["validation"]) else ""
+    unit = row["unit"].removesuffix("s") if row["n"] == 1 else row["unit"]
+    return f"{short_name(row['metric'])} {row['mean']:.3f}{spread}, n = {row['n']} {unit}{validation}"

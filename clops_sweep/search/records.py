@@ -62,7 +62,8 @@ class StudyRecord:
     """A study: its objectives, its trials by number, and the numbers of its best ones (Optuna's `best_trials`).
 
     Failed trials that were retried under another number are left out. `is_phase` says whether its trials only choose a
-    configuration, which another search space reports.
+    configuration, which another search space reports, and `reports_best` whether this one reports the very runs of the
+    best trial, because tuning is on the reported data.
     """
 
     name: str
@@ -70,6 +71,7 @@ class StudyRecord:
     trials: tuple[TrialRecord, ...]
     best_numbers: tuple[int, ...] = ()
     is_phase: bool = False
+    reports_best: bool = False
 
     def __post_init__(self) -> None:
         for trial in self.of("complete"):

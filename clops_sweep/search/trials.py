@@ -25,7 +25,7 @@ from clops_sweep.search.storage import existing_journal, journal_name, reading
 from clops_sweep.store.run_store import RunStore
 
 RUN_IDS, ERROR, REPEATS, PRUNING = "run_ids", "error", "repeats", "pruning"
-IS_PHASE = "is_phase"
+IS_PHASE, REPORTS_BEST = "is_phase", "reports_best"
 """Attributes of trials and studies; optuna-dashboard also shows them."""
 
 _STATES: Mapping[OptunaState, TrialState] = {
@@ -74,7 +74,9 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
             labels = {name: decoded(search, name, trial.params[name]) for name in names}
             records.append(_record(trial, labels))
     _check_trials(space, records)
-    return StudyRecord(space.name, space.objectives, tuple(records), study.best_numbers, bool(space.chooses_for))
+    is_phase = bool(space.chooses_for)
+    reports_best = is_phase and search.tune_on == "same"
+    return StudyRecord(space.name, space.objectives, tuple(records), study.best_numbers, is_phase, reports_best)
 
 
 def _check_trials(space: SearchSpace, records: Sequence[TrialRecord]) -> None:
@@ -174,4 +176,5 @@ def _as_recorded(study: _StoredStudy) -> StudyRecord:
         tuple(_record(trial, dict(trial.params)) for trial in study.trials),
         study.best_numbers,
         bool(study.attributes.get(IS_PHASE)),
+        bool(study.attributes.get(REPORTS_BEST)),
     )

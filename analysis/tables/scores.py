@@ -1,0 +1,91 @@
+"""The scores of every configuration of a launch, for pandas."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from clops_sweep.planning.state import State
+
+from ..collect import Experiment
+from ..leading import leading_columns, names_of_tuned, with_leading_scores
+from ..results import mean_of
+from ..search_trials import collect_with_searches
+from ..selection import cell_name
+from .best import ranked_cells
+
+COLUMNS = (
+    "search_space",
+    "configuration",
+    "metric",
+    "mean",
+    "low",
+    "high",
+    "n",
+    "unit",
+    "lowest",
+    "highest",
+    "validation",
+    "finished",
+    "requested",
+)
+
+
+def leading_experiments(state: State) -> list[Experiment]:
+    """Return the experiment of each search space of a state, judged by the scores that lead."""
+    experiments = [experiment for experiment, _ in collect_with_searches(state.spaces, state.resolved.store)]
+    return with_leading_scores(experiments, names_of_tuned(experiments, reported_names(state)))
+
+
+def reported_names(state: State) -> list[str]:
+    """Return the names of the search spaces whose configurations tuning has chosen."""
+    return [space.name for tuned in state.tuned if (space := tuned.reported) is not None]
+
+
+def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
+    """Return a row for each configuration with finished runs, the best of its search space first.
+
+    Trials of tuning are left out. The columns are those of `clops_sweep.scores`.
+
+    Args:
+        state: the state of a launch.
+        metric: a column of `runs`; by default the first headline metric, of test people.
+
+    Raises:
+        UsageError: no run has the metric, or folds and random splits are mixed in one search space.
+    """
+    rows = []
+    for experiment in leading_experiments(state):
+        if experiment.is_tuning:
+            continue
+        judged = experiment if metric is None else experiment.judged_by([metric])
+        columns = leading_columns(judged)
+        shown = metric or (columns.results[0] if columns is not None else judged.headline[0])
+        for cell in ranked_cells(experiment):
+            rows.append(_row(judged, cell, shown))
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _row(experiment: Experiment, cell: int, metric: str) -> tuple[object, ...]:
+    mean = mean_of(experiment, cell, metric)
+    measured_on_test = experiment.on_test and not metric.startswith("test_")
+    name = f"test_{metric}" if measured_on_test and f"test_{metric}" in experiment.runs else metric
+    validation = np.nan
+    base = metric.removeprefix("test_")
+    if base != metric and base in experiment.measured:
+        validation = mean_of(experiment, cell, base).mean
+    return (
+        experiment.name,
+        cell_name(experiment.cells[cell]) or experiment.name,
+        name,
+        mean.mean,
+        mean.low,
+        mean.high,
+        mean.n,
+        mean.units.kind if mean.units is not None else "",
+        min(mean.of_units, default=np.nan),
+        max(mean.of_units, default=np.nan),
+        validation,
+        len(experiment.run_ids(cell)),
+        int(experiment.counts()[cell]),
+    )

@@ -1,0 +1,140 @@
+"""Scores and roles of runs in Python, after a launch."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from clops_sweep import UsageError, read, scores, sweep
+from clops_sweep.execution.outcome import Outcome
+from tests.data.declared_files import forget
+
+FILE = """
+import numpy as np
+
+from clops_sweep import OptunaSearch, Recordings, RunConfig, SearchSpace, TuneOn, dataset
+
+
+@dataset("worn", scenarios=["class_il_union"])
+def worn(data_root):
+    y = np.arange(480) % 4
+    x = np.random.default_rng(0).normal(size=(480, 1, 50)) + y[:, None, None]
+    names = ["lie", "sit", "stand", "walk"]
+    return Recordings(x, 50, ["az"], "g", labels=y, classes=names, patients=np.arange(480) // 16)
+
+
+BASE = RunConfig(dataset="worn", scenario="class_il_union", network="linear", epochs_per_task=1)
+METHODS = {"ER": {"strategy": "er", "replay_ratio": [0.5, 1]}, "fine-tuning": {"strategy": "finetune"}}
+"""
+PLAIN = 'SPACE = SearchSpace("plain", BASE, {"strategy": ["finetune", "er"], "split_seed": range(3)}, seeds=[0, 1])\n'
+ON_OTHER_SPLITS = """
+TRIED = OptunaSearch(sampler="grid", methods=METHODS, tune_on=TuneOn(splits=(100,)))
+SPACE = SearchSpace("tuned", BASE, {"split_seed": [0, 1]}, search=TRIED, seeds=[0])
+"""
+ON_THE_SAME = """
+TRIED = OptunaSearch(sampler="grid", methods=METHODS)
+SPACE = SearchSpace("same", BASE, {"split_seed": [0, 1]}, search=TRIED, seeds=[0])
+"""
+
+
+PRETRAINED = """
+@dataset("worn_before", scenarios=["class_il_union"])
+def worn_before(data_root):
+    y = np.arange(480) % 4
+    x = np.random.default_rng(1).normal(size=(480, 1, 50)) + y[:, None, None]
+    people = 1000 + np.arange(480) // 16
+    return Recordings(x, 50, ["az"], "g", labels=y, classes=["a", "b", "c", "d"], patients=people)
+
+
+FIRST = BASE.replace(dataset="worn_before", network="small_cnn", strategy="finetune")
+SPACE = SearchSpace("second", BASE.replace(encoder=FIRST, strategy="er"), seeds=[0])
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(tmp_path / "prepared"))
+    forget("worn")
+    forget("worn_before")
+    yield
+    forget("worn")
+    forget("worn_before")
+
+
+def launched(space: str) -> Outcome:
+    Path("own.py").write_text(FILE + space)
+    return sweep("own.py", "results", no_ray=True)
+
+
+def test_an_outcome_shows_scores_of_test_people_and_has_them_as_a_frame() -> None:
+    outcome = launched(PLAIN)
+    table = outcome.scores()
+    runs = read("results", "runs")
+    by_method = runs.groupby("strategy")["test_balanced_accuracy"].mean()
+    assert table.set_index("configuration")["mean"].to_dict() == pytest.approx(by_method.to_dict())
+    assert table["mean"].is_monotonic_decreasing
+    assert set(table["metric"]) == {"test_balanced_accuracy"}
+    assert set(zip(table["n"], table["unit"], table["finished"], table["requested"], strict=True)) == {
+        (3, "patient splits", 6, 6)
+    }
+    assert (table["low"] < table["mean"]).all()
+    assert (table["mean"] < table["high"]).all()
+    validation = runs.groupby("strategy")["balanced_accuracy"].mean()
+    assert table.set_index("configuration")["validation"].to_dict() == pytest.approx(validation.to_dict())
+    pd.testing.assert_frame_equal(table, scores("own.py", "results"))
+    best = table.iloc[0]
+    line = (
+        f"{best['configuration']}: test balanced accuracy {best['mean']:.3f} [{best['low']:.3f}, {best['high']:.3f}], "
+        f"n = 3 patient splits; validation {best['validation']:.3f}"
+    )
+    first, second, *_, last = repr(outcome).splitlines()
+    assert (first, second.strip(), last.strip()) == (f"<Outcome: {outcome}", line, "scores() has all of them>")
+    assert line.partition(": ")[2] in outcome._repr_html_()
+    forgetting = scores("own.py", "results", "balanced_accuracy_forgetting")
+    expected = runs.groupby("strategy")["balanced_accuracy_forgetting"].mean().to_dict()
+    assert forgetting.set_index("configuration")["mean"].to_dict() == pytest.approx(expected)
+    with pytest.raises(UsageError, match="metric 'aucc': not known"):
+        scores("own.py", "results", "aucc")
+
+
+def test_trials_of_tuning_have_a_role_and_no_scores() -> None:
+    outcome = launched(ON_OTHER_SPLITS)
+    runs = read("results", "runs")
+    assert runs.columns[:2].tolist() == ["run_id", "role"]
+    is_trial = runs["split_seed"] == 100
+    assert runs["role"].tolist() == ["trial" if trial else "reported" for trial in is_trial]
+    assert runs["role"].value_counts().to_dict() == {"reported": 4, "trial": 2}
+    alone = read("results", "runs", columns=["role", "strategy"])
+    assert alone.columns.tolist() == ["role", "strategy"]
+    assert alone["role"].tolist() == runs["role"].tolist()
+    assert read("results", "runs", runs["run_id"][0], "role")["role"].tolist() == [runs["role"][0]]
+    assert set(outcome.runs["role"]) == {"reported", "trial"}
+    reported = runs[runs["role"] == "reported"].groupby("strategy")["test_balanced_accuracy"].mean()
+    assert sorted(outcome.scores()["mean"]) == pytest.approx(sorted(reported))
+
+
+def test_runs_of_the_choice_are_reported_if_tuning_is_on_the_reported_data() -> None:
+    outcome = launched(ON_THE_SAME)
+    roles = dict(read("results", "runs", columns=["run_id", "role"]).itertuples(index=False))
+    reported = {str(run.run_id) for run in outcome.plan.asked}
+    assert {run_id for run_id, role in roles.items() if role == "reported"} == reported
+    assert len(reported) == 4
+    assert list(roles.values()).count("trial") == 2
+
+
+def test_a_run_whose_model_is_an_encoder_is_pretraining() -> None:
+    Path("own.py").write_text(FILE + PRETRAINED)
+    sweep("own.py", "results", no_ray=True)
+    runs = read("results", "runs", columns=["strategy", "role"])
+    assert dict(runs.itertuples(index=False)) == {"finetune": "pretraining", "er": "reported"}
+
+
+def test_an_outcome_whose_store_is_gone_shows_its_counts() -> None:
+    outcome = launched(PLAIN)
+    shutil.rmtree("results")
+    assert repr(outcome) == "<Outcome: 12 runs asked for, 12 finished, 0 pending, 0 failed>"
