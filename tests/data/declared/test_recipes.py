@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,8 @@ import pytest
 from click.testing import CliRunner
 from scipy.signal import resample_poly
 
+import clops_sweep
+from clops_sweep import Recordings, dataset
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.experiment.spaces.space_files import names_in
@@ -93,6 +97,22 @@ def _e4(root: Path) -> None:
                 text = "".join(", ".join(f"{value:.6f}" for value in line) + "\n" for line in lines)
                 file.writestr(f"{sensor}.csv", text)
     (root / "e4" / "sessions.csv").write_text("\n".join(rows))
+
+
+def test_the_readers_and_arguments_that_the_page_names_are_there() -> None:
+    page = (DOCS / "own_data.md").read_text("utf-8")
+    readers = set(re.findall(r"`(?:Recordings\.)?(from_\w+)", page))
+    assert {"from_wfdb", "from_edf", "from_hdf5", "from_ecg", "from_mne"} < readers
+    assert [name for name in readers if not hasattr(Recordings, name) and not hasattr(clops_sweep, name)] == []
+    _, of_recordings, of_dataset = re.findall(r"^\| (?:argument|recordings) \|.*?\n\n", page, re.MULTILINE | re.DOTALL)
+    assert _arguments(of_recordings) == inspect.signature(Recordings).parameters.keys()
+    assert _arguments(of_dataset) < inspect.signature(dataset).parameters.keys()
+
+
+def _arguments(table: str) -> set[str]:
+    """Return the arguments that a table describes: the first column, and `gain`, which stands in the second."""
+    first = [line.split("|")[1] for line in table.strip().splitlines()]
+    return set(re.findall(r"`(\w+)", "".join(first))) | set(re.findall(r"`(gain)`", table))
 
 
 @pytest.mark.parametrize(("word", "write"), [("Hypnogram", _sleep), ("from_hdf5", _code15)])
