@@ -444,9 +444,10 @@ def _print_counts(
     tasks: dict[str, list[Row] | str] = {}
     kinds: list[tuple[str, str, FrameSet, dict[str, Any]]] = []
     for scenario in info.scenarios:
-        by_lead = scenario == "domain_il"
-        kinds.append((scenario, scenario, opened["single" if by_lead else info.leads], {}))
-        if by_lead:
+        of_domains = scenario == "domain_il"
+        if not of_domains or len(frames.lead_names) > 1 or not frames.domains:
+            kinds.append((scenario, scenario, opened["single" if of_domains else info.leads], {}))
+        if of_domains:
             kinds += [(f"domain_il by {name}", scenario, frames, {"domain": name}) for name in frames.domains]
     for title, scenario, of_scenario, options in kinds:
         try:
@@ -465,12 +466,13 @@ def _print_counts(
             | {"impossible": {name: it for name, it in tasks.items() if isinstance(it, str)}}
         )
         return
-    show(f"{manifest.name}: frames (patients) per class{one_lead}", _split_table("class", rows))
+    seed = "" if manifest.given_split else ", split_seed 0"
+    show(f"{manifest.name}: frames (patients) per class{one_lead}{seed}", _split_table("class", rows))
     for scenario, found in tasks.items():
         if isinstance(found, str):
             console.print(f"{scenario}: {found}", style="yellow", highlight=False)
         else:
-            show(f"{manifest.name}, {scenario}: frames (patients) per task", _split_table("task", found))
+            show(f"{manifest.name}, {scenario}: frames (patients) per task{seed}", _split_table("task", found))
     if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
         show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, patient_table(frames, chosen)))
     show(f"{manifest.name}: signals", _channels_table(manifest, channels))

@@ -41,7 +41,10 @@ def say_unchecked(tables: Iterable[TaskTable], data: PreparedData) -> None:
     for name in dict.fromkeys(table.dataset for table in tables if table.rows is None):
         if prepared_set(name, data.root, data.source) is None:
             prepare = data_command("prepare", name, prepared_root=data.root, data_root=data.source)
-            click.echo(f"tasks and data of {name} are not checked yet; a launch prepares them first, or: {prepare}")
+            click.echo(
+                f"files, labels, people and tasks of {name} are not checked yet, as its frames are not prepared; a "
+                f"launch does both first, or now: {prepare}"
+            )
 
 
 def tasks_as_data(tables: Iterable[TaskTable]) -> list[dict[str, Any]]:

@@ -88,7 +88,8 @@ def _remedy(covering: Sequence[int]) -> str:
     every = "each class of each task in each part"
     if not covering:
         return (
-            f"none {tried} has {every}: leave the task or class out of the data or pool it with another one, or add "
-            "people who have it"
+            f"none {tried} has {every}: divide the people yourself with split=..., a train, validation or test for "
+            "each recording (a column, in a table), leave the task or class out of the data or pool it with another "
+            "one, or add people who have it"
         )
     return f"{tried}, these have {every}: {', '.join(map(str, covering))}"

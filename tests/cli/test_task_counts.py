@@ -55,9 +55,10 @@ def _write(people: str = "PERSON", scenario: str = "class_il_union") -> None:
 def test_tasks_have_frames_and_people_of_one_split() -> None:
     _write()
     before = _run("plan", "own.py").output
-    assert "tasks of" not in before
+    assert not any(line.startswith("tasks of") for line in before.splitlines())
     remedy = "clops-sweep data prepare wearable --plugins own.py"
-    assert f"tasks and data of wearable are not checked yet; a launch prepares them first, or: {remedy}" in before
+    said = "files, labels, people and tasks of wearable are not checked yet, as its frames are not prepared; a launch"
+    assert f"{said} does both first, or now: {remedy}\n" in before
     (unknown,) = json.loads(_run("plan", "own.py", "--json").stdout)["tasks"]
     assert (unknown["tasks"], unknown["splits"], unknown["split_seed"]) == (None, 3, 0)
     counted = json.loads(_run(*remedy.split()[1:], "--json").stdout)

@@ -87,9 +87,17 @@ def test_without_any_seed_that_works_the_sentence_says_what_would(tmp_path: Path
     assert status != 0
     assert not any(_covers(tmp_path, seed) for seed in range(20))
     assert said.endswith(
-        f"none of split_seed 0 to 19 has {EACH}: leave the task or class out of the data "
-        "or pool it with another one, or add people who have it"
+        f"none of split_seed 0 to 19 has {EACH}: divide the people yourself with split=..., a train, validation or "
+        "test for each recording (a column, in a table), leave the task or class out of the data or pool it with "
+        "another one, or add people who have it"
     )
+
+
+def test_a_split_of_ones_own_covers_what_no_seed_does(tmp_path: Path) -> None:
+    """Each ward has six people, three with each class: the parts get one of each."""
+    split = '[("train", "validation", "test")[person // 4 % 3] for person in PERSON]'
+    status, said = _plan(tmp_path, {"split_seed": [0]}, rare=[*range(12)], split=split, wards=4)
+    assert (status, "ward D" in said) == (0, True), said
 
 
 def test_a_class_of_two_people_has_no_seed_that_helps(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from clops_sweep.data.splits.by_time import split_by_time
 from clops_sweep.data.splits.dealing import fold_split, validation_share
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.data.splits.split_program import balanced_split
-from clops_sweep.errors import UsageError, prefixed, shown
+from clops_sweep.errors import UsageError, prefixed, several, shown
 from clops_sweep.regular_files import open_regular
 
 _SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
@@ -113,7 +113,8 @@ def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -
     # a split solved by this process may be missing in a folder that was prepared again
     solved = {seed for content, seed in _SOLVED if content == prepared.manifest.content_hash}
     missing = [seed for seed in sorted({*seeds}) if seed in solved or split_at_hand(prepared, seed) is None]
-    for seed in with_progress(missing, len(missing), f"{prepared.manifest.name}: splits", progress and bool(missing)):
+    description = f"{prepared.manifest.name}: solving {several(len(missing), 'patient split')}"
+    for seed in with_progress(missing, len(missing), description, progress and bool(missing)):
         split_of(prepared, seed)
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import itertools
+import sys
+from typing import Any
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -75,3 +79,26 @@ def test_seeds_give_different_splits_of_equal_quality() -> None:
     for split in splits:
         shares = np.array([counts[split == part].sum(0) / counts.sum(0) for part in range(3)])
         assert np.abs(shares - np.array(FRACTIONS)[:, None]).max() < 0.1
+
+
+def test_the_best_balance_is_sought_once_for_all_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes most of the time and is the same for all seeds; the splits are those of a search for each seed."""
+    counts = np.random.default_rng(3).integers(0, 6, (40, 3))
+    alone = []
+    for seed in range(4):
+        with monkeypatch.context() as fresh:
+            fresh.delitem(sys.modules, balanced_split.__module__)
+            module = importlib.import_module(balanced_split.__module__)  # it remembers nothing
+        alone.append(module.balanced_split(counts, seed))
+    solved = list[int]()
+    milp = scipy.optimize.milp
+
+    def counted(*arguments: Any, **options: Any) -> Any:
+        solved.append(1)
+        return milp(*arguments, **options)
+
+    monkeypatch.setattr(scipy.optimize, "milp", counted)
+    splits = [balanced_split(counts, seed) for seed in range(4)]
+    assert len(solved) == 1 + 4
+    assert np.array_equal(splits, alone)
+    assert len({split.tobytes() for split in splits}) == 4
