@@ -4,14 +4,15 @@ A seal belongs to search-space files by their places, so that an edited file kee
 file was moved or renamed, its seal is found by its content, the claims and the requested runs, or by the names of its
 studies, unless the file that was sealed is still in its place: then another study has the same name.
 
-The requested runs are those that the files determine: what a search has chosen is no part of a seal.
+The requested runs are those that the files determine: what a search has chosen is no part of a seal. What decides its
+choice is: parameters, number of trials and sampler of each search, and the seeds on which a choice is reported.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,9 +20,11 @@ from typing import Any
 
 from clops_sweep.errors import DamagedStore, UsageError, listed, several, shown
 from clops_sweep.experiment.spaces.claims import claims_as_json, sha256
+from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
+from clops_sweep.search.definition import definition
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class Sealed:
         path: path of the file.
         content: `sealed_at`, `claims` by key, `space` (SHA-256 of the identities of the runs), `runs` (their number),
             `data` (content hashes of the data) and, since version 0.4, `studies` and `files`, their places relative to
-            the folder of the store.
+            the folder of the store, `searches` (see `_searches`) and `reported` (seeds by tuned space).
         is_moved: whether the files were elsewhere when they were sealed.
     """
 
@@ -57,9 +60,22 @@ class Sealed:
         ]
         if was["space"] != now["space"]:
             differences.append(f"the search space requests other runs ({now['runs']:,} instead of {was['runs']:,})")
+        if self._has_searches:
+            differences += _changes_of_searches(was["searches"], now["searches"])
+            differences += _changes_of_seeds(was["reported"], now["reported"])
         if not set(now["data"]) <= set(was["data"]):
             differences.append("the data differ")
         return differences
+
+    def unknown(self, request: Request) -> str:
+        """Return what the seal does not hold of a request, since an earlier version wrote it; empty for nothing."""
+        if self._has_searches or not (request.selection.searches or request.selection.tuned):
+            return ""
+        return "an earlier version wrote it, so changes of searches and of the seeds of tuned spaces are not known"
+
+    @property
+    def _has_searches(self) -> bool:
+        return "searches" in self.content
 
     def __str__(self) -> str:
         words = f"sealed on {self.content['sealed_at'][:16].replace('T', ' at ')} UTC, before the first run"
@@ -116,8 +132,12 @@ def seal_in_words(state: State) -> str:
     there = _sealed(request) if request.selection.claims else None
     if there is None:
         return "not sealed"
-    changes = there.changes(request)
-    return f"{there}" if not changes else f"{there}; changed since: {', '.join(changes)}"
+    words = [str(there)]
+    if unknown := there.unknown(request):
+        words.append(unknown)
+    if changes := there.changes(request):
+        words.append(f"changed since: {', '.join(changes)}")
+    return "; ".join(words)
 
 
 def _without_choices(state: State) -> Request:
@@ -267,4 +287,44 @@ def _content(request: Request) -> dict[str, Any]:
     identities = sorted({config.identity for config in configs})
     data = sorted({found for config in configs if (found := request.data_hash(config)) is not None})
     claims = claims_as_json(request.selection.claims)
-    return {"claims": claims, "space": sha256(identities), "runs": len(identities), "data": data}
+    return {
+        "claims": claims,
+        "space": sha256(identities),
+        "runs": len(identities),
+        "data": data,
+        "searches": {space.name: _search(space) for space in request.selection.searches},
+        "reported": {tuned.name: list(tuned.written.seeds) for tuned in request.selection.tuned},
+    }
+
+
+def _search(space: SearchSpace) -> dict[str, Any]:
+    """Return what the choice of a search depends on, as JSON: its definition, trials and sampler."""
+    search = search_of(space)
+    options = json.loads(json.dumps(search.sampler_options, default=_kind_in_words))
+    sampler = {"sampler": search.sampler, "sampler_seed": search.sampler_seed, "sampler_options": options}
+    return {**definition(space, {}), "n_trials": search.n_trials, **sampler}
+
+
+def _kind_in_words(value: object) -> str:
+    """Return the type of an option that is no JSON, such as a function, whose text differs in each process."""
+    return type(value).__name__
+
+
+def _changes_of_searches(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    differences = [f"search {name} was added" for name in sorted(after.keys() - before.keys())]
+    differences += [f"search {name} was removed" for name in sorted(before.keys() - after.keys())]
+    for name in sorted(before.keys() & after.keys()):
+        was, now = before[name], after[name]
+        for key in dict.fromkeys((*was, *now)):
+            if was.get(key) != now.get(key):
+                differences.append(f"search {name} has {key} {shown(now.get(key))} instead of {shown(was.get(key))}")
+    return differences
+
+
+def _changes_of_seeds(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[int]]) -> list[str]:
+    differences = []
+    for name in sorted(before.keys() & after.keys()):
+        if before[name] != after[name]:
+            seeds = f"seeds {listed(after[name])} instead of {listed(before[name])}"
+            differences.append(f"tuned space {name} is reported on {seeds}")
+    return differences

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clops_sweep import Claim, Contrast, OptunaSearch, RunConfig, SearchSpace, Side
+from clops_sweep import Claim, Contrast, FloatDistribution, OptunaSearch, RunConfig, SearchSpace, Side, TuneOn
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.jobs import Job
+from clops_sweep.experiment.spaces.claims import sha256
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.claim_seal import seal, seal_in_words
 from clops_sweep.planning.request import Request
@@ -30,8 +32,8 @@ class AnyData(PreparedData):
         return CONTENT
 
 
-def asked_for(world: Any) -> Request:
-    selection = Selection.of(SPACE, files=(Path("space.py"),), studies=("it",), claims=(ABOVE,))
+def asked_for(world: Any, space: SearchSpace = SPACE) -> Request:
+    selection = Selection.of(space, files=(Path("space.py"),), studies=("it",), claims=(ABOVE,))
     return Request(selection, AnyData(Path("nowhere"), None), world.store)
 
 
@@ -68,3 +70,59 @@ def test_the_choice_and_the_reported_runs_of_a_tuned_space_leave_its_seal_as_it_
     for run in chosen.plan.of("pending"):
         world.work(Job.of(run))
     assert seal_in_words(State.of(asked_for(world))) == before
+
+
+def tuned(seeds: int = 2, trials: int = 3, *, most: float = 1.0, **search: Any) -> SearchSpace:
+    methods = {"er": {"replay_ratio": FloatDistribution(0.5, most), "memory_fraction": [0.1, 0.2]}, "si": {}}
+    given = OptunaSearch(methods=methods, trials_each=trials, **search)
+    return SearchSpace("it", RunConfig(), seeds=range(seeds), search=given)
+
+
+@pytest.mark.parametrize(
+    ("edited", "changes"),
+    [
+        (tuned(), []),
+        (tuned(max_concurrent=1), []),
+        (
+            tuned(seeds=3),
+            [
+                "search it_selection_er has seeds [0, 1, 2] instead of [0, 1]",
+                "tuned space it is reported on seeds 0, 1, 2 instead of 0, 1",
+            ],
+        ),
+        (tuned(trials=8), ["search it_selection_er has n_trials 8 instead of 3"]),
+        (tuned(sampler="random"), ["search it_selection_er has sampler 'random' instead of 'tpe'"]),
+        (tuned(sampler_seed=4), ["search it_selection_er has sampler_seed 4 instead of 0"]),
+        (
+            tuned(objectives={"auc": "minimize"}),
+            ["search it_selection_er has objectives [['auc', 'minimize']] instead of [['auc', 'maximize']]"],
+        ),
+        (
+            tuned(tune_on=TuneOn(seeds=[7])),
+            [
+                "the search space requests other runs",
+                "search it_selection_er has seeds [7] instead of [0, 1]",
+            ],
+        ),
+    ],
+)
+def test_an_edit_of_a_sealed_search_is_named(world: Any, edited: SearchSpace, changes: list[str]) -> None:
+    seal(asked_for(world, tuned()))
+    words = seal_in_words(State.of(asked_for(world, edited)))
+    assert ("; changed since: " in words) == bool(changes)
+    for change in changes:
+        assert change in words
+    assert "earlier version" not in words
+
+
+def test_a_seal_of_an_earlier_version_says_that_it_does_not_hold_the_searches(world: Any) -> None:
+    (path,) = [Path(seal(asked_for(world, tuned())).path)]
+    content = json.loads(path.read_text())
+    for name in ("searches", "reported", "sha256"):
+        del content[name]
+    path.write_text(json.dumps({**content, "sha256": sha256(content)}))
+    words = seal_in_words(State.of(asked_for(world, tuned(trials=8))))
+    said = "; an earlier version wrote it, so changes of searches and of the seeds of tuned spaces are not known"
+    assert words.endswith(f"UTC, before the first run{said}")
+    edited = seal_in_words(State.of(asked_for(world, tuned(most=2.0))))
+    assert f"{said}; changed since: the search space requests other runs" in edited
