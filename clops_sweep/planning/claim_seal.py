@@ -24,7 +24,7 @@ from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
-from clops_sweep.search.definition import definition
+from clops_sweep.search import definition
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ def _search(space: SearchSpace) -> dict[str, Any]:
     search = search_of(space)
     options = json.loads(json.dumps(search.sampler_options, default=_kind_in_words))
     sampler = {"sampler": search.sampler, "sampler_seed": search.sampler_seed, "sampler_options": options}
-    return {**definition(space, {}), "n_trials": search.n_trials, **sampler}
+    return {**definition.definition(space, {}), "n_trials": search.n_trials, **sampler}
 
 
 def _kind_in_words(value: object) -> str:
@@ -311,14 +311,12 @@ def _kind_in_words(value: object) -> str:
 
 
 def _changes_of_searches(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    differences = [f"search {name} was added" for name in sorted(after.keys() - before.keys())]
-    differences += [f"search {name} was removed" for name in sorted(before.keys() - after.keys())]
+    changes = [f"search {name} was added" for name in sorted(after.keys() - before.keys())]
+    changes += [f"search {name} was removed" for name in sorted(before.keys() - after.keys())]
     for name in sorted(before.keys() & after.keys()):
-        was, now = before[name], after[name]
-        for key in dict.fromkeys((*was, *now)):
-            if was.get(key) != now.get(key):
-                differences.append(f"search {name} has {key} {shown(now.get(key))} instead of {shown(was.get(key))}")
-    return differences
+        for entry, was, now in definition.differences(before[name], after[name]):
+            changes.append(f"search {name} has {entry} {now} instead of {was}")
+    return changes
 
 
 def _changes_of_seeds(before: Mapping[str, Sequence[int]], after: Mapping[str, Sequence[int]]) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from clops_sweep.errors import UsageError, option
@@ -67,19 +67,27 @@ def check_definition(
                 f"study {space.name!r} in {where} was created by another program; give the search space another name"
             )
         return
-    then, now = attributes[DEFINITION], definition(space, data_hashes)
+    for name, before, after in differences(attributes[DEFINITION], definition(space, data_hashes)):
+        raise UsageError(
+            f"search space {space.name!r}: its study in {where} was made with {name} {before} and not {after}; "
+            "a study keeps its definition (n_trials and sampler apart): give the space another name, or other "
+            f"{option('results')}"
+        )
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Yield the entries in which two definitions differ: name, and both values as JSON.
+
+    Data that are not prepared on this machine are not compared.
+    """
     for name in dict.fromkeys((*then, *now)):
         if name.startswith("data.") and name not in now:
-            continue  # not prepared on this machine
+            continue
         default = BEFORE.get(name.removeprefix("base."))  # of a field that was added since
         before = json.dumps(then.get(name, default))
         after = json.dumps(now.get(name, default))
         if before != after:
-            raise UsageError(
-                f"search space {space.name!r}: its study in {where} was made with {name} {before} and not {after}; "
-                "a study keeps its definition (n_trials and sampler apart): give the space another name, or other "
-                f"{option('results')}"
-            )
+            yield name, before, after
 
 
 def _described(search: OptunaSearch, name: str) -> Any:

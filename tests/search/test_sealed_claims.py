@@ -91,11 +91,11 @@ def tuned(seeds: int = 2, trials: int = 3, *, most: float = 1.0, **search: Any) 
             ],
         ),
         (tuned(trials=8), ["search it_selection_er has n_trials 8 instead of 3"]),
-        (tuned(sampler="random"), ["search it_selection_er has sampler 'random' instead of 'tpe'"]),
+        (tuned(sampler="random"), ['search it_selection_er has sampler "random" instead of "tpe"']),
         (tuned(sampler_seed=4), ["search it_selection_er has sampler_seed 4 instead of 0"]),
         (
             tuned(objectives={"auc": "minimize"}),
-            ["search it_selection_er has objectives [['auc', 'minimize']] instead of [['auc', 'maximize']]"],
+            ['search it_selection_er has objectives [["auc", "minimize"]] instead of [["auc", "maximize"]]'],
         ),
         (
             tuned(tune_on=TuneOn(seeds=[7])),
