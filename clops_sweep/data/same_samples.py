@@ -17,12 +17,22 @@ OF_LEAKS: Final = (
     "records with the samples",
     "frames with the samples",
     "moments with the samples",
+    "frames with the shape",
+    "moments with the shape",
     "people with names",
     "domains of",
 )
 """Begins of the notes on declared data that every launch shows: one person may be in two splits, or one domain two."""
 
 _MOST_NAMED = 10
+_PARTS_OF_SHAPE: Final = 32
+"""Means by which the shape of a channel is compared."""
+_FEWEST_TURNS: Final = 10
+"""Rises that become falls, or falls that become rises, of a moment below which unequal signals may have one shape."""
+_GRID: Final = 0.1
+"""Grid of the means, in standard deviations of them: rounding moves few of them to the next point."""
+_SHARE: Final = 0.5
+"""Share of a person's frames that must have the shapes of another's: calibration pulses of a device are fewer."""
 
 
 def samples_digest(samples: NDArray[Any]) -> bytes:
@@ -30,8 +40,37 @@ def samples_digest(samples: NDArray[Any]) -> bytes:
     return blake2b(np.ascontiguousarray(samples).data, digest_size=16).digest()
 
 
+def shape_digests(stored: NDArray[Any], together: int) -> list[bytes]:
+    """Return a digest of the shape of each moment, equal for signals that differ in scale, offset or rounding.
+
+    The shape of a channel is its means over 32 parts, standardized and rounded; that of a flat channel is zeros. The
+    digest is empty where samples are missing, and for ramps, steps and slow waves, which many people share.
+
+    Args:
+        stored: frames [m, samples].
+        together: channels that are one moment.
+    """
+    samples = stored.shape[1]
+    parts = min(_PARTS_OF_SHAPE, samples)
+    starts = np.arange(parts) * samples // parts
+    means = np.add.reduceat(stored, starts, axis=1, dtype=np.float64) / np.diff(starts, append=samples)
+    means -= means.mean(1, keepdims=True)
+    spread = means.std(1, keepdims=True)
+    shapes = np.where(spread > 0, means / np.where(spread > 0, spread, 1), 0)  # zeros for missing samples, too
+    rounded = np.rint(shapes / _GRID).astype(np.int16)
+    steps = np.sign(np.diff(rounded, axis=1))
+    turns = (steps[:, 1:] * steps[:, :-1] < 0).sum(1)
+    moments = rounded.reshape(-1, together * parts)
+    is_telling = turns.reshape(-1, together).sum(1) >= _FEWEST_TURNS
+    is_whole = np.isfinite(means).reshape(len(moments), -1).all(1)
+    digests = []
+    for moment, is_known in zip(moments, is_telling & is_whole, strict=True):
+        digests.append(blake2b(moment.data, digest_size=8).digest() if is_known else b"")
+    return digests
+
+
 class SeenFrames:
-    """Digests of the frames written so far, to find equal ones of different people.
+    """Digests of the frames written so far, to find those of different people that are equal, or have equal shapes.
 
     Args:
         together: channels that are one moment, whose samples must all be equal; 1 if each frame is on its own.
@@ -40,11 +79,13 @@ class SeenFrames:
     def __init__(self, together: int) -> None:
         self._together = together
         self._digests: list[bytes] = []
+        self._shapes: list[bytes] = []
 
     def add(self, stored: NDArray[Any]) -> None:
         """Add frames [m, samples], all channels of a moment together."""
         for moment in stored.reshape(len(stored) // self._together, -1):
             self._digests.append(blake2b(np.ascontiguousarray(moment).data, digest_size=8).digest())
+        self._shapes += shape_digests(stored, self._together)
 
     def note(self, patients: NDArray[np.int32], names: Sequence[str]) -> list[str]:
         """Return a sentence about frames with the samples of a frame of another person, if there are any.
@@ -54,20 +95,53 @@ class SeenFrames:
             names: the people.
         """
         people = patients[:: self._together]
-        _, numbers = np.unique(np.array(self._digests, "S8"), return_inverse=True)
-        order = np.lexsort((people, numbers))
-        same = np.diff(numbers[order]) == 0
-        places = np.flatnonzero(same & (np.diff(people[order]) != 0))
-        if not len(places):
-            return []
-        shared = np.unique(numbers[order[places]])
-        count = int(np.isin(numbers, shared).sum()) - len(shared)
-        first, second = (shorten(names[code]) for code in people[order[places[0] : places[0] + 2]].tolist())
         moments = "moments" if self._together > 1 else "frames"
-        return [
-            f"{moments} with the samples of one of another person: {count:,}, such as {first} and {second}: parts of a "
-            "recording may be there twice, and in two splits; leave them out, or give both one patient"
-        ]
+        notes = []
+        digests = np.array(self._digests, "S8")
+        equal = _shared(digests, people)
+        if len(equal):
+            count = len(equal) - len(np.unique(digests[equal]))
+            first, second = _two_people(digests, people, equal, names)
+            notes.append(
+                f"{moments} with the samples of one of another person: {count:,}, such as {first} and {second}: parts "
+                "of a recording may be there twice, and in two splits; leave them out, or give both one patient"
+            )
+        shapes = np.array(self._shapes, "S8")
+        shapes[equal] = b""
+        alike = _shared(shapes, people)
+        frames_of = np.bincount(people)
+        alike_of = np.bincount(people[alike], minlength=len(frames_of))
+        alike = alike[alike_of[people[alike]] >= _SHARE * frames_of[people[alike]]]
+        if len(alike):
+            first, second = _two_people(shapes, people, _shared(shapes, people), names)
+            notes.append(
+                f"{moments} with the shape of one of another person, in another scale, offset or rounding: "
+                f"{len(alike):,}, such as {first} and {second}: a recording may be there twice, and in two splits; "
+                "leave it out, or give both one patient"
+            )
+        return notes
+
+
+def _two_people(
+    digests: NDArray[np.bytes_], people: NDArray[np.int32], rows: NDArray[np.int64], names: Sequence[str]
+) -> tuple[str, str]:
+    """Return the names of two people of whom the first of some rows with shared digests tells."""
+    of_first = rows[digests[rows] == digests[rows[0]]]
+    first, second = np.unique(people[of_first])[:2].tolist()
+    return shorten(names[first]), shorten(names[second])
+
+
+def _shared(digests: NDArray[np.bytes_], people: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the rows whose digest is that of a row of another person, in the order of digests and people.
+
+    Empty digests do not count.
+    """
+    _, numbers = np.unique(digests, return_inverse=True)
+    order = np.lexsort((people, numbers))
+    same = np.diff(numbers[order]) == 0
+    of_two = np.flatnonzero(same & (np.diff(people[order]) != 0) & (digests[order[1:]] != b""))
+    shared = np.unique(numbers[order[of_two]])
+    return order[np.isin(numbers[order], shared)]
 
 
 class _First(NamedTuple):

@@ -159,16 +159,16 @@ def test_swapped_recordings_are_noticed_by_what_the_publisher_says_of_them(tmp_p
     assert all(problem.endswith("its SHA-256 is not the publisher's; download it again") for problem in problems)
 
 
-def _declared(tmp_path: Path, body: str) -> PreparedSet:
-    """Prepare a declared data set whose recordings have samples `s`, of person `p0` to `p11`."""
+def _declared(tmp_path: Path, body: str, rate: int = 10) -> PreparedSet:
+    """Prepare a declared data set whose recordings of five frames have samples `s`, of person `p0` to `p11`."""
     declare(
         tmp_path / "space.py",
         f"""
-@dataset("own", classes=("a", "b"), channels=("ECG",), units="mV", sampling_rate=10, window_seconds=2)
+@dataset("own", classes=("a", "b"), channels=("ECG",), units="mV", sampling_rate={rate}, window_seconds=2)
 def own(data_root):
     stream = np.random.default_rng(0)
     for number in range(12):
-        s = stream.normal(size=(1, 100)).astype("f4")
+        s = stream.normal(size=(1, 10 * {rate})).astype("f4")
         yield Recording(s, number % 2, f"p{{number}}", name=f"r{{number}}")
         if number < 4:
             yield Recording({body})
@@ -214,6 +214,25 @@ def test_parts_of_a_recording_under_another_person_are_noted(tmp_path: Path, par
     (note,) = (note for note in prepared.manifest.notes if note.startswith("frames with"))
     assert f"frames with the samples of one of another person: {frames}, such as p" in note
     assert note.endswith("and in two splits; leave them out, or give both one patient")
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["1000 * s", "s - 3", "np.round(s, 2)", "(s / 0.005).round().astype(int)", "np.float16(s)", "-1 + s.round(3) / 7"],
+)
+def test_a_recording_of_another_person_in_another_scale_or_rounding_is_noted(tmp_path: Path, change: str) -> None:
+    prepared = _declared(tmp_path, f'{change}, number % 2, f"q{{number}}"', rate=100)
+    (note,) = (note for note in prepared.manifest.notes if note.startswith("frames with"))
+    assert note.startswith("frames with the shape of one of another person, in another scale, offset or rounding: ")
+    assert "such as p" in note
+
+
+@pytest.mark.parametrize(
+    "change", ["s + 0.5 * stream.normal(size=s.shape)", "np.roll(s, 7)", "np.cumsum(s * 0 + number + 1, 1)"]
+)
+def test_other_recordings_are_not_noted(tmp_path: Path, change: str) -> None:
+    prepared = _declared(tmp_path, f'{change}, number % 2, f"q{{number}}"', rate=100)
+    assert not [note for note in prepared.manifest.notes if note.startswith("frames with")]
 
 
 def test_parts_of_a_recording_of_one_person_are_not_noted(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.files.annotation_end import require_end
+from clops_sweep.data.files.annotation_end import comments_at_first_sample, require_end
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
 from clops_sweep.data.files.library_warnings import ABOUT_CODE, warnings_refused
 from clops_sweep.data.files.resampling import at_rate
@@ -353,9 +353,10 @@ def read_annotations(path: Path, rate: float, per_frame: int = 1) -> tuple[NDArr
     samples_per_unit = rate / annotation.fs if annotation.fs else per_frame
     samples = np.rint(np.asarray(annotation.sample) * samples_per_unit)
     order = np.argsort(samples, kind="stable")
-    symbols = [annotation.symbol[index] for index in order]
-    notes = [annotation.aux_note[index].rstrip("\0").strip() for index in order]
-    return samples[order].astype(np.int64), symbols, notes
+    comments = comments_at_first_sample(path)
+    symbols = ['"'] * len(comments) + [annotation.symbol[index] for index in order]
+    notes = comments + [annotation.aux_note[index].rstrip("\0").strip() for index in order]
+    return np.concatenate([np.zeros(len(comments)), samples[order]]).astype(np.int64), symbols, notes
 
 
 def require_rate(header: Header, rate: float) -> None:

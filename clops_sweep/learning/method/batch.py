@@ -30,6 +30,7 @@ class Steps:
         memories: the memories in use.
         waiting: memories that store offers after the current step; None between steps.
         in_classes: values in the strategy's classes before its set-up, by class and name.
+        in_code: numbers in closures, globals and defaults of their code before the set-up, by name.
     """
 
     def __init__(self, name: str, training: Training) -> None:
@@ -41,6 +42,7 @@ class Steps:
         self.memories: WeakSet[Any] = WeakSet()
         self.waiting: list[Any] | None = None
         self.in_classes: dict[str, object] = {}
+        self.in_code: dict[str, object] = {}
         self._counters: tuple[int, ...] = ()
         self._rng: np.random.Generator | None = None
         self._shares = dict[int, torch.Tensor]()

@@ -227,6 +227,20 @@ def check_classes(steps: Steps, before: Mapping[str, object], after: Mapping[str
             )
 
 
+def check_code(steps: Steps, before: Mapping[str, object], after: Mapping[str, object]) -> None:
+    """Check that no number in the closures, globals and defaults of a method's code changed, given by name.
+
+    Raises:
+        UsageError: one changed.
+    """
+    for name, number in after.items():
+        if name in before and before[name] != number:
+            raise steps.error(
+                f"changes {name} in a closure, global or default, which checkpoints leave out; keep it as an attribute "
+                "of self"
+            )
+
+
 def _can_change(value: object) -> bool:
     """Return whether a value in a class can change: most such values have no hash, or that of their address."""
     if isinstance(value, tuple | frozenset):

@@ -13,6 +13,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.tasks import capacity_of
 from clops_sweep.learning import losses, streams
 from clops_sweep.learning.batches import Replay, batch_sizes
+from clops_sweep.learning.code_state import numbers_in_code
 from clops_sweep.learning.global_streams import seed_of
 from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.method.batch import FrameBatch, Steps
@@ -21,7 +22,7 @@ from clops_sweep.learning.method.fisher import fisher_information
 from clops_sweep.learning.method.frozen import Frozen
 from clops_sweep.learning.method.ledger import Ledger
 from clops_sweep.learning.method.own_names import check_assignments, in_use, names_in_use
-from clops_sweep.learning.method.state import Attributes, check_classes, in_classes, restored
+from clops_sweep.learning.method.state import Attributes, check_classes, check_code, in_classes, restored
 from clops_sweep.learning.method.training import InstanceRecord, MemoryUse, Stores, Training
 
 _PACKAGE = __name__.partition(".")[0]
@@ -85,6 +86,7 @@ class Strategy:
         self.training = training
         self._steps = Steps(training.config.strategy, training)
         self._steps.in_classes = in_classes(type(self), Strategy)
+        self._steps.in_code = numbers_in_code(type(self), Strategy)
         self._head: FeatureHead | None = None
         if self.needs_head is not None:
             reads_only = self.needs_head == "read"
@@ -359,6 +361,7 @@ def has_loss(method: type[Strategy]) -> bool:
 def attributes_of(strategy: Strategy, steps: Steps) -> Attributes:
     """Return the attributes of a strategy, checked."""
     check_classes(steps, steps.in_classes, in_classes(type(strategy), Strategy))
+    check_code(steps, steps.in_code, numbers_in_code(type(strategy), Strategy))
     attributes = {name: value for name, value in vars(strategy).items() if name not in strategy.not_state}
     return Attributes(steps, attributes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 from collections import deque
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from types import FunctionType
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from clops_sweep.data.source_code import global_names
+from clops_sweep.learning.code_state import functions_of_class, used_by
 
 _OF_A_MODULE: Final = vars(nn.Module()).keys()
 """Attributes of every layer."""
@@ -46,10 +46,9 @@ def kept_by(module: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def _in_code(module: nn.Module) -> dict[str, Any]:
-    """Return the data that the code of a network's layers can change, by name.
+    """Return the data that the code of a network's layers can change, by name: in their classes and what these use.
 
-    They lie in the classes of layers, and in the closures, globals and defaults of their methods and of functions that
-    these use. Layers of PyTorch keep nothing there.
+    Layers of PyTorch keep nothing there.
     """
     data = dict[str, Any]()
     functions = [value for value in attributes_of(module).values() if isinstance(value, FunctionType)]
@@ -58,44 +57,17 @@ def _in_code(module: nn.Module) -> dict[str, Any]:
     for class_ in classes:
         if class_.__module__ not in own:
             continue
+        functions += functions_of_class(class_)
         for name, value in vars(class_).items():
-            function = getattr(value, "__func__", getattr(value, "fget", value))
-            if isinstance(function, FunctionType):
-                functions.append(function)
-            elif not name.startswith("__"):
+            if not name.startswith("__"):
                 data[f"{class_.__name__}.{name}"] = value
-    seen = set[FunctionType]()
-    while functions:
-        function = functions.pop()
-        if function in seen or not _is_foreign(function.__module__):
-            continue
-        seen.add(function)
-        for name, value in _used_by(function):
-            if isinstance(value, FunctionType):
-                functions.append(value)
-            else:
-                data[name] = value
+    data |= used_by([function for function in functions if _is_foreign(function.__module__)])
     return {name: value for name, value in data.items() if _is_data(value, own)}
 
 
 def _is_foreign(name: str | None) -> bool:
     """Return whether a module is none of PyTorch."""
     return (name or "").partition(".")[0] != "torch"
-
-
-def _used_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the values in the closure, the globals, the defaults and the attributes of a function, by name."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    for name in global_names(function.__code__):
-        yield name, function.__globals__.get(name)
-    for number, value in enumerate(function.__defaults__ or ()):
-        yield f"default {number} of {function.__name__}", value
-    for name, value in vars(function).items():
-        yield f"{function.__name__}.{name}", value
 
 
 def _is_data(value: object, own: Collection[str]) -> bool:

@@ -154,6 +154,34 @@ def test_annotations_are_in_order_of_time(tmp_path: Path) -> None:
     assert (samples.tolist(), symbols) == ([40, 40, 100], ["V", "A", "N"])
 
 
+@pytest.mark.parametrize("fs", [None, 500])
+@pytest.mark.parametrize("defines", [False, True])
+def test_comments_at_the_first_sample_are_annotations_unless_they_define(
+    fs: int | None, defines: bool, tmp_path: Path
+) -> None:
+    symbols = ["+", '"', '"', "x" if defines else "N", '"']
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        load_wfdb().wrann(
+            "r",
+            "st",
+            np.array([0, 0, 0, 7500, 15000]),
+            symbols,
+            aux_note=["(N", "W", "2 LA", "", "1"],
+            fs=fs,
+            custom_labels=[(42, "x", "a word of mine")] if defines else None,
+            write_dir=str(tmp_path),
+        )
+    samples, read, notes = read_annotations(tmp_path / "r.st", 500)
+    assert sorted(zip(samples.tolist(), read, notes, strict=True)) == [
+        (0, '"', "2 LA"),
+        (0, '"', "W"),
+        (0, "+", "(N"),
+        (7500, symbols[3], ""),
+        (15000, '"', "1"),
+    ]
+
+
 @pytest.mark.parametrize("line", ["r 1", "r 1 250", "r 1 250/10"])
 def test_the_length_of_a_header_without_one_is_that_of_the_file(line: str, tmp_path: Path) -> None:
     (tmp_path / "r.dat").write_bytes(bytes(400))

@@ -343,6 +343,53 @@ def test_what_lies_in_a_class_must_not_change(held: Any, own: Any, monkeypatch: 
         own()
 
 
+STEPS = 0
+TOTALS = {"steps": 0}
+
+
+def counted_globally() -> None:
+    global STEPS
+    STEPS += 1
+
+
+def counted_in_a_dictionary() -> None:
+    TOTALS["steps"] += 1
+
+
+def counted_in_a_closure() -> Any:
+    calls = 0
+
+    def count() -> None:
+        nonlocal calls
+        calls += 1
+
+    return count
+
+
+@pytest.mark.parametrize(
+    ("count", "name"),
+    [(counted_globally, "STEPS"), (counted_in_a_dictionary, r"TOTALS\['steps'\]"), (counted_in_a_closure(), "calls")],
+)
+def test_a_count_in_the_code_is_refused(count: Any, name: str, own: Any) -> None:
+    def loss(self: Any, batch: Any) -> torch.Tensor:
+        count()
+        return self.model(batch.x).mean()
+
+    with pytest.raises(UsageError, match=f"^strategy 'own': changes {name} in a closure, global or default, which c"):
+        own(loss).advance()
+
+
+def test_a_log_in_the_code_is_not_refused(own: Any) -> None:
+    losses = []
+
+    def loss(self: Any, batch: Any) -> torch.Tensor:
+        losses.append(len(batch))
+        return self.model(batch.x).mean()
+
+    own(loss).advance()
+    assert losses
+
+
 @pytest.mark.parametrize("name", STATES)
 def test_state_that_cannot_be_kept_is_refused_before_the_first_epoch(name: str, own: Any) -> None:
     make, sentence = STATES[name]
