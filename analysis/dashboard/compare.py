@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,31 +18,19 @@ from ..drawing.style import colour
 from ..formats import plural
 from ..metrics import metric_named
 from ..report.planned import PlannedSection
-from .charts import (
-    MOST_AXES,
-    MOST_COLOURS,
-    MOST_POINTS,
-    Chart,
-    Choice,
-    curves,
-    history,
-    means,
-    parallel,
-    scatter,
-)
+from .chart_parts import Chart
+from .charts import MOST_AXES, MOST_COLOURS, MOST_POINTS, parallel, scatter
+from .choice import VIEWS, Choice
+from .curve_charts import curves as curves_chart
+from .curve_charts import history
+from .means_charts import Configuration, configurations, mean_curves, means_chart, shows_means
 from .runs import RunsTable, filters, run_names
 
 MOST_CURVES = 12
 """Most runs whose curves are compared."""
 
 _BEST = 5
-"""Runs whose curves are shown before a reader picks any."""
-
-_VIEWS = (
-    ("points", "a point for each run"),
-    ("means", "means of each colour"),
-    ("parallel", "parallel coordinates"),
-)
+"""Runs or configurations whose curves are shown before a reader picks any."""
 
 
 def compare_page(
@@ -59,24 +48,24 @@ def compare_page(
     choice = Choice.of(given, table, experiment)
     shown = choice.of_table(table)
     picked = _picked(given, table)
-    names = run_names(experiment, experiment.runs.iloc[shown.index])
-    curves_of = _curves_shown(experiment, shown, choice, picked)
-    rows = store.read("curves", list(curves_of)) if curves_of else pd.DataFrame()
-    tasks = sorted(map(str, rows["task"].unique())) if len(rows) else []
-    task = given.get("task", "") if given.get("task") in tasks else ""
-    split = "test" if experiment.on_test else "validation"
-    has_curves = len(rows) > 0 and experiment.measure in rows
-    chart = _chart(shown, names, choice, picked, table.varied) if len(shown) else None
-    chart_of_curves = curves(rows, curves_of, experiment.measure, split, task) if has_curves else None
+    is_of_means = choice.view == "means" and shows_means(choice, experiment)
+    points = configurations(experiment, shown, choice.y) if is_of_means else []
+    chart = None
+    if points:
+        chart = means_chart(experiment, points, choice)
+    elif len(shown):
+        chart = _chart_of_runs(experiment, shown, choice, picked, table.varied)
+    if is_of_means and not picked:
+        curves = _curves_of_configurations(experiment, shown, points[:_BEST], store, given)
+    else:
+        curves = _curves_of_runs(experiment, shown, choice, picked, store, given)
     histories = history(section.study) if section.study is not None else []
     measured_axes = [column for column in (choice.x, choice.y) if column in table.measured]
-    coloured = []
-    for position, (run, name) in enumerate(curves_of.items()):
-        coloured.append((run, name, colour(position)))
     return {
         "experiment": experiment.name,
         "choice": choice,
-        "views": _VIEWS,
+        "views": VIEWS,
+        "kept": {name: value for name, value in given.items() if name not in ("view", "experiment")},
         "columns": _columns(table),
         "colours": [("none", "none"), *((name, axis_title(name)) for name in table.labels)],
         "filters": filters(table),
@@ -85,18 +74,93 @@ def compare_page(
         "whose": computed_on([experiment], measured_axes),
         "is_tuning": experiment.is_tuning,
         "chart": _as_json(chart),
+        "is_of_means": is_of_means,
         "axes": min(len(table.varied) + 1, MOST_AXES),
         "chart_alt": f"{plural(len(shown), 'run')}: {choice.y} against {choice.x}",
         "not_shown": _not_shown(table, shown, choice),
         "picked": picked,
         "cleared": {name: value for name, value in given.items() if name != "runs"},
-        "curves_of": coloured,
-        "curves": _as_json(chart_of_curves),
-        "curves_alt": f"{experiment.measure} of {plural(len(curves_of), 'run')} after every epoch",
-        "tasks": [("", "mean over tasks"), *((it, it) for it in tasks)],
-        "task": task,
+        "curves": curves,
         "histories": [_as_json(of_study) for of_study in histories],
     }
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The learning curves of the page.
+
+    Attributes:
+        chart: the chart as JSON; empty without curves.
+        keys: address, name and colour of each line.
+        alt: the chart in words.
+        tasks: the tasks to choose from, with their titles.
+        task: the chosen task; empty for the mean over tasks.
+    """
+
+    chart: str = ""
+    keys: tuple[tuple[str, str, str], ...] = ()
+    alt: str = ""
+    tasks: tuple[tuple[str, str], ...] = ()
+    task: str = ""
+
+
+def _curves_of_runs(
+    experiment: Experiment,
+    shown: pd.DataFrame,
+    choice: Choice,
+    picked: Sequence[str],
+    store: RunStore,
+    given: Mapping[str, str],
+) -> Curves:
+    """Return the learning curves of the picked runs or, without any, of the best ones."""
+    names = _curves_shown(experiment, shown, choice, picked)
+    rows = store.read("curves", list(names)) if names else pd.DataFrame()
+    tasks, task = _tasks(rows, given)
+    keys = [(f"/run?id={run}", name) for run, name in names.items()]
+    chart = None
+    if len(rows) and experiment.measure in rows:
+        chart = curves_chart(rows, names, experiment.measure, _split(experiment), task)
+    alt = f"{experiment.measure} of {plural(len(names), 'run')} after every epoch"
+    return Curves(_as_json(chart), _coloured(keys), alt, tasks, task)
+
+
+def _curves_of_configurations(
+    experiment: Experiment,
+    shown: pd.DataFrame,
+    best: Sequence[Configuration],
+    store: RunStore,
+    given: Mapping[str, str],
+) -> Curves:
+    """Return the mean learning curves of configurations over the runs that are shown."""
+    runs = set(shown["run_id"])
+    ids: list[str] = []
+    for point in best:
+        ids += [run for run in experiment.run_ids(point.cell) if run in runs]
+    rows = store.read("curves", ids) if ids else pd.DataFrame()
+    tasks, task = _tasks(rows, given)
+    chart = None
+    if len(rows) and experiment.measure in rows:
+        chart = mean_curves(experiment, rows, best, experiment.measure, _split(experiment), task)
+    alt = f"Mean {experiment.measure} of {plural(len(best), 'configuration')} after every epoch"
+    keys = [(point.address, f"{point.name} ({point.n})") for point in best]
+    return Curves(_as_json(chart), _coloured(keys), alt, tasks, task)
+
+
+def _coloured(keys: Sequence[tuple[str, str]]) -> tuple[tuple[str, str, str], ...]:
+    """Return address, name and colour of lines."""
+    return tuple((address, name, colour(position)) for position, (address, name) in enumerate(keys))
+
+
+def _tasks(rows: pd.DataFrame, given: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], str]:
+    """Return the tasks of curves with their titles, the mean over tasks first; and the chosen one."""
+    names = sorted(map(str, rows["task"].unique())) if len(rows) else []
+    task = given.get("task", "") if given.get("task") in names else ""
+    return (("", "mean over tasks"), *((name, name) for name in names)), task
+
+
+def _split(experiment: Experiment) -> str:
+    """Return the split whose curves the store has."""
+    return "test" if experiment.on_test else "validation"
 
 
 def _as_json(chart: Chart | None) -> str:
@@ -104,12 +168,11 @@ def _as_json(chart: Chart | None) -> str:
     return "" if chart is None else json.dumps(chart)
 
 
-def _chart(
-    shown: pd.DataFrame, names: Sequence[str], choice: Choice, picked: Sequence[str], labels: Sequence[str]
+def _chart_of_runs(
+    experiment: Experiment, shown: pd.DataFrame, choice: Choice, picked: Sequence[str], labels: Sequence[str]
 ) -> Chart:
-    """Return the chart of the chosen view."""
-    if choice.view == "means":
-        return means(shown, choice)
+    """Return the chart of single runs: parallel coordinates if they are chosen, else points."""
+    names = run_names(experiment, experiment.runs.iloc[shown.index])
     if choice.view == "parallel":
         return parallel(shown, names, choice, labels)
     return scatter(shown, names, choice, picked)

@@ -22,7 +22,8 @@ from ..collect import label_text
 from ..formats import DASH, duration
 from ..metrics import metric_named
 from ..report.planned import PlannedSection
-from .charts import Chart, task_curves
+from .chart_parts import Chart
+from .curve_charts import task_curves
 from .run_log import RunLog, run_log
 from .runs import run_names
 from .snapshot import Snapshot

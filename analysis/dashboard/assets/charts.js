@@ -1,5 +1,5 @@
 "use strict";
-// Charts of Plotly.js. A chart keeps its zoom when the page is read again, and its element.
+// Charts of Plotly.js. A point has the id of its run or, of several runs, the address of their list. A chart keeps its zoom when the page is read again, and its element.
 const touched = matchMedia("(pointer: coarse), (max-width: 40rem)").matches; // a finger that drags scrolls the page
 const options = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["lasso2d"] };
 if (touched) options.displayModeBar = false;
@@ -7,7 +7,7 @@ const mostPicked = 12;
 const kept = new Map();
 const openRun = ({ points }) => {
   const run = points[0].customdata;
-  if (run) location.assign(`/run?${new URLSearchParams({ id: run })}`);
+  if (run) location.assign(run.startsWith("/runs?") ? run : `/run?${new URLSearchParams({ id: run })}`);
 };
 const pick = (chosen) => {
   const runs = new Set(chosen?.points.map((it) => it.customdata));

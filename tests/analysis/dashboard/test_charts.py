@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from clops_sweep import SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.dashboard.app import Dashboard
-from clops_sweep.analysis.dashboard.charts import Choice, curves, history, means, parallel, scatter
-from clops_sweep.analysis.dashboard.runs import RunsTable, run_names, runs_table
+from clops_sweep.analysis.dashboard.charts import parallel, scatter
+from clops_sweep.analysis.dashboard.choice import Choice
+from clops_sweep.analysis.dashboard.curve_charts import curves, history
+from clops_sweep.analysis.dashboard.means_charts import configurations, mean_curves, means_chart
+from clops_sweep.analysis.dashboard.runs import RunsTable, kept_labels, run_names, runs_table
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.analysis.results import mean_of
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.run_store import RunStore
 
@@ -58,15 +64,56 @@ def test_only_the_labels_that_are_chosen_are_drawn(experiment: Experiment, table
     assert len(points) < len(points_of(experiment, table))
 
 
-def test_means_are_those_of_the_runs_of_each_colour(experiment: Experiment, table: RunsTable) -> None:
-    choice = Choice.of({"x": "storage_fraction", "y": "auc", "colour": "variant", "view": "means"}, table, experiment)
+def test_means_are_those_of_each_configuration_with_the_interval_of_the_report(
+    experiment: Experiment, table: RunsTable
+) -> None:
+    choice = Choice.of({"x": "storage_fraction", "y": "auc", "colour": "variant"}, table, experiment)
+    assert choice.view == "means", "single runs are a click away"
     shown = choice.of_table(table)
-    groups = shown.groupby(["variant", "storage_fraction"], observed=True)["auc"]
-    for trace in means(shown, choice)["data"]:
-        for x, y, sd in zip(trace["x"], trace["y"], trace["error_y"]["array"], strict=True):
-            values = groups.get_group((trace["name"], x))
-            assert y == pytest.approx(values.mean())
-            assert sd == pytest.approx(values.std())
+    points = configurations(experiment, shown, "auc")
+    assert [point.mean.mean for point in points] == sorted((point.mean.mean for point in points), reverse=True)
+    drawn = {}
+    for trace in means_chart(experiment, points, choice)["data"]:
+        heights = zip(trace["y"], trace["error_y"]["arrayminus"], trace["error_y"]["array"], strict=True)
+        drawn |= dict(zip(trace["customdata"], heights, strict=True))
+    assert len(drawn) == shown.groupby(["storage_fraction", "acquisition_fraction", "variant"], observed=True).ngroups
+    for point in points:
+        expected = mean_of(experiment, point.cell, "auc")
+        height, below, above = drawn[point.address]
+        assert height == pytest.approx(expected.mean)
+        if np.isfinite(expected.low):
+            assert (height - below, height + above) == pytest.approx((expected.low, expected.high))
+        else:
+            assert (below, above) == (0, 0), "two runs have no interval"
+
+
+def test_means_are_those_of_the_runs_that_filters_keep(experiment: Experiment, table: RunsTable) -> None:
+    choice = Choice.of({"y": "auc", "only-seed": "1"}, table, experiment)
+    shown = choice.of_table(table)
+    of_seed = dict(zip(experiment.runs.iloc[shown.index]["cell"], shown["auc"], strict=True))
+    assert {point.cell: point.mean.mean for point in configurations(experiment, shown, "auc")} == of_seed
+
+
+def test_a_click_on_a_configuration_lists_its_runs(experiment: Experiment, table: RunsTable) -> None:
+    choice = Choice.of({"y": "auc"}, table, experiment)
+    point = configurations(experiment, choice.of_table(table), "auc")[0]
+    given = dict(parse_qsl(urlsplit(point.address).query))
+    kept = table.only(kept_labels(given, table)).frame
+    assert given["experiment"] == experiment.name
+    assert set(kept["run_id"]) == set(experiment.runs.query(f"cell == {point.cell}")["run_id"])
+
+
+def test_mean_curves_have_the_interval_over_seeds(experiment: Experiment, table: RunsTable, store: RunStore) -> None:
+    choice = Choice.of({"y": "auc"}, table, experiment)
+    point = next(it for it in configurations(experiment, choice.of_table(table), "auc") if it.n == "3 seeds")
+    rows = store.read("curves", list(experiment.run_ids(point.cell)))
+    band, curve = mean_curves(experiment, rows, [point], "auc", "validation", "")["data"]
+    by_epoch = rows.groupby(["epoch", "run_id"])["auc"].mean().groupby("epoch")
+    np.testing.assert_allclose(curve["y"], by_epoch.mean())
+    half = stats.t.ppf(0.975, 2) * by_epoch.std() / np.sqrt(3)
+    highs = band["y"][: len(curve["y"])]
+    np.testing.assert_allclose(highs, np.minimum(by_epoch.mean() + half, 1))
+    assert band["fill"] == "toself"
 
 
 def test_parallel_coordinates_have_a_line_for_each_run(experiment: Experiment, table: RunsTable) -> None:
@@ -126,7 +173,7 @@ def test_the_page_shows_the_best_runs_or_those_picked(store: RunStore) -> None:
     dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None), 0))
     runs = store.read("runs")
     clops = runs[(runs["strategy"] == "clops") & (runs["status"] == "finished")].sort_values("auc")
-    given = {"experiment": "synthetic class_il clops", "y": "auc"}
+    given = {"experiment": "synthetic class_il clops", "y": "auc", "view": "points"}
     best = dashboard.page("compare", given)
     assert "The best 5 runs by the vertical axis" in best
     for run in clops["run_id"].iloc[-5:]:

@@ -90,7 +90,7 @@ def test_charts_fit_the_screen_without_an_error(screen: Any, address: str) -> No
 
 
 def test_a_click_on_a_point_opens_its_run(screen: Any, address: str, store: RunStore) -> None:
-    opened(screen, address, f"compare?{EXPERIMENT}&x=auc&y=bwt&colour=none", "chart-runs-points")
+    opened(screen, address, f"compare?{EXPERIMENT}&view=points&x=auc&y=bwt&colour=none", "chart-runs-points")
     trace = screen.run(
         "(it => ({x: it.x, y: it.y, run: it.customdata}))(document.getElementById('chart-runs-points').data[0])"
     )
@@ -102,7 +102,23 @@ def test_a_click_on_a_point_opens_its_run(screen: Any, address: str, store: RunS
 
 
 def test_a_click_on_a_line_opens_its_run(screen: Any, address: str) -> None:
-    opened(screen, address, f"compare?{EXPERIMENT}", "chart-curves")
+    opened(screen, address, f"compare?{EXPERIMENT}&view=points", "chart-curves")
     run = screen.run("document.getElementById('chart-curves').data[0].customdata[0]")
     click(screen, screen.run(END_OF_LINE))
     assert run_of_the_page(screen) == run
+
+
+def test_a_click_on_a_configuration_lists_its_runs(screen: Any, address: str) -> None:
+    opened(screen, address, f"compare?{EXPERIMENT}&y=auc&colour=none", "chart-runs-means")
+    trace = "document.getElementById('chart-runs-means').data[0]"
+    listed = screen.run(f"{trace}.customdata[0]")
+    click(screen, screen.run(POINTS.replace("chart-runs-points", "chart-runs-means"))[0])
+    until(lambda: screen.run("location.pathname") == "/runs")
+    assert screen.run("location.pathname + location.search") == listed
+
+
+def test_pages_fit_the_screen_and_say_when_the_store_was_read(screen: Any, address: str) -> None:
+    for page in ("", "methods", f"runs?{EXPERIMENT}", "run"):
+        screen.open(f"{address}{page}")
+        until(lambda: "this page updates by itself" in screen.run("document.getElementById('read').textContent"))
+        assert screen.run("document.documentElement.scrollWidth") <= screen.width

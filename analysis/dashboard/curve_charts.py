@@ -1,0 +1,96 @@
+"""Learning curves of runs and configurations, and the history of a search, as charts for Plotly.js."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+
+import pandas as pd
+
+from clops_sweep.search.records import StudyRecord
+
+from ..axis_names import axis_title
+from ..drawing.style import colour
+from ..figures.optimization_history import OptimizationHistory, optimization_history
+from ..metrics import metric_named, words
+from .chart_parts import OTHER, Chart, layout_of, trace_of, value_text
+
+
+def curves(rows: pd.DataFrame, names: Mapping[str, str], measure: str, split: str, task: str) -> Chart:
+    """Return the learning curves of some runs, a line each.
+
+    Args:
+        rows: rows of the table `curves`.
+        names: run id to name, in the order of the colours.
+        measure: the measure, a column of `rows`.
+        split: the split, "validation" or "test".
+        task: the task to show; empty for the mean over all tasks.
+    """
+    of_task = rows if not task else rows[rows["task"] == task]
+    traces = []
+    for position, (run, name) in enumerate(names.items()):
+        by_epoch = of_task[of_task["run_id"] == run].groupby("epoch")[measure].mean()
+        trace = _line(name, by_epoch, position)
+        trace["customdata"] = [run] * len(by_epoch)
+        traces.append(trace)
+    layout = layout_of("epoch", f"{split} {words(measure)}")
+    layout["showlegend"] = False
+    return {"data": traces, "layout": layout}
+
+
+def task_curves(rows: pd.DataFrame, measure: str, split: str) -> Chart:
+    """Return the learning curves of one run, a line for each task; bands show which task is in training."""
+    tasks = list(dict.fromkeys([*rows["training_task"], *rows["task"]]))
+    traces = []
+    for position, task in enumerate(tasks):
+        by_epoch = rows[rows["task"] == task].set_index("epoch")[measure]
+        traces.append(_line(str(task), by_epoch, position))
+    layout = layout_of("epoch", f"{split} {words(measure)}")
+    spans = rows.groupby("training_task", sort=False)["epoch"].agg(["min", "max"])
+    layout["shapes"] = [
+        {
+            "type": "rect",
+            "yref": "paper",
+            "x0": span["min"] - 0.5,
+            "x1": span["max"] + 0.5,
+            "y0": 0,
+            "y1": 1,
+            "fillcolor": colour(tasks.index(task)),
+            "opacity": 0.1,
+            "line": {"width": 0},
+            "layer": "below",
+        }
+        for task, span in spans.iterrows()
+    ]
+    return {"data": traces, "layout": layout}
+
+
+def history(study: StudyRecord) -> list[Chart]:
+    """Return the history of each objective of a search; empty before the first complete trial."""
+    if not study.of("complete"):
+        return []
+    return [_history(of_objective, study) for of_objective in optimization_history(study)]
+
+
+def _history(record: OptimizationHistory, study: StudyRecord) -> Chart:
+    by_number = {trial.number: trial for trial in study.trials}
+    texts = []
+    for number, value in zip(record.numbers.tolist(), record.values.tolist(), strict=True):
+        labels = [f"{axis_title(name)}: {value_text(label)}" for name, label in by_number[number].labels.items()]
+        texts.append("<br>".join(map(escape, [f"trial {number}: {value:.4g}", *labels])))
+    points = trace_of("complete trials", record.numbers, record.values, hovertext=texts, hoverinfo="text")
+    points["marker"] = {"color": colour(0), "size": 8}
+    points["customdata"] = [next(iter(by_number[number].run_ids), None) for number in record.numbers.tolist()]
+    best = {"color": colour(1), "shape": "hv"}
+    traces = [points, trace_of("best so far", record.numbers, record.best, mode="lines", line=best)]
+    if len(record.pruned_numbers):
+        cross = {"color": OTHER, "symbol": "x"}
+        traces.append(trace_of("pruned trials", record.pruned_numbers, record.pruned_values, marker=cross))
+    return {"data": traces, "layout": layout_of("trial", metric_named(record.objective).plain)}
+
+
+def _line(name: str, by_epoch: pd.Series, position: int) -> Chart:
+    """Return a learning curve."""
+    texts = [f"{escape(name)}<br>epoch {at}: {value:.3f}" for at, value in by_epoch.items()]
+    line = {"color": colour(position), "width": 2}
+    return trace_of(name, by_epoch.index, by_epoch, mode="lines", line=line, hovertext=texts, hoverinfo="text")
