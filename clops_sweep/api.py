@@ -15,7 +15,7 @@ from clops_sweep.arguments import named_arguments
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, shown, speaking_python
 from clops_sweep.execution.display.live import SweepDisplay
-from clops_sweep.execution.jobs import Resources
+from clops_sweep.execution.jobs import Resources, workers_asked
 from clops_sweep.execution.launch import launch
 from clops_sweep.execution.outcome import Outcome
 from clops_sweep.experiment.config import RunConfig
@@ -131,8 +131,7 @@ def sweep(
         checkpoint_every=checkpoint_every,
         epoch_timeout=epoch_timeout,
         observe=observe,
-        no_ray=no_ray,
-        ray=ray,
+        workers=workers_asked(no_ray=no_ray, ray=ray),
         device=device,
         nice=nice,
     )

@@ -23,7 +23,7 @@ def report_of(
     request = state.resolved
     selection = request.selection
     beside = request.store.files.folder or Path()
-    names = selection.studies or [space.name for space in selection.spaces]
+    names = selection.titles or [space.name for space in selection.spaces]
     name = file_name(names[0]) + f"+{len(names) - 1}" * (len(names) > 1)
     keys = dict.fromkeys(config.data_key for config in selection.configs)
     return write_report(

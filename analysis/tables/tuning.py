@@ -135,7 +135,7 @@ def _rows(tuned: Tuning, asked: Request) -> Iterator[TunedMethod]:
             space=space.name,
             tune_on=str(tune_on),
             method=choice.method,
-            chosen=None if choice.chosen is None else choice.words,
+            chosen=None if choice.state == "open" else choice.words,
             trials=choice.trials,
             runs=len(cost),
             seconds=float(cost["seconds"].sum()),
@@ -146,7 +146,7 @@ def _rows(tuned: Tuning, asked: Request) -> Iterator[TunedMethod]:
             same_tasks=estimate(compared[test]),
             optimism=optimism_of(tuning, compared, measure, test, 1 if direction == "maximize" else -1),
             first_tasks=first_tasks,
-            seen=seen if choice.words else 0.0,
+            seen=seen if choice.state == "made" else 0.0,
             tied=choice.tied,
             equal=choice.equal,
         )

@@ -142,12 +142,11 @@ def launch(
 ) -> None:
     """Run all requested runs that are not finished (the default command)."""
     from clops_sweep.execution.display.live import SweepDisplay
-    from clops_sweep.execution.jobs import Resources
+    from clops_sweep.execution.jobs import Resources, workers_asked
 
     resources = Resources(
         *(address, cpus_per_trial, gpus_per_trial, max_retries, checkpoint_every, epoch_timeout, observe),
-        no_ray=no_ray,
-        ray=ray,
+        workers=workers_asked(no_ray=no_ray, ray=ray),
         device=device,
         nice=nice,
     )

@@ -206,17 +206,17 @@ def _default_folder(request: Request) -> Path:
     """Return the report's folder, in a local store, else in the current folder; named after studies and overrides."""
     beside = request.store.files.folder
     base = Path("report") if beside is None else beside / "report"
-    names = map(file_name, (*request.selection.studies, *_overrides(request)))
+    names = map(file_name, (*request.selection.titles, *_overrides(request)))
     name = "+".join(names) or "everything"
     if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:  # many files or long names
         digest = hashlib.sha256(ascii(name).encode()).hexdigest()[:8]
-        name = f"{file_name(request.selection.studies[0])[:_LONGEST_STEM]}+{digest}"
+        name = f"{file_name(request.selection.titles[0])[:_LONGEST_STEM]}+{digest}"
     return base / name
 
 
 def _title(request: Request) -> str:
     """Return the title: the studies or the store, and the overrides."""
-    shown = " + ".join(request.selection.studies) or f"Everything in {request.store.files.shown}"
+    shown = " + ".join(request.selection.titles) or f"Everything in {request.store.files.shown}"
     return ", ".join([shown, *_overrides(request)])
 
 

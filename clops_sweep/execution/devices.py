@@ -126,7 +126,7 @@ def _trials_per_gpu(
     """Return how many trials share a GPU, and which of memory, cores and runs limits them."""
     if not gpus:
         return 1, "this machine has none to judge by"
-    if resources.no_ray:
+    if resources.workers == "this process":
         return 1, f"{option('no_ray')} computes one run at a time"
     limits = [(_MOST_PER_GPU, "more would gain little")]
     cores = available_cores()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from clops_sweep.data.catalog import DataKey, DatasetInfo
 from clops_sweep.data.origins import Origin
@@ -61,6 +61,26 @@ Jobs = tuple[Job, ...]
 """The jobs that one worker computes one after another: one trial of Tune. Several short ones save time between them."""
 
 
+WorkersAsked = Literal["auto", "ray", "this process"]
+"""What the user wants to compute all jobs: Ray, or this process without Ray. With "auto", Ray starts if it pays."""
+
+
+def workers_asked(*, no_ray: object, ray: object) -> WorkersAsked:
+    """Return the workers that two options ask for.
+
+    Raises:
+        UsageError: an option is neither True nor False, or both are given.
+    """
+    for name, value in (("no_ray", no_ray), ("ray", ray)):
+        if not isinstance(value, bool):
+            raise UsageError(f"{name} = {shown(value)}: expected True or False")
+    if no_ray and ray:
+        raise UsageError(f"{option('ray')} and {option('no_ray')} are both given; expected one of them")
+    if no_ray:
+        return "this process"
+    return "ray" if ray else "auto"
+
+
 @dataclass(frozen=True)
 class Resources:
     """Resources of a trial, and the cluster or process that runs it.
@@ -73,14 +93,13 @@ class Resources:
         checkpoint_every: epochs between checkpoints, in addition to those by time; 0 for none.
         epoch_timeout: time limit of an epoch in seconds, after which its run fails; None for no limit.
         observe: observers of its runs, as NAME or NAME:TARGET.
-        no_ray: whether this process alone computes the jobs, one after another.
-        ray: whether Ray computes them all. Without either, Ray starts only if it pays (see `ray_pays`).
+        workers: what computes the jobs (see `WorkersAsked`).
         device: "cpu", "gpu", or "auto" for the faster one.
         nice: niceness of the workers of a Ray that the launch starts.
 
     Raises:
         UsageError: a number is out of bounds, `address` is not text, an observer is unknown, two devices are given,
-            `no_ray` is combined with `ray` or a feature of Ray, or `nice` with workers that the launch does not start.
+            this process alone is combined with a feature of Ray, or `nice` with workers that the launch does not start.
     """
 
     address: str | None = None
@@ -90,8 +109,7 @@ class Resources:
     checkpoint_every: int = 0
     epoch_timeout: float | None = None
     observe: Sequence[str] = ()
-    no_ray: bool = False
-    ray: bool = False
+    workers: WorkersAsked = "auto"
     device: Device = "auto"
     nice: int = 0
 
@@ -100,14 +118,10 @@ class Resources:
         if self.address is not None and not (isinstance(self.address, str) and self.address.strip()):
             raise UsageError(f"address = {shown(self.address)}: expected auto or HOST:PORT")
         check_observers(self.observe)
-        for name, value in (("no_ray", self.no_ray), ("ray", self.ray)):
-            if not isinstance(value, bool):
-                raise UsageError(f"{name} = {shown(value)}: expected True or False")
-        if self.no_ray and self.ray:
-            raise UsageError(f"{option('ray')} and {option('no_ray')} are both given; expected one of them")
-        if self.no_ray and self.address is not None:
+        is_alone = self.workers == "this process"
+        if is_alone and self.address is not None:
             raise UsageError(f"{option('no_ray')} and {option('address')} are both given; expected one of them")
-        if self.no_ray and self.epoch_timeout is not None:
+        if is_alone and self.epoch_timeout is not None:
             raise UsageError(
                 f"{option('epoch_timeout')} ends a worker of Ray, and {option('no_ray')} has none; expected one of them"
             )
@@ -118,8 +132,8 @@ class Resources:
                 f"{option('device', 'cpu')} and {option('gpus_per_trial', self.gpus_per_trial)} are both given; "
                 "expected one of them"
             )
-        if self.nice and (self.no_ray or self.address):
-            how = "start the command with nice -n" if self.no_ray else "set RAY_worker_niceness where `ray start` runs"
+        if self.nice and (is_alone or self.address):
+            how = "start the command with nice -n" if is_alone else "set RAY_worker_niceness where `ray start` runs"
             raise UsageError(f"{option('nice')} is for the workers of a Ray that the launch starts; instead, {how}")
 
     def check(self) -> None:
@@ -134,7 +148,7 @@ class Resources:
             running_cluster(self.address)
         if self.is_elsewhere:
             return  # an existing cluster checks this itself
-        if not self.no_ray and self.cpus_per_trial > available_cores():
+        if self.workers != "this process" and self.cpus_per_trial > available_cores():
             raise UsageError(
                 f"{option('cpus_per_trial', self.cpus_per_trial)}: this machine has {available_cores()} for this "
                 f"process; expected no more, or a cluster with {option('address')}"
@@ -148,7 +162,8 @@ class Resources:
     def is_elsewhere(self) -> bool:
         """Whether workers may be on other machines, or on a Ray that was started with other resources."""
         ray = sys.modules.get("ray")
-        return not self.no_ray and (self.address is not None or (ray is not None and ray.is_initialized()))
+        has_ray = self.address is not None or (ray is not None and ray.is_initialized())
+        return has_ray and self.workers != "this process"
 
 
 @dataclass(frozen=True)

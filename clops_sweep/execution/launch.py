@@ -243,7 +243,7 @@ def _workers_of(state: State, pending: Sequence[PlannedRun], resources: Resource
     from clops_sweep.execution.workers import RayWorkers, ThisProcess, ThisProcessFirst
     from clops_sweep.planning.costs import Costs, known_costs
 
-    if resources.no_ray:
+    if resources.workers == "this process":
         return ThisProcess()
     if why_ray(resources) is not None:
         return RayWorkers()

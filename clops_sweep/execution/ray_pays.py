@@ -31,7 +31,7 @@ def why_ray(resources: Resources) -> str | None:
     Args:
         resources: the resources of a trial, with the device chosen.
     """
-    if resources.ray:
+    if resources.workers == "ray":
         return "as requested"
     if resources.is_elsewhere:
         return "a cluster is given"

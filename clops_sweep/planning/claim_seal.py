@@ -114,7 +114,7 @@ def seal(request: Request, check: Callable[[State], object] = lambda state: None
         raise UsageError(
             f"--seal: {several(ended, 'run')} of this file ended already; claims are sealed before the first"
         )
-    of_files = {"studies": list(request.selection.studies), "files": _places(request)}
+    of_files = {"studies": list(request.selection.titles), "files": _places(request)}
     content = {"sealed_at": datetime.now(UTC).isoformat(timespec="seconds"), **_content(asked), **of_files}
     path = _path(request)
     request.store.files.make_folder(path.rpartition("/")[0])
@@ -198,7 +198,7 @@ def _moved(request: Request, paths: Sequence[str]) -> Sealed | None:
         if (there.content["claims"], there.content["space"]) == (now["claims"], now["space"]):
             return there
     for there in intact:
-        is_named = there.content.get("studies") == list(request.selection.studies)
+        is_named = there.content.get("studies") == list(request.selection.titles)
         if is_named and not _are_in_place(request, there.content["files"]):
             return there
     for there in seals:
@@ -258,7 +258,7 @@ def _path(request: Request) -> str:
 
 def _name(request: Request) -> str:
     """Return the names of the studies, as in the name of a seal."""
-    return "+".join(map(file_name, request.selection.studies))
+    return "+".join(map(file_name, request.selection.titles))
 
 
 def _folder(request: Request) -> str:

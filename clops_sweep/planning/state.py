@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.errors import UsageError, prefixed, shown
@@ -57,13 +57,15 @@ class Search:
 
 
 @dataclass(frozen=True)
-class ChosenCell:
+class Choice:
     """The choice of a method of a tuned space.
 
     Attributes:
         method: label of the method; empty if the space has a single configuration.
-        chosen: the chosen config fields; None until the tuning ends, and if every trial failed.
-        words: the choice in words; empty if there was nothing to choose.
+        state: "made" once the tuning has ended; "open" before, and if every trial failed; "none" for a method whose
+            configuration is given.
+        chosen: the chosen config fields, if it is made.
+        words: the same in words.
         trials: number of configurations that were tried.
         run_ids: all runs of the tuning, including pending and pruned ones.
         best: the runs of the chosen configuration.
@@ -72,7 +74,8 @@ class ChosenCell:
     """
 
     method: str
-    chosen: Mapping[str, Any] | None = field(hash=False)
+    state: Literal["none", "open", "made"]
+    chosen: Mapping[str, Any] = field(hash=False, default_factory=dict)
     words: str = ""
     trials: int = 0
     run_ids: tuple[str, ...] = ()
@@ -91,13 +94,14 @@ class Tuning:
     """
 
     space: TunedSpace
-    choices: tuple[ChosenCell, ...]
+    choices: tuple[Choice, ...]
 
     @property
     def reported(self) -> SearchSpace | None:
         """The space of the chosen configurations; None until all choices are known."""
-        chosen = {choice.method: choice.chosen for choice in self.choices if choice.chosen is not None}
-        return self.space.reported(chosen) if len(chosen) == len(self.choices) else None
+        if any(choice.state == "open" for choice in self.choices):
+            return None
+        return self.space.reported({choice.method: choice.chosen for choice in self.choices})
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,25 +347,33 @@ def _search(request: Request, space: SearchSpace) -> Search:
     return Search(space, search_of(space), read_study(space, request.store, data_hashes(request, space)))
 
 
-def _choices(space: TunedSpace, searches: Mapping[str, Search]) -> Iterator[ChosenCell]:
-    """Yield the choices of Optuna: the best trial of each study that has all its trials."""
-    names = iter(phase.name for phase in space.phases)
+def _choices(space: TunedSpace, searches: Mapping[str, Search]) -> Iterator[Choice]:
+    """Yield the choice of each method that is not like another."""
+    phases = iter(space.phases)
     for method in space.methods:
-        if method.like:
-            continue
-        if not method.parameters:
-            yield ChosenCell(method.name, {})
-            continue
-        search = searches[next(names)]
-        trials = 0 if search.record is None else len(search.record.trials)
-        choice = ChosenCell(method.name, None, trials=trials, run_ids=search.run_ids)
-        if search.record is not None and search.record.best and not search.left:
-            best = search.record.best[0]
-            chosen = search.search.settings(best.labels)
-            complete = search.record.of("complete")
-            tied = len(complete) > 1 and len({trial.values for trial in complete}) == 1
-            equal = sum(trial.values == best.values for trial in complete)
-            choice = replace(
-                choice, chosen=chosen, words=in_words(best.labels), best=best.run_ids, tied=tied, equal=equal
-            )
-        yield choice
+        if method.parameters:
+            yield _choice(method.name, searches[next(phases).name])
+        elif not method.like:
+            yield Choice(method.name, "none")
+
+
+def _choice(method: str, search: Search) -> Choice:
+    """Return the choice of Optuna: the best trial of a study that has all its trials."""
+    if search.record is None:
+        return Choice(method, "open")
+    trials = len(search.record.trials)
+    if search.left or not search.record.best:
+        return Choice(method, "open", trials=trials, run_ids=search.run_ids)
+    best = search.record.best[0]
+    complete = search.record.of("complete")
+    return Choice(
+        method,
+        "made",
+        search.search.settings(best.labels),
+        in_words(best.labels),
+        trials,
+        search.run_ids,
+        best.run_ids,
+        tied=len(complete) > 1 and len({trial.values for trial in complete}) == 1,
+        equal=sum(trial.values == best.values for trial in complete),
+    )

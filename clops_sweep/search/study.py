@@ -209,7 +209,7 @@ class Study:
         """Number of trials that have not ended, including those still to suggest."""
         return self.to_ask + len(self._of(TrialState.RUNNING))
 
-    def under_way(self) -> list[Trial]:
+    def running(self) -> list[Trial]:
         """Return the running trials; in a study that was just opened, a dead driver left them.
 
         They keep their numbers and parameters, and the store has their finished runs.

@@ -95,7 +95,7 @@ def test_a_device_that_is_asked_for_is_taken(machine: Machine) -> None:
         (2, 80e9, 64, 5, {}, 3, "5 runs for 2 GPUs"),
         (1, 12e9, 64, 640, {}, 3, "a run needs about 2.9 of 12 GB"),
         (1, 1e9, 64, 640, {}, 1, "a run needs about 2.9 of 1 GB"),
-        (1, 80e9, 64, 640, {"no_ray": True}, 1, "--no-ray computes one run at a time"),
+        (1, 80e9, 64, 640, {"workers": "this process"}, 1, "--no-ray computes one run at a time"),
     ],
 )
 def test_trials_share_a_gpu_by_its_memory_and_by_cores(

@@ -85,7 +85,7 @@ def test_on_a_busy_machine_ray_starts_later() -> None:
     ("given", "reason"),
     [
         ({}, None),
-        ({"ray": True}, "as requested"),
+        ({"workers": "ray"}, "as requested"),
         ({"address": "auto"}, "cluster"),
         ({"gpus_per_trial": 0.5}, "GPUs"),
         ({"epoch_timeout": 3}, "--epoch-timeout"),

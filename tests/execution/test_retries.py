@@ -49,7 +49,7 @@ def computed(
     def feeds(log: Path) -> Iterator[GridFeed]:
         yield GridFeed(jobs)
 
-    resources = Resources(no_ray=True, max_retries=RETRIES, checkpoint_every=1)
+    resources = Resources(workers="this process", max_retries=RETRIES, checkpoint_every=1)
     with SweepDisplay() as display:
         display.begin(runs, Path("log"))
         ids = [job.run_id for job in jobs]

@@ -28,7 +28,7 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.execution.jobs import Job
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.state import ChosenCell, State, data_hashes
+from clops_sweep.planning.state import Choice, State, data_hashes
 
 VALUES = [0.25, 0.5, 1.0]
 OTHER_SPLITS = TuneOn(splits=(7, 8))
@@ -85,7 +85,7 @@ def test_a_grid_reports_the_best_mean_and_computes_nothing_twice(world: Any, dir
     for (job,) in jobs[:-1]:
         feed.report(job, world.work(job))
     assert feed.next_jobs(12) is None  # and then the driver is killed
-    assert state(world, space).tuned[0].choices[0].chosen is None
+    assert state(world, space).tuned[0].choices[0].state == "open"
     world.finish(study)
     means = {
         value: fmean(worth(world, it) for it in tries if it.replay_ratio == value) for value in VALUES
@@ -104,7 +104,7 @@ def test_a_grid_reports_the_best_mean_and_computes_nothing_twice(world: Any, dir
     assert len(world.trained) == (12 + 18) * world.tasks
 
 
-def rows(world: Any, space: SearchSpace, root: Path) -> tuple[TunedMethod, ChosenCell]:
+def rows(world: Any, space: SearchSpace, root: Path) -> tuple[TunedMethod, Choice]:
     """Everything done, and the row of the first method with what it is a row of."""
     (study,) = request(world, space).selection.searches
     world.data = data_hashes(request(world, space), study)
@@ -120,9 +120,7 @@ def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
 ) -> None:
     row, choice = rows(world, space := grid(tune_on=tune_on, objectives={"auc": "maximize"}), prepared_root)
     runs = world.store.read("runs").set_index("run_id")
-    configs = [
-        RunConfig(strategy="er", split_seed=s, seed=i, **(choice.chosen or {})) for s in range(3) for i in (0, 1)
-    ]
+    configs = [RunConfig(strategy="er", split_seed=s, seed=i, **choice.chosen) for s in range(3) for i in (0, 1)]
     reported = runs.loc[world.run_ids(configs)]
     score = float(runs.loc[list(choice.best), "auc"].mean())
     while_tuning = [worth(world, it) for it in configs] if tune_on == "same" else [score] * 6
@@ -154,9 +152,7 @@ def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
 
 def test_optimism_of_tuning_on_the_first_task_is_about_that_task(world: Any, prepared_root: Path) -> None:
     row, choice = rows(world, grid(tune_on=TuneOn(tasks=1), objectives={"auc": "maximize"}), prepared_root)
-    configs = [
-        RunConfig(strategy="er", split_seed=s, seed=i, **(choice.chosen or {})) for s in range(3) for i in (0, 1)
-    ]
+    configs = [RunConfig(strategy="er", split_seed=s, seed=i, **choice.chosen) for s in range(3) for i in (0, 1)]
     r_matrix = world.store.read("r_matrix", world.run_ids(configs))
     first = r_matrix[(r_matrix["split"] == "test") & (r_matrix["trained_on"] == 1) & (r_matrix["evaluated_on"] == 1)]
     assert len(first) == 6

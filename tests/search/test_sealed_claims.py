@@ -33,7 +33,7 @@ class AnyData(PreparedData):
 
 
 def asked_for(world: Any, space: SearchSpace = SPACE) -> Request:
-    selection = Selection.of(space, files=(Path("space.py"),), studies=("it",), claims=(ABOVE,))
+    selection = Selection.of(space, files=(Path("space.py"),), titles=("it",), claims=(ABOVE,))
     return Request(selection, AnyData(Path("nowhere"), None), world.store)
 
 

@@ -152,7 +152,7 @@ def test_what_a_killed_driver_had_not_uploaded_to_s3_is_there(on_machine: Callab
     trial.report(0.25, 1)  # killed here
     trials = read_study(SPACE, on_machine("first"), {}).trials  # as uploaded
     assert [trial.state for trial in trials] == ["complete"]
-    (left,) = open_study(SPACE, on_machine("first"), {}).under_way()
+    (left,) = open_study(SPACE, on_machine("first"), {}).running()
     assert (left.number, left.labels, left.tasks_reported) == (1, trial.labels, 1)
 
 
@@ -163,7 +163,7 @@ def test_another_machine_continues_what_jobs_and_pruning_relied_on(on_machine: C
         trial.record_runs([f"{trial.number:024x}"])
     assert not trials[0].prune(0.75, 1)
     assert trials[1].prune(0.25, 1)
-    first, second = open_study(SPACE, on_machine("second"), {}).under_way()
+    first, second = open_study(SPACE, on_machine("second"), {}).running()
     assert (first.labels, first.tasks_reported, first.unfinished_pruning()) == (trials[0].labels, 1, None)
     assert (second.labels, second.tasks_reported, second.unfinished_pruning()) == (trials[1].labels, 1, 1)
 
@@ -224,7 +224,7 @@ def test_a_trial_that_another_driver_ended_takes_nothing_more(tmp_path: Path) ->
     study = open_study(SPACE, RunStore(tmp_path), {})
     study.ask()
     other = open_study(SPACE, RunStore(tmp_path), {})
-    ((mine,), (theirs,)) = study.under_way(), other.under_way()
+    ((mine,), (theirs,)) = study.running(), other.running()
     other.tell(theirs, "complete", [0.5])
     mine.record_runs(["0" * 24])
     mine.report(0.25, 1)

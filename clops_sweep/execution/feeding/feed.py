@@ -68,7 +68,7 @@ class GridFeed:
     """
 
     def __init__(self, jobs: Sequence[Job], *, may_grow: bool = False) -> None:
-        self._waiting: defaultdict[_Queue, deque[Job]] = defaultdict(deque)
+        self._queues: defaultdict[_Queue, deque[Job]] = defaultdict(deque)
         self._costs = Costs()
         self._left = 0
         self._may_grow = may_grow
@@ -91,7 +91,7 @@ class GridFeed:
             most_under_way += max(places, _FEWEST_AHEAD)
         if not self._left or len(self._under_way) >= most_under_way:
             return None
-        queue = max(filter(self._waiting.get, self._waiting), key=lambda queue: self._mean(queue) or inf)
+        queue = max(filter(self._queues.get, self._queues), key=lambda queue: self._mean(queue) or inf)
         most = self._left // (_TRIALS_A_PLACE * places) if self._mean(queue) else 1
         jobs = self._taken(queue, min(max(most, 1), _MOST_JOBS))
         self._left -= len(jobs)
@@ -124,20 +124,20 @@ class GridFeed:
 
     def _taken(self, queue: _Queue, most: int) -> Jobs:
         """Take at most `most` jobs from a queue, which together take no longer than `most` jobs of its mean."""
-        waiting = self._waiting[queue]
+        queued = self._queues[queue]
         left = (most + 0.5) * (self._mean(queue) or 0)  # half a job for rounding
         jobs: list[Job] = []
-        while waiting and len(jobs) < most:
-            left -= self._costs.guess(kind_of(waiting[0].config)) or 0
+        while queued and len(jobs) < most:
+            left -= self._costs.guess(kind_of(queued[0].config)) or 0
             if jobs and left < 0:
                 break
-            jobs.append(waiting.popleft())
+            jobs.append(queued.popleft())
         return tuple(jobs)
 
     def _queue(self, jobs: Sequence[Job], alone: str | None = None) -> None:
         self._left += len(jobs)
         for job in jobs:
-            self._waiting[alone or kind_of(job.config).of_any_options].append(job)
+            self._queues[alone or kind_of(job.config).of_any_options].append(job)
 
     def _taken_back(self, jobs: Jobs) -> list[Job]:
         """Forget a worker's jobs, and return those that have not ended."""

@@ -31,8 +31,8 @@ class _RunningTrial:
         until: number of tasks after which its runs pause; None if they do not.
         finished: runs whose rows are in the store.
         so_far: average objective over these tasks, for each run that has paused.
-        waiting: jobs that no worker has started.
-        under_way: number of jobs that workers are running.
+        queued: jobs that no worker has.
+        under_way: number of jobs that workers have.
         counted: runs that the display counts as over, however they ended.
         unrecorded: the error that kept a result out of the store, if any.
         over: whether the trial has ended in the study, or was left for another launch.
@@ -44,7 +44,7 @@ class _RunningTrial:
     until: int | None = None
     finished: set[str] = field(default_factory=set)
     so_far: dict[str, float] = field(default_factory=dict)
-    waiting: list[Job] = field(default_factory=list)
+    queued: list[Job] = field(default_factory=list)
     under_way: int = 0
     counted: set[str] = field(default_factory=set)
     unrecorded: str | None = None
@@ -103,7 +103,7 @@ class SearchFeed:
     def begin(self) -> None:
         """Take over the trials that an earlier driver left running; an error ends the search."""
         try:
-            for trial in self._study.under_way():
+            for trial in self._study.running():
                 self._begin(trial)
         except _STORING as error:
             self.error = one_line(error)
@@ -161,7 +161,7 @@ class SearchFeed:
             if trial.over:
                 self._leave(trial, job)
             else:
-                trial.waiting.insert(0, job)
+                trial.queued.insert(0, job)
 
     def lost(self, jobs: Jobs) -> None:
         """Take back the job of a worker that has died."""
@@ -170,8 +170,8 @@ class SearchFeed:
     def _next_job(self, places: int) -> Job | None:
         while True:
             for trial in self._trials:
-                if trial.waiting:
-                    job = trial.waiting.pop(0)
+                if trial.queued:
+                    job = trial.queued.pop(0)
                     trial.under_way += 1
                     self._jobs[job] = trial
                     return job
@@ -189,13 +189,13 @@ class SearchFeed:
     def _start_unblocked(self) -> bool:
         """Start the first trial that waited for runs that have now ended."""
         for index, (trial, runs) in enumerate(self._blocked):
-            if not self._under_way() & runs.keys():
+            if not self._taken_runs() & runs.keys():
                 del self._blocked[index]
                 self._start(trial, runs)
                 return True
         return False
 
-    def _under_way(self) -> set[str]:
+    def _taken_runs(self) -> set[str]:
         """Return the runs of running trials and jobs."""
         of_trials = {run_id for trial in self._trials for run_id in trial.runs}
         return of_trials | {job.run_id for job in self._jobs}
@@ -211,7 +211,7 @@ class SearchFeed:
             return
         runs = {config.run_id(str(self._data_hash(config))): config for config in configs}
         trial.record_runs(list(runs))
-        if self._under_way() & runs.keys():
+        if self._taken_runs() & runs.keys():
             self._blocked.append((trial, runs))
         else:
             self._start(trial, runs)
@@ -255,7 +255,7 @@ class SearchFeed:
             return
         trial.until = next(trial.rungs, None)
         trial.so_far = {}
-        trial.waiting = [replace(job, until=trial.until) for job in pending]
+        trial.queued = [replace(job, until=trial.until) for job in pending]
 
     def _ended(self, job: Job, report: Report) -> None:
         if not ends(report):
@@ -280,7 +280,7 @@ class SearchFeed:
             case Finished():
                 trial.counted.add(job.run_id)
                 trial.finished.add(job.run_id)
-        if trial.waiting or trial.under_way:
+        if trial.queued or trial.under_way:
             return
         if trial.unrecorded:
             self._drop(trial)  # it stays running in the study, and the next launch continues it
@@ -356,5 +356,5 @@ class SearchFeed:
 
     def _drop(self, trial: _RunningTrial) -> None:
         trial.over = True
-        trial.waiting = []
+        trial.queued = []
         self._trials.remove(trial)

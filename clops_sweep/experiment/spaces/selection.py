@@ -34,7 +34,7 @@ class Selection:
         limit: maximum number of runs, or of trials of a search.
         where: a condition on config fields (see `Where`); not for searches.
         files: their files, if any.
-        studies: a name for each file: that of its search space or, if it has several, that of the file.
+        titles: a name for each file: that of its search space or, if it has several, that of the file.
         claims: claims of these files.
         reported: the spaces of the configurations that tuned spaces chose (see `planning.state.State`).
 
@@ -49,7 +49,7 @@ class Selection:
     limit: int | None = None
     where: str | None = None
     files: tuple[Path, ...] = ()
-    studies: tuple[str, ...] = ()
+    titles: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     reported: tuple[SearchSpace, ...] = ()
 
@@ -73,8 +73,8 @@ class Selection:
         spaces = tuple(space for of_file, _ in loaded for space in of_file)
         claims = tuple(claim for _, of_file in loaded for claim in of_file)
         of_files = zip(files, (of_file for of_file, _ in loaded), strict=True)
-        studies = tuple(given[0].name if len(given) == 1 else file.stem for file, given in of_files)
-        return cls(spaces, files=tuple(files), studies=studies, claims=claims, **options)
+        titles = tuple(given[0].name if len(given) == 1 else file.stem for file, given in of_files)
+        return cls(spaces, files=tuple(files), titles=titles, claims=claims, **options)
 
     @classmethod
     def of(cls, space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str], **options: Any) -> Selection:

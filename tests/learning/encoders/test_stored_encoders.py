@@ -165,7 +165,7 @@ def launched(place: Place, starting: Callable[..., None] = lambda state, runs, r
     file.write_text(TUNED.format(dataset="other", first=FIRST))
     place.store.open_for_writing()
     request = Request(Selection.of_files([file]), place.data(), place.store)
-    return launch(request, Resources(no_ray=True), partial(SweepDisplay, "status", None), starting=starting)
+    return launch(request, Resources(workers="this process"), partial(SweepDisplay, "status", None), starting=starting)
 
 
 def test_a_launch_that_cannot_go_on_after_the_encoders_is_stopped_and_keeps_them(place: Place) -> None:
