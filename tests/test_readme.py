@@ -18,7 +18,6 @@ from optuna.storages.journal import JournalFileBackend
 
 from clops_sweep import ContinualRun, RunConfig, read
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames
 from tests.helpers.documentation import FOLLOWED, examples
@@ -149,14 +148,15 @@ def test_what_the_pages_ask_a_store_works(folder: Path, tmp_path: Path, monkeypa
 def test_what_the_page_of_searches_asks_a_study_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").mkdir()
+    space, block, *_ = examples("searches")
+    names: dict[str, Any] = {}
+    exec(space, names)
     study = optuna.create_study(
-        study_name="optuna_class_il", storage=JournalStorage(JournalFileBackend("results/optuna.journal"))
+        study_name=names["SPACE"].name, storage=JournalStorage(JournalFileBackend("results/optuna.journal"))
     )
     study.optimize(lambda trial: trial.suggest_float("learning_rate", 0, 1), n_trials=2)
-    _, block, *_ = examples("searches")
     trials = _last_value(block, {})
     assert len(trials) == 2
-    assert "optuna_class_il" in {space.name for space in load_spaces(shipped_space("optuna_class_il"))}
 
 
 def test_the_folds_of_the_page_of_datasets_ask_for_runs() -> None:
