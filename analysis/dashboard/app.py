@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import pandas as pd
 
 from clops_sweep.errors import UsageError, listed, one_line, reason, shown
+from clops_sweep.store.rows import reason_of
 
 from ..as_stored import stored_value
 from ..axis_names import axis_title
@@ -96,6 +97,7 @@ class Dashboard:
         """
         snapshot = self._followed.refresh() if known else self._followed.snapshot
         content: Context = {"name": self._followed.store.files.shown, "seconds": self._followed.seconds, "path": path}
+        content["filtered"] = {name: label for name, label in given.items() if name.startswith("only-")}
         content |= {"pages": PAGES, "problem": snapshot.problem, "experiment": ""}
         is_tuning = {name: section.experiment.is_tuning for name, section in snapshot.sections.items()}
         content["experiments"] = [name for name in is_tuning if not is_tuning[name]]
@@ -167,7 +169,9 @@ class Dashboard:
         columns = [metric_named(name) for name in usual if name in table.measured]
         at = given.get("at", "")
         rows, at_page, pages = table.page(int(at) if at.isascii() and at.isdigit() and len(at) < 9 else 1)
-        names = run_names(experiment, experiment.runs.iloc[rows.index])
+        of_page = experiment.runs.iloc[rows.index]
+        names = run_names(experiment, of_page)
+        reasons = _reasons(of_page)
         of_status = statuses(experiment.runs, snapshot.running).value_counts()
         return {
             "experiment": experiment.name,
@@ -179,10 +183,12 @@ class Dashboard:
             "keep": keep,
             "kept": {f"only-{name}": label for name, label in keep.items()},
             "rows": [
-                _row(name, row, columns, table.labels) for name, row in zip(names, rows.to_dict("records"), strict=True)
+                _row(name, row, columns, table.labels) | {"reason": reason_of_run}
+                for name, row, reason_of_run in zip(names, rows.to_dict("records"), reasons, strict=True)
             ],
             "total": len(table.frame),
             "statuses": {status: int(of_status[status]) for status in _STATUSES if status in of_status},
+            "address": urlencode({name: value for name, value in given.items() if value}),
             "sort": given.get("sort", ""),
             "status": given.get("status", ""),
             "at": at_page,
@@ -201,7 +207,8 @@ class Dashboard:
             raise UnknownAddress(f"No run, or several runs, of this store have an id that begins with {shown(asked)}.")
         if not run:
             raise UsageError("No run has finished yet.")
-        return run_page(run, snapshot, self._followed.store)
+        back = dict(parse_qsl(given.get("back", "")))
+        return run_page(run, snapshot, self._followed.store) | {"back": back}
 
     def _report(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         section = _chosen(snapshot, given)
@@ -311,6 +318,14 @@ def _row(name: str, row: Mapping[Any, Any], columns: Sequence[Metric], labels: S
         "labels": [label_text(stored_value(row[label])) for label in labels],
         "ended": DASH if pd.isna(ended) else _time(ended.timestamp()),
     }
+
+
+def _reasons(runs: pd.DataFrame) -> list[str]:
+    """Return why runs failed, each on one line; empty for the others."""
+    reasons = []
+    for row in runs.to_dict("records"):
+        reasons.append(one_line(reason_of(row)) if row["status"] == "failed" else "")
+    return reasons
 
 
 def _number(text: Callable[[float], str], value: float) -> str:

@@ -26,12 +26,14 @@ class RunLog:
         whole: whether no older lines are left out.
         stacks: the thread stacks of a worker that hung.
         scores: scores after epochs; logs of earlier versions have none.
+        is_here: whether this machine has logs of the store.
     """
 
     lines: tuple[str, ...] = ()
     whole: bool = True
     stacks: str = ""
     scores: tuple[EpochScores, ...] = ()
+    is_here: bool = False
 
 
 def run_log(store: RunStore, run: str) -> RunLog:
@@ -55,4 +57,4 @@ def run_log(store: RunStore, run: str) -> RunLog:
         with suppress(OSError):
             stacks = file.read_text(errors="replace")
     whole = len(printed) <= MOST_LINES and searched <= _MOST_BYTES
-    return RunLog(tuple(printed[-MOST_LINES:]), whole, stacks, tuple(epoch_scores(run, folder)))
+    return RunLog(tuple(printed[-MOST_LINES:]), whole, stacks, tuple(epoch_scores(run, folder)), bool(logs))

@@ -5,28 +5,38 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pandas as pd
 
+from clops_sweep.errors import one_line
 from clops_sweep.experiment.columns import config_columns
+from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.metrics import SPLIT_TITLES, Metric, Split, without_split
+from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
 from clops_sweep.store.launch_folders import plugin_files_to_name, prepared_root_to_name
 from clops_sweep.store.launches import UnderWay
 from clops_sweep.store.reading import rerun_command, store_command
+from clops_sweep.store.rows import reason_of
 from clops_sweep.store.run_logs import EpochScores
 from clops_sweep.store.run_store import RunStore
 
 from ..as_stored import stored_value
-from ..collect import label_text
+from ..collect import Experiment, label_text
 from ..formats import DASH, duration
 from ..metrics import metric_named
 from ..report.planned import PlannedSection
+from ..statistics import split_name
 from .chart_parts import Chart
 from .curve_charts import task_curves
+from .methods import method_name, runs_query
 from .run_log import RunLog, run_log
 from .runs import run_names
 from .snapshot import Snapshot
+from .task_scores import TaskScores, task_scores
 
 
 def newest_run(snapshot: Snapshot) -> str:
@@ -58,14 +68,20 @@ def run_page(run: str, snapshot: Snapshot, store: RunStore) -> dict[str, Any]:
     headline, other_measures, costs = _measured(section, row)
     error = row.get("error")
     log = run_log(store, run)
-    chart = _curves(store, section, run, row.get("status") == "finished", log)
+    is_finished = row.get("status") == "finished"
+    chart = _curves(store, section, run, is_finished, log)
     rerun = ""
+    files: tuple[str, ...] = ()
     if row:
         files = plugin_files_to_name(store, row.get("plugins"), anywhere=True)
         rerun = rerun_command(run, store.files.anywhere, plugins=files, prepared_root=prepared_root_to_name(store))
     return {
         "experiment": section.experiment.name if section is not None else "",
         "is_tuning": section is not None and section.experiment.is_tuning,
+        "configuration": _configuration(section, run),
+        "by_task": _by_task(store, section, run) if is_finished and section is not None else [],
+        "reason": one_line(reason_of(row)) if isinstance(error, str) else "",
+        "guards": guards_needed(files),
         "run": run,
         "run_name": name,
         "status": row.get("status") or ("running" if under_way else "missing"),
@@ -80,6 +96,54 @@ def run_page(run: str, snapshot: Snapshot, store: RunStore) -> dict[str, Any]:
         "logs": store_command(store.files.anywhere, "logs", run),
         "rerun": rerun,
     }
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """The configuration of a run: its name, the address of its runs, and id, name and status of each of them."""
+
+    name: str
+    address: str
+    runs: tuple[tuple[str, str, str], ...]
+
+
+def _configuration(section: PlannedSection | None, run: str) -> Configuration | None:
+    """Return the configuration of a run; None without an experiment."""
+    if section is None:
+        return None
+    experiment = section.experiment
+    cell = _cell_of(experiment, run)
+    rows = experiment.runs[experiment.runs["cell"] == cell].sort_values(list(REPLICATES))
+    names = [f"{split_name(split)}, seed {seed}" for split, seed in experiment.replicates_of(rows)]
+    if len({split for split, _ in experiment.replicates}) < 2:
+        names = [f"seed {seed}" for _, seed in experiment.replicates_of(rows)]
+    address = f"/runs?{urlencode(runs_query(experiment, experiment.cells[cell]))}"
+    runs = zip(rows["run_id"].tolist(), names, rows["status"].tolist(), strict=True)
+    return Configuration(method_name(experiment, experiment.cells[cell]), address, tuple(runs))
+
+
+def _cell_of(experiment: Experiment, run: str) -> int:
+    """Return the cell of a run of an experiment."""
+    return int(experiment.runs["cell"][experiment.runs["run_id"] == run].iloc[0])
+
+
+def _by_task(store: RunStore, section: PlannedSection, run: str) -> list[TaskScores]:
+    """Return the scores of a finished run by task."""
+    experiment = section.experiment
+    rows = section.titles.named(store.read("r_matrix", [run]), experiment, _cell_of(experiment, run))
+    return task_scores(rows, experiment.measure)
+
+
+def guards_needed(files: Sequence[str]) -> list[str]:
+    """Return sentences on files that a command would execute and that start a sweep."""
+    sentences = []
+    for file in files:
+        line = line_that_sweeps(Path(file))
+        if line is not None:
+            sentences.append(
+                f"First put sweep() in line {line} of {file} under {MAIN_GUARD} The command executes the file."
+            )
+    return sentences
 
 
 def on_its_way(snapshot: Snapshot, running: UnderWay) -> dict[str, Any]:
@@ -158,8 +222,7 @@ def _curves(store: RunStore, section: PlannedSection | None, run: str, is_stored
     split = "validation"
     if is_stored and section is not None:
         experiment = section.experiment
-        cell = experiment.runs["cell"][experiment.runs["run_id"] == run].iloc[0]
-        rows = section.titles.named(store.read("curves", [run]), experiment, cell)
+        rows = section.titles.named(store.read("curves", [run]), experiment, _cell_of(experiment, run))
         measure = experiment.measure
         split = "test" if experiment.on_test else "validation"
     else:

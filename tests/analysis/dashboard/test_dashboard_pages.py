@@ -85,7 +85,7 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         made = Element(tag, {name: value or "" for name, value in attrs})
         self.open[-1].children.append(made)
-        if tag not in ("meta", "link", "input", "img", "wbr"):
+        if tag not in ("meta", "link", "input", "img", "wbr", "br"):
             self.open.append(made)
 
     def handle_endtag(self, tag: str) -> None:
@@ -155,6 +155,73 @@ def test_a_run_has_its_measures_by_split(dashboard: Dashboard, store: RunStore) 
         ["BWT_t", f"{row['bwt_t']:.3f}", f"{row['test_bwt_t']:.3f}"],
         ["BWT_lambda", f"{row['bwt_lambda']:.3f}", f"{row['test_bwt_lambda']:.3f}"],
     ]
+
+
+def test_a_run_has_its_scores_by_task_and_its_r_matrix(dashboard: Dashboard, store: RunStore) -> None:
+    rows = store.read("r_matrix")
+    run = rows["run_id"].iloc[0]
+    page = read_page(dashboard, "run", {"id": run})
+    for split in ("test", "validation"):
+        matrix = rows[(rows["run_id"] == run) & (rows["split"] == split)].pivot_table(
+            "auc", "trained_on", "evaluated_on"
+        )
+        header, *lines = cells_of(page, f"R matrix, {split}")
+        assert header == ["R: trained up to", "0-1", "2-3", "4-5", "6-7"]
+        for line, expected in zip(lines, matrix.to_numpy(), strict=True):
+            assert line[1:] == [f"{value:.3f}" for value in expected]
+        _, *by_task = cells_of(page, f"AUC by task, {split}")
+        first, last = matrix.iloc[0, 0], matrix.iloc[-1, 0]
+        assert by_task[0] == ["0-1", f"{first:.3f}", f"{last:.3f}", f"{last - first:+.3f}"]
+
+
+def test_a_run_leads_to_its_experiment_its_configuration_and_back_to_the_list(
+    dashboard: Dashboard, store: RunStore
+) -> None:
+    listed = CLOPS | {"only-storage_fraction": "0.5", "sort": "-auc"}
+    (link, *_) = (it for it in read_page(dashboard, "runs", listed).find("a") if "/run?" in it.attributes["href"])
+    page = read_page(dashboard, *followed_link(link))
+    (trail,) = page.find("nav", aria_label="Where this run belongs")
+    back, overview, experiment, configuration = trail.find("a")
+    assert followed_link(back) == ("runs", listed)
+    assert overview.attributes["href"] == "/"
+    assert experiment.attributes["href"].endswith("#of-synthetic-class-il-clops")
+    assert len(read_page(dashboard).find("details", id="of-synthetic-class-il-clops")) == 1
+    run = followed_link(link)[1]["id"]
+    shown = dashboard.csv(followed_link(configuration)[1]).splitlines()[1:]
+    (siblings,) = page.find("nav", aria_label="Runs of this configuration")
+    ids = [followed_link(it)[1]["id"] for it in siblings.find("a")]
+    assert run in ids
+    assert {line.split(",")[0] for line in shown} == set(ids)
+
+
+def test_a_failed_run_has_its_reason_in_the_list_and_its_traceback_a_click_away(dashboard: Dashboard) -> None:
+    page = read_page(dashboard, "runs", CLOPS | {"status": "failed"})
+    (table,) = page.find("table", aria_label="Runs")
+    reasons = [words_of(it) for it in table.find("small", class_="failed")]
+    assert reasons == ["ValueError: generated failure"] * 3
+    (link, *_) = (it for it in table.find("a") if "/run?" in it.attributes["href"])
+    run = read_page(dashboard, *followed_link(link))
+    (traceback,) = run.find("details", id="traceback")
+    assert "Traceback (most recent call last):" in words_of(traceback)
+    assert "ValueError: generated failure" in [words_of(it) for it in run.find("p", class_="failed")]
+
+
+def test_filters_that_no_run_fits_lead_back_to_all_runs(dashboard: Dashboard) -> None:
+    for name in ("runs", "compare"):
+        (notice,) = notices(read_page(dashboard, name, CLOPS | {"only-seed": "99"}))
+        (link,) = notice.find("a")
+        path, given = followed_link(link)
+        assert (path, given["experiment"]) == (name, CLOPS["experiment"])
+        assert not notices(read_page(dashboard, path, given))
+
+
+def test_an_empty_store_says_how_to_begin(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    dashboard = dashboard_of(store)
+    (notice,) = notices(read_page(dashboard))
+    assert f"Start a sweep with clops-sweep SPACE.py --results {tmp_path / 'results'}" in words_of(notice)
+    dashboard.close()
 
 
 def test_the_table_of_runs_is_filtered_by_labels(dashboard: Dashboard, store: RunStore) -> None:
