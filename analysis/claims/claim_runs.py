@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -28,6 +29,7 @@ from ..statistics import (
     splits_of,
     units_of,
 )
+from .conditions import Row, columns_of_conditions, condition_of, condition_of_ids, exact_condition
 from .run_measures import column_like
 
 Pair = tuple[str | None, str | None]
@@ -78,12 +80,16 @@ class ContrastRuns:
 
 @dataclass(frozen=True)
 class ClaimRuns:
-    """The runs of a claim on one data set; `of_paper` says whether it is a claim of the paper."""
+    """The runs of a claim on one data set; `of_paper` says whether it is a claim of the paper.
+
+    `rows` are all runs on this data set and scenario, with their config fields and options.
+    """
 
     claim: Claim
     dataset: str
     contrasts: tuple[ContrastRuns, ...]
     of_paper: bool = False
+    rows: Sequence[Row] = field(default=(), hash=False, repr=False, compare=False)
 
     @property
     def run_ids(self) -> tuple[str, ...]:
@@ -111,15 +117,28 @@ class ClaimRuns:
                 settings[name] = values[0] if len(values) == 1 else values
         return settings
 
-    @property
+    @cached_property
     def condition(self) -> str:
-        """The condition that selects the runs, as `--where` takes it."""
+        """The condition that selects these runs and no others of the store, as `--where` takes it.
+
+        Without runs, it is the condition that runs of the claim would meet.
+        """
+        run_ids = self.run_ids
         of_sides: dict[str, None] = {}
         for runs in self.contrasts:
-            for side in runs.contrast.sides:
-                if side is not None:
-                    settings = [{**side.settings, **place} for place in runs.contrast.places]
-                    of_sides[f"({_condition(settings)})"] = None
+            for number, side in enumerate(runs.contrast.sides):
+                if side is None:
+                    continue
+                places = list(runs.contrast.places[0])
+                condition = condition_of([{**side.settings, **place} for place in runs.contrast.places])
+                if run_ids:
+                    of_side = {pair[number] for pairs in runs.pairs.values() for pair in pairs}
+                    ids = [run_id for run_id in of_side if run_id is not None]
+                    condition = exact_condition(ids, self.rows, list(side.settings), places)
+                    if ids and not condition:
+                        return condition_of_ids(run_ids)
+                if condition:
+                    of_sides[f"({condition})"] = None
         data = f"scenario == {json.dumps(self.claim.scenario)} and dataset == {json.dumps(self.dataset)}"
         return f"{data} and ({' or '.join(of_sides)})"
 
@@ -149,6 +168,7 @@ class FinishedRuns:
                 self._editions[run_id] = str(row["data_hash"]), int(version)
                 self._families[run_id] = family_of({str(name): value for name, value in row.items()})
         self._partitions: dict[tuple[str, ...], Partitions] = {}
+        self._rows: dict[tuple[str, str], list[Row]] = {}
         self._cells: dict[tuple[str, str], dict[Hashable, tuple[RunConfig, dict[Replicate, str]]]] = {}
         for experiment, runs in zip(experiments, finished, strict=True):
             ids_of_cells = []
@@ -189,9 +209,20 @@ class FinishedRuns:
             named = [pair for pair in data if _may_name(claim, *pair)]
             for dataset, scenario in named or data:  # without its data, a claim is listed as one without runs
                 contrasts = tuple(self._contrast(contrast, dataset, scenario) for contrast in claim.contrasts)
-                runs = ClaimRuns(replace(claim, scenario=scenario), dataset, contrasts, of_paper)
+                rows = self._rows_of(dataset, scenario)
+                runs = ClaimRuns(replace(claim, scenario=scenario), dataset, contrasts, of_paper, rows)
                 by_dataset.setdefault(dataset, []).append(runs)
         return dict(sorted(by_dataset.items()))
+
+    def _rows_of(self, dataset: str, scenario: str) -> Sequence[Row]:
+        """Return the rows of all runs of the store on a data set and scenario, also those that are not compared."""
+        if not self._rows:
+            there = set(self.store.schema("runs", self.store.live()).names)
+            stored = self.store.rows("runs", [name for name in columns_of_conditions() if name in there])
+            rows: Sequence[Row] = stored or self.runs.to_dict("records")
+            for row in rows:
+                self._rows.setdefault((row["dataset"], row["scenario"]), []).append(row)
+        return self._rows.get((dataset, scenario), [])
 
     def _contrast(self, contrast: Contrast, dataset: str, scenario: str) -> ContrastRuns:
         """Pair the runs of both sides by replicate; replicates with the most pairs count."""
@@ -385,21 +416,3 @@ def _places(contrast: Contrast) -> str:
         values = sorted({place[name] for place in contrast.places})
         texts.append(f"{_SYMBOLS.get(name, name)} = {' or '.join(f'{value:g}' for value in values)}")
     return f" at {', '.join(texts)}" if texts else ""
-
-
-def _condition(settings: Sequence[Settings]) -> str:
-    """Return the condition that fields have one of the values in some settings; None cannot be asked for."""
-    parts = []
-    for name in settings[0]:
-        values = [of_place[name] for of_place in settings if of_place[name] is not None]
-        literals = list(dict.fromkeys(map(_literal, values)))
-        if len(literals) == 1:
-            parts.append(f"{name} == {literals[0]}")
-        elif literals:
-            parts.append(f"{name} in [{', '.join(literals)}]")
-    return " and ".join(parts)
-
-
-def _literal(value: object) -> str:
-    """Return a value as it stands in a condition."""
-    return json.dumps(value) if isinstance(value, str | tuple) else repr(value)

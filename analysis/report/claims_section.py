@@ -20,6 +20,8 @@ from .page import LinkedTable, RunList, Section, free_name
 from .sections import SectionFiles
 
 NAME = "claims"
+_MOST_IN_HEADLINE = 3
+"""Most claims in the headline of a report."""
 _OF_WHICH_SET = (
     "Measures are of the validation set unless their name says test; those of s and beta are of the training set."
 )
@@ -51,6 +53,24 @@ def counts_in_words(verdicts: Sequence[Verdict]) -> str:
     hold = "holds" if holds == 1 else "hold"
     do = "does" if fails == 1 else "do"
     return f"{holds} {hold}, {fails} {do} not hold, {counts['undecided']} undecided"
+
+
+def claims_sentence(verdicts: Sequence[Verdict]) -> str:
+    """Return the outcomes of claims with their differences as sentences; of many claims, those of the first ones.
+
+    Claims without runs are counted.
+    """
+    compared = [verdict for verdict in verdicts if verdict.weakest.n]
+    if not compared:
+        return ""
+    several_data = len({(verdict.claim.scenario, verdict.dataset) for verdict in verdicts}) > 1
+    sentences = [f"Claims of this file: {counts_in_words(verdicts)}."]
+    for verdict in compared[:_MOST_IN_HEADLINE]:
+        where = f" on {verdict.dataset}, {verdict.claim.scenario}" if several_data else ""
+        evidence = f"{measure_in_words(verdict)} {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
+        claim = verdict.claim.sentence
+        sentences.append(f"{claim[0].upper()}{claim[1:]}{where}: {verdict.outcome} ({evidence}).")
+    return " ".join(sentences)
 
 
 def difference_in_words(verdict: Verdict) -> str:

@@ -38,7 +38,7 @@ from ..tables.best import Best, best_of_page, best_sentence, best_text, correcte
 from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
 from ..tables.tuning import TunedMethod, tuning_text
-from .claims_section import claims_section
+from .claims_section import claims_section, claims_sentence
 from .marks import DRAWN_FROM, MARKER
 from .page import LinkedTable, Section, free_name, no_links, render_page
 from .planned import Found, PlannedSection, planned_sections
@@ -166,7 +166,7 @@ def write_report(
     decided = verdicts(written if claims else [*written, *results], store, frames, claims)
     decided = [it for it in decided if claims or it.dataset not in DATASETS.added]
     claimed = claims_section(decided, sections, files, seal if claims else "")
-    best, lead = _best(planned, page_of.best, files)
+    best, lead = _best(planned, page_of.best, files, claims_sentence(decided) if claims else "")
     if tuned and lead:
         lead = f"{lead} {_what_was_tuned(tuned)}"
     if all(it.experiment.is_tuning for it in drawn):
@@ -289,16 +289,19 @@ def _compared(
 
 
 def _best(
-    planned: Sequence[PlannedSection], found: Sequence[Best], files: SectionFiles
+    planned: Sequence[PlannedSection], found: Sequence[Best], files: SectionFiles, claimed: str
 ) -> tuple[LinkedTable | None, str]:
-    """Return the best configurations of all search spaces, as a table and in a sentence, if any run is finished."""
+    """Return the best configurations of all search spaces, as a table and in a sentence, if any run is finished.
+
+    Claims that the search-space file declares come first, and say what is compared, instead of fine-tuning.
+    """
     if not found:
         return None, ""
     drawn = [section for section in planned if not section.alone]
     text = best_text(found, free_name("best", [file_name(section.experiment.name) for section in drawn], "-of-all"))
     links = tuple(_anchor_of_runs(best, drawn) for best in found)
     table = LinkedTable(text, links, files.add_table(text))
-    return table, best_sentence(found)
+    return table, f"{claimed} {best_sentence(found, compares=not claimed)}".strip()
 
 
 def _anchor_of_runs(best: Best, drawn: Sequence[PlannedSection]) -> str:

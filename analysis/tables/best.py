@@ -405,22 +405,26 @@ def _differences(experiment: Experiment, rivals: Sequence[int], baseline: _Basel
     return replace(compared, rows=tuple(rows))
 
 
-def best_sentence(shown: Sequence[Best]) -> str:
+def best_sentence(shown: Sequence[Best], *, compares: bool = True) -> str:
     """Return the best configuration of the first search space in a sentence: its metric, and how sure it is.
 
     A p-value is given only over patient splits. Seeds of one split say nothing about other people: then the sentence
     has the least and the largest difference of a seed.
 
     If the search space has several data sets or scenarios, there is a sentence for each.
+
+    Args:
+        shown: the best configurations.
+        compares: whether to name the difference from fine-tuning.
     """
     leaders: dict[str, Best] = {}
     for best in shown:
         if best.experiment is shown[0].experiment:
             leaders.setdefault(best.data, best)
-    return " ".join(_best_sentence(best, shown) for best in leaders.values())
+    return " ".join(_best_sentence(best, shown, compares) for best in leaders.values())
 
 
-def _best_sentence(best: Best, shown: Sequence[Best]) -> str:
+def _best_sentence(best: Best, shown: Sequence[Best], compares: bool) -> str:
     where = f" in {best.experiment.name}" if _of_several(shown) else ""
     where += f" on {best.data}" if best.data else ""
     columns = best.columns
@@ -438,10 +442,11 @@ def _best_sentence(best: Best, shown: Sequence[Best]) -> str:
     said = [f"{which}, {', '.join(scores)}, n = {best.n}"]
     metric = columns.results[0]
     above = _difference(best, metric)
-    if best.above is not None and above is not None and not best.is_elsewhere:
+    compares = compares and not best.is_elsewhere
+    if compares and best.above is not None and above is not None:
         said.append(f"{number(abs(above.mean))} {'above' if above.mean >= 0 else 'below'} fine-tuning")
         said.append(_certainty(above, best.above.corrected[metric]))
-    elif best.is_apart and not best.is_elsewhere:
+    elif compares and best.is_apart:
         said.append("not compared with fine-tuning, whose runs are of other prepared data or another semantics version")
     if best.unranked:
         said.append(best.unranked)

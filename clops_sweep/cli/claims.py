@@ -26,7 +26,9 @@ _WIDE = 100
 @click.command()
 @request_options(required=False)
 @plugins_option
-@click.option("--runs", "conditions", is_flag=True, help="Print the condition on runs of each claim, for --where.")
+@click.option(
+    "--runs", "conditions", is_flag=True, help="Print the condition on runs of each verdict, for runs --where."
+)
 @click.option("--all", "every", is_flag=True, help="List claims without runs, too, if none is decided.")
 @click.option(
     "--seal", "to_seal", is_flag=True, help="Record the file's CLAIMS, runs and data in a seal, before the first run."

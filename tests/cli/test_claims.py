@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from scipy import stats
 
+from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.errors import UsageError
@@ -23,6 +24,7 @@ from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.store.run_store import RunStore
 from tests.conftest import Tables
 from tests.helpers.stores import write_finished
+from tests.helpers.unpainted import unpainted
 
 Score = Callable[[RunConfig], float]
 
@@ -93,6 +95,20 @@ CLAIMS = [
           Contrast(Side("CLOPS", {"strategy": "clops"}), Side("fine-tuning", {"strategy": "finetune"}))),
 ]
 """
+
+
+def test_a_report_begins_with_the_claims_of_the_file(
+    folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sketch, "drawn", unpainted)
+    (folder / "space.py").write_text(SPACE + CLAIMS)
+    done = CliRunner().invoke(command, ["report", "space.py", "--prepared-root", str(prepared_root)])
+    assert done.exit_code == 0, done.output
+    page = Path(done.stdout.splitlines()[-1].removeprefix("report: ")).read_text()
+    lead = page.partition('<p class="lead">')[2].partition("</p>")[0]
+    first = "Claims of this file: 1 holds, 0 do not hold, 0 undecided. CLOPS is above fine-tuning: holds (Average AUC "
+    assert lead.startswith(f"{first}+0.202, at least 0.200, n = 4 seeds). Best: CLOPS, ")
+    assert lead.count("fine-tuning") == 1, "the claim says what is compared"
 
 
 def test_what_a_launch_would_refuse_is_not_sealed(folder: Path, prepared_root: Path) -> None:

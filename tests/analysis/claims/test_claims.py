@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from clops_sweep import Contrast, RunConfig, SearchSpace, Side
 from clops_sweep.analysis.claims.claim_runs import ClaimRuns, FinishedRuns
@@ -15,6 +18,7 @@ from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO
 from clops_sweep.analysis.claims.verdicts import claims_of_paper
 from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.report.write import ReportPaths
+from clops_sweep.cli.commands import command
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.spaces.claims import OF_TABLES, Claim
@@ -87,9 +91,62 @@ def test_the_condition_selects_the_runs_of_a_claim_and_no_other(
     for found in [it for it in of_paper.values() if it.run_ids][::4]:
         holds = Where(found.condition)
         selected = {config.run_id("x") for config in configs if holds(config)}
-        assert set(found.run_ids) <= selected, found.claim.key
-        if len(found.contrasts) == 1 and len(found.contrasts[0].contrast.places) == 1:
-            assert set(found.run_ids) == selected, found.claim.key
+        assert set(found.run_ids) == selected, found.claim.key
+
+
+def test_the_condition_leaves_out_runs_that_the_verdict_does_not_count(tmp_path: Path, generated: ModuleType) -> None:
+    """A side that also has other seeds, splits and batch sizes counts with its paired runs alone."""
+    both = SearchSpace("both", RunConfig(), {"strategy": ["er", "finetune"], "split_seed": [0, 1]}, seeds=range(2))
+    more = SearchSpace("more", RunConfig(strategy="er"), {"split_seed": [0, 2]}, seeds=range(4))
+    other = SearchSpace("other", RunConfig(strategy="er", batch_size=4), seeds=range(2))
+    spaces = [both, more, other]
+    store = RunStore(tmp_path / "results")
+    configs = {request.config for space in spaces for request in space.requests()}
+    failing = next(it for it in configs if (it.strategy, it.split_seed, it.seed) == ("finetune", 1, 1))
+    generated.write_given_runs(store, [(it, {"auc": 0.5 + 0.1 * it.seed}) for it in configs if it != failing])
+    sides = Side("ER", {"strategy": "er"}), Side("FT", {"strategy": "finetune"})
+    claim = Claim("above", "ER is above fine-tuning", Contrast(*sides))
+    runs = FinishedRuns(collect(spaces, store.read("runs")), store)
+    ((found,),) = runs.about([claim]).values()
+    assert len(found.run_ids) == 6
+    columns = store.read("runs")
+    holds = Where(found.condition, list(columns))
+    selected = [row["run_id"] for row in columns.to_dict("records") if holds(row)]
+    assert sorted(selected) == sorted(found.run_ids)
+    listed = CliRunner().invoke(
+        command, ["runs", "--results", str(tmp_path / "results"), "--where", found.condition, "--json"]
+    )
+    assert json.loads(listed.stdout)["matched"] == 6
+
+
+def test_the_condition_leaves_out_trials_on_fewer_tasks(tmp_path: Path, generated: ModuleType) -> None:
+    """Reported runs do not set `first_tasks`, so their condition says what it is not."""
+    sides = {"strategy": ["er", "finetune"]}
+    space, tried = SearchSpace("one", RunConfig(), sides, [0]), SearchSpace("two", RunConfig(first_tasks=2), sides, [0])
+    store = RunStore(tmp_path)
+    configs = [request.config for of_space in (space, tried) for request in of_space.requests()]
+    generated.write_given_runs(store, [(config, {"auc": 0.5}) for config in configs])
+    contrast = Contrast(Side("ER", {"strategy": "er"}), Side("FT", {"strategy": "finetune"}))
+    ((found,),) = FinishedRuns(collect([space], store.read("runs")), store).about([Claim("c", "c", contrast)]).values()
+    assert "not first_tasks == 2" in found.condition
+    runs = store.read("runs")
+    holds = Where(found.condition, list(runs))
+    assert {row["run_id"] for row in runs.to_dict("records") if holds(row)} == set(found.run_ids)
+    assert len(found.run_ids) == 2
+
+
+def test_runs_of_the_same_config_on_other_data_are_told_by_their_ids(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace("one", RunConfig(), {"strategy": ["er", "finetune"]}, seeds=range(2))
+    store = RunStore(tmp_path)
+    values = [(request.config, {"auc": 0.5}) for request in space.requests()]
+    for data_hash in ("former", "newer"):
+        generated.write_given_runs(store, values, data_hash)
+    sides = Side("ER", {"strategy": "er"}), Side("FT", {"strategy": "finetune"})
+    runs = FinishedRuns(collect([space], store.read("runs")), store)
+    ((found,),) = runs.about([Claim("above", "ER is above fine-tuning", Contrast(*sides))]).values()
+    assert found.condition == f"run_id in {json.dumps(sorted(found.run_ids))}"
+    assert len(found.run_ids) == 4
+    assert len(store.read("runs")) == 8
 
 
 # --- in the report ----------------------------------------------------------------------------------------------------
