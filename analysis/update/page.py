@@ -76,6 +76,7 @@ _NEW_CLASSES = ("class", "instances", "from", "accuracy before", "accuracy after
 _LAST_TASK = ("class", "instances", "from", *_RATES)
 _PEOPLE = ("person", "instances", "became wrong", "became right", "what changed")
 _CRITERIA = ("verdict", "criterion", "of", "in", "limit", "measured", "instances", "from")
+NO_INTERVAL = "without an interval: equal in all resamples"
 _CROSSES = "not certain: the interval crosses the limit"
 _MOST_NAMED = 3
 """Most failed criteria that the verdict on all names."""
@@ -125,7 +126,9 @@ def verdict_in_words(decision: Decision, unit: str) -> str:
     if decision.holds is None:
         return f"too few {unit}s to judge"
     word = "holds" if decision.holds else "fails"
-    return f"{word}, {_CROSSES}" if decision.crosses else word
+    if decision.crosses:
+        return f"{word}, {_CROSSES}"
+    return word if math.isfinite(decision.measured.low) else f"{word}, {NO_INTERVAL}"
 
 
 def _is_doubtful(decision: Decision) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -162,7 +163,7 @@ def _notices(report: Findings, asked: Path, page: Path, complete: str) -> Iterat
 
 def _in_words(decision: Decision, report: Findings) -> str:
     """Return a line on one criterion: verdict, value, limit and what it is about."""
-    from clops_sweep.analysis.update.page import evaluated
+    from clops_sweep.analysis.update.page import NO_INTERVAL, evaluated
     from clops_sweep.analysis.update.shares import measured
 
     of = f" of {decision.of}" if decision.of else ""
@@ -171,7 +172,9 @@ def _in_words(decision: Decision, report: Findings) -> str:
     line = f"{mark}  {decision.criterion}{of}: {measured(decision)}, {limit}; {evaluated(decision, report)}"
     if decision.holds is None:
         return f"{line}, too few to judge"
-    return f"{line}; not certain: the interval crosses the limit" if decision.crosses else line
+    if decision.crosses:
+        return f"{line}; not certain: the interval crosses the limit"
+    return line if math.isfinite(decision.measured.low) else f"{line}; {NO_INTERVAL}"
 
 
 def _offer(store: RunStore, run_id: str | None, given: Mapping[str, str | Path | None]) -> str:

@@ -23,12 +23,15 @@ PICTURES = {
         "paper-methods.png": "results/report/activities/figures/methods-with-intervals.png",
         "paper-curves.png": "results/report/activities/figures/activities-curves.png",
     },
-    "ward": {"ward-report.png": "results/report/update-{er}.html"},
+    "ward": {"ward-report.png": "results/report/update-479593ce.html"},
     "against_five": {"five-methods.png": "results/report/mine_against_five/figures/methods-with-intervals.png"},
 }
-"""The pictures of each page, and the file that each is made of, with run ids by method."""
-IDS = {"48f591b1": "er", "a12062db": "finetune"}
-"""The run ids that pages name, and the methods of these runs: other machines may round otherwise."""
+"""The pictures of each page, and the file that each is made of, with run ids as the page has them."""
+RUNS = {
+    "479593ce": {"strategy": "er", "split_seed": 2},
+    "9d8d045a": {"strategy": "finetune", "split_seed": 2},
+}
+"""The run ids that pages name, and settings that tell these runs: other machines may round otherwise."""
 WIDEST, WINDOW = 1400, "1100,780"
 
 _BLOCK = re.compile(r"^```(python|toml|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -47,15 +50,23 @@ def commands(page: str) -> list[list[str]]:
     return [shlex.split(line) for line in shell.replace("\\\n", " ").splitlines()]
 
 
-def with_ids(words: list[str], ids: dict[str, str]) -> list[str]:
-    """Return a command with the run ids of this machine, by method, in place of those of the page."""
-    return [ids[IDS[word]] if word in IDS else word for word in words]
+def with_ids(text: str, ids: dict[str, str]) -> str:
+    """Return a word of a command or a path with the run ids of this machine in place of those of the page."""
+    for of_page, here in ids.items():
+        text = text.replace(of_page, here)
+    return text
 
 
-def ids_by_method(folder: Path) -> dict[str, str]:
-    """Return the id of the only run of each method in the store of a folder."""
-    runs = read(folder / "results", "runs", columns=["run_id", "strategy"])
-    return dict(zip(runs["strategy"], runs["run_id"], strict=True))
+def ids_in(folder: Path) -> dict[str, str]:
+    """Return the ids in the store of a folder of the runs that pages name, by the ids that pages give them."""
+    runs = read(folder / "results", "runs", columns=["run_id", "strategy", "split_seed"])
+    ids = {}
+    for of_page, settings in RUNS.items():
+        there = runs
+        for name, value in settings.items():
+            there = there[there[name] == value]
+        (ids[of_page],) = there["run_id"]
+    return ids
 
 
 def _blocks(page: str) -> list[tuple[str, str]]:
@@ -68,12 +79,15 @@ def _follow(page: str, folder: Path) -> None:
         (folder / name).write_text(text)
     programs = {"python": [sys.executable], "clops-sweep": [sys.executable, "-m", "clops_sweep"]}
     for program, *arguments in commands(page):
-        ids = ids_by_method(folder) if arguments[0] == "update-report" else {}
-        done = subprocess.run([*programs[program], *with_ids(arguments, ids)], cwd=folder)
-        if done.returncode and arguments[0] != "update-report":
+        is_report = arguments[0] == "update-report"
+        ids = ids_in(folder) if is_report else {}
+        words = [with_ids(word, ids) for word in arguments]
+        done = subprocess.run([*programs[program], *words], cwd=folder)
+        if done.returncode and not is_report:
             sys.exit(f"{page}: {shlex.join([program, *arguments])} failed")
+    ids = ids_in(folder) if page == "ward" else {}
     for name, source in PICTURES[page].items():
-        path = folder / source.format(**ids_by_method(folder) if "{" in source else {})
+        path = folder / with_ids(source, ids)
         _keep(_screenshot(path) if path.suffix == ".html" else path, FOLDER / name)
 
 

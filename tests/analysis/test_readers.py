@@ -11,13 +11,14 @@ from types import ModuleType
 
 import pytest
 
+import clops_sweep.cli
 from tests.helpers.documentation import FOLLOWED
 from tests.helpers.preloaded import Preloaded
 
 FOLDER = Path(__file__).parents[2] / "docs" / "readers"
 ASKED = {
     "paper": ("activities.py", "20 runs asked for"),
-    "ward": ("ward.py", "2 runs asked for"),
+    "ward": ("wards.py", "10 runs asked for"),
     "against_five": ("my_method.py", "2 trials asked for"),
 }
 SMALLER = {r"epochs_per_task=\d+": "epochs_per_task=1", r"range\(5\)": "range(3)"}
@@ -43,6 +44,9 @@ def test_the_search_space_of_a_page_asks_for_its_runs(
 ) -> None:
     for name, text in follow.files(page).items():
         (tmp_path / name).write_text(text)
+    for _, *words in follow.commands(page):
+        if words[0] == "new":
+            assert commands.run(tmp_path, environment, *words).returncode == 0
     file, said = ASKED[page]
     done = commands.run(tmp_path, environment, "plan", file)
     assert (done.returncode, done.stderr) == (0, "")
@@ -58,22 +62,52 @@ def test_the_commands_of_a_page_work_in_order(
         for said, run in SMALLER.items():
             text = re.sub(said, run, text)
         (tmp_path / name).write_text(text)
+    printed = []
     for program, *words in follow.commands(page):
         if program == "python":
             subprocess.run([sys.executable, *words], cwd=tmp_path, check=True)
             continue
         is_report = words[0] == "update-report"
         if is_report:
-            words = follow.with_ids(words, follow.ids_by_method(tmp_path))
+            ids = follow.ids_in(tmp_path)
+            words = [follow.with_ids(word, ids) for word in words]
         if words[0].endswith(".py"):
             words = [*words, "--no-ray", "--no-report"] if page == "ward" else [*words, "--no-ray"]
         done = forked.run(tmp_path, environment, *words)
         assert done.returncode in ((0, 1, 3) if is_report else (0,)), done.stderr
+        printed += [*done.stdout.splitlines(), *done.stderr.splitlines()]
+    ids = follow.ids_in(tmp_path) if page == "ward" else {}
     for source in follow.PICTURES[page].values():
-        path = source.format(**follow.ids_by_method(tmp_path)) if "{" in source else source
-        assert (tmp_path / path).is_file()
+        assert (tmp_path / follow.with_ids(source, ids)).is_file()
+    if page == "ward":
+        missing = _shapes(_output_of(page, until="## Few patients")) - _shapes(printed)
+        assert not missing
+
+
+VERDICT = re.compile(r"^  (FAILS|holds|-----)  .*|^\d+ of \d+ acceptance criteria .*")
+"""Lines that depend on rounding."""
+
+
+def _output_of(page: str, until: str) -> list[str]:
+    """Return the lines of output that a page shows before a heading."""
+    text = (FOLDER.parent / f"{page}.md").read_text("utf-8").partition(until)[0]
+    blocks = re.findall(r"^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return "".join(blocks).splitlines()
+
+
+def _shapes(lines: list[str]) -> set[str]:
+    """Return lines without their numbers, run ids and spaces."""
+    plain = [line for line in lines if not VERDICT.match(line)]
+    return {re.sub(r"\b[0-9a-f]{8}\b|[-+]?\d[\d,.]*|\s+|[─━┏┓┗┛┳┻╇┡┩│┃└┘┴┬]", "", line) for line in plain}
+
+
+def test_the_limits_of_the_page_are_those_of_the_template() -> None:
+    template = Path(clops_sweep.cli.__file__).parent / "recipes" / "wards.toml.template"
+    first, _, limits = template.read_text("utf-8").partition("\n\n")
+    assert first.startswith("# Acceptance criteria")
+    assert f"```toml\n{limits}```" in (FOLDER.parent / "ward.md").read_text("utf-8")
 
 
 def test_run_ids_of_a_page_are_replaced(follow: ModuleType) -> None:
-    ((one, _), *_) = follow.IDS.items()
-    assert follow.with_ids(["update-report", one], {"er": "a", "finetune": "b"}) == ["update-report", "a"]
+    ((one, _), *_) = follow.RUNS.items()
+    assert follow.with_ids(f"update-{one}.html", {one: "a"}) == "update-a.html"

@@ -153,7 +153,7 @@ def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]]
         (0.01, 0.06, 0.08, "fails, not certain: the interval crosses the limit"),
         (0.0, 0.02, 0.05, "holds"),
         (0.06, 0.07, 0.08, "fails"),
-        (np.nan, 0.0, np.nan, "holds"),
+        (np.nan, 0.0, np.nan, "holds, without an interval: equal in all resamples"),
     ],
 )
 def test_a_verdict_whose_interval_crosses_its_limit_is_not_certain(
