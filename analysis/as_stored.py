@@ -24,7 +24,8 @@ from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import STRATEGIES, may_use
 from clops_sweep.store.tables import RUNS
 
-from .collect import FAMILY, Cell, Edition, Experiment, Family, editions, family_of, shared_versions, whole_hashes
+from .collect import FAMILY, Cell, Experiment, Family, editions, family_of, shared_versions, whole_hashes
+from .editions import Edition, older_editions
 from .selection import fields_unlike_paper
 
 _MOST_CELLS = 10_000
@@ -116,7 +117,9 @@ def _experiments(
 
 def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known: bool) -> Experiment:
     """Return one experiment with an axis for each field in which its runs differ; configs are validated if `known`."""
-    rows, shown, left_aside = _newest(_without_idle(rows), wanted)
+    rows_of_all = _without_idle(rows)
+    rows, shown, left_aside = _newest(rows_of_all, wanted)
+    older = older_editions(shown, left_aside, rows_of_all)
     options = _usable_options(rows) if known else _options(rows)
     fields = [*RunConfig.model_fields, *options]
     varied = _varied(rows, fields)
@@ -138,7 +141,7 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
         axes[field] = _in_order({cell.labels[field] for cell in cells})
     number = {labels_of_run: position for position, labels_of_run in enumerate(configs)}
     frame = rows.assign(cell=[number[values_of_run] for values_of_run in of_runs])
-    return Experiment(name, axes, tuple(cells), frame, tuple(shown), tuple(left_aside))
+    return Experiment(name, axes, tuple(cells), frame, tuple(shown), tuple(left_aside), older)
 
 
 def _varied(rows: pd.DataFrame, fields: Iterable[str]) -> list[str]:

@@ -26,46 +26,10 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES, has_metric, head
 from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 
+from .editions import Edition, older_editions
 from .statistics import Partitions, Replicate, ordered, partitions, splits_of
 
 _PLACES = {"cell", *REPLICATES}
-
-
-@dataclass(frozen=True)
-class Edition:
-    """Runs that may be compared: same prepared data and same semantics version.
-
-    Prepared data have a hash of their own for each `data`. `semantics_version` is without the revisions of strategy and
-    network, as in `shared_versions`. `runs` counts the requested runs of the edition that are finished or failed.
-    """
-
-    scenario: str
-    data: DataKey
-    data_hash: str
-    semantics_version: int
-    runs: int
-
-    def __str__(self) -> str:
-        return self.described(self.data_hash[:12])
-
-    def described(self, data_hash: str) -> str:
-        """Describe the edition in words, with a data hash of the given length."""
-        data = self.data
-        parts = [self.scenario]
-        if data.normalize != "none":
-            parts.append(f"normalised by {data.normalize}")
-        if data.leads == "all":
-            parts.append("all leads together")
-        parts.append(f"patient split {data.split_seed}")
-        if data.split:
-            parts.append(data.split)
-        if data.validation:
-            parts.append(f"validation {data.validation:g}")
-        if data.encoder:
-            parts.append(f"{'adapted to ' * data.is_adapted}encoder {data.encoder}")
-        if data.split_within == "time":
-            parts.append("split by time")
-        return f"{data.dataset} ({', '.join(parts)}), data {data_hash}, semantics version {self.semantics_version}"
 
 
 @dataclass(frozen=True)
@@ -96,6 +60,7 @@ class Experiment:
             (finished, failed or missing) and, if it exists, the columns of its row in the store.
         shown: the editions that the runs were taken from, one per data set and scenario.
         left_aside: editions with runs of this space that are not shown.
+        older: editions that are shown and may be of older data, each with one of another patient split that is newer.
         chosen: metrics to use instead of the headline metrics of its scenarios.
         is_tuning: whether its runs only chose configurations, which other runs report; it competes with no other.
         is_search: whether its cells are the trials of a search.
@@ -107,6 +72,7 @@ class Experiment:
     runs: pd.DataFrame = field(hash=False)
     shown: tuple[Edition, ...] = ()
     left_aside: tuple[Edition, ...] = ()
+    older: tuple[tuple[Edition, Edition], ...] = ()
     chosen: tuple[str, ...] = ()
     is_tuning: bool = False
     is_search: bool = False
@@ -334,7 +300,8 @@ def collect(
         requests = list(space.requests())
         run_ids, shown, left_aside = _choose_editions(requests, there, known, wanted)
         cells, frame = frame_of_runs(axes, requests, run_ids, rows)
-        experiments.append(Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside)))
+        older = older_editions(shown, left_aside, rows)
+        experiments.append(Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside), older))
     return experiments
 
 

@@ -21,7 +21,8 @@ from clops_sweep.store.run_store import RunStore
 
 from .as_stored import stored_value
 from .axis_names import axis_title
-from .collect import FAMILY, Edition, Experiment, Family, collect, family_of, frame_of_runs, label_text, shared_versions
+from .collect import FAMILY, Experiment, Family, collect, family_of, frame_of_runs, label_text, shared_versions
+from .editions import Edition
 from .formats import TextCell, TextTable, count_cell, plus_minus
 from .metrics import metric_named
 from .statistics import Estimate, estimate

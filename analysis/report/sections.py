@@ -15,6 +15,7 @@ from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment, computed_on, label_text
 from ..drawing.pictures import Picture, Sketch, sketch
+from ..editions import older_in_words
 from ..failures import failure_notices
 from ..figures.asked import Asked
 from ..figures.beta.beta_figures import beta_figures
@@ -379,6 +380,8 @@ def _notices(experiment: Experiment) -> Iterator[str]:
         other_data = all(edition.data_hash != it.data_hash for it in experiment.shown)
         shown_by = f"; --data-hash {edition.data_hash[:12]} shows them" if other_data else ""
         yield f"Not shown and not included in any mean: {plural(edition.runs, 'run')} of {edition}{shown_by}."
+    if older := older_in_words(experiment.older):
+        yield f"{older[0].upper()}{older[1:]}."
     yield from failure_notices(experiment.runs)
     if experiment.on_test:
         of_curves = any(cell.config.curves == "test" for cell in experiment.cells)

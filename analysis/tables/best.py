@@ -12,6 +12,7 @@ import pandas as pd
 from clops_sweep.experiment.fields import training_of
 
 from ..collect import Experiment, computed_on
+from ..editions import older_in_words
 from ..formats import (
     DASH,
     TextCell,
@@ -421,7 +422,10 @@ def best_sentence(shown: Sequence[Best], *, compares: bool = True) -> str:
     for best in shown:
         if best.experiment is shown[0].experiment:
             leaders.setdefault(best.data, best)
-    return " ".join(_best_sentence(best, shown, compares) for best in leaders.values())
+    sentences = [_best_sentence(best, shown, compares) for best in leaders.values()]
+    if older := older_in_words(shown[0].experiment.older):
+        sentences.append(f"{older[0].upper()}{older[1:]}.")
+    return " ".join(sentences)
 
 
 def _best_sentence(best: Best, shown: Sequence[Best], compares: bool) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from clops_sweep.planning.state import State
 
 from ..collect import Experiment
+from ..editions import older_in_words
 from ..formats import mean_text, number
 from ..leading import heading
 from .best import RANKED_APART, Best, best_of_page, means_in_words, ranks_in_words, tied_in_words
@@ -98,6 +99,8 @@ def terminal_table(best: BestOfSpace, digits: int) -> TerminalTable:
             notes.append(row.unranked)
     if any(row.data for row in best.rows):
         notes.append(RANKED_APART)
+    if older := older_in_words(best.experiment.older):
+        notes.append(older)
     return TerminalTable(_title(best), header, tuple(rows), tuple(headings), tuple(notes))
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.as_stored import stored_experiments
-from clops_sweep.analysis.collect import collect
+from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.editions import older_in_words
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import Fold
 from clops_sweep.analysis.tables.comparisons import comparisons
@@ -64,6 +65,41 @@ def test_editions_are_never_mixed(tmp_path: Path, generated: ModuleType) -> None
     ):
         with pytest.raises(UsageError, match=f"{found} so; it has aaaa of synthetic, bbbb of synthetic"):
             collect([SPACE], runs, [wanted])
+
+
+def test_splits_whose_runs_began_before_the_data_of_another_changed_are_named(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    space = SearchSpace("splits", RunConfig(), {"split_seed": [0, 1, 2], "storage_fraction": [0.1, 0.5]}, seeds=[0])
+    store = RunStore(tmp_path)
+
+    def written(split: int, data_hash: str, days: int) -> Experiment:
+        generated.write_generated_runs(
+            store,
+            [space],
+            data_hash=data_hash,
+            started_at=generated.START + timedelta(days=days),
+            keep=lambda config: config.split_seed == split,
+            epochs=1,
+            instances=2,
+        )
+        runs = store.read("runs")
+        (experiment,) = collect([space], runs)
+        ((without_space,), _) = stored_experiments(runs)
+        assert without_space.older == experiment.older
+        return experiment
+
+    for split in range(3):
+        assert written(split, f"aaaa{split}", days=0).older == ()
+    experiment = written(0, "bbbb0", days=2)
+    assert [(old.data.split_seed, new.data.split_seed) for old, new in experiment.older] == [(1, 0), (2, 0)]
+    assert older_in_words(experiment.older) == (
+        "the runs of patient splits 1, 2 may be of older data: they began before the data of patient split 0 changed, "
+        "and means include both; a launch computes what is missing"
+    )
+    assert [old.data.split_seed for old, _ in written(1, "bbbb1", days=3).older] == [2]
+    assert written(2, "bbbb2", days=4).older == ()
+    assert older_in_words(experiment.judged_by(["auc"]).older) == older_in_words(experiment.older)
 
 
 def test_networks_and_optimisers_of_other_revisions_are_one_edition(tmp_path: Path, generated: ModuleType) -> None:

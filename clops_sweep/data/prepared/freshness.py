@@ -74,13 +74,14 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
     if data_root is None and now is None and remembered is not None:
         root = remembered
         now = _sources(root, manifest, declared)
-    states = states_of(now or {})
+    there = now or {}
+    states = states_of(there)
     if not states or states == known:
         return True
     if states.keys() != sums.keys():
         return False
     changed = [key for key in states if states[key] != known.get(key)]
-    if any(file_sha256(now[key]) != sums[key] for key in changed):
+    if any(file_sha256(there[key]) != sums[key] for key in changed):
         return False
     with contextlib.suppress(OSError):
         remember(folder, root, states)
