@@ -44,6 +44,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     from clops_sweep.analysis.as_stored import data_keys
     from clops_sweep.analysis.claims.verdicts import verdicts
     from clops_sweep.analysis.collect import collect
+    from clops_sweep.analysis.editions import older_in_words
 
     if request.selection.limit or request.selection.where:
         raise click.UsageError("claims apply to whole search spaces: the command takes neither --limit nor --where")
@@ -72,6 +73,9 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
             f"left out: claims on your own data sets ({listed(sorted(own))}); include them with --own-data", err=True
         )
     experiments = [it for it in experiments if not it.cells or it.cells[0].config.dataset not in own]
+    for experiment in experiments:
+        if older := older_in_words(experiment.older):
+            click.echo(f"{experiment.name}: {older}", err=True)
     frames = request.data.of_prepared(data_keys(experiments))
     standing = seal_in_words(state) if request.selection.claims else ""
     found = verdicts(experiments, request.store, frames, request.selection.claims)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -65,6 +66,36 @@ def write_store(folder: Path, prepared_root: Path, finished_tables: Tables, scor
         version = pa.array([2], pa.int64())
         tables["runs"] = runs.set_column(runs.schema.get_field_index("semantics_version"), "semantics_version", version)
         write_finished(store, run_id, tables)
+
+
+def test_splits_that_may_be_of_older_data_are_named(
+    tmp_path: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "space.py").write_text(SPACE.replace('{"method"', '{"split_seed": [0, 1], "method"'))
+    monkeypatch.chdir(tmp_path)
+    store = RunStore("results")
+
+    def written(split: int, content: str, day: int) -> None:
+        for request in all_requests(load_spaces(Path("space.py"))):
+            if request.config.split_seed != split:
+                continue
+            run_id = request.config.run_id(content)
+            tables = finished_tables(run_id, request.config, auc(request.config))
+            runs = tables["runs"]
+            for name, value in (("data_hash", content), ("started_at", datetime(2026, 1, day, tzinfo=UTC))):
+                column = pa.array([value], runs.schema.field(name).type)
+                runs = runs.set_column(runs.schema.get_field_index(name), name, column)
+            tables["runs"] = runs
+            write_finished(store, run_id, tables)
+
+    written(0, "aaaa0", 1)
+    written(1, "aaaa1", 1)
+    assert "older data" not in told("space.py", prepared_root=prepared_root).stderr
+    written(0, "bbbb0", 2)
+    assert (
+        "methods: the runs of patient split 1 may be of older data: they began before the data of patient split 0"
+        in (told("space.py", prepared_root=prepared_root).stderr)
+    )
 
 
 def in_one_line(said: Sequence[str]) -> str:
