@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from clops_sweep.cli.new import criteria_beside
 from clops_sweep.cli.options import (
     EXIT_FAILED,
     EXIT_FINISHED,
@@ -279,7 +280,22 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     strategies = dict(zip(runs["run_id"], runs["strategy"], strict=True))
     fitting = [run_id for run_id in candidates if strategies[run_id] != "multitask"]
     if fitting:
-        click.echo(f"update report of the best run: {update_report_command(store, fitting[0])}")
+        words = _options_of_report(outcome.state.resolved)
+        click.echo(f"update report of the best run: {update_report_command(store, fitting[0], *words)}")
+
+
+def _options_of_report(request: Request) -> list[str]:
+    """Return the criteria that lie beside a search-space file, and the subgroup columns of its data, as options."""
+    words: list[str] = []
+    files = [criteria_beside(file) for file in request.selection.files]
+    there = [file for file in files if file.is_file()]
+    if there:
+        words += ["--criteria", str(there[0])]
+    datasets = dict.fromkeys(config.dataset for config in request.selection.configs)
+    groups = request.data.group_names(next(iter(datasets))) if len(datasets) == 1 else ()
+    if groups:
+        words += ["--groups", ",".join(groups)]
+    return words
 
 
 def _say_outcome(request: Request, outcome: Outcome, best: Sequence[BestOfSpace], tuned: Sequence[TunedMethod]) -> None:

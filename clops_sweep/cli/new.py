@@ -113,7 +113,7 @@ def new(
             content = _template(f"{template}.py", name)
         else:
             content = _FIRST_SPACE.encode()
-        criteria = _criteria_of(name) if template == _WITH_CRITERIA else None
+        criteria = criteria_beside(name) if template == _WITH_CRITERIA else None
         if criteria is not None:
             if os.path.lexists(criteria):
                 raise _taken(criteria)
@@ -137,7 +137,7 @@ def new(
         click.echo(f"{name} is written; {'submit' if recipe else 'run'} it with: {command}")
 
 
-def _criteria_of(name: Path) -> Path:
+def criteria_beside(name: Path) -> Path:
     """Return the path of the acceptance criteria that go with a search-space file."""
     return name.with_name(f"{name.stem}_criteria.toml")
 
@@ -145,7 +145,7 @@ def _criteria_of(name: Path) -> Path:
 def _template(template: str, name: Path) -> bytes:
     """Return a template with the names of the files that are written."""
     text = Path(__file__).with_name("recipes").joinpath(f"{template}.template").read_text()
-    files = {"CRITERIA": _criteria_of(name), "FILE": name}
+    files = {"CRITERIA": criteria_beside(name), "FILE": name}
     if template.startswith(_WITH_CRITERIA):
         text = re.sub("|".join(files), lambda word: shlex.quote(str(files[word[0]])), text)
     return text.encode()

@@ -370,11 +370,14 @@ def test_a_launch_that_keeps_predictions_names_the_update_report_with_all_its_pa
     words = "--no-ray", "--no-report", *ROOT, "--results", "my results"
     begin = "update report of the best run: "
     assert begin not in run("own.py", *words).output
+    Path("own_criteria.toml").write_text("max_flips = 1.0\n")
     launched = run("own.py", *words, "--keep", "predictions")
     (line,) = [line for line in launched.output.splitlines() if line.startswith(begin)]
+    assert " --criteria own_criteria.toml" in line
     runs_as_typed(shlex.split(line.partition(": ")[2]))
     (page,) = Path("my results", "report").glob("update-*.html")
     assert "Tracings of flips" in page.read_text() or "No decision became wrong or right" in page.read_text()
+    assert "The acceptance criterion is met" in page.read_text()
 
 
 def test_a_dashboard_names_the_command_that_loads_the_recorded_files(

@@ -224,6 +224,13 @@ class PreparedData:
             return ()
         return prepared.manifest.notes
 
+    def group_names(self, dataset: str) -> tuple[str, ...]:
+        """Return the names of the columns for subgroups of a data set; none if it is not prepared."""
+        from clops_sweep.data.prepared.prepared_folder import prepared_set
+
+        prepared = prepared_set(dataset, self.root, self.source)
+        return () if prepared is None else tuple(prepared.manifest.groups)
+
     def of_prepared(self, keys: Iterable[DataKey]) -> list[FrameSet]:
         """Return the signals of the keys that are prepared."""
         return [frames for key in dict.fromkeys(keys) if (frames := self.signals(key)) is not None]
