@@ -28,7 +28,8 @@ const ago = (seconds) => {
 };
 const tell = () => {
   const read = part("read");
-  read.textContent = `Store read ${ago(read.dataset.at)}; this page updates by itself.`;
+  const more = part("lost").hidden ? "this page updates by itself" : "there is no answer now";
+  read.textContent = `Store read ${ago(read.dataset.at)}; ${more}.`;
   for (const it of document.querySelectorAll("time[data-at]")) it.textContent = ago(it.dataset.at);
 };
 setInterval(tell, 1000);
