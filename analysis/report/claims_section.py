@@ -9,6 +9,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from clops_sweep.experiment.metrics import short_name
+
 from .. import statistics
 from ..axis_names import axis_symbol
 from ..claims.verdicts import Verdict
@@ -67,7 +69,10 @@ def claims_sentence(verdicts: Sequence[Verdict]) -> str:
     sentences = [f"Claims of this file: {counts_in_words(verdicts)}."]
     for verdict in compared[:_MOST_IN_HEADLINE]:
         where = f" on {verdict.dataset}, {verdict.claim.scenario}" if several_data else ""
-        evidence = f"{measure_in_words(verdict)} {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
+        contrast = verdict.weakest.contrast
+        measures = dict.fromkeys((contrast.measure, contrast.of_theirs or contrast.measure))
+        measure = " minus ".join(map(short_name, measures))
+        evidence = f"{measure} {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
         claim = verdict.claim.sentence
         sentences.append(f"{claim[0].upper()}{claim[1:]}{where}: {verdict.outcome} ({evidence}).")
     return " ".join(sentences)

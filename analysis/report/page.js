@@ -26,7 +26,15 @@ const measure = (box) => {
   box.parentElement.classList.toggle("shrunk", share < 0.8);
   box.classList.toggle("more", hidden - box.scrollLeft > 2);
 };
-const sizes = new ResizeObserver((changes) => changes.forEach((change) => measure(change.target)));
+// A table that is a little too wide for its place has smaller letters and margins, and is scrolled only if that is not enough.
+const widths = new WeakMap();
+const tighten = (box) => {
+  if (widths.get(box) === box.clientWidth || !box.querySelector(":scope > table")) return;
+  widths.set(box, box.clientWidth);
+  box.classList.remove("tight");
+  box.classList.toggle("tight", box.scrollWidth - box.clientWidth > 2);
+};
+const sizes = new ResizeObserver((changes) => changes.forEach(({ target }) => { tighten(target); measure(target); }));
 const watch = () => {
   sizes.disconnect();
   for (const box of document.querySelectorAll(".scroll")) sizes.observe(box);

@@ -65,7 +65,7 @@ class ListedRuns:
         table: rows of the table `runs`.
         order: positions of the rows in the order of the list.
         settings: the config fields and options in which they differ, patient splits and seeds last.
-        scores: the headline metrics of their scenarios.
+        scores: the headline metrics of their scenarios; the first one sorts the runs.
         left_out: number of runs of the other kind: trials that chose a configuration, or all others.
         of_tuning: whether the listed runs are trials that chose a configuration.
     """
@@ -139,7 +139,10 @@ def _values(table: pa.Table, column: str) -> list[Any]:
 
 
 def _scores(table: pa.Table) -> tuple[str, ...]:
-    """Return the headline metrics of the runs' scenarios, on test people where there is no validation set."""
+    """Return the headline metrics of the runs' scenarios: of validation people, which sort them, then of test people.
+
+    Of BWT or forgetting, the one of test people is enough. Without a validation set, all are of test people.
+    """
     import pyarrow.compute as pc  # slow, and not needed by other commands
 
     names: dict[str, None] = {}
@@ -149,8 +152,10 @@ def _scores(table: pa.Table) -> tuple[str, ...]:
         of_scenario = pc.and_(is_finished, pc.equal(table["scenario"], scenario))
         values = table[metrics[0]].filter(of_scenario).to_pylist()
         is_test = len(values) > 0 and all(is_missing(value) for value in values)
+        if not is_test:
+            names[metrics[0]] = None
         for metric in metrics:
-            names[f"test_{metric}" if is_test else metric] = None
+            names[f"test_{metric}"] = None
     return tuple(names)
 
 

@@ -137,7 +137,7 @@ def test_a_report_begins_with_the_claims_of_the_file(
     assert done.exit_code == 0, done.output
     page = Path(done.stdout.splitlines()[-1].removeprefix("report: ")).read_text()
     lead = page.partition('<p class="lead">')[2].partition("</p>")[0]
-    first = "Claims of this file: 1 holds, 0 do not hold, 0 undecided. CLOPS is above fine-tuning: holds (Average AUC "
+    first = "Claims of this file: 1 holds, 0 do not hold, 0 undecided. CLOPS is above fine-tuning: holds (AUC "
     assert lead.startswith(f"{first}+0.202, at least 0.200, n = 4 seeds). Best: CLOPS, ")
     assert lead.count("fine-tuning") == 1, "the claim says what is compared"
 

@@ -81,6 +81,14 @@ def test_ids_are_as_short_as_show_takes_them(store: RunStore) -> None:
     assert lines[-1].startswith("print a run with: clops-sweep show RUN_ID")
 
 
+def test_scores_of_test_people_are_beside_those_that_sort_the_runs(store: RunStore, listed: Listed) -> None:
+    best = listed()[0]
+    (row,) = store.read("runs", best["run_id"]).to_dict("records")
+    assert best["scores"] == {name: row[name] for name in ("auc", "test_auc", "test_bwt")}
+    header = invoked(store, []).output.splitlines()[0].split()
+    assert header[-4:] == ["auc", "test_auc", "test_bwt", "seconds"]
+
+
 def test_runs_without_a_validation_set_have_test_scores(tmp_path: Path, finished_tables: Tables) -> None:
     store = RunStore(tmp_path)
     tables = finished_tables("a" * 24, RunConfig())

@@ -100,3 +100,30 @@ def test_the_figure_of_methods_fits_a_phone(page: Any) -> None:
         assert text >= 8, "its labels can be read"
     finally:
         page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_a_table_that_is_a_little_too_wide_becomes_smaller_instead_of_being_cut_off(page: Any) -> None:
+    frames = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    box = "document.querySelector('#grid-results .scroll')"
+    hidden = f"{box}.scrollWidth - {box}.clientWidth"
+    try:
+        page.call("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
+        page.run(frames)
+        natural = page.run(f"{box}.querySelector('table').style.minWidth = ({box}.clientWidth + 40) / 14.08 + 'em', 0")
+        assert natural == 0
+        page.call("Emulation.setDeviceMetricsOverride", width=1279, height=800, deviceScaleFactor=1, mobile=False)
+        page.run(frames)
+        assert page.run(f"{box}.classList.contains('tight')")
+        assert page.run(hidden) <= 2, "smaller letters are enough"
+        assert page.run("getComputedStyle(document.querySelector('#grid-results .hint')).display") == "none"
+        page.run(f"{box}.querySelector('table').style.minWidth = '200em', 0")
+        page.call("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1, mobile=False)
+        page.run(frames)
+        assert page.run(hidden) > 2
+        assert page.run("getComputedStyle(document.querySelector('#grid-results .hint')).display") == "block"
+        page.run(f"{box}.querySelector('table').style.minWidth = '', 0")
+        page.call("Emulation.setDeviceMetricsOverride", width=1279, height=800, deviceScaleFactor=1, mobile=False)
+        page.run(frames)
+        assert not page.run(f"{box}.classList.contains('tight')"), "a table that fits keeps its size"
+    finally:
+        page.call("Emulation.clearDeviceMetricsOverride")
