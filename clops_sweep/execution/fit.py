@@ -38,12 +38,7 @@ def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
     for tuned in request.selection.tuned:
         _check_tuning(request, tuned)
     _check_pretraining(request)
-    to_compute = [run.config for run in state.plan.of("pending", "waiting", "failed")]
-    for tuned in request.selection.tuned:
-        to_compute += tuned.reported_at_bounds
-    incomplete = [search.space for search in state.searches if not search.complete]
-    for space in incomplete:
-        to_compute += configs_at_bounds(space)
+    to_compute = _to_compute(state)
     keys = list(dict.fromkeys(config.data_key for config in to_compute))
     for key in keys:
         request.data.check_encoder(key)
@@ -51,12 +46,26 @@ def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
     configs = [in_sequential_order(config) for config in to_compute if config.data_key in prepared]
     frames = request.frames(configs)
     TriedNetworks(request.data.root).check(configs, frames, keep_models=request.store.keep_models is not None)
-    for space in incomplete:
+    for space in _incomplete_searches(state):
         _check_validation(space, frames)
     for tuned in request.selection.tuned:
         for phase in tuned.phases:
             _check_validation(phase, frames)
     return frames
+
+
+def _to_compute(state: State) -> list[RunConfig]:
+    """Return the configs that a launch may compute; those at the bounds of searches and choices."""
+    configs = [run.config for run in state.plan.of("pending", "waiting", "failed")]
+    for tuned in state.resolved.selection.tuned:
+        configs += tuned.reported_at_bounds
+    for space in _incomplete_searches(state):
+        configs += configs_at_bounds(space)
+    return configs
+
+
+def _incomplete_searches(state: State) -> list[SearchSpace]:
+    return [search.space for search in state.searches if not search.complete]
 
 
 def _check_pretraining(request: Request) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.execution.display.live import Display
     from clops_sweep.execution.jobs import Resources
-    from clops_sweep.execution.workers import Workers
 
 MakeDisplay = Callable[[], "AbstractContextManager[Display]"]
 """Creates a display, a context manager that shows progress."""
@@ -176,27 +175,29 @@ class _Launch:
     def _computed(self, state: State, frames: Mapping[DataKey, FrameSet]) -> tuple[State, Ending]:
         """Compute the runs, and return the state at the end, and how it ended."""
         from clops_sweep.execution.devices import choose
+        from clops_sweep.execution.driver import run_feeds
+        from clops_sweep.execution.feeding.only_driver import only_driver_of_all
+        from clops_sweep.execution.feeding.sweep_feeds import SweepFeeds, planned_again
+        from clops_sweep.execution.workers import check_start, choose_workers
 
         choice = choose(state, self.resources)
         pending = state.to_do(self.retry_failed)
         store = state.asked.store
-        with _only_driver(state):
-            workers = _workers_of(state, pending, choice.resources)
-            _check_start(self.resources, workers)
+        with only_driver_of_all([search.space for search in state.searches], store):
+            workers = choose_workers(state, pending, choice.resources)
+            check_start(self.resources, workers)
             store.open_for_writing()
             if pending:
                 self.starting(state, pending, choice.resources)
-            from clops_sweep.execution.driver import run_feeds
-            from clops_sweep.execution.feeding.sweep_feeds import SweepFeeds, planned_again
-
             reserved = [str(run.run_id) for run in pending]
-            ending: Ending = Ended()
             with self.make_display() as display:
                 display.warn(f"device: {choice.words}")
                 sweep = SweepFeeds(state, choice.resources, self.retry_failed, display)
+                ending: Ending
                 try:
                     run_feeds(sweep.feeds, reserved, frames, store, choice.resources, display, workers)
                     state = planned_again(state)
+                    ending = Ended()
                 except KeyboardInterrupt:
                     ending = Interrupted.of(display.unfinished(), store)
                 except (StoreError, OSError) as error:
@@ -219,58 +220,3 @@ def _now_if_readable(state: State) -> State:
     with suppress(StoreError):
         return planned_again(state)
     return state
-
-
-@contextmanager
-def _only_driver(state: State) -> Iterator[None]:
-    """Let no other driver run the searches of a request in the block.
-
-    Raises:
-        UsageError: another one runs a search.
-    """
-    with ExitStack() as locks:
-        if state.searches:
-            from clops_sweep.execution.feeding.only_driver import only_driver
-
-            for search in state.searches:
-                locks.enter_context(only_driver(search.space, state.asked.store))
-        yield
-
-
-def _workers_of(state: State, pending: Sequence[PlannedRun], resources: Resources) -> Workers:
-    """Return what computes the runs."""
-    from clops_sweep.execution.ray_pays import Rest, why_ray
-    from clops_sweep.execution.workers import RayWorkers, ThisProcess, ThisProcessFirst
-    from clops_sweep.planning.costs import Costs, known_costs
-
-    if resources.workers == "this process":
-        return ThisProcess()
-    if why_ray(resources) is not None:
-        return RayWorkers()
-    to_come = [*pending, *state.plan.of("waiting"), *state.to_come]
-    try:
-        costs = known_costs(to_come, state.plan.of("finished"), state.resolved.store, "cpu")
-    except DamagedStore:  # a damaged part hides finished runs from the estimate, nothing else
-        costs = Costs()
-    return ThisProcessFirst(Rest.of([run.config for run in to_come], costs, resources))
-
-
-def _check_start(resources: Resources, workers: Workers) -> None:
-    """Check that Ray can start, if the launch may start it, and import it if the launch starts with it.
-
-    Ray is imported only here, after all errors of the user have been checked for.
-
-    Raises:
-        UsageError: Ray cannot start.
-    """
-    from clops_sweep.execution.ray_environment import stay_on_loopback
-    from clops_sweep.execution.start_check import check_ray_can_start
-    from clops_sweep.execution.workers import RayWorkers, ThisProcess
-
-    if isinstance(workers, ThisProcess):
-        return
-    if not resources.address:
-        check_ray_can_start()
-        stay_on_loopback()
-    if isinstance(workers, RayWorkers):
-        import clops_sweep.execution.on_ray  # noqa: F401

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clops_sweep.execution.ray_pays import Rest
+from clops_sweep.errors import DamagedStore
+from clops_sweep.execution.jobs import Resources
+from clops_sweep.execution.ray_pays import Rest, why_ray
+from clops_sweep.planning.costs import Costs, known_costs
+from clops_sweep.planning.plan import PlannedRun
+from clops_sweep.planning.state import State
 
 
 @dataclass(frozen=True)
@@ -29,3 +35,43 @@ class ThisProcessFirst:
 
 
 Workers = ThisProcess | RayWorkers | ThisProcessFirst
+
+
+def choose_workers(state: State, pending: Sequence[PlannedRun], resources: Resources) -> Workers:
+    """Return what computes the runs of a launch.
+
+    Args:
+        state: the state of what was asked for.
+        pending: the runs that can start.
+        resources: the resources of a job, with the device chosen.
+    """
+    if resources.workers == "this process":
+        return ThisProcess()
+    if why_ray(resources) is not None:
+        return RayWorkers()
+    to_come = [*pending, *state.plan.of("waiting"), *state.to_come]
+    try:
+        costs = known_costs(to_come, state.plan.of("finished"), state.resolved.store, "cpu")
+    except DamagedStore:  # a damaged part hides finished runs from the estimate, nothing else
+        costs = Costs()
+    return ThisProcessFirst(Rest.of([run.config for run in to_come], costs, resources))
+
+
+def check_start(resources: Resources, workers: Workers) -> None:
+    """Check that Ray can start, if the launch may start it, and import it if the launch starts with it.
+
+    Ray is imported only here, after all errors of the user have been checked for.
+
+    Raises:
+        UsageError: Ray cannot start.
+    """
+    from clops_sweep.execution.ray_environment import stay_on_loopback
+    from clops_sweep.execution.start_check import check_ray_can_start
+
+    if isinstance(workers, ThisProcess):
+        return
+    if not resources.address:
+        check_ray_can_start()
+        stay_on_loopback()
+    if isinstance(workers, RayWorkers):
+        import clops_sweep.execution.on_ray  # noqa: F401

@@ -191,18 +191,22 @@ class Trial:
 
 
 class Study:
-    """A study that is open for the driver of its search; see `open_study`."""
+    """A study that is open for the driver of its search; see `open_study`.
+
+    Attributes:
+        search: the search.
+    """
 
     def __init__(self, study: optuna.Study, journal: DriverJournal, search: OptunaSearch) -> None:
         self._study = study
         self._journal = journal
-        self._search = search
+        self.search = search
 
     @property
     def to_ask(self) -> int:
         """Number of trials still to suggest."""
         begun = [trial for trial in self._current() if trial.state != TrialState.WAITING]
-        return max(0, self._search.n_trials - len(begun))
+        return max(0, self.search.n_trials - len(begun))
 
     @property
     def left(self) -> int:
@@ -239,11 +243,11 @@ class Study:
         """
         try:
             with quiet():
-                return Trial(trial(), self._search, self._journal)
+                return Trial(trial(), self.search, self._journal)
         except (OSError, KeyboardInterrupt):
             raise
         except BaseException as error:  # options may contain functions of the user
-            raise refused(self._search, error) from None
+            raise refused(self.search, error) from None
 
     def tell(
         self,

@@ -1,16 +1,25 @@
-"""The lock of a search: one driver at a time runs it."""
+"""The locks of searches: one driver at a time runs them."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from clops_sweep.data.files.folder import Lock, locked
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.store.run_store import RunStore
+
+
+@contextlib.contextmanager
+def only_driver_of_all(searches: Iterable[SearchSpace], store: RunStore) -> Iterator[None]:
+    """Lock several searches; see `only_driver`."""
+    with contextlib.ExitStack() as locks:
+        for space in searches:
+            locks.enter_context(only_driver(space, store))
+        yield
 
 
 @contextlib.contextmanager

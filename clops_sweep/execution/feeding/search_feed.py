@@ -14,7 +14,7 @@ from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Pause
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.axes import in_words, value_in_words
 from clops_sweep.experiment.spaces.run_names import Label, RunName
-from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.search.study import Study, Trial
 from clops_sweep.store.run_store import RunStore
 
@@ -85,7 +85,7 @@ class SearchFeed:
         display: Display,
     ) -> None:
         self._space = space
-        self._search = search_of(space)
+        self._search = study.search
         self._study = study
         self._store = store
         self._data_hash = data_hash
