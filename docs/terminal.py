@@ -19,9 +19,10 @@ from pathlib import Path
 
 import pyte
 
-COLUMNS, ROWS = 92, 12
+COLUMNS, ROWS = 92, 16
 WIDTH, HEIGHT = 8.43, 19  # size of a character at 14 px
-SPEED, SAMPLED, HELD = 4.0, 1.0, 6.0  # playback speed; seconds between pictures; seconds of the last picture
+SPEED, SAMPLED, HELD = 4.0, 1.0, 6.0  # least playback speed; seconds between pictures; seconds of the last picture
+PICTURES, LONGEST = 40, 12.0  # at most so many pictures, and seconds before the last one, also on a slow machine
 COLOURS = {"default": "#d6dadf", "green": "#8fbf6a", "cyan": "#6fb3c4", "red": "#e0706c", "brown": "#d9b36c"}
 PAGE = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img" aria-label="{label}">
 <style>
@@ -88,6 +89,12 @@ def frames(events: Iterator[tuple[float, str]]) -> list[tuple[float, list[list[R
     return [found[0], *(new for old, new in pairwise(found) if new[1] != old[1])]
 
 
+def thinned(film: list[tuple[float, list[list[Run]]]]) -> list[tuple[float, list[list[Run]]]]:
+    """Return at most `PICTURES` changes of the screen and the last one."""
+    step = -(-len(film) // PICTURES)
+    return [*film[:-1:step], film[-1]]
+
+
 def drawn(rows: list[list[Run]], top: int = 0) -> str:
     """Return rows of text as SVG."""
     texts = []
@@ -103,8 +110,9 @@ def drawn(rows: list[list[Run]], top: int = 0) -> str:
 def main(space: str) -> None:
     """Run the sweep and write the picture."""
     above = [f"$ cat {space}", *Path(space).read_text().splitlines(), f"$ clops-sweep {space}"]
-    film = frames(recorded([str(Path(sys.executable).with_name("clops-sweep")), space]))
-    seconds, shown = film[-1][0] / SPEED + HELD, ROWS * HEIGHT
+    film = thinned(frames(recorded([str(Path(sys.executable).with_name("clops-sweep")), space])))
+    speed = max(SPEED, film[-1][0] / LONGEST)
+    seconds, shown = film[-1][0] / speed + HELD, ROWS * HEIGHT
     tops = [14 - place * shown for place in range(len(film))]
     places = zip(film, tops, strict=True)
     page = PAGE.format(
@@ -115,7 +123,7 @@ def main(space: str) -> None:
         top=10 + len(above) * HEIGHT,
         label=f"A terminal in which clops-sweep runs {space}",
         seconds=seconds,
-        keys=" ".join(f"{at / SPEED / seconds:.2%} {{ transform: translateY({top}px) }}" for (at, _), top in places),
+        keys=" ".join(f"{at / speed / seconds:.2%} {{ transform: translateY({top}px) }}" for (at, _), top in places),
         last=tops[-1],
         still=drawn([[(0, line, COLOURS["default"], line.startswith("$"))] for line in above]),
         film="".join(drawn(rows, 14 - top) for (_, rows), top in zip(film, tops, strict=True)),
