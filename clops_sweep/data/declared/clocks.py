@@ -124,12 +124,13 @@ def two_ways_to_read(date_format: str, dates: NDArray[np.datetime64]) -> list[st
     """
     if not all(sign in date_format for sign in ("%d", "%m")) or not len(dates):
         return []
-    days = [day.item() for day in dates.astype("datetime64[D]")]
-    if any(day.day > _MONTHS for day in days) or all(day.day == day.month for day in days):
+    days = [day.item() for day in dates.astype("datetime64[s]")]
+    apart = [day for day in days if day.day != day.month]
+    if not apart or any(day.day > _MONTHS for day in days):
         return []
     swapped = re.sub("%[dm]", lambda sign: {"%d": "%m", "%m": "%d"}[sign[0]], date_format)
-    first = days[0]
+    one = apart[0]
     return [
-        f"dates: all {len(days):,} would be dates of {swapped!r}, too; by date_format={date_format!r}, the first is "
-        f"{first.day} {first:%B %Y}: check it"
+        f"dates: all {len(days):,} would be dates of {swapped!r}, too; by date_format={date_format!r}, "
+        f"{one.strftime(date_format)!r} is {one.day} {one:%B %Y}: check it"
     ]
