@@ -92,11 +92,12 @@ def make_report(
     before, after = (decisions(paired, model, compared.outputs) for model in (paired.before, paired.after))
     people = changed_people(paired, before, after, str(rows[0]["data_hash"]))
     asked = Asked("" if against is None else ids[1], groups, criteria is not None, criteria_file)
+    is_given = frames is not None and data.has_given_split(frames.name)
     report = UpdateReport(
         run_id=ids[0],
         against=asked.against,
         description=compared.description,
-        data=_described(rows[0], paired, noun, everything.units, facts) | _hash_of(criteria),
+        data=_described(rows[0], paired, noun, everything.units, facts, is_given) | _hash_of(criteria),
         instances=len(paired),
         units=everything.units,
         unit=paired.unit,
@@ -339,8 +340,13 @@ def _noun(frames: FrameSet | None) -> str:
     return "recording" if len(np.unique(frames.recordings)) == len(frames) else "instance"
 
 
-def _described(row: Mapping[str, Any], paired: Paired, noun: str, units: int, facts: TaskFacts) -> dict[str, str]:
+def _described(
+    row: Mapping[str, Any], paired: Paired, noun: str, units: int, facts: TaskFacts, split_is_given: bool
+) -> dict[str, str]:
     compared = several(len(paired), f"test {noun}")
+    split = f"{row.get('split') or 'random'}, split_seed {row['split_seed']}"
+    if split_is_given and is_missing(row.get("split")):
+        split = "given in the data"
     return {
         "data set": f"{row['dataset']}, scenario {row['scenario']}",
         "compared on": compared
@@ -348,7 +354,7 @@ def _described(row: Mapping[str, Any], paired: Paired, noun: str, units: int, fa
         else f"{compared} of {several(units, paired.unit)}",
         "classes": ", ".join(paired.classes),
         "tasks": ", ".join(facts.title(task) for task in dict.fromkeys(paired.tasks)),
-        "split of the patients": f"{row.get('split') or 'random'}, split_seed {row['split_seed']}",
+        "split of the patients": split,
         "data hash": str(row["data_hash"]),
     }
 

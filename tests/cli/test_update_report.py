@@ -337,6 +337,15 @@ def ward(data_root):
     )
 
 
+@dataset("divided", scenarios=("time_il",))
+def divided(data_root):
+    return Recordings(
+        waves(N, 1, 100), 50, ("II",), "mV", CODES, ("SR", "AF", "AFL", "PVC"), PEOPLE,
+        times=np.datetime64("2020-01-01") + PEOPLE.astype("timedelta64[D]"),
+        split=[("train", "train", "test")[person % 3] for person in PEOPLE],
+    )
+
+
 @dataset("rare", scenarios=("domain_il",))
 def rare(data_root):
     there = (CODES < 3) | (PEOPLE % 2 == 1)
@@ -352,7 +361,7 @@ def ward(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with prepared frames of data sets with classes, dates, sites and people."""
     folder = tmp_path_factory.mktemp("ward")
     declare(folder / "ward.py", WARD)
-    for name in ("ward", "rare"):
+    for name in ("ward", "rare", "divided"):
         prepare(name, prepared_root=folder / "prepared", data_root=None)
     yield folder
     forget()
@@ -428,6 +437,11 @@ def test_the_page_says_what_the_scenario_changes(
     by_class = settings["scenario"].startswith("class_il")
     assert [it.name for it in report.new_classes] == (["AFL", "PVC"] if by_class else [])
     assert (report.new is None) == (by_class or settings["scenario"] == "subject_il")
+
+
+def test_a_split_that_is_given_is_not_called_random(ward: Path) -> None:
+    assert updated(ward, dataset="divided", scenario="time_il").data["split of the patients"] == "given in the data"
+    assert updated(ward, scenario="time_il").data["split of the patients"] == "random, split_seed 0"
 
 
 def test_each_model_has_its_own_patients_in_training(ward: Path, tmp_path: Path) -> None:

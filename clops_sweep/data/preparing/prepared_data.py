@@ -231,6 +231,13 @@ class PreparedData:
         prepared = prepared_set(dataset, self.root, self.source)
         return () if prepared is None else tuple(prepared.manifest.groups)
 
+    def has_given_split(self, dataset: str) -> bool:
+        """Return whether the split of a data set is given, and so the same for every split seed; False if unknown."""
+        from clops_sweep.data.prepared.prepared_folder import prepared_set
+
+        prepared = prepared_set(dataset, self.root, self.source)
+        return prepared is not None and prepared.manifest.given_split
+
     def of_prepared(self, keys: Iterable[DataKey]) -> list[FrameSet]:
         """Return the signals of the keys that are prepared."""
         return [frames for key in dict.fromkeys(keys) if (frames := self.signals(key)) is not None]
