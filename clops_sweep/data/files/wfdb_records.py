@@ -230,10 +230,10 @@ def numbered(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(distinct)
 
 
-def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
+def read_in_units(path: Path, leads: Sequence[int], least: int = 1) -> InUnits:
     """Return leads of any record in their units.
 
-    Leads with fewer samples per frame than others are resampled to the highest rate by `at_rate`.
+    Leads with fewer samples per frame than others, or than `least`, are resampled to the highest rate by `at_rate`.
 
     Raises:
         UsageError: the record or a segment is invalid.
@@ -243,7 +243,7 @@ def read_in_units(path: Path, leads: Sequence[int]) -> InUnits:
     header = read_header(path, lenient=True)
     units = tuple(header.units[lead] for lead in leads)
     signals = [header.lines.signals[lead] for lead in leads]
-    highest = max(signal.per_frame for signal in signals)
+    highest = max(least, *(signal.per_frame for signal in signals))
     if highest == 1:
         stored = read_stored(header, wide=any(signal.form in WIDE for signal in header.lines.signals))
         values = np.stack([physical(stored, header, lead) for lead in leads])
@@ -270,6 +270,7 @@ def _joined(path: Path, summary: HeaderSummary, leads: Sequence[int]) -> InUnits
     first: InUnits | None = None
     notes = dict[str, None]()
     pieces: list[InUnits | int] = []
+    per_frame = _most_per_frame(path, summary, wanted)
     for name, count in summary.segments:
         file = path.parent / f"{name}.hea"
         if not count.isdigit():
@@ -282,7 +283,7 @@ def _joined(path: Path, summary: HeaderSummary, leads: Sequence[int]) -> InUnits
         if not rows:
             pieces.append(int(count))
             continue
-        piece = read_in_units(file, [of_segment.index(wanted[row]) for row in rows])
+        piece = read_in_units(file, [of_segment.index(wanted[row]) for row in rows], per_frame)
         first = first or piece
         factors = [factor(unit, units[leads[row]]) for unit, row in zip(piece.units, rows, strict=True)]
         if None in factors or piece.values.shape[1] != int(count) * piece.per_frame or piece.rate != first.rate:
@@ -310,6 +311,21 @@ def _joined(path: Path, summary: HeaderSummary, leads: Sequence[int]) -> InUnits
             blocks.append(piece_or_gap.values)
     units_of_leads = tuple(units[lead] for lead in leads)
     return InUnits(np.hstack(blocks), units_of_leads, first.rate, first.per_frame, tuple(notes))
+
+
+def _most_per_frame(path: Path, summary: HeaderSummary, wanted: Sequence[str]) -> int:
+    """Return the most samples per frame of the wanted channels in any segment: some segments lack the fast ones."""
+    most = 1
+    for name, _ in summary.segments:
+        file = path.parent / f"{name}.hea"
+        if name == "~" or "~" in summarize(read_text(file)).files:
+            continue
+        names, _ = leads_of(file)
+        signals = header_lines(file, read_text(file), any_unit=True).signals
+        for name_of_lead, signal in zip(names, signals, strict=True):
+            if name_of_lead in wanted:
+                most = max(most, signal.per_frame)
+    return most
 
 
 def read_text(path: Path) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from clops_sweep.data.files.resampling import at_rate
 from clops_sweep.data.files.wfdb_header import summarize
 from clops_sweep.data.files.wfdb_records import leads_of, load_wfdb, read_in_units
 from clops_sweep.errors import UsageError
@@ -131,3 +132,24 @@ def test_segments_of_a_fixed_layout(tmp_path: Path) -> None:
     (tmp_path / "r.hea").write_text("r/2 2 100 300\none 200\ntwo 90\n")
     with pytest.raises(UsageError, match=r"two\.hea: has another length, rate or unit than r\.hea promises"):
         read_in_units(tmp_path / "r.hea", [0])
+
+
+def test_a_segment_without_the_fast_channel_is_resampled_to_its_rate(tmp_path: Path) -> None:
+    stream = np.random.default_rng(0)
+    fast, slow = stream.integers(-100, 100, (50, 4)), stream.integers(-100, 100, 30)
+    fast.astype("<i2").tofile(tmp_path / "one.dat")
+    slow.astype("<i2").tofile(tmp_path / "two.dat")
+    (tmp_path / "one.hea").write_text("one 1 100 50\none.dat 16x4 100/mV 16 0 0 0 0 ECG\n")
+    (tmp_path / "two.hea").write_text("two 1 100 30\ntwo.dat 16 10/mV 16 0 0 0 0 Resp\n")
+    layout = "layout 2 100 0\n~ 0x4 100/mV 16 0 0 0 0 ECG\n~ 0 10/mV 16 0 0 0 0 Resp\n"
+    (tmp_path / "layout.hea").write_text(layout)
+    (tmp_path / "r.hea").write_text("r/3 2 100 80\nlayout 0\none 50\ntwo 30\n")
+    found = read_in_units(tmp_path / "r.hea", [0, 1])
+    assert (found.rate, found.per_frame) == (400, 4)
+    assert found.notes == ("channel Resp is resampled from 100 to 400 Hz, the highest rate of the record",)
+    expected = np.full((2, 320), np.nan)
+    expected[0, :200] = fast.ravel() / 100
+    expected[1, 200:] = at_rate(slow / 10, 1, 4)
+    np.testing.assert_allclose(found.values, expected)
+    alone = read_in_units(tmp_path / "r.hea", [1])
+    assert (alone.rate, alone.values.shape, alone.notes) == (100, (1, 80), ())
