@@ -91,3 +91,26 @@ def test_what_has_no_windows_targets_or_columns_is_refused(braindecode: Any) -> 
     )
     with pytest.raises(UsageError, match="recording 1 has channels C3, C4 at 200 Hz; expected channels C3, C4 at 100"):
         Recordings.from_braindecode(mixed, CLASSES, units="V")
+
+
+def resampled_windows(braindecode: Any, as_epochs: bool) -> Any:
+    """Windows of 100 samples that were resampled from 100 to 50 Hz after they were created."""
+    windows = braindecode.preprocessing.create_windows_from_events(
+        recorded(braindecode), mapping=MAPPING, preload=True, use_mne_epochs=as_epochs, verbose="error"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        braindecode.preprocessing.preprocess(windows, [braindecode.preprocessing.Preprocessor("resample", sfreq=50)])
+    return windows
+
+
+def test_windows_that_resampling_moved_are_refused(braindecode: Any) -> None:
+    windows = resampled_windows(braindecode, as_epochs=False)
+    with pytest.raises(UsageError, match="recording 0 has 1000 samples and a window that ends at sample 1800;"):
+        Recordings.from_braindecode(windows, CLASSES, units="V")
+
+
+def test_resampled_epochs_become_recordings(braindecode: Any) -> None:
+    windows = resampled_windows(braindecode, as_epochs=True)
+    (held,) = Recordings.from_braindecode(windows, CLASSES, units="V").sources()
+    assert (held.rate, held.array.shape) == (50, (PEOPLE * EVENTS, 2, 50))

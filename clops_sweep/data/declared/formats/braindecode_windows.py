@@ -65,6 +65,7 @@ def braindecode_windows(
                 f"{_WHERE}recording {number} has {header}; expected {first}, as the first one has: resample and pick "
                 "channels in braindecode, or give channels"
             )
+        _require_within(part, number)
         for window, (signal, target) in enumerate(_windows(part, number)):
             signals.append(signal[list(header.places)])
             targets.append(target)
@@ -106,6 +107,20 @@ class _Header:
         else:
             chosen = list(positions(_WHERE, names, channels))
         return cls(tuple(names[channel] for channel in chosen), tuple(chosen), float(source.info["sfreq"]))
+
+
+def _require_within(part: Any, number: int) -> None:
+    """Refuse windows that end after their recording: resampling a recording keeps the sample numbers of its windows."""
+    if getattr(part, "windows", None) is not None:
+        return
+    samples = int(part.raw.n_times)
+    end = int(part.metadata["i_stop_in_trial"].max())
+    if end > samples:
+        raise UsageError(
+            f"{_WHERE}recording {number} has {samples} samples and a window that ends at sample {end}; expected "
+            "windows within their recording: resample or crop it before windows are created, which keep their "
+            "sample numbers"
+        )
 
 
 def _windows(part: Any, number: int) -> Iterator[tuple[NDArray[np.float32], int]]:
