@@ -27,7 +27,7 @@ from ..report.planned import PlannedSection
 from .compare import compare_page
 from .drawings import Drawings
 from .methods import method_tables, methods_by_experiment
-from .overview import counts, newest, progress, searches, statuses
+from .overview import counts, lines, newest, progress, searches, statuses
 from .run_page import newest_run, on_its_way, run_named, run_page
 from .runs import RunsTable, filters, kept_labels, run_names, runs_table
 from .snapshot import FollowedStore, Snapshot
@@ -157,7 +157,8 @@ class Dashboard:
         }
 
     def _methods(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
-        return {"tables_of_methods": snapshot.once("methods", method_tables)}
+        _, differs = snapshot.once("lines", lines)
+        return {"tables_of_methods": snapshot.once("methods", method_tables), "differs": differs}
 
     def _runs(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         section = _chosen(snapshot, given)
@@ -167,6 +168,7 @@ class Dashboard:
         keep = kept_labels(given, every)
         usual = (*(f"test_{name}" if experiment.on_test else name for name in experiment.headline), "seconds")
         columns = [metric_named(name) for name in usual if name in table.measured]
+        labels = [name for name in table.labels if name in every.varied or name == "seed"]
         at = given.get("at", "")
         rows, at_page, pages = table.page(int(at) if at.isascii() and at.isdigit() and len(at) < 9 else 1)
         of_page = experiment.runs.iloc[rows.index]
@@ -178,12 +180,12 @@ class Dashboard:
             "is_tuning": experiment.is_tuning,
             "columns": columns,
             "whose": computed_on([experiment], [metric.column for metric in columns]),
-            "labels": table.labels,
+            "labels": labels,
             "filters": filters(every),
             "keep": keep,
             "kept": {f"only-{name}": label for name, label in keep.items()},
             "rows": [
-                _row(name, row, columns, table.labels) | {"reason": reason_of_run}
+                _row(name, row, columns, labels) | {"reason": reason_of_run}
                 for name, row, reason_of_run in zip(names, rows.to_dict("records"), reasons, strict=True)
             ],
             "total": len(table.frame),

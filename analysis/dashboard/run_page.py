@@ -14,6 +14,7 @@ import pandas as pd
 
 from clops_sweep.errors import one_line
 from clops_sweep.experiment.columns import config_columns
+from clops_sweep.experiment.config import names_of
 from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.metrics import SPLIT_TITLES, Metric, Split, without_split
 from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
@@ -87,6 +88,7 @@ def run_page(run: str, snapshot: Snapshot, store: RunStore) -> dict[str, Any]:
         "status": row.get("status") or ("running" if under_way else "missing"),
         "under_way": on_its_way(snapshot, under_way) if under_way else None,
         "settings": {it: label_text(value) for it, value in settings.items() if value is not None},
+        "varied": _varied(section),
         "headline": headline,
         "other_measures": other_measures,
         "costs": costs,
@@ -120,6 +122,15 @@ def _configuration(section: PlannedSection | None, run: str) -> Configuration | 
     address = f"/runs?{urlencode(runs_query(experiment, experiment.cells[cell]))}"
     runs = zip(rows["run_id"].tolist(), names, rows["status"].tolist(), strict=True)
     return Configuration(method_name(experiment, experiment.cells[cell]), address, tuple(runs))
+
+
+def _varied(section: PlannedSection | None) -> list[str]:
+    """Return the settings in which runs of the experiment differ."""
+    if section is None:
+        return []
+    configs = [cell.config for cell in section.experiment.cells]
+    varied = [name for name in names_of(configs) if any(config.get(name) != configs[0].get(name) for config in configs)]
+    return [*varied, *REPLICATES]
 
 
 def _cell_of(experiment: Experiment, run: str) -> int:

@@ -114,7 +114,10 @@ def followed_link(link: Element) -> tuple[str, dict[str, str]]:
 
 
 def notices(page: Element) -> list[Element]:
-    return page.find("main")[0].find("p", class_="notice")
+    """The notices of a page; those of a section of the report are its own."""
+    (content,) = page.find("main")
+    there = [it for it in content.children if isinstance(it, Element)]
+    return [it for it in there if it.kind == "p" and it.attributes.get("class") == "notice"]
 
 
 def charts_of(page: Element) -> list[dict[str, Any]]:
