@@ -157,3 +157,35 @@ def test_a_script_that_defines_a_network_anew_under_one_name_is_told_that_stored
         assert again.partition(" ")[2] == "False [] ()"
         assert " False [" in changed
         assert changed.count(said) == 2
+
+
+NOISY = """
+import numpy as np
+from clops_sweep import Recordings, RunConfig, SearchSpace, dataset, sweep
+
+for noise in (0.1, 3.0, 3.0, 0.1):
+    @dataset("noisy")
+    def noisy(data_root):
+        rng, kind = np.random.default_rng(0), np.arange(40) % 2
+        x = np.sin(np.arange(32) / 5 * (1 + kind[:, None])) + rng.normal(0, noise, (40, 32))
+        return Recordings(
+            signals=x.astype(np.float32), sampling_rate=32, channels=("c",), units="mV", labels=kind,
+            classes=("a", "b"), patients=np.arange(40) // 4,
+        )
+    base = RunConfig(dataset="noisy", strategy="finetune", network="mlp", epochs_per_task=1)
+    outcome = sweep(SearchSpace("noisy", base, seeds=1), "results", no_ray=True)
+    print("run", outcome.ran, outcome.runs["data_hash"].item())
+"""
+
+
+def test_a_data_set_that_a_script_defines_anew_is_prepared_anew(tmp_path: Path, commands: Preloaded) -> None:
+    (tmp_path / "script.py").write_text(NOISY)
+    program = "import runpy; runpy.run_path('script.py', run_name='__main__')"
+    environment = {**os.environ, "CLOPS_PREPARED_ROOT": str(tmp_path / "prepared")}
+    done = commands.run(tmp_path, environment, program=program)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines() if line.startswith("run ")]
+    hashes = [data_hash for _, _, data_hash in lines]
+    assert [ran for _, ran, _ in lines] == ["True", "True", "False", "False"]
+    assert hashes == [hashes[0], hashes[1], hashes[1], hashes[0]]
+    assert hashes[0] != hashes[1]

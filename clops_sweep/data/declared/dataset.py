@@ -25,6 +25,7 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.markers import Markers
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.origins import remember_origin
+from clops_sweep.data.read_values import read_hash
 from clops_sweep.data.source_code import code_hash, source_file
 from clops_sweep.errors import UsageError, prefixed, shown
 
@@ -177,7 +178,8 @@ def dataset(
             options["markers"] = markers
         if one_recording_per_person:
             options["one_recording_per_person"] = True
-        canonical = json.dumps([code_hash(member), options], sort_keys=True, default=str)
+        code = code_hash(member)
+        canonical = json.dumps([code, options, *_other_values(name, code, member)], sort_keys=True, default=str)
         fingerprint = hashlib.sha256(canonical.encode()).hexdigest()
         file = str(source_file(member) or "a notebook")
         declared = Declared(
@@ -195,6 +197,22 @@ def dataset(
         return member
 
     return declare
+
+
+_FIRST_READ: dict[tuple[str, str], str] = {}
+"""What the first definition in this process reads (`read_hash`), by name and code of the data set."""
+
+
+def _other_values(name: str, code: str, member: Any) -> list[str]:
+    """Return what a definition reads, if an earlier one of this name and code in this process reads something else.
+
+    A script may define a data set anew with the same text, as in a loop. The values are no part of other fingerprints,
+    so that sets that were prepared by earlier versions keep theirs.
+    """
+    read = read_hash(member)
+    if read is None or read == _FIRST_READ.setdefault((name, code), read):
+        return []
+    return [read]
 
 
 def _check_member(name: str, member: Any) -> None:
