@@ -219,8 +219,10 @@ class FinishedRuns:
         if not self._rows:
             there = set(self.store.schema("runs", self.store.live()).names)
             stored = self.store.rows("runs", [name for name in columns_of_conditions() if name in there])
-            rows: Sequence[Row] = stored or self.runs.to_dict("records")
-            for row in rows:
+            if not stored:
+                for record in self.runs.to_dict("records"):
+                    stored.append({str(name): value for name, value in record.items()})
+            for row in stored:
                 self._rows.setdefault((row["dataset"], row["scenario"]), []).append(row)
         return self._rows.get((dataset, scenario), [])
 

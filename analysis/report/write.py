@@ -139,8 +139,8 @@ def write_report(
     collected = collect_with_searches(spaces, store, data_hashes, axes or (), runs)
     judged = _judged([*(it for it, _ in collected), *experiments, *as_stored], tuned, metrics)
     found: list[Found] = []
-    for experiment, space, (_, study) in zip(judged, spaces, collected, strict=False):
-        found.append((experiment, space, study))
+    for experiment, space, (_, record) in zip(judged, spaces, collected, strict=False):
+        found.append((experiment, space, record))
     stored = judged[len(spaces) :]
     experiments = stored[: len(experiments)]
     planned = planned_sections([*found, *((it, None, None) for it in stored)], store, axes, frames)

@@ -280,7 +280,7 @@ def _best_cells(
     experiment: Experiment, score: Mapping[int, float], searched: Collection[str], columns: LeadingColumns
 ) -> list[int]:
     """Return the best of the competing cells of each variant, the best of all first; all cells if none is chosen."""
-    groups = variants(experiment, tuple(searched) or experiment.number_axes).values()
+    groups = list(variants(experiment, tuple(searched) or experiment.number_axes).values())
     if columns.ranks_by_test:
         groups = [[cell] for cell in range(len(experiment.cells))]
     best: list[int] = []
