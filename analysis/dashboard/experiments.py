@@ -60,7 +60,7 @@ def differences(experiments: Sequence[Experiment]) -> dict[str, str]:
     for experiment in experiments:
         on_same_data = [other for other in experiments if other is not experiment and _data(other) & _data(experiment)]
         others = [constants[other.name] for other in on_same_data]
-        said = experiment.name.split(" ")
+        said = experiment.name.replace(",", " ").split()
         parts = _differing(constants[experiment.name], others, said)
         if several_data:
             of_data = [", ".join(pair) for pair in sorted(_data(experiment)) if not set(pair) <= set(said)]
