@@ -44,7 +44,8 @@ def test_a_sweep_from_python(tmp_path: Path, ray_at_hand: dict[str, str], driver
 
     *found, shown, html, of_outcome, any_empty = json.loads(lines[-1])
     complete, counts, ran, places, said, again, still, trials, strategies, sizes, stored, failed = found
-    assert (shown, of_outcome, any_empty) == (f"<Outcome: {said}>", strategies, False)
+    assert (shown.splitlines()[0], of_outcome, any_empty) == (f"<Outcome: {said}", strategies, False)
+    assert "test AUC 0." in shown
     assert f"<caption>{said}</caption>".replace("'", "&#x27;") in html
     assert (complete, counts, ran, places) == (True, {"finished": 3, "pending": 0, "failed": 0}, True, 4)
     assert said == "3 runs asked for, 3 finished, 0 pending, 0 failed; search 'search': 1 trial complete"
