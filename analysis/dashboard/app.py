@@ -326,7 +326,9 @@ def _reasons(runs: pd.DataFrame) -> list[str]:
     """Return why runs failed, each on one line; empty for the others."""
     reasons = []
     for row in runs.to_dict("records"):
-        reasons.append(one_line(reason_of(row)) if row["status"] == "failed" else "")
+        reasons.append(
+            one_line(reason_of({str(name): value for name, value in row.items()})) if row["status"] == "failed" else ""
+        )
     return reasons
 
 

@@ -46,7 +46,7 @@ class Choice:
         first = (numeric or varied)[0]
         others = [name for name in varied if name != first and name not in REPLICATES]
         return cls(
-            view=_known(given.get("view", ""), VIEWS, "means" if several else "points"),
+            view=_known(given.get("view", ""), [*VIEWS], "means" if several else "points"),
             x=_known(given.get("x", ""), columns, first),
             y=_known(given.get("y", ""), columns, measure),
             colour=_known(given.get("colour", ""), ["none", *table.labels], (others or ["none"])[0]),

@@ -81,7 +81,9 @@ def run_page(run: str, snapshot: Snapshot, store: RunStore) -> dict[str, Any]:
         "is_tuning": section is not None and section.experiment.is_tuning,
         "configuration": _configuration(section, run),
         "by_task": _by_task(store, section, run) if is_finished and section is not None else [],
-        "reason": one_line(reason_of(row)) if isinstance(error, str) else "",
+        "reason": one_line(reason_of({str(name): value for name, value in row.items()}))
+        if isinstance(error, str)
+        else "",
         "guards": guards_needed(files),
         "run": run,
         "run_name": name,

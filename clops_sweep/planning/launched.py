@@ -43,7 +43,7 @@ def remember(selection: Selection, store: RunStore) -> None:
 
 def _remembered(store: RunStore, path: str) -> Mapping[str, Any]:
     """Return the content of a file of a remembered space; empty without a valid one."""
-    with suppress(OSError, UsageError, *_DAMAGED):
+    with suppress(OSError, UsageError), suppress(*_DAMAGED):
         return dict(json.loads(store.files.read(path).to_pybytes()))
     return {}
 
