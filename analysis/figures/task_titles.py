@@ -37,7 +37,7 @@ class TaskTitles:
 
     def of(self, experiment: Experiment, cell: int) -> Mapping[str, str]:
         """Return the titles of the tasks of a cell's runs by name; empty if unknown."""
-        frames = self._frames_of(experiment, cell)
+        frames = self.frames_of(experiment, cell)
         if frames is None:
             return {}
         config = experiment.cells[cell].config
@@ -48,7 +48,7 @@ class TaskTitles:
 
     def classes_per_task(self, experiment: Experiment, cell: int) -> tuple[int, ...]:
         """Return the number of classes in the training set of each task of a cell's runs; empty if unknown."""
-        frames = self._frames_of(experiment, cell)
+        frames = self.frames_of(experiment, cell)
         if frames is None:
             return ()
         config = experiment.cells[cell].config
@@ -58,7 +58,8 @@ class TaskTitles:
             self._classes[key] = tuple(_class_count(frames, task.train.rows) for task in tasks)
         return self._classes[key]
 
-    def _frames_of(self, experiment: Experiment, cell: int) -> FrameSet | None:
+    def frames_of(self, experiment: Experiment, cell: int) -> FrameSet | None:
+        """Return the frames that runs of a cell were computed on; None if they are not prepared here."""
         runs = experiment.runs
         if "data_hash" not in runs:
             return None

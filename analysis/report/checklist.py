@@ -15,7 +15,9 @@ from jinja2 import Environment, StrictUndefined
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import UNKNOWN_PERSON
+from clops_sweep.data.prepared.manifest import left_out
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.shortcuts import shortcuts_of
 from clops_sweep.errors import several
 from clops_sweep.experiment.config import FACTS
 from clops_sweep.experiment.metrics import Metric, metric_named
@@ -96,7 +98,7 @@ def checklist(study: Study) -> str:
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = Path(__file__).with_suffix(".md.jinja").read_text("utf-8")
     of_training = [name for name, of_field in FACTS.items() if of_field.decides == "training"]
-    facts = {"classes": _classes, "samples": _samples, "left_out": _left_out, "shape": _shape}
+    facts = {"classes": _classes, "samples": _samples, "left_out": _left_out, "shape": _shape, "shortcuts": _shortcuts}
     return (
         environment.from_string(template).render(study=study, several=several, tuned=(*of_training, *OPTIONS), **facts)
         + "\n"
@@ -106,7 +108,8 @@ def checklist(study: Study) -> str:
 def _classes(prepared: PreparedSet) -> str:
     manifest, labels = prepared.manifest, prepared.table.labels
     having = [labels[:, code] > 0 if labels.ndim == 2 else labels == code for code in range(len(manifest.classes))]
-    counts = (f"{of} {has.sum():,}" for of, has in zip(manifest.classes, having, strict=True))
+    rows = manifest.rows_per_frame
+    counts = (f"{of} {has.sum() // rows:,}" for of, has in zip(manifest.classes, having, strict=True))
     kind = "any set of classes" if manifest.multi_label else "one class"
     return f"each frame has {kind} of {len(manifest.classes)}; frames by class: {', '.join(counts)}"
 
@@ -114,15 +117,23 @@ def _classes(prepared: PreparedSet) -> str:
 def _samples(prepared: PreparedSet) -> str:
     manifest = prepared.manifest
     known = not manifest.patient_names[0].startswith(UNKNOWN_PERSON)
-    return f"{manifest.frames:,} frames of {f'{len(manifest.patient_names):,}' if known else 'unknown'} people"
+    people = f"{len(manifest.patient_names):,}" if known else "unknown"
+    return f"{manifest.instances:,} {manifest.frame_words}, of {people} people"
 
 
 def _left_out(prepared: PreparedSet) -> str:
     manifest = prepared.manifest
-    dropped = [f"{reason} {count:,}" for reason, count in manifest.dropped.items() if count]
-    dropped = [f"frames by reason: {', '.join(dropped)}"] if dropped else []
+    dropped = left_out(manifest)
     skipped = [f"{several(len(manifest.skipped), 'record')} skipped"] if manifest.skipped else []
     return f"left out when it was prepared: {'; '.join([*dropped, *skipped]) or 'nothing'}"
+
+
+def _shortcuts(prepared: PreparedSet) -> str:
+    manifest = prepared.manifest
+    if manifest.info is None:
+        return "shortcuts are sought in declared data sets only"
+    none = "no class is told by length, missing samples, padding or amplitude"
+    return "; ".join(shortcuts_of(manifest.notes)) or none
 
 
 def _shape(prepared: PreparedSet) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.config import RunConfig
 
 from ..axis_names import axis_title
@@ -54,6 +55,8 @@ def setup_text(experiments: Sequence[Shown], name: str) -> TextTable:
     """
     facts: dict[str, Callable[[Shown], str]] = {
         "data set": _data_set,
+        "left out": _left_out,
+        "shortcuts": _shortcuts,
         "people": _people,
         "tasks": _tasks,
         **{fact: _of_configs(fact, column) for fact, column in _TRAINING.items()},
@@ -109,6 +112,26 @@ def _data_set(shown: Shown) -> str:
         named = f"{config.dataset} ({title})" if title and title != config.dataset else config.dataset
         texts.append(f"{named}, scenario {config.scenario}")
     return _listed(texts)
+
+
+def _left_out(shown: Shown) -> str:
+    """Return what the preparation dropped, if the frames of the runs are prepared here."""
+    return _of_frames(shown, lambda frames: frames.left_out)
+
+
+def _shortcuts(shown: Shown) -> str:
+    """Return the facts that tell a class without a network, if the frames of the runs are prepared here."""
+    return _of_frames(shown, lambda frames: frames.shortcuts)
+
+
+def _of_frames(shown: Shown, sentences_of: Callable[[FrameSet], Sequence[str]]) -> str:
+    """Return the sentences on the frames of each configuration, those of each data set together."""
+    sentences = []
+    for cell in range(len(shown.experiment.cells)):
+        frames = shown.titles.frames_of(shown.experiment, cell)
+        if frames is not None:
+            sentences += sentences_of(frames)
+    return "; ".join(dict.fromkeys(sentences))
 
 
 def _people(shown: Shown) -> str:

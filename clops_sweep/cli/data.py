@@ -491,7 +491,8 @@ def _print_counts(
         console.print(f"skipped: and {more:,} more, all in {prepared.folder / MANIFEST}", highlight=False)
     for note in manifest.notes:
         console.print(f"note: {note}", highlight=False)
-    console.print(f"{len(frames)} frames in {prepared.folder}", highlight=False, soft_wrap=True)
+    total = f"{len(frames):,} {manifest.frame_words} in {prepared.folder}"
+    console.print(total, highlight=False, soft_wrap=True)
 
 
 def _options_line(manifest: Manifest, prepared_root: Path, data_root: Path | None) -> str:

@@ -74,6 +74,9 @@ class FrameSet:
     normalisation. `frame_seconds` is the duration of a frame, None if unknown; numbers depend on it, on recordings and
     on start only through `split`. `info` holds facts about the data set, so that workers need no catalogue; None to use
     the catalogue. `encoded` names the encoder if the rows are features, or signals adapted to an encoder.
+
+    `left_out` and `shortcuts` are sentences for reports: what the preparation dropped, and facts that tell a class
+    without a network.
     """
 
     name: str
@@ -97,6 +100,8 @@ class FrameSet:
     recordings: NDArray[np.int32] | None = None
     start: NDArray[np.float64] | None = None
     encoded: Encoded | None = None
+    left_out: tuple[str, ...] = ()
+    shortcuts: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -15,6 +15,7 @@ from clops_sweep.errors import several, shown
 
 SHOWN_AT_LAUNCH: Final = ("channel", "dates", "padding", "shortcuts")
 """Begins of the notes that every launch shows."""
+_BEGIN: Final = "shortcuts: "
 _LEAST_AUC: Final = 0.9
 _LEAST_Z: Final = 2.5758
 """Two-sided 1 % of the normal distribution."""
@@ -46,8 +47,13 @@ def shortcut_notes(facts: Sequence[Facts], classes: Sequence[str], units: str) -
                 medians = [text(float(np.nanmedian(values[chosen]))) for chosen in (has, ~has)]
                 parts.append(f"{what} (median {medians[0]}, others {medians[1]}; AUC {auc:.2f})")
         if parts:
-            notes.append(f"shortcuts: class {name} can be told without a network by {', '.join(parts)}")
+            notes.append(f"{_BEGIN}class {name} can be told without a network by {', '.join(parts)}")
     return notes
+
+
+def shortcuts_of(notes: Sequence[str]) -> list[str]:
+    """Return those of a manifest's notes that `shortcut_notes` made, without their first word."""
+    return [note.removeprefix(_BEGIN) for note in notes if note.startswith(_BEGIN)]
 
 
 def padding_note(facts: Sequence[Facts]) -> list[str]:

@@ -259,7 +259,7 @@ def own(data_root):
     )
     data = PreparedData(tmp_path / "prepared", tmp_path / "data")
     alike = "own: people with names that differ only in case, marks, spaces or leading zeros: 6, such as 'P0' and 'p0'"
-    for lines in (["own: dropped: 1 frames (missing samples)", alike], [alike], [alike]):
+    for lines in (["own: dropped: 1 frame (missing samples)", alike], [alike], [alike]):
         data.prepare([DataKey("own", 0, "none", "all")])
         told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("own: ")]
         assert [line.startswith(expected) for line, expected in zip(told, lines, strict=True)] == [True] * len(lines)

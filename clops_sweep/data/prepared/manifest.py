@@ -46,8 +46,9 @@ class Manifest:
     Attributes:
         files: size and SHA-256 of `frames.npy` and `index.parquet`.
         sources: SHA-256 of every file that the frames were made from, by its key.
+        frames: number of stored rows, one for each frame and channel; `instances` is that of frames.
         dropped: number of frames left out, by reason; of the reasons that begin with a word of `_COUNTED`, number of
-            these.
+            these. A frame of all channels counts once.
         missing: number of frames with missing samples, by channel; they are among `dropped`.
         skipped: records left out under --on-error skip, with the reason.
         content_hash: SHA-256 over the arrays (dtype, shape, bytes), the classes and the leads: the part of a run's data
@@ -99,6 +100,23 @@ class Manifest:
     def dataset_info(self) -> DatasetInfo | None:
         """Facts about the data set: those recorded when it was prepared, or else those of the catalogue."""
         return self.info or DATASETS.get(self.name)
+
+    @property
+    def rows_per_frame(self) -> int:
+        """Stored rows of a frame: one for each channel if frames have all channels, otherwise one."""
+        info = self.dataset_info()
+        return rows_per_frame(info, self.lead_names) if self.whole_moments and info is not None else 1
+
+    @property
+    def instances(self) -> int:
+        """Number of frames, as runs of the data set's default `leads` have them."""
+        return self.frames // self.rows_per_frame
+
+    @property
+    def frame_words(self) -> str:
+        """The unit of `instances`, in the plural."""
+        is_one_of_many = self.rows_per_frame == 1 and len(self.lead_names) > 1
+        return "frames of one channel each" if is_one_of_many else "frames"
 
     def to_json(self) -> bytes:
         """Return the manifest as JSON, one line per entry; indenting 100,000s of names would take too long."""
@@ -179,12 +197,19 @@ def left_out(manifest: Manifest) -> list[str]:
     """Return what was left out, as in "171 frames (mixture of beats)", without the records that were skipped."""
     sentences = []
     for reason, count in manifest.dropped.items():
+        if not count:
+            continue
         counted, _, rest = reason.partition(" ")
         if counted in _COUNTED:
             sentences.append(f"{several(count, counted.removesuffix('s'))} {rest}")
         else:
-            sentences.append(f"{count} frames ({reason})")
+            sentences.append(f"{several(count, 'frame')} ({reason})")
     return sentences
+
+
+def rows_per_frame(info: DatasetInfo, channels: Sequence[str]) -> int:
+    """Return the stored rows of a frame of a data set whose channels stay together."""
+    return len(channels) if info.leads == "all" else 1
 
 
 def remedy(folder: Path) -> str:

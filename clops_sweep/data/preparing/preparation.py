@@ -11,6 +11,7 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.files.arrays import bytes_of, npy_header
 from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentence, shorten, write_file
 from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of, npy_sha256
@@ -26,6 +27,7 @@ from clops_sweep.data.prepared.manifest import (
     FileRecord,
     Manifest,
     frames_hash,
+    rows_per_frame,
 )
 from clops_sweep.data.prepared.record_pool import record_pool
 from clops_sweep.data.preparing.reading import records_read
@@ -95,7 +97,7 @@ class _Made:
         dropped: number of frames left out, by reason.
         missing: number of frames with missing samples, by channel.
         notes: notes for the user, one sentence each.
-        shape: number of frames, and samples of each.
+        shape: number of stored rows, and samples of each.
     """
 
     hashes: dict[Path, str] = field(default_factory=dict)
@@ -120,6 +122,7 @@ def _write_frames(
     seen = SeenSamples()
     is_declared = data.recorded_info() is not None
     seen_frames = SeenFrames(len(data.common.channels) if data.rules.whole_moments else 1)
+    rows_of_frame = rows_per_frame(DATASETS[data.name], data.common.channels) if data.rules.whole_moments else 1
     noted = dict[str, list[str]]()
     facts = list[Facts]()
     for source, read, unusable in records_read(data, sources, run, problems, seen):
@@ -130,7 +133,7 @@ def _write_frames(
         bad = np.zeros(len(frames), bool)
         for reason, of_reason in unusable.items():
             if of_reason.any():
-                made.dropped[reason] += int(of_reason.sum())
+                made.dropped[reason] += int(of_reason.sum()) // rows_of_frame
                 bad |= of_reason
         if bad.all():
             made.notes = [f"{source.place} {note}" for note in frames.notes] or made.notes

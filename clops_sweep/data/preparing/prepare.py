@@ -21,7 +21,7 @@ from clops_sweep.data.files.hashes import array_sha256, hash_of
 from clops_sweep.data.files.termination import terminated_like_interrupted
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.commands import default_prepared_root
-from clops_sweep.data.prepared.manifest import FRAMES, check_small_files, frames_hash
+from clops_sweep.data.prepared.manifest import FRAMES, check_small_files, frames_hash, left_out
 from clops_sweep.data.prepared.normalization import normalized_gain_offset
 from clops_sweep.data.prepared.prepared_folder import (
     PreparedSet,
@@ -34,7 +34,8 @@ from clops_sweep.data.prepared.verified_frames import array_written, check_array
 from clops_sweep.data.records import OnError
 from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.sets.named import data_set
-from clops_sweep.errors import DamagedStore, UsageError, listed, one_line
+from clops_sweep.data.shortcuts import shortcuts_of
+from clops_sweep.errors import DamagedStore, UsageError, listed, one_line, several
 
 
 @named_arguments
@@ -157,6 +158,9 @@ def open_frames(
     gain, offset = normalized_gain_offset(normalize, table.gain, table.offset, table.statistics)
     of_people = split_of(prepared, split_seed, split, validation)
     split_codes = within(prepared, of_people, split_within)
+    dropped = left_out(manifest)
+    if manifest.skipped:
+        dropped.append(f"{several(len(manifest.skipped), 'record')} that cannot be read")
     domains = {}
     for axis, domain_names in manifest.domains.items():
         domains[axis] = (table.domain(axis), domain_names)
@@ -180,6 +184,8 @@ def open_frames(
         info=manifest.dataset_info(),
         recordings=table.recordings,
         start=table.start,
+        left_out=tuple(dropped),
+        shortcuts=tuple(shortcuts_of(manifest.notes)),
     )
     if leads == "single" or len(manifest.lead_names) == 1:
         return single_leads

@@ -218,7 +218,7 @@ def test_flat_and_missing_samples(root: Path, tmp_path: Path) -> None:
     x[1] = 3.0
     _save(root, x=x)
     declare(tmp_path / "space.py", WEARABLE)
-    assert _prepare(root).manifest.dropped == {"flat line": 3}
+    assert _prepare(root).manifest.dropped == {"flat line": 1}
     frames = _open(root, leads="all", normalize="zscore")
     assert len(frames) == 79
     assert (frames.signal(np.array([0]))[0, 1] == 0).all()
@@ -230,8 +230,18 @@ def test_flat_and_missing_samples(root: Path, tmp_path: Path) -> None:
         _prepare(root)
     manifest = _prepare(root, on_error="skip").manifest
     assert not manifest.skipped
-    assert manifest.dropped == {"flat line": 3, "missing samples": 3}
-    assert manifest.frames == 3 * 78
+    assert manifest.dropped == {"flat line": 1, "missing samples": 1}
+    assert (manifest.frames, manifest.instances, manifest.frame_words) == (3 * 78, 78, "frames")
+
+
+def test_frames_of_single_channels_are_counted_as_such(root: Path, tmp_path: Path) -> None:
+    x = waves(80, 3, 64)
+    x[5, 2, 7] = np.nan
+    _save(root, x=x)
+    declare(tmp_path / "space.py", WEARABLE.replace('files=["wearable.npz"]', 'files=["wearable.npz"], leads="single"'))
+    manifest = _prepare(root, on_error="skip").manifest
+    assert manifest.dropped == {"missing samples": 3}
+    assert (manifest.instances, manifest.frame_words) == (3 * 79, "frames of one channel each")
 
 
 REFUSED: dict[str, tuple[str, str]] = {
