@@ -67,8 +67,7 @@ def sweep(
     keep: Sequence[Literal["predictions", "models", "models:all"]] = (),
     observe: Sequence[str] = (),
     shard: str | None = None,
-    no_ray: bool = False,
-    ray: bool = False,
+    ray: bool | None = None,
     stop_after: str | float | None = None,
     device: Literal["auto", "cpu", "gpu"] = "auto",
     nice: int = 0,
@@ -106,8 +105,8 @@ def sweep(
             network after the last task, ``"models:all"`` for the network after every task.
         observe: experiment trackers and other observers, such as ``"tensorboard"`` or ``"mlflow:http://HOST:5000"``.
         shard: part of the runs to compute, such as ``"3/16"``, so that processes can share a store; not for searches.
-        no_ray: whether to compute in this process without Ray, one run after another.
-        ray: whether to start Ray even if the runs would end sooner in this process.
+        ray: False to compute in this process without Ray, one run after another; True to start Ray even if the runs
+            would end sooner in this process; None to start it if it pays.
         stop_after: seconds, or a duration such as ``"3h55m"``, after which to write checkpoints and stop.
         device: ``"cpu"``, ``"gpu"``, or ``"auto"`` for the device of finished runs, else a GPU if the network gains.
         nice: niceness of the workers of a Ray cluster that is started here.
@@ -131,7 +130,7 @@ def sweep(
         checkpoint_every=checkpoint_every,
         epoch_timeout=epoch_timeout,
         observe=observe,
-        workers=workers_asked(no_ray=no_ray, ray=ray),
+        workers=workers_asked(ray),
         device=device,
         nice=nice,
     )

@@ -18,6 +18,9 @@ _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 _PEOPLE = ("subject", "subjects", "person", "persons", "people", "group", "groups")
+_FORMER = {"no_ray": "ray=False to compute in this process, ray=True for Ray, and neither to start Ray if it pays"}
+"""Arguments of earlier versions, and what to write instead."""
+
 _OF_PEOPLE = ("patients", "patient")
 """Arguments for people, who have other names in other fields."""
 
@@ -75,7 +78,7 @@ def _problem(signature: inspect.Signature, arguments: Sequence[Any], named: Mapp
     takes_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     for name in named:
         if name not in known and not takes_any_name:
-            advice = nearest(name, known) or _other_name(name, known) or f"; it takes {', '.join(known)}"
+            advice = _other_name(name, known) or nearest(name, known) or f"; it takes {', '.join(known)}"
             return f"no argument {name!r}{advice}"
     given = len(arguments) - (len(signature.parameters) - len(parameters))
     if given > len(ordered):
@@ -89,7 +92,9 @@ def _problem(signature: inspect.Signature, arguments: Sequence[Any], named: Mapp
 
 
 def _other_name(name: str, known: Sequence[str]) -> str:
-    """Return " (did you mean 'patients'?)" for another word for people, else ""."""
+    """Return what to write instead of an earlier name or another word for people; else ""."""
+    if name in _FORMER and name not in known:
+        return f"; since 0.4, write {_FORMER[name]}"
     if name.lower() in _PEOPLE:
         for meant in _OF_PEOPLE:
             if meant in known:

@@ -40,7 +40,7 @@ def test_a_long_error_keeps_its_beginning_and_its_end() -> None:
         ("device", "gpu", "--device gpu", "device='gpu'"),
         ("gpus_per_trial", 0.25, "--gpus-per-trial 0.25", "gpus_per_trial=0.25"),
         ("limit", 1, "--limit 1", "limit=1"),
-        ("no_ray", None, "--no-ray", "no_ray"),
+        ("max_retries", None, "--max-retries", "max_retries"),
         ("settings", None, "--set", "settings"),
         ("retry_failed", None, "--retry failed", "retry_failed"),
     ],
@@ -59,6 +59,6 @@ def test_an_error_of_a_function_ends_its_speaking_python() -> None:
         raise UsageError(f"{option(name)}: expected another")
 
     for _ in range(2):
-        with pytest.raises(UsageError, match=r"^no_ray: expected another$"):
-            refused("no_ray")
-    assert option("no_ray") == "--no-ray"
+        with pytest.raises(UsageError, match=r"^max_retries: expected another$"):
+            refused("max_retries")
+    assert option("max_retries") == "--max-retries"

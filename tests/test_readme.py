@@ -83,7 +83,7 @@ def test_the_usage_works(folder: Path, environment: dict[str, str], commands: Pr
 
 
 def test_the_first_lines_draw_the_picture_that_the_readme_shows(tmp_path: Path, forked: Preloaded) -> None:
-    program = FIRST_LINES.replace("sweep(space)", "print(sweep(space, no_ray=True))")
+    program = FIRST_LINES.replace("sweep(space)", "print(sweep(space, ray=False))")
     done = forked.run(tmp_path, forked.environment, program=program)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "6 runs asked for, 6 finished, 0 pending, 0 failed"

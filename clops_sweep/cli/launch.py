@@ -145,9 +145,12 @@ def launch(
     from clops_sweep.execution.display.live import SweepDisplay
     from clops_sweep.execution.jobs import Resources, workers_asked
 
+    if ray and no_ray:
+        raise click.UsageError("--ray and --no-ray are both given; expected one of them")
+    asked = False if no_ray else ray or None
     resources = Resources(
         *(address, cpus_per_trial, gpus_per_trial, max_retries, checkpoint_every, epoch_timeout, observe),
-        workers=workers_asked(no_ray=no_ray, ray=ray),
+        workers=workers_asked(asked),
         device=device,
         nice=nice,
     )

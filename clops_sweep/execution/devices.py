@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from clops_sweep import native
 from clops_sweep.errors import UsageError, option, several
-from clops_sweep.execution.jobs import Resources
+from clops_sweep.execution.jobs import Resources, without_ray
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK
 from clops_sweep.machine import Gpu, available_cores, gpus_of_driver, installed_version, usable_gpus
@@ -127,7 +127,7 @@ def _trials_per_gpu(
     if not gpus:
         return 1, "this machine has none to judge by"
     if resources.workers == "this process":
-        return 1, f"{option('no_ray')} computes one run at a time"
+        return 1, f"{without_ray()} computes one run at a time"
     limits = [(_MOST_PER_GPU, "more would gain little")]
     cores = available_cores()
     by_cores = int(cores / resources.cpus_per_trial) // len(gpus)

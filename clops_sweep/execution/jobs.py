@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from clops_sweep.data.catalog import DataKey, DatasetInfo
 from clops_sweep.data.origins import Origin
-from clops_sweep.errors import UsageError, option, shown
+from clops_sweep.errors import UsageError, either, option, shown
 from clops_sweep.execution.observers.requested import check_observers
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, check_limits
@@ -65,20 +65,22 @@ WorkersAsked = Literal["auto", "ray", "this process"]
 """What the user wants to compute all jobs: Ray, or this process without Ray. With "auto", Ray starts if it pays."""
 
 
-def workers_asked(*, no_ray: object, ray: object) -> WorkersAsked:
-    """Return the workers that two options ask for.
+def workers_asked(ray: object) -> WorkersAsked:
+    """Return the workers that the argument `ray` asks for.
 
     Raises:
-        UsageError: an option is neither True nor False, or both are given.
+        UsageError: it is neither True nor False nor None.
     """
-    for name, value in (("no_ray", no_ray), ("ray", ray)):
-        if not isinstance(value, bool):
-            raise UsageError(f"{name} = {shown(value)}: expected True or False")
-    if no_ray and ray:
-        raise UsageError(f"{option('ray')} and {option('no_ray')} are both given; expected one of them")
-    if no_ray:
-        return "this process"
-    return "ray" if ray else "auto"
+    if ray is None:
+        return "auto"
+    if not isinstance(ray, bool):
+        raise UsageError(f"ray = {shown(ray)}: expected True, False, or None to start Ray if it pays")
+    return "ray" if ray else "this process"
+
+
+def without_ray() -> str:
+    """Return what the user gives for a launch in this process alone, for a sentence."""
+    return either("--no-ray", "ray=False")
 
 
 @dataclass(frozen=True)
@@ -120,10 +122,10 @@ class Resources:
         check_observers(self.observe)
         is_alone = self.workers == "this process"
         if is_alone and self.address is not None:
-            raise UsageError(f"{option('no_ray')} and {option('address')} are both given; expected one of them")
+            raise UsageError(f"{without_ray()} and {option('address')} are both given; expected one of them")
         if is_alone and self.epoch_timeout is not None:
             raise UsageError(
-                f"{option('epoch_timeout')} ends a worker of Ray, and {option('no_ray')} has none; expected one of them"
+                f"{option('epoch_timeout')} ends a worker of Ray, and {without_ray()} has none; expected one of them"
             )
         if self.device not in get_args(Device):
             raise UsageError(f"device = {shown(self.device)}: expected auto, cpu or gpu")

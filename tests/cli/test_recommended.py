@@ -261,7 +261,7 @@ def small(folder: Path) -> Path:
 def test_a_launch_from_python_names_the_status(folder: Path, as_typed: Typed) -> None:
     head = FILE.partition("SPACE = ")[0].replace("BASE = ", FAILS + "\nBASE = ")
     (folder / "failing.py").write_text(f"{head}\n{SMALL}".replace('["finetune", "er"]', '["fails"]'))
-    asked = 'results="my results", prepared_root="my data", no_ray=True, max_retries=0'
+    asked = 'results="my results", prepared_root="my data", ray=False, max_retries=0'
     (folder / "script.py").write_text(f'import clops_sweep\nclops_sweep.sweep("failing.py", {asked})\n')
     done = subprocess.run([sys.executable, "script.py"], capture_output=True, text=True)
     status = one_command(done.stdout + done.stderr, "status")

@@ -68,7 +68,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def launched(space: str) -> Outcome:
     Path("own.py").write_text(FILE + space)
-    return sweep("own.py", "results", no_ray=True)
+    return sweep("own.py", "results", ray=False)
 
 
 def test_an_outcome_shows_scores_of_test_people_and_has_them_as_a_frame() -> None:
@@ -129,7 +129,7 @@ def test_runs_of_the_choice_are_reported_if_tuning_is_on_the_reported_data() -> 
 
 def test_a_run_whose_model_is_an_encoder_is_pretraining() -> None:
     Path("own.py").write_text(FILE + PRETRAINED)
-    sweep("own.py", "results", no_ray=True)
+    sweep("own.py", "results", ray=False)
     runs = read("results", "runs", columns=["strategy", "role"])
     assert dict(runs.itertuples(index=False)) == {"finetune": "pretraining", "er": "reported"}
 

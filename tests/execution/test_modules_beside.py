@@ -43,8 +43,8 @@ SPACE = SearchSpace("mine", RunConfig(acquisition="mine", epochs_per_task=1, str
 
 def test_sweep():
     os.chdir("{elsewhere}")
-    for no_ray in (True, False):
-        outcome = sweep(SPACE, f"{results}-{{no_ray}}", address=None if no_ray else "auto", no_ray=no_ray)
+    for ray in (False, None):
+        outcome = sweep(SPACE, f"{results}-{{ray}}", address=None if ray is False else "auto", ray=ray)
         assert outcome.complete, outcome.failures
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ from clops_sweep import sweep
 warnings.simplefilter("always")
 for _ in range(2):
     with warnings.catch_warnings(record=True) as caught:
-        outcome = sweep("space.py", "results", no_ray=True)
+        outcome = sweep("space.py", "results", ray=False)
     print([str(warning.message) for warning in caught], outcome.changed_code, str(outcome))
 """
 SAID = "network 'two_layers': its code is no longer what computed 1 stored run (space.py); under another name it is"
@@ -109,7 +109,7 @@ def said(results):
     space = SearchSpace("mine", RunConfig(network="mine", strategy="finetune", epochs_per_task=1), seeds=1)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        outcome = sweep(space, results, no_ray=True)
+        outcome = sweep(space, results, ray=False)
     warned = [str(warning.message) for warning in caught if "its code" in str(warning.message)]
     print(results, outcome.ran, warned, outcome.changed_code)
 
@@ -173,7 +173,7 @@ for noise in (0.1, 3.0, 3.0, 0.1):
             classes=("a", "b"), patients=np.arange(40) // 4,
         )
     base = RunConfig(dataset="noisy", strategy="finetune", network="mlp", epochs_per_task=1)
-    outcome = sweep(SearchSpace("noisy", base, seeds=1), "results", no_ray=True)
+    outcome = sweep(SearchSpace("noisy", base, seeds=1), "results", ray=False)
     print("run", outcome.ran, outcome.runs["data_hash"].item())
 """
 

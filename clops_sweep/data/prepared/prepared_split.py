@@ -113,7 +113,9 @@ def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -
     # a split solved by this process may be missing in a folder that was prepared again
     solved = {seed for content, seed in _SOLVED if content == prepared.manifest.content_hash}
     missing = [seed for seed in sorted({*seeds}) if seed in solved or split_at_hand(prepared, seed) is None]
-    description = f"{prepared.manifest.name}: solving {several(len(missing), 'patient split')}"
+    all_of_them = several(len({*seeds}), "patient split")
+    count = all_of_them if len(missing) == len({*seeds}) else f"{len(missing)} of {all_of_them}"
+    description = f"{prepared.manifest.name}: solving {count}"
     for seed in with_progress(missing, len(missing), description, progress and bool(missing)):
         split_of(prepared, seed)
 

@@ -9,7 +9,7 @@ from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Unrecorded
 from clops_sweep.experiment.events import Progress
 from clops_sweep.experiment.metrics import scores_in_words
-from clops_sweep.experiment.spaces.run_names import RunName
+from clops_sweep.experiment.spaces.run_names import Label, RunName
 
 WIDTH = 100
 """Most characters of a line about a finished run."""
@@ -26,7 +26,7 @@ def called(job: Job) -> str:
 def fitted(names: Sequence[RunName], width: int) -> list[str]:
     """Shorten names to a number of columns, if possible without losing their differences.
 
-    Names of fields are dropped first, then labels that all names share.
+    Names of fields are shortened first, then labels are dropped that all names share.
     """
     whole = [str(name) for name in names]
     if _fit(whole, width):
@@ -43,11 +43,18 @@ def fitted(names: Sequence[RunName], width: int) -> list[str]:
 
 
 def _cut(name: RunName, width: int) -> str:
-    """Return a name without the names of its fields, and with an ellipsis in its middle, if it has no room."""
+    """Return a name with short labels, and with an ellipsis in its middle, if it has no room.
+
+    The ellipsis replaces whole labels, so that a number is not cut from its name, if what is left has room.
+    """
     (text,) = fitted([name], width)
     room = max(width, _SHORTEST_NAME)
     if len(text) <= room:
         return text
+    for kept in range(len(name.labels) - 2, -1, -1):
+        left_out = RunName((*name.labels[:kept], Label("…"), name.labels[-1]), name.space).short
+        if len(left_out) <= room:
+            return left_out
     end = room // 2
     return f"{text[: room - end - 1]}…{text[-end:]}"
 

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from clops_sweep.experiment.spaces.axes import is_field
 from clops_sweep.experiment.spaces.grid import RunRequest
 
 _WITHOUT_AXIS = frozenset({"strategy", "dataset", "network", "scenario"})
 """Fields whose values are shown without the field's name."""
+
+_SHORT_AXES: Final = {
+    "split_seed": "split",
+    "learning_rate": "lr",
+    "epochs_per_task": "epochs",
+    "storage_fraction": "storage",
+    "acquisition_fraction": "acquisition",
+}
+"""Short names of fields, for numbers where the name of the field has no room."""
+
+_VALUES_ALONE: Final = ("True", "False", "None")
+"""Values other than numbers that say nothing without the name of their field."""
 
 _LONGEST_VALUE = 40
 
@@ -28,12 +40,17 @@ class Label:
     axis: str = ""
 
     def __str__(self) -> str:
-        return f"{self.axis} {self.text}" if self.axis else self.text
+        axis = _SHORT_AXES[self.axis] if self.axis == "split_seed" else self.axis
+        return f"{axis} {self.text}" if axis else self.text
 
     @property
     def short(self) -> str:
-        """The label without the name of a config field."""
-        return self.text if is_field(self.axis) else str(self)
+        """The label with a shorter name of its config field, and without one if the value says enough."""
+        if not is_field(self.axis):
+            return str(self)
+        if self.text[:1].isalpha() and self.text not in _VALUES_ALONE:
+            return self.text
+        return f"{_SHORT_AXES.get(self.axis, self.axis)} {self.text}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +80,7 @@ class RunName:
 
     @property
     def short(self) -> str:
-        """The name without names of config fields."""
+        """The name with short labels."""
         return self._joined([label.short for label in self.labels])
 
     def _joined(self, labels: Sequence[str]) -> str:

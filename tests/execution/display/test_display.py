@@ -82,11 +82,11 @@ def test_how_a_job_has_ended(of: Job, report: Finished | FoundFinished | Failed 
         ((Label("0.1", "storage_fraction"), Label("CLOPS")), "replay: storage_fraction 0.1, CLOPS"),
         (
             (Label("0.1", "storage_fraction"), Label("0.25", "acquisition_fraction"), Label("Random")),
-            "replay: 0.1, 0.25, Random",
+            "replay: storage 0.1, acquisition 0.25, Random",
         ),
         (
             (Label("0.1", "storage_fraction"), Label("a variant with a name that fills the whole line alone")),
-            "replay: 0.1, a variant …ls the whole line alone",
+            "replay: storage 0.1, a …ls the whole line alone",
         ),
     ],
 )
@@ -103,9 +103,18 @@ def test_names_are_shortened_by_their_labels_whatever_the_labels_say() -> None:
     assert str(names[0]) == "space: one, two: Random storage, seed 0: mc_samples 5, storage_fraction 0.1"
     assert fitted(names, 100) == [str(name) for name in names]
     short = "space: one, two: Random storage, seed 0: mc_samples 5, "
-    assert fitted(names, 60) == [f"{short}0.1", f"{short}0.5"]
-    assert fitted(names, 20) == ["0.1", "0.5"]
-    assert fitted(names[:1], 20) == [f"{short}0.1"]
+    assert fitted(names, 66) == [f"{short}storage 0.1", f"{short}storage 0.5"]
+    assert fitted(names, 20) == ["storage 0.1", "storage 0.5"]
+    assert fitted(names[:1], 20) == [f"{short}storage 0.1"]
+
+
+def test_numbers_in_names_of_runs_keep_the_names_of_their_fields() -> None:
+    labels = Label("0.00148", "learning_rate"), Label("8", "replay_ratio"), Label("0", "split_seed")
+    assert str(RunName((Label("finetune"), labels[-1]))) == "finetune, split 0"
+    job = Job("run", RunConfig(), name=RunName(labels, "trial 0"))
+    for width, name in ((80, "trial 0: lr 0.00148, …, split 0"), (68, "trial 0: …, split 0")):
+        line = ended(job, Finished({"auc": 0.8123}), "status", width)
+        assert line == f"finished  {name}, seed 0: validation AUC 0.812"
 
 
 def test_the_best_cell_is_called_by_the_labels_that_its_runs_share() -> None:
@@ -255,6 +264,6 @@ def test_a_terminal_shows_where_everything_is_and_loses_it_at_the_end(terminal: 
         "^C",
     ):
         assert said in shown
-    assert re.search(r"\n0.1, 0.25, Random \w*…  seed 0  task 2/6, epoch 4/40\s", shown)
+    assert re.search(r"\nstorage 0.1, [^\n]*…  seed 0  task 2/6, epoch 4/40\s", shown)
     assert "\x1b[2K" in written[written.rindex("pending; ") :]
     assert shown.split()[-4:] == ["interrupted;", "resume", "with:", "..."]

@@ -25,7 +25,7 @@ class Talking(Strategy):
 
 
 space = SearchSpace("bar", RunConfig(epochs_per_task=1), {"strategy": ["finetune", "talking"]}, seeds=[0])
-outcome = sweep(space, "results", no_ray=True)
+outcome = sweep(space, "results", ray=False)
 """
 
 

@@ -42,7 +42,7 @@ def test_a_command_that_reads_a_script_starts_no_sweep(tmp_path: Path, monkeypat
     """The dashboard recommended a command that executed the script, and so started its sweep."""
     monkeypatch.chdir(tmp_path)
     file = tmp_path / "own.py"
-    file.write_text(f"{SCRIPT}sweep(SPACE, no_ray=True)\n")
+    file.write_text(f"{SCRIPT}sweep(SPACE, ray=False)\n")
     refused = CliRunner().invoke(command, ["plan", "own.py", "--results", "there"])
     assert refused.exit_code != 0
     assert "own.py: it calls sweep() while it is read for its search spaces or plug-ins" in str(refused.exception)

@@ -229,7 +229,7 @@ def test_a_stored_model_predicts_and_is_exported_and_becomes_an_encoder(
     pytest.importorskip("onnxruntime")
     network = {"network": "braindecode:EEGNet", "EEGNet_F1": 2, "EEGNet_kernel_length": 16}
     base = RunConfig(scenario="time_il", leads="all", first_tasks=1, strategy="finetune", epochs_per_task=1)
-    launch: dict[str, Any] = {"results": "results", "keep": ["models"], "no_ray": True}
+    launch: dict[str, Any] = {"results": "results", "keep": ["models"], "ray": False}
     sweep(SearchSpace("trained", base.replace(**network), seeds=range(1)), **launch)
     (run_id,) = read("results", "runs")["run_id"]
     model = load_model("results", run_id)
