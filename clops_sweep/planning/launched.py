@@ -57,7 +57,7 @@ def _with_earlier_seeds(content: dict[str, Any], earlier: Mapping[str, Any]) -> 
         return content
     with suppress(*_DAMAGED):
         seeds = sorted({*content["seeds"], *earlier["seeds"]})
-        both = None if kept is None else sorted({*kept, *earlier_kept})
+        both = None if kept is None or earlier_kept is None else sorted({*kept, *earlier_kept})
         return content | {"seeds": seeds, "kept": both}
     return content
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from clops_sweep.analysis.dashboard.methods import methods_by_experiment
 from clops_sweep.analysis.dashboard.overview import Progress, progress
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
@@ -122,9 +123,13 @@ def test_the_overview_of_a_dashboard_has_no_best_tuning_trial(study: Path, known
     spaces = resolved.selection.spaces if known else ()
     snapshot = FollowedStore(store, StoreSource(store, lambda key: None, lambda store: spaces), 0).snapshot
     found: list[Progress] = progress(snapshot)
-    assert [it.name for it in found if it.is_tuning] == ["first ward_selection_er", "first ward_selection_finetune"]
-    assert not any(it.is_tuning for it in found[:-2])  # results come first
-    assert [not it.bests for it in found] == [it.is_tuning for it in found]
+    tuning = [it.name for it in found if it.is_tuning]
+    assert sorted(tuning) == ["first ward_selection_er", "first ward_selection_finetune"]
+    reported = {it.name for it in found if not it.is_tuning}
+    methods = methods_by_experiment(snapshot)
+    assert methods.keys() == reported
+    best = [row for tables in methods.values() for table in tables for row in table.rows if row.is_best]
+    assert {row.experiment for row in best} <= reported
     assert sum(it.finished for it in found if not it.is_tuning) == 4
 
 
