@@ -130,3 +130,8 @@ def heading(column: str, experiments: Sequence[Experiment]) -> str:
     if metric_named(column).split != "validation" or len(on_test) > 1:
         return name
     return f"test {name}" if True in on_test else f"validation {name}"
+
+
+def columns_in_words(columns: Iterable[str]) -> str:
+    """Return the columns of `runs` behind headings, in their order: "forgetting" may be that of several measures."""
+    return f"Columns of runs: {', '.join(columns)}"

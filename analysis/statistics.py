@@ -135,6 +135,12 @@ class PairedDifference:
         """Whether the whole interval lies on one side of zero."""
         return self.low > 0 or self.high < 0
 
+    @property
+    def negated(self) -> PairedDifference:
+        """The difference of the other side."""
+        of_units = tuple(-value for value in self.of_units)
+        return replace(self, mean=-self.mean, low=-self.high, high=-self.low, of_units=of_units)
+
 
 def estimate(values: npt.ArrayLike) -> Estimate:
     """Return mean and standard deviation of the values, without NaN."""
@@ -500,8 +506,8 @@ def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
         what = "fold" if kinds == {"folds"} else "patient split"
         said.append(
             f"A {what} with its seeds counts once. Because {what}s share people, SE² = s² (1/n + rho), rho = {rho}: "
-            "evaluated / training people, or evaluated / other people where the evaluated are trained on (corrected "
-            "t-test; Nadeau and Bengio, 2003)."
+            "evaluated people divided by training people or, if tasks train on evaluated people, by all other people "
+            "(corrected t-test; Nadeau and Bengio, 2003)."
         )
     if "seeds" in kinds:
         said.append("Where all runs share one patient split, intervals and p-values are about that split.")

@@ -78,7 +78,8 @@ class Study:
             prepared = self.prepared.get(str(name))
             info = DATASETS.get(str(name)) if prepared is None else prepared.manifest.dataset_info()
             hashes = ", ".join(sorted(runs["data_hash"].dropna().str[:16].unique()))
-            about = f"{info.title}; licence: {info.licence}; from: {info.source}; " if info else ""
+            about = f"{info.title}; licence: {info.licence}; " if info else ""
+            about += f"from: {info.source}; " if info and info.source else ""
             yield f"{name}: {about}SHA-256 of the prepared frames begins with {hashes}"
 
     def hours(self) -> tuple[float, float]:

@@ -329,8 +329,8 @@ def _result_tables(
         if len(experiment.replicates) > 1
         else "Values of single runs.",
         f"Metrics of {computed_on([experiment], metrics)}.",
-        "Bold: the best row, and rows equal to it in all runs, if the interval (95 %, unadjusted) of its paired "
-        "difference to all other rows excludes 0 and no corrected p of these differences on the page is 0.05 or more.",
+        "Bold: the best row, if each paired difference to another row has an unadjusted 95 % interval without 0 and a "
+        "corrected p below 0.05, as far as the page compares them. Rows equal to it in all runs are bold, too.",
         *(sentence for sentence in [same_words(metrics).strip()] if sentence),
         *([_COMPARED_APART] if len(cells_by_data(experiment)) > 1 else []),
     )

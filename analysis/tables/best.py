@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, combinations
 
 import numpy as np
 import pandas as pd
@@ -26,12 +26,21 @@ from ..formats import (
     plural,
     with_interval,
 )
-from ..leading import LeadingColumns, heading, is_choice, leading_columns
+from ..leading import LeadingColumns, columns_in_words, heading, is_choice, leading_columns
 from ..metrics import metric_named
 from ..results import mean_of
 from ..selection import cell_name, cells_by_data, competing_cells, data_of, variants
 from ..statistics import ALPHA, PairedDifference, units_in_words
-from .comparisons import OF_P, Comparison, Comparisons, ContrastKind, corrected_together, levels_in_words, paired
+from .comparisons import (
+    FEW,
+    OF_P,
+    Comparison,
+    Comparisons,
+    ContrastKind,
+    corrected_together,
+    levels_in_words,
+    paired,
+)
 from .strategies import editions_by_cell, same_editions
 
 MOST_ROWS = 6
@@ -65,6 +74,9 @@ class Best:
     training, but of data of other content or of another semantics version: they are not compared. `is_elsewhere` tells
     that the fine-tuning runs are of search spaces that are not shown. `more` counts configurations that are left out,
     because they are too many.
+
+    `among` has the differences between all pairs of a few configurations that none is chosen of; `leader` is the best
+    of them, and `runner_up` the second.
     """
 
     experiment: Experiment
@@ -80,6 +92,9 @@ class Best:
     is_apart: bool = False
     is_elsewhere: bool = False
     more: int = 0
+    among: Comparisons | None = None
+    leader: int = -1
+    runner_up: int = -1
 
     @property
     def name(self) -> str:
@@ -169,6 +184,7 @@ def best_configurations(
             above.update({row.cell: (row, rivals, is_elsewhere) for row in rivals.rows})
     configurations = []
     for there, cells, all_cells in zip(of_data, best_of_data, ordered, strict=True):
+        among = _among(experiment, all_cells, columns) if compares else None
         for cell in cells:
             row, rivals_of_cell, is_elsewhere = above.get(cell, (None, None, False))
             is_first = cell == cells[0]
@@ -186,6 +202,9 @@ def best_configurations(
                 is_apart=cell in apart,
                 is_elsewhere=is_elsewhere,
                 more=len(all_cells) - len(cells) if is_first else 0,
+                among=among,
+                leader=all_cells[0],
+                runner_up=all_cells[1] if len(all_cells) > 1 else -1,
             )
             configurations.append(configuration)
     return configurations
@@ -307,15 +326,20 @@ def corrected_with(shown: Sequence[Best], tables: Sequence[Comparisons]) -> tupl
 
     The comparisons of all configurations that competed count, since the best were chosen among them.
     """
-    rivals = list({id(best.rivals): best.rivals for best in shown if best.rivals is not None}.values())
-    together = corrected_together([*tables, *rivals])
-    corrected = {id(before): after for before, after in zip(rivals, together[len(tables) :], strict=True)}
+    of_best = {}
+    for best in shown:
+        of_best.update({id(table): table for table in (best.rivals, best.among) if table is not None})
+    own = list(of_best.values())
+    together = corrected_together([*tables, *own])
+    corrected = {id(before): after for before, after in zip(own, together[len(tables) :], strict=True)}
     of_page = []
     for best in shown:
+        if best.among is not None:
+            best = replace(best, among=corrected[id(best.among)])
         if best.above is not None:
-            of_best = corrected[id(best.rivals)]
-            above = next(row for row in of_best.rows if row.cell == best.above.cell)
-            best = replace(best, above=above, rivals=of_best)
+            rivals = corrected[id(best.rivals)]
+            above = next(row for row in rivals.rows if row.cell == best.above.cell)
+            best = replace(best, above=above, rivals=rivals)
         of_page.append(best)
     return of_page, together[: len(tables)]
 
@@ -406,6 +430,50 @@ def _differences(experiment: Experiment, rivals: Sequence[int], baseline: _Basel
     return replace(compared, rows=tuple(rows))
 
 
+def _among(experiment: Experiment, cells: Sequence[int], columns: LeadingColumns) -> Comparisons | None:
+    """Return the differences between all pairs of a few configurations of one data set and scenario.
+
+    None if one of them is chosen, or if they are many: the best of many is partly luck.
+
+    Args:
+        experiment: the experiment.
+        cells: its competing cells, the best first.
+        columns: its columns.
+    """
+    if not 1 < len(cells) <= FEW or is_choice(experiment):
+        return None
+    pairs: list[tuple[int, int, ContrastKind]] = [(cell, better, "variant") for better, cell in combinations(cells, 2)]
+    sources = [(experiment, cell) for cell in range(len(experiment.cells))]
+    names = [cell_name(cell) or experiment.name for cell in experiment.cells]
+    return paired(experiment.name, sources, names, pairs, columns.results)
+
+
+def _below_leader(best: Best, cell: int) -> Comparison | None:
+    """Return the difference of a cell from the best one of its data set and scenario; None if they are not compared."""
+    if best.among is None:
+        return None
+    return next((row for row in best.among.rows if (row.cell, row.baseline_cell) == (cell, best.leader)), None)
+
+
+def _ahead_in_words(best: Best, metric: str) -> list[str]:
+    """Return clauses on the difference of the best configuration from the second; none if they are not compared.
+
+    Args:
+        best: the best configuration of its data set and scenario.
+        metric: the metric of the difference.
+    """
+    row = _below_leader(best, best.runner_up)
+    if row is None or not row.differences[metric].n:
+        return []
+    ahead = row.differences[metric].negated
+    clauses = [f"{number(abs(ahead.mean))} {'above' if ahead.mean >= 0 else 'below'} {row.name}"]
+    if certainty := _certainty(ahead, row.corrected[metric]):
+        clauses.append(certainty)
+    if np.isfinite(row.corrected[metric]) and not row.corrected[metric] < ALPHA:
+        clauses.append("no clear difference")
+    return [", ".join(clauses)]
+
+
 def best_sentence(shown: Sequence[Best], *, compares: bool = True) -> str:
     """Return the best configuration of the first search space in a sentence: its metric, and how sure it is.
 
@@ -445,7 +513,10 @@ def _best_sentence(best: Best, shown: Sequence[Best], compares: bool) -> str:
         which = f"Best{where}{by}: {best.name}"
     said = [f"{which}, {', '.join(scores)}, n = {best.n}"]
     metric = columns.results[0]
-    above = _difference(best, metric)
+    above = _difference(best.above, metric)
+    is_to_fine_tuning = best.experiment.cells[best.runner_up].config.strategy == "finetune"
+    if not (compares and best.above is not None and is_to_fine_tuning):
+        said += _ahead_in_words(best, metric)
     compares = compares and not best.is_elsewhere
     if compares and best.above is not None and above is not None:
         said.append(f"{number(abs(above.mean))} {'above' if above.mean >= 0 else 'below'} fine-tuning")
@@ -487,19 +558,20 @@ def best_text(shown: Sequence[Best], name: str) -> TextTable:
     header = ["configuration", "n"]
     if several:
         header.insert(0, "search space")
-    columns = 1 + any(best.above for best in shown) + _tested(shown)
+    columns = 1 + bool(_compared(shown)) + _tested(shown)
+    minus = f"minus {_baseline(shown)}"
     results = set(chain.from_iterable(best.columns.results for best in shown))
     for metric in metrics:
         header.append(heading(metric, experiments))
         if metric in results:
-            header += ["minus fine-tuning", "p"][: columns - 1]
+            header += [minus, "p"][: columns - 1]
     rows = []
     for best in shown:
         cells = [label_cell(best.name), count_cell(best.result.n, best.n)]
         if several:
             cells.insert(0, label_cell(best.experiment.name))
         for metric in metrics:
-            cells += _cells(best, metric)[: columns if metric in results else 1]
+            cells += _cells(best, metric, _contrast(best, shown))[: columns if metric in results else 1]
         rows.append(tuple(cells))
     notes = tuple(_notes(shown))
     headings = frozenset(heading(metric, experiments) for metric in metrics)
@@ -535,16 +607,27 @@ def _of_several(shown: Sequence[Best]) -> bool:
     return len({best.experiment.name for best in shown}) > 1
 
 
+def _baseline(shown: Sequence[Best]) -> str:
+    """Return what configurations are compared with: "fine-tuning" or, if none is compared with it, "best"."""
+    return "fine-tuning" if any(best.above is not None for best in shown) else "best"
+
+
+def _contrast(best: Best, shown: Sequence[Best]) -> Comparison | None:
+    """Return the difference of a configuration from the baseline of the table; None without one."""
+    return best.above if _baseline(shown) == "fine-tuning" else _below_leader(best, best.cell)
+
+
 def _compared(shown: Sequence[Best]) -> list[Comparison]:
-    """Return the differences from fine-tuning, of the configurations that have one."""
-    return [best.above for best in shown if best.above is not None]
+    """Return the differences from the baseline of the table, of the configurations that have one."""
+    contrasts = [_contrast(best, shown) for best in shown]
+    return [contrast for contrast in contrasts if contrast is not None]
 
 
-def _difference(best: Best, metric: str) -> PairedDifference | None:
-    """Return the difference from fine-tuning in a metric; None without one."""
-    if best.above is None:
+def _difference(contrast: Comparison | None, metric: str) -> PairedDifference | None:
+    """Return the difference in a metric; None without one."""
+    if contrast is None:
         return None
-    difference = best.above.differences.get(metric)  # search spaces in one table may have other metrics
+    difference = contrast.differences.get(metric)  # search spaces in one table may have other metrics
     return difference if difference is not None and difference.n else None
 
 
@@ -553,17 +636,18 @@ def _tested(shown: Sequence[Best]) -> bool:
     return any(np.isfinite(p) for p in p_values)
 
 
-def _cells(best: Best, metric: str) -> list[TextCell]:
-    """Return cells with the mean, its difference from fine-tuning, and p."""
+def _cells(best: Best, metric: str, contrast: Comparison | None) -> list[TextCell]:
+    """Return cells with the mean, its difference from the baseline, and p."""
     cells = [TextCell(DASH)] * 3
     mean = best.means.get(metric)
     if mean is not None and mean.n:
         text = mean_text(mean) if metric in best.columns.results else number(mean.mean)
         cells[0] = TextCell(text, mean.mean)
-    above = _difference(best, metric)
-    if best.above is not None and above is not None:
-        p = best.above.corrected[metric]
-        cells[1] = TextCell(with_interval(above.mean, above.low, above.high), above.mean, p < ALPHA)
+    difference = _difference(contrast, metric)
+    if contrast is not None and difference is not None:
+        p = contrast.corrected[metric]
+        interval = with_interval(difference.mean, difference.low, difference.high)
+        cells[1] = TextCell(interval, difference.mean, p < ALPHA)
         cells[2] = p_cell(p)
     return cells
 
@@ -601,11 +685,12 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
         yield RANKED_APART
     compared = _compared(shown)
     if _tested(shown):
-        yield f"Minus fine-tuning: mean of paired differences [{levels_in_words(compared)}]."
+        yield f"Minus {_baseline(shown)}: mean of paired differences [{levels_in_words(compared)}]."
         yield OF_P
     if any(best.above is not None and best.is_elsewhere for best in shown):
         yield "The fine-tuning runs are of search spaces of this store that are not shown here."
-    rivals = [best.rivals for best in shown if best.rivals is not None]
+    tables = [best.rivals if _baseline(shown) == "fine-tuning" else best.among for best in shown]
+    rivals = [table for table in tables if table is not None]
     yield from dict.fromkeys(of_training for table in rivals if (of_training := table.of_training))
     most = max((best.of for best in shown if not best.columns.ranks_by_validation), default=1)
     if most > 1:
@@ -622,8 +707,10 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
     of_differences = [row.differences for row in compared]
     estimates = chain.from_iterable(of_metrics.values() for of_metrics in (*of_means, *of_differences))
     yield from units_in_words([estimate.units for estimate in estimates])
+    yield f"{columns_in_words(columns_of(shown))}."
     for best in shown:
-        if best.above is None and best.experiment.cells[best.cell].config.strategy != "finetune":
+        is_baseline = _baseline(shown) == "best" or best.experiment.cells[best.cell].config.strategy == "finetune"
+        if best.above is None and not is_baseline:
             yield "Not compared where no fine-tuning run was trained alike on the same splits and seeds."
             return
 
@@ -631,17 +718,19 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
 def _data(shown: Sequence[Best]) -> pd.DataFrame:
     """Return the best configurations as data: a row per configuration and metric."""
     names = ("search_space", "configuration", "metric", "mean", "low", "high", "n", "lowest", "highest")
-    of_differences = ("minus_fine_tuning", "difference_low", "difference_high", "difference_level", "pairs", "p_holm")
+    minus = f"minus_{_baseline(shown).replace('-', '_')}"
+    of_differences = (minus, "difference_low", "difference_high", "difference_level", "pairs", "p_holm")
     rows: list[tuple[object, ...]] = []
     for best in shown:
         for metric, mean in best.means.items():
             row: list[object] = [best.experiment.name, best.name, metric, mean.mean, mean.low, mean.high, mean.n]
             row += [min(mean.of_units, default=np.nan), max(mean.of_units, default=np.nan)]
-            above = None if best.above is None else best.above.differences.get(metric)
-            if best.above is None or above is None:
+            contrast = _contrast(best, shown)
+            difference = None if contrast is None else contrast.differences.get(metric)
+            if contrast is None or difference is None:
                 row += [None] * len(of_differences)
             else:
-                row += [above.mean, above.low, above.high, best.above.levels[metric]]
-                row += [above.n, best.above.corrected[metric]]
+                row += [difference.mean, difference.low, difference.high, contrast.levels[metric]]
+                row += [difference.n, contrast.corrected[metric]]
             rows.append(tuple(row))
     return pd.DataFrame(rows, columns=[*names, *of_differences], dtype=object)

@@ -12,8 +12,8 @@ from clops_sweep.planning.state import State
 from ..collect import Experiment
 from ..editions import older_in_words
 from ..formats import mean_text, number
-from ..leading import heading
-from .best import RANKED_APART, Best, best_of_page, means_in_words, ranks_in_words, tied_in_words
+from ..leading import columns_in_words, heading
+from .best import RANKED_APART, Best, best_of_page, columns_of, means_in_words, ranks_in_words, tied_in_words
 from .scores import leading_experiments, reported_names
 from .terminal_table import TerminalTable
 
@@ -109,7 +109,8 @@ def notes_on_all(tables: Sequence[BestOfSpace]) -> list[str]:
     rows = [row for table in tables for row in table.rows]
     ranked = ranks_in_words(rows)
     means = f"{means_in_words(rows)}; run_id: the run closest to the mean"
-    return [ranked, means] if ranked else [means]
+    columns = columns_in_words(columns_of(rows))
+    return [ranked, means, columns] if ranked else [means, columns]
 
 
 def _title(best: BestOfSpace) -> str:

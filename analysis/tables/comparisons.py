@@ -314,7 +314,8 @@ def levels_in_words(rows: Iterable[Comparison], metrics: Collection[str] = ()) -
     interval = f"{100 * least:.4g} % interval of the t-test"
     if np.isclose(max(levels), least):
         return interval
-    return f"{interval}; Holm widens those of {max(together):,} comparisons, to {100 * max(levels):.4g} % at most"
+    widened = f"widens intervals, up to {100 * max(levels):.4g} %"
+    return f"{interval}; Holm corrects {max(together):,} comparisons of the page and {widened}"
 
 
 def _pairs(experiment: Experiment, cells: Sequence[int]) -> list[tuple[int, int, ContrastKind]]:

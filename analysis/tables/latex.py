@@ -28,6 +28,7 @@ _OF_A_METRIC = {
     "published": "published",
     "difference": "diff.",
     "minus fine-tuning": "minus fine-tuning",
+    "minus best": "minus best",
     "p": "p",
 }
 """Columns that belong to the preceding metric, with their headings."""

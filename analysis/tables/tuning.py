@@ -371,8 +371,8 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
         "Optimism: how much better the score while tuning is than the test score of the reported runs on the tasks of "
         f"tuning [{_LEVEL_IN_WORDS}].",
         "The interval of the optimism lies within the limits of the measure. It is paired if every reported patient "
-        "split was also tuned on; else it includes the variance of the score while tuning. Without a value, the two "
-        "scores cannot be compared.",
+        "split was also tuned on; else it includes the variance of the score while tuning. A dash: tuning and "
+        "report evaluate different tasks or measures.",
         *(f"{sentence}." for sentence in _on_ties(rows)),
         *notes_on_tasks,
         "Test people seen: share of the reported test people who were validation people while tuning, in another "

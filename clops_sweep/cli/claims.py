@@ -89,7 +89,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         without = sum(not it.weakest.n for it in found)
         reasons = [f"{why} ({several(said.count(why), 'claim')})" for why in dict.fromkeys(said)]
         reasons += [f"{several(without, 'claim')} without runs"] if without else []
-        click.echo(f"nothing can be decided: {'; '.join(reasons) or 'no difference is clear yet'}")
+        click.echo(f"no claim is decided: {'; '.join(reasons) or 'no difference is clear yet'}")
         if standing:
             click.echo(f"claims of this file, {standing}")
         if compared := [verdict for verdict in found if verdict.weakest.n]:

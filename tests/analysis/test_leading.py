@@ -9,8 +9,10 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.leading import heading, is_choice, leading_columns, with_leading_scores
-from clops_sweep.analysis.tables.best import best_of_page, best_sentence, best_text
+from clops_sweep.analysis.tables.best import best_of_page, best_sentence, best_text, corrected_with
+from clops_sweep.analysis.tables.comparisons import comparisons
 from clops_sweep.store.run_store import RunStore
 
 METHODS = {"strategy": ["finetune", "er"]}
@@ -122,3 +124,45 @@ def test_the_headline_names_no_baseline_of_another_sweep(tmp_path: Path, generat
     assert "fine-tuning" not in best_sentence(best)
     assert "fine-tuning" in best_sentence(best_of_page([judged], [others]))
     assert "fine-tuning" not in best_sentence(best_of_page([judged])), "nothing is said of runs that do not exist"
+
+
+def _two_methods(folder: Path, generated: ModuleType, spread: float) -> Experiment:
+    """Return an experiment without fine-tuning whose second method is 0.05 better in the mean."""
+    space = SearchSpace(
+        "two", RunConfig(), {"method": {"A": {"strategy": "er"}, "B": {"strategy": "derpp"}}}, seeds=range(4)
+    )
+    noise = [spread, -spread, 2 * spread, -2 * spread]
+    rows = []
+    for request in space.requests():
+        config = request.config
+        value = 0.7 if config.strategy == "er" else 0.75 + noise[config.seed]
+        rows.append((config, {"test_auc": value, "test_bwt": -value, "auc": value, "bwt": -value}))
+    store = RunStore(folder)
+    generated.write_given_runs(store, rows)
+    (experiment,) = with_leading_scores(collect([space], store.read("runs")))
+    return experiment
+
+
+def test_the_headline_says_how_far_the_best_is_ahead(tmp_path: Path, generated: ModuleType) -> None:
+    best = best_of_page([_two_methods(tmp_path, generated, 0.1)])
+    assert "0.050 above A, one patient split: no interval over people" in best_sentence(best, compares=False)
+
+
+def test_without_fine_tuning_configurations_are_compared_with_the_best(tmp_path: Path, generated: ModuleType) -> None:
+    experiment = _two_methods(tmp_path, generated, 0.1)
+    found, (pairs,) = corrected_with(best_of_page([experiment]), [comparisons(experiment)])
+    table = best_text(found, "best")
+    assert table.header[2:5] == ("test AUC", "minus best", "p")
+    assert [row[0].text for row in table.rows] == ["B", "A"]
+    assert table.rows[0][3].text == DASH
+    assert table.rows[1][3].value == pytest.approx(-0.05)
+    (row,) = pairs.rows
+    assert (row.name, row.baseline) == ("B", "A")
+    assert table.data["minus_best"][2] == pytest.approx(-row.differences["test_auc"].mean)
+    assert table.data["p_holm"][2] == row.corrected["test_auc"], "one comparison has one p on a page"
+    assert not any(note.startswith("Not compared where no fine-tuning run") for note in table.notes)
+
+
+def test_the_columns_behind_the_headings_are_named(tmp_path: Path, generated: ModuleType) -> None:
+    table = best_text(best_of_page([_two_methods(tmp_path, generated, 0.1)]), "best")
+    assert table.notes[-1] == "Columns of runs: test_auc, auc, test_bwt."

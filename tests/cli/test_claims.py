@@ -199,7 +199,7 @@ def test_undecided_claims_have_differences_and_intervals(
     noise = {0: 0.05, 1: -0.02, 2: 0.01, 3: -0.01}
     write_store(tmp_path, prepared_root, finished_tables, lambda it: 0.6 + noise[it.seed] * (it.strategy == "clops"))
     lines = told("space.py", prepared_root=prepared_root).stdout.splitlines()
-    assert lines[0] == "nothing can be decided: no difference is clear yet"
+    assert lines[0] == "no claim is decided: no difference is clear yet"
     assert lines[1] == "claims of this file, not sealed"
     row = next(line for line in lines if line.startswith("undecided"))
     mean, low, high = re.search(r"([+-]0\.\d+) \[(-0\.\d+), (0\.\d+)\]", row).groups()
