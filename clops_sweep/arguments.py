@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import numbers
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from clops_sweep.errors import UsageError, nearest, several
+import numpy as np
+
+from clops_sweep.errors import UsageError, listed, nearest, several
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
@@ -88,7 +91,29 @@ def _problem(signature: inspect.Signature, arguments: Sequence[Any], named: Mapp
         if name in named:
             return f"{name} is given by position and by name; leave one out"
     missing = [name for name in _required(parameters) if name not in named and name not in ordered[:given]]
-    return f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; expected {missing[0]}=..."
+    labels = signature.bind_partial(*arguments, **named).arguments.get("labels")
+    return f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; {_expected(missing[0], labels)}"
+
+
+def _expected(name: str, labels: Any) -> str:
+    """Return what a missing argument may be, for a sentence; `labels` are those of the call, if it has any."""
+    if name == "patients":
+        return "expected patients=[...], or patients=None if they are unknown: each recording then counts as a person"
+    if name == "classes" and labels is not None:
+        found = _distinct(labels)
+        if found:
+            return f"expected classes=[...]; the labels are {listed(found)}"
+    return f"expected {name}=..."
+
+
+def _distinct(labels: Any) -> list[str]:
+    """Return the distinct labels as text, sorted; none unless they are a list of texts or whole numbers."""
+    array = np.asarray(labels, dtype=object)
+    values = array.tolist() if array.ndim == 1 else []
+    for kind in (str, numbers.Integral):
+        if all(isinstance(value, kind) for value in values):
+            return [str(value) for value in sorted(set(values))]
+    return []
 
 
 def _other_name(name: str, known: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import clops_sweep
@@ -31,6 +32,7 @@ from clops_sweep.arguments import named_arguments
 from clops_sweep.experiment.spaces import distributions
 from tests.helpers.preloaded import Preloaded
 
+NOTHING = np.zeros((0, 1, 2))
 OF_RESULTS = {
     "Batch", "Epoch", "EpochBatch", "EpochEnd", "FrameBatch", "FrameSet", "Frozen", "InstanceRecord", "Instances",
     "Learner", "Ledger", "ModelFacts", "Outcome", "Parameters", "Penalty", "Replay", "RunEnd", "TaskEnd",
@@ -107,6 +109,27 @@ def test_the_similar_argument_is_named(call: Callable[[], object], name: str, gi
     [
         (lambda: RunConfig(strategie="er"), "unknown key 'strategie' (did you mean 'strategy'?)"),
         (lambda: SearchSpace("a"), "SearchSpace: base is missing; expected base=..."),
+        (
+            lambda: Recordings(NOTHING, 1, ["a"], "V", labels=["sit", "lie", "sit"], patients=None),
+            "Recordings: classes is missing; expected classes=[...]; the labels are lie, sit",
+        ),
+        (
+            lambda: Recordings(NOTHING, 1, ["a"], "V", np.array([1, 0, 10]), patients=None),
+            "Recordings: classes is missing; expected classes=[...]; the labels are 0, 1, 10",
+        ),
+        (
+            lambda: Recordings(NOTHING, 1, ["a"], "V", labels=np.eye(2), patients=None),
+            "Recordings: classes is missing; expected classes=...",
+        ),
+        (
+            lambda: Recordings(NOTHING, 1, ["a"], "V", labels=[["a"], ["a", "b"]], patients=None),
+            "Recordings: classes is missing; expected classes=...",
+        ),
+        (
+            lambda: Recordings(NOTHING, 1, ["a"], "V", labels=[0, 1], classes=["lie", "sit"]),
+            "Recordings: patients is missing; expected patients=[...], or patients=None if they are unknown: each "
+            "recording then counts as a person",
+        ),
         (lambda: Claim(), "Claim: key, sentence, contrasts are missing; expected key=..."),
         (
             lambda: SearchSpace("a", RunConfig(), base=RunConfig()),

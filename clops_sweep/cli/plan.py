@@ -11,7 +11,7 @@ import click
 
 from clops_sweep.cli.options import print_json
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
-from clops_sweep.cli.task_counts import say_tasks, say_unchecked, tasks_as_data
+from clops_sweep.cli.task_counts import check_files, say_tasks, say_unchecked, tasks_as_data
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.tried_networks import TriedNetworks
@@ -111,6 +111,7 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     held = memories(state.resolved)
     before = _pretraining(state, resources)
     tables = task_tables(state.resolved)
+    check_files(tables, request.data)
     if as_json:
         extra = {
             "tasks": tasks_as_data(tables),

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clops_sweep.cli.plain_table import TERMINAL, print_table
+from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.files.folder import is_file
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.commands import data_command
+from clops_sweep.data.prepared.manifest import MANIFEST
 from clops_sweep.data.prepared.prepared_folder import prepared_set
+from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import several
 
 if TYPE_CHECKING:
@@ -39,12 +43,30 @@ def say_tasks(tables: Sequence[TaskTable]) -> None:
 def say_unchecked(tables: Iterable[TaskTable], data: PreparedData) -> None:
     """Print which data sets are not checked yet, because they are not prepared, and the command that prepares each."""
     for name in dict.fromkeys(table.dataset for table in tables if table.rows is None):
-        if prepared_set(name, data.root, data.source) is None:
-            prepare = data_command("prepare", name, prepared_root=data.root, data_root=data.source)
+        if prepared_set(name, data.root, data.source) is not None:
+            continue
+        if is_file(data.root / name / MANIFEST):
             click.echo(
-                f"files, labels, people and tasks of {name} are not checked yet, as its frames are not prepared; a "
-                f"launch does both first, or now: {prepare}"
+                f"frames of {name} were prepared from other code or files: runs that are finished count as pending "
+                "until they are prepared again; declare a data set once, in a module that your files import"
             )
+        prepare = data_command("prepare", name, prepared_root=data.root, data_root=data.source)
+        click.echo(
+            f"labels, people and tasks of {name} are not checked yet, as its frames are not prepared; a launch does "
+            f"both first, or now: {prepare}"
+        )
+
+
+def check_files(tables: Iterable[TaskTable], data: PreparedData) -> None:
+    """Check that the files of declared data sets that are not prepared exist.
+
+    Raises:
+        AbsentData: a file is missing.
+    """
+    for name in dict.fromkeys(table.dataset for table in tables if table.rows is None):
+        is_prepared = prepared_set(name, data.root, data.source) is not None
+        if DATASETS.declared(name) is not None and not is_prepared:
+            data_set(name).look(data.source)
 
 
 def tasks_as_data(tables: Iterable[TaskTable]) -> list[dict[str, Any]]:

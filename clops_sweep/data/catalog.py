@@ -302,7 +302,8 @@ class Catalog(Mapping[str, DatasetInfo]):
             return
         if before is not None and before.place != declared.place and before.fingerprint != declared.fingerprint:
             raise UsageError(
-                f"dataset {name!r} is declared in {before.place} and in {declared.place}; give one of them another name"
+                f"dataset {name!r} is declared in {before.place} and, with other code, in {declared.place}; declare it "
+                "once, in a module that both import, or give one of them another name"
             )
         self.added[name], self._declared[name] = info, declared
 

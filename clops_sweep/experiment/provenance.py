@@ -60,9 +60,10 @@ def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         counts.update(_changed_plugins(row))
     sentences = []
     for (field, name, file), runs in sorted(counts.items()):
+        are, count = ("is", "counts") if runs == 1 else ("are", "count")
         sentences.append(
-            f"{field} {name!r}: its code is no longer what computed {_stored_runs(runs)} ({file}); under another name "
-            "it is computed anew"
+            f"{field} {name!r}: {_stored_runs(runs)} {are} of an earlier version of its code ({file}) and {count} as "
+            "finished; to run the present version, register it under another name"
         )
     return sentences
 
@@ -74,7 +75,7 @@ def _changed_plugins(row: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         return []
     changed = []
     for field in _NAMING:
-        if field == "encoder":  # the code of an encoder is part of the run's identity
+        if field in ("encoder", "dataset"):  # a run's id depends on the code of an encoder and on the content of frames
             continue
         name = row[field]
         before = stored.get(f"{field} {name}") or stored.get(name)

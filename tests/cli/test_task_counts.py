@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep.cli.commands import command
+from clops_sweep.errors import AbsentData
 from tests.data.declared_files import forget
 
 FILE = """
@@ -57,7 +58,7 @@ def test_tasks_have_frames_and_people_of_one_split() -> None:
     before = _run("plan", "own.py").output
     assert not any(line.startswith("tasks of") for line in before.splitlines())
     remedy = "clops-sweep data prepare wearable --plugins own.py"
-    said = "files, labels, people and tasks of wearable are not checked yet, as its frames are not prepared; a launch"
+    said = "labels, people and tasks of wearable are not checked yet, as its frames are not prepared; a launch"
     assert f"{said} does both first, or now: {remedy}\n" in before
     (unknown,) = json.loads(_run("plan", "own.py", "--json").stdout)["tasks"]
     assert (unknown["tasks"], unknown["splits"], unknown["split_seed"]) == (None, 3, 0)
@@ -121,3 +122,35 @@ def test_the_first_tasks_by_difficulty_are_planned_and_launched() -> None:
     title = "tasks of wearable, class_il_union, first_tasks = 1, task_order = 'curriculum', split_seed 0: frames"
     rows = output[output.index(title) :].splitlines()[2:4]
     assert [row.split("  ")[0] for row in rows] == ["0-1 (lie / sit)", "2-3 (stand / walk)"]
+
+
+def test_plan_refuses_files_that_do_not_exist() -> None:
+    _write()
+    text = Path("own.py").read_text()
+    Path("own.py").write_text(
+        text.replace('scenarios=["class_il_union"]', 'scenarios=["class_il_union"], files=["x.npy"]')
+    )
+    done = CliRunner(env={"CLOPS_PREPARED_ROOT": "prepared"}).invoke(command, ["plan", "own.py"])
+    assert isinstance(done.exception, AbsentData)
+    assert str(done.exception).startswith(f"dataset 'wearable': files: data root {Path.cwd()} has no x.npy")
+
+
+def test_equal_declarations_of_two_files_are_prepared_once_each() -> None:
+    """An import on the same line as that of the data set is part of its code, so that the two have other hashes."""
+    _write()
+    text = Path("own.py").read_text()
+    Path("other.py").write_text(text.replace("import Recordings, ", "import Recordings, Claim, "))
+    _run("data", "prepare", "wearable", "--plugins", "own.py")
+    outdated = "frames of wearable were prepared from other code or files"
+    assert outdated not in _plan("own.py")
+    assert outdated in _plan("other.py")
+    _run("data", "prepare", "wearable", "--plugins", "other.py")
+    assert [outdated in _plan(file) or "not checked" in _plan(file) for file in ("own.py", "other.py")] == [
+        False,
+        False,
+    ]
+
+
+def _plan(file: str) -> str:
+    forget("wearable")
+    return _run("plan", file).output

@@ -88,10 +88,10 @@ def test_changed_code_is_named_and_a_changed_search_space_is_not(tmp_path: Path)
     config_of(tmp_path, SPACE.replace("seeds=[0]", "seeds=range(5)"))
     assert changed_code([before, before]) == []
     config_of(tmp_path, methods=METHODS.replace("WIDTH = 4", "WIDTH = 8"))
-    tiny = "network 'tiny': its code is no longer what computed 2 stored runs (methods.py); under another name it is"
-    wearable = "dataset 'wearable': its code is no longer what computed 2 stored runs (space.py); under another name"
-    found = changed_code([before, before, {**before, "plugins": None}])
-    assert [found[0].startswith(wearable), found[1].startswith(tiny), len(found)] == [True, True, 2]
+    assert changed_code([before, before, {**before, "plugins": None}]) == [
+        "network 'tiny': 2 stored runs are of an earlier version of its code (methods.py) and count as finished; to "
+        "run the present version, register it under another name"
+    ], "the id of a run depends on the content of its frames, so other code of the data set changes nothing"
 
 
 READING = """
@@ -124,7 +124,7 @@ def test_a_value_that_a_function_reads_is_part_of_its_code_and_a_path_is_not(
     monkeypatch.setenv("WIDTH", "8")
     config_of(tmp_path, text)
     assert [sentence.partition(";")[0] for sentence in changed_code([before])] == [
-        "network 'tiny': its code is no longer what computed 1 stored run (space.py)"
+        "network 'tiny': 1 stored run is of an earlier version of its code (space.py) and counts as finished"
     ]
     stored = json.loads(before["plugins"])["tiny"]
     of_earlier_version = {**before, "plugins": json.dumps({"tiny": stored[:3]})}

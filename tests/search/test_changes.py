@@ -57,7 +57,9 @@ for _ in range(2):
         outcome = sweep("space.py", "results", ray=False)
     print([str(warning.message) for warning in caught], outcome.changed_code, str(outcome))
 """
-SAID = "network 'two_layers': its code is no longer what computed 1 stored run (space.py); under another name it is"
+SAID = (
+    "network 'two_layers': 1 stored run is of an earlier version of its code (space.py) and counts as finished; to run"
+)
 
 
 @pytest.fixture
@@ -149,7 +151,9 @@ def test_a_script_that_defines_a_network_anew_under_one_name_is_told_that_stored
     environment = {**os.environ, "CLOPS_PREPARED_ROOT": str(tmp_path / "prepared")}
     done = commands.run(tmp_path, environment, program=program)
     assert done.returncode == 0, done.stderr
-    said = "network 'mine': its code is no longer what computed 1 stored run (script.py); under another name it is"
+    said = (
+        "network 'mine': 1 stored run is of an earlier version of its code (script.py) and counts as finished; to run"
+    )
     lines = [line for line in done.stdout.splitlines() if line.startswith(("in_function", "in_loop", "twice"))]
     assert len(lines) == 9
     for first, again, changed in (lines[:3], lines[3:6], lines[6:]):

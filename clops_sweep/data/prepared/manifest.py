@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -63,6 +63,7 @@ class Manifest:
         dated: whether frames have dates.
         whole_moments: whether the rows of each moment are adjacent and hold all leads in order.
         fingerprint: SHA-256 of the code that declares the data set; None for a built-in one.
+        equal_code: fingerprints of other declarations of this name that gave the same frames from the same files.
         info: facts about a declared data set (`DatasetInfo`).
         given_split: whether the split is the same for every seed.
     """
@@ -95,11 +96,22 @@ class Manifest:
     given_split: bool = False
     whole_moments: bool = False
     fingerprint: str | None = None
+    equal_code: tuple[str, ...] = ()
     info: DatasetInfo | None = None
 
     def dataset_info(self) -> DatasetInfo | None:
         """Facts about the data set: those recorded when it was prepared, or else those of the catalogue."""
         return self.info or DATASETS.get(self.name)
+
+    def with_equal_code(self, before: Manifest | None) -> Manifest:
+        """Return this manifest with the code of an earlier one that differs from it in its code alone."""
+        if before is None or before.fingerprint is None or self.fingerprint is None:
+            return self
+        alike = replace(before, fingerprint=self.fingerprint, equal_code=self.equal_code)
+        if alike.to_json() != self.to_json():
+            return self
+        codes = {before.fingerprint, *before.equal_code} - {self.fingerprint}
+        return replace(self, equal_code=tuple(sorted(codes)))
 
     @property
     def rows_per_frame(self) -> int:

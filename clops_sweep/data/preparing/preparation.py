@@ -27,6 +27,7 @@ from clops_sweep.data.prepared.manifest import (
     FileRecord,
     Manifest,
     frames_hash,
+    read_manifest,
     rows_per_frame,
 )
 from clops_sweep.data.prepared.record_pool import record_pool
@@ -38,7 +39,7 @@ from clops_sweep.data.same_samples import SeenFrames, SeenSamples
 from clops_sweep.data.sentinels import sentinel_notes
 from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
-from clops_sweep.errors import UsageError, listed, several
+from clops_sweep.errors import DamagedStore, UsageError, listed, several
 
 _MOST_NOTES: Final = 100
 """Most different notes on recordings that a manifest lists."""
@@ -83,7 +84,8 @@ def make_prepared_folder(
             if key not in sums and is_file(file_of_key):
                 sums[key] = file_sha256(file_of_key)
         columns.write(staging / INDEX, data.common.classes, data.common.channels)
-        write_file(staging / MANIFEST, _manifest(data, staging, columns, sums, made, problems).to_json())
+        manifest = _manifest(data, staging, columns, sums, made, problems).with_equal_code(_manifest_before(folder))
+        write_file(staging / MANIFEST, manifest.to_json())
         if data.checks_files_on_opening:
             remember(staging, data.root, _unchanged(data, before, {key: keyed[key] for key in sums}))
 
@@ -259,6 +261,14 @@ def _manifest(
         fingerprint=data.fingerprint,
         info=info,
     )
+
+
+def _manifest_before(folder: Path) -> Manifest | None:
+    """Return the manifest that is replaced; None without a valid one."""
+    try:
+        return read_manifest(folder)
+    except DamagedStore:
+        return None
 
 
 def _hashed_arrays(columns: FrameColumns) -> dict[str, NDArray[Any]]:

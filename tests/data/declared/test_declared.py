@@ -139,7 +139,7 @@ def test_frames_are_made_anew_when_code_or_files_change_and_only_then(root: Path
     _, first = again(text)
     assert again(text.replace("SPACE = None", "SPACE = 3  # another search")) == (first, first)
     assert again(text.replace("    return Rec", "    # read\n    return Rec")) == (None, first)  # the same frames of it
-    assert again(text) == (None, first)
+    assert again(text) == (first, first), "both gave the same frames, so neither is prepared again"
 
     before, named = again(text.replace('"walk"', '"walking"'))
     assert before is None
