@@ -96,7 +96,7 @@ class Tuning:
     space: TunedSpace
     choices: tuple[Choice, ...]
 
-    @property
+    @cached_property
     def reported(self) -> SearchSpace | None:
         """The space of the chosen configurations; None until all choices are known."""
         if any(choice.state == "open" for choice in self.choices):

@@ -49,7 +49,6 @@ class Relay:
         retries: the retry policy.
 
     Attributes:
-        observers: the observers; the loop of the sweep must call their `look` regularly.
         store_error: the error of writing to the store, set after several tries in a row failed, or after several runs
             in a row could not be recorded.
     """
@@ -68,7 +67,7 @@ class Relay:
         self._feed = feed
         self._under_way = under_way
         self._retries = retries
-        self.observers = observers
+        self._observers = observers
         self.store_error: str | None = None
         self._failed_tries = 0
         self._unrecorded = 0
@@ -77,7 +76,7 @@ class Relay:
 
     def look(self) -> None:
         """Write rows that have waited long enough, and look after the observers; called several times a second."""
-        self.observers.look()
+        self._observers.look()
         if time.monotonic() >= self._next_try:
             try:
                 with storing(self._store):
@@ -121,7 +120,7 @@ class Relay:
         """Return what a worker's report means for display and feed; None for nothing."""
         match sent:
             case Observed(events):
-                self.observers.tell(events)
+                self._observers.tell(events)
                 return None
             case Scored(scores):
                 self._under_way.scored(job, scores)
