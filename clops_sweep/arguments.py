@@ -81,7 +81,8 @@ def _problem(signature: inspect.Signature, arguments: Sequence[Any], named: Mapp
     takes_any_name = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     for name in named:
         if name not in known and not takes_any_name:
-            advice = _other_name(name, known) or nearest(name, known) or f"; it takes {', '.join(known)}"
+            advice = _present_name(name, known) or nearest(name, known) or _other_name(name, known)
+            advice = advice or f"; it takes {', '.join(known)}"
             return f"no argument {name!r}{advice}"
     given = len(arguments) - (len(signature.parameters) - len(parameters))
     if given > len(ordered):
@@ -116,10 +117,15 @@ def _distinct(labels: Any) -> list[str]:
     return []
 
 
-def _other_name(name: str, known: Sequence[str]) -> str:
-    """Return what to write instead of an earlier name or another word for people; else ""."""
+def _present_name(name: str, known: Sequence[str]) -> str:
+    """Return what to write instead of the name that an argument had earlier; else ""."""
     if name in _FORMER and name not in known:
         return f"; since 0.4, write {_FORMER[name]}"
+    return ""
+
+
+def _other_name(name: str, known: Sequence[str]) -> str:
+    """Return " (did you mean 'patients'?)" for another word for people; else ""."""
     if name.lower() in _PEOPLE:
         for meant in _OF_PEOPLE:
             if meant in known:
