@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -113,7 +114,8 @@ def sweep(
 
     Returns:
         The outcome: the state of all requested runs and searches. `Outcome.complete` is whether all are finished, and
-        `Outcome.scores()` has the mean, interval and n of each configuration.
+        `Outcome.scores()` has the mean, interval and n of each configuration. A script prints the best of them, and
+        where the results are.
 
     Raises:
         UsageError: the request, the data, the store or the cluster is invalid, or a command reads the script that calls
@@ -149,7 +151,10 @@ def sweep(
     request = Request(selection, _data(store, data_root, prepared_root), store, part)
     display = partial(SweepDisplay, store.command("status"), stop_at)
     outcome = launch(request, resources, display, retry_failed=retry_failed, warn=_warn)
-    return replace(outcome, scorer=_scores_of)
+    outcome = replace(outcome, scorer=_scores_of)
+    if not hasattr(sys, "ps1"):  # an interactive Python shows what the call returns
+        print(outcome.in_lines())
+    return outcome
 
 
 def _scores_of(state: State, metric: str | None) -> pd.DataFrame:

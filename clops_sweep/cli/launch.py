@@ -222,8 +222,8 @@ def _as_data(outcome: Outcome, tuned: Sequence[TunedMethod]) -> dict[str, Any]:
 
 
 def _best(outcome: Outcome) -> list[BestOfSpace]:
-    """Return the best configurations of each search space, once a launch has computed runs and was not interrupted."""
-    if not outcome.ran or outcome.interrupted or outcome.stopped or not outcome.plan.count_asked("finished"):
+    """Return the best configurations of each search space, unless the launch was interrupted or stopped."""
+    if outcome.interrupted or outcome.stopped or not outcome.plan.count_asked("finished"):
         return []
     from clops_sweep.analysis.tables.best_terminal import best_of_state
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -183,6 +184,24 @@ class Outcome:
         if not lines:
             return f"<Outcome: {self}>"
         return "\n".join([f"<Outcome: {self}", *(f"  {line}" for line in lines), "  scores() has all of them>"])
+
+    def in_lines(self) -> str:
+        """Return what a script prints at the end of a sweep: counts, best scores, the results and how to go on."""
+        idle = not (self.ran or self.plan.of("waiting"))
+        lines = [f"nothing is pending: {self}" if idle else str(self)]
+        if not (self.interrupted or self.stopped):
+            lines += [f"  {name}: {scores}" for name, scores in self._scores_in_words()]
+        lines += [f"failed {run_id}: {reason}" for run_id, reason in self._failures_to_show().items()]
+        lines.append(f"results: {self.store.files.shown}")
+        if self.interrupted or self.stopped:
+            lines.append("the same call of sweep continues; finished runs are not repeated")
+        elif self.plan.count_asked("finished"):
+            lines.append("report: call write_report with the same search space and results")
+        return "\n".join(lines)
+
+    def _failures_to_show(self) -> dict[str, str]:
+        """Return some failures; none if the store may not be readable."""
+        return {} if self.stopped else dict(itertools.islice(self.failures.items(), _MOST_SHOWN))
 
     def _scores_in_words(self) -> list[tuple[str, str]]:
         """Return names and scores of the best configurations; none without finished runs, or if they cannot be read."""

@@ -102,6 +102,15 @@ def test_an_outcome_shows_scores_of_test_people_and_has_them_as_a_frame() -> Non
         scores("own.py", "results", "aucc")
 
 
+def test_a_script_prints_the_best_configurations_and_where_the_results_are(capsys: pytest.CaptureFixture[str]) -> None:
+    for idle in ("", "nothing is pending: "):
+        line = repr(launched(PLAIN)).splitlines()[1].strip()
+        printed = capsys.readouterr().out.splitlines()
+        start = printed.index(f"{idle}12 runs asked for, 12 finished, 0 pending, 0 failed")
+        assert printed[start + 1].strip() == line
+        assert f"results: {Path('results').resolve()}" in printed
+
+
 def test_trials_of_tuning_have_a_role_and_no_scores() -> None:
     outcome = launched(ON_OTHER_SPLITS)
     runs = read("results", "runs")

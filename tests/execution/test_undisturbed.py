@@ -90,8 +90,10 @@ def test_a_second_launch_has_nothing_to_do(finished: Sweep, launch: Launch, comm
     parts = _parts(finished.folder)
     again = launch("space.py", folder=finished.folder, script=commands)
     assert again.wait() == 0
-    assert again.output.splitlines() == [
-        "nothing is pending: 6 runs asked for, 6 finished, 0 pending, 0 failed",
+    first, best, *_, results, report = again.output.splitlines()
+    assert first == "nothing is pending: 6 runs asked for, 6 finished, 0 pending, 0 failed"
+    assert best == "best of each variant of 'replay', of 2 configurations"
+    assert [results, report] == [
         f"results: {finished.folder}/results",
         f"report: {finished.folder}/results/report/space/index.html",
     ]
