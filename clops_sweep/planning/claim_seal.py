@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.errors import DamagedStore, UsageError, listed, several, shown
-from clops_sweep.experiment.spaces.claims import claims_as_json, sha256
+from clops_sweep.experiment.spaces.claims import claims_as_json, fields_not_in, sha256
 from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.request import Request
@@ -35,7 +35,7 @@ class Sealed:
         path: path of the file.
         content: `sealed_at`, `claims` by key, `space` (SHA-256 of the identities of the runs), `runs` (their number),
             `data` (content hashes of the data) and, since version 0.4, `studies` and `files`, their places relative to
-            the folder of the store, `searches` (see `_searches`) and `reported` (seeds by tuned space).
+            the parent of the store's folder, `searches` (see `_search`) and `reported` (seeds by tuned space).
         is_moved: whether the files were elsewhere when they were sealed.
     """
 
@@ -52,7 +52,7 @@ class Sealed:
             request: see `_without_choices`.
         """
         was, now = self.content, _content(request)
-        before, after = was["claims"], now["claims"]
+        before, after = was["claims"], self.claims_now(request)
         differences = [f"claim {key} was added" for key in sorted(after.keys() - before.keys())]
         differences += [f"claim {key} was removed" for key in sorted(before.keys() - after.keys())]
         differences += [
@@ -67,11 +67,19 @@ class Sealed:
             differences.append("the data differ")
         return differences
 
+    def claims_now(self, request: Request) -> dict[str, Any]:
+        """Return the claims of a request as JSON, with the fields that the seal holds."""
+        return claims_as_json(request.selection.claims, fields_not_in(self.content["claims"]))
+
     def unknown(self, request: Request) -> str:
         """Return what the seal does not hold of a request, since an earlier version wrote it; empty for nothing."""
-        if self._has_searches or not (request.selection.searches or request.selection.tuned):
+        unknown = [f"the {name} of claims" for name in fields_not_in(self.content["claims"])]
+        if not self._has_searches and (request.selection.searches or request.selection.tuned):
+            unknown += ["searches", "the seeds of tuned spaces"]
+        if not unknown:
             return ""
-        return "an earlier version wrote it, so changes of searches and of the seeds of tuned spaces are not known"
+        changes = " and ".join(f"of {what}" for what in unknown)
+        return f"an earlier version wrote it, so changes {changes} are not known"
 
     @property
     def _has_searches(self) -> bool:
@@ -195,7 +203,7 @@ def _moved(request: Request, paths: Sequence[str]) -> Sealed | None:
     intact.sort(key=lambda there: str(there.content["sealed_at"]))
     now = _content(request)
     for there in intact:
-        if (there.content["claims"], there.content["space"]) == (now["claims"], now["space"]):
+        if (there.content["claims"], there.content["space"]) == (there.claims_now(request), now["space"]):
             return there
     for there in intact:
         is_named = there.content.get("studies") == list(request.selection.titles)
@@ -271,13 +279,13 @@ def _ending(places: Sequence[str]) -> str:
 
 
 def _places(request: Request) -> list[str]:
-    """Return the paths of the search-space files, relative to the folder of the store."""
+    """Return the paths of the search-space files, relative to the parent of the store's folder."""
     start = _start(request)
     return [Path(os.path.relpath(file.resolve(), start)).as_posix() for file in request.selection.files]
 
 
 def _start(request: Request) -> Path:
-    """Return the folder of the store; the current one for an object store."""
+    """Return the parent of the store's folder; the current folder for an object store."""
     folder = request.store.files.folder
     return Path.cwd() if folder is None else folder.parent
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -126,3 +127,44 @@ def test_a_seal_of_an_earlier_version_says_that_it_does_not_hold_the_searches(wo
     assert words.endswith(f"UTC, before the first run{said}")
     edited = seal_in_words(State.of(asked_for(world, tuned(most=2.0))))
     assert f"{said}; changed since: the search space requests other runs" in edited
+
+
+def at_places(*fractions: float) -> Claim:
+    places = tuple({"storage_fraction": fraction} for fraction in fractions)
+    top, at_random = (Side(order, {"storage_order": order}) for order in ("top", "random"))
+    return Claim("by_beta", "By beta is above random", Contrast(top, at_random, places=places))
+
+
+def asked_at_places(world: Any, *fractions: float) -> Request:
+    axes = {"storage_order": ["top", "random"], "storage_fraction": [0.1, 0.25, 0.5]}
+    selection = Selection.of(
+        SearchSpace("it", RunConfig(), axes, seeds=1),
+        files=(Path("space.py"),),
+        titles=("it",),
+        claims=(at_places(*fractions),),
+    )
+    return Request(selection, AnyData(Path("nowhere"), None), world.store)
+
+
+def test_an_edit_of_the_places_of_a_sealed_claim_is_named(world: Any) -> None:
+    seal(asked_at_places(world, 0.1, 0.25, 0.5))
+    assert seal_in_words(State.of(asked_at_places(world, 0.1, 0.25, 0.5))).endswith("before the first run")
+    assert seal_in_words(State.of(asked_at_places(world, 0.5))).endswith("changed since: claim by_beta was edited")
+
+
+def test_a_seal_of_an_earlier_version_says_that_it_does_not_hold_places(world: Any, tmp_path: Path) -> None:
+    path = Path(seal(asked_at_places(world, 0.1, 0.5)).path)
+    content = json.loads(path.read_text())
+    del content["sha256"]
+    for contrast in content["claims"]["by_beta"]["contrasts"]:
+        del contrast["places"]
+    path.write_text(json.dumps({**content, "sha256": sha256(content)}))
+    said = "before the first run; an earlier version wrote it, so changes of the places of claims are not known"
+    request = asked_at_places(world, 0.5)
+    assert seal_in_words(State.of(request)).endswith(said)
+    moved = replace(request.selection, files=(tmp_path / "elsewhere.py",), titles=("another",))
+    words = seal_in_words(State.of(replace(request, selection=moved)))
+    assert words.partition("; ")[2] == said.partition("; ")[2]
+    other = replace(at_places(0.5), matters=0.1)
+    edited = replace(request, selection=replace(request.selection, claims=(other,)))
+    assert seal_in_words(State.of(edited)).endswith(f"{said}; changed since: claim by_beta was edited")

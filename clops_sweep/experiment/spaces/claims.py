@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from clops_sweep.arguments import arguments_of_class
-from clops_sweep.errors import UsageError, listed, nearest, shown
+from clops_sweep.errors import UsageError, listed, nearest, prefixed, shown
 from clops_sweep.experiment.columns import RESULTS
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import RunConfig, known_key
 
 OF_TABLES = frozenset(
     {
@@ -158,36 +158,63 @@ def _check(claim: Claim, configs: Collection[RunConfig]) -> None:
                 raise UsageError(
                     f"{where}: measure {shown(measure)} is not a metric of runs{similar}; expected one such as auc"
                 )
-        for side in filter(None, contrast.sides):
-            if not any(has(config, side.settings) for config in about):
-                raise UsageError(
-                    f"{where}: no run of this file has {_in_words(side.settings)} (side {shown(side.name)}); expected "
-                    "settings of requested runs"
-                )
+        _check_runs(where, contrast, about)
 
 
-def claims_as_json(claims: Sequence[Claim]) -> dict[str, Any]:
-    """Return claims by key as JSON values, without their `figures`."""
-    by_key: dict[str, Any] = {}
-    for claim in claims:
-        contrasts = [
-            {
-                "ours": _side(contrast.ours),
-                "theirs": _side(contrast.theirs),
-                "measure": contrast.measure,
-                "of_theirs": contrast.of_theirs,
-            }
-            for contrast in claim.contrasts
-        ]
-        words = {name: getattr(claim, name) for name in ("sentence", "says", "matters", "where", "scenario", "dataset")}
-        by_key[claim.key] = {**words, "contrasts": contrasts}
+def _check_runs(where: str, contrast: Contrast, configs: Collection[RunConfig]) -> None:
+    """Check that some run has the settings of each side, at each place.
+
+    Raises:
+        UsageError: no run has.
+    """
+    places = contrast.places
+    if not isinstance(places, list | tuple) or not places or not all(isinstance(place, Mapping) for place in places):
+        raise UsageError(f"{where}: places = {shown(places)}: expected one mapping of settings or several")
+    for side in filter(None, contrast.sides):
+        if not any(has(config, side.settings) for config in configs):
+            raise UsageError(
+                f"{where}: no run of this file has {_in_words(side.settings)} (side {shown(side.name)}); expected "
+                "settings of requested runs"
+            )
+        for place in places:
+            with prefixed(f"{where}: place {_in_words(place)}"):
+                for name in place:
+                    known_key(name)
+                if not any(has(config, {**side.settings, **place}) for config in configs):
+                    raise UsageError(f"no run of side {shown(side.name)} has it; expected settings of requested runs")
+
+
+def claims_as_json(claims: Sequence[Claim], without: Collection[str] = ()) -> dict[str, Any]:
+    """Return claims by key as JSON values, with every field except `figures`.
+
+    Args:
+        claims: the claims.
+        without: names of fields to leave out.
+    """
+    left_out = {"key", "figures", *without}
+
+    def as_json(value: object) -> Any:
+        if isinstance(value, Claim | Contrast | Side):
+            return {name: getattr(value, name) for name in _names(value) if name not in left_out}
+        return dict(value) if isinstance(value, Mapping) else str(value)
+
+    by_key: dict[str, Any] = json.loads(json.dumps({claim.key: claim for claim in claims}, default=as_json))
     return by_key
 
 
-def _side(side: Side | None) -> dict[str, Any] | None:
-    if side is None:
-        return None
-    return {"name": side.name, "settings": json.loads(json.dumps(dict(side.settings), default=str))}
+def fields_not_in(claims: Mapping[str, Any]) -> list[str]:
+    """Return the fields of claims and contrasts that no claim as JSON has, since an earlier version wrote them."""
+    has: set[str] = {"key", "figures"}
+    for claim in claims.values():
+        has.update(claim)
+        for contrast in claim["contrasts"]:
+            has.update(contrast)
+    return [name for name in (*_names(Claim), *_names(Contrast)) if name not in has]
+
+
+def _names(of: Any) -> list[str]:
+    """Return the names of the fields of a dataclass."""
+    return [attribute.name for attribute in fields(of)]
 
 
 def sha256(value: object) -> str:
