@@ -17,7 +17,7 @@ from matplotlib.ticker import MaxNLocator
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import STREAM
-from clops_sweep.experiment.metrics import MEASURES, words
+from clops_sweep.experiment.metrics import MEASURES, metric_named, words
 
 from ..drawing.labels import in_lines, in_one_size
 from ..drawing.line_labels import BESIDE, LINE_HEIGHT, name_lines, name_width
@@ -63,6 +63,13 @@ class LearningCurves:
     def quantity(self) -> str:
         """The measure in words."""
         return f"{self.split} {words(self.measure)}"
+
+    @property
+    def band(self) -> tuple[Floats, Floats]:
+        """Mean minus and plus one standard deviation, within the limits of the measure; the mean where sd is NaN."""
+        low, high = (0.0, math.inf) if self.measure == "loss" else metric_named(self.measure).limits
+        spread = np.nan_to_num(self.sd)
+        return np.clip(self.mean - spread, low, high), np.clip(self.mean + spread, low, high)
 
     @property
     def named_values(self) -> NamedValues:
@@ -180,12 +187,11 @@ def _blocks(training: pd.DataFrame) -> list[Block]:
 
 
 def _common_range(records: Sequence[LearningCurves]) -> tuple[float, float]:
-    spread_by_record = [np.nan_to_num(record.sd) for record in records]
-    lows = [np.nanmin(r.mean - s) for r, s in zip(records, spread_by_record, strict=True) if np.isfinite(r.mean).any()]
-    highs = [np.nanmax(r.mean + s) for r, s in zip(records, spread_by_record, strict=True) if np.isfinite(r.mean).any()]
-    low, high = min(lows, default=0.0), max(highs, default=1.0)
+    bands = [record.band for record in records if np.isfinite(record.mean).any()]
+    low = min((float(np.nanmin(lows)) for lows, _ in bands), default=0.0)
+    high = max((float(np.nanmax(highs)) for _, highs in bands), default=1.0)
     margin = 0.04 * max(high - low, 0.05)
-    return max(low - margin, -margin), min(high + margin, 1 + margin)
+    return low - margin, high + margin
 
 
 def _title(record: LearningCurves) -> str:
@@ -199,10 +205,10 @@ def _draw(axes: Axes, record: LearningCurves, title: str, styles: Mapping[str, T
     axes.set_xlim(float(epochs[0]) - 0.5, float(epochs[-1]) + 0.5)
     axes.set_title(title, loc="left", pad=_draw_blocks(axes, record, styles))
     faint = 0.18 if len(record.tasks) <= 8 else 0.1  # many overlapping bands hide the lines
-    for task, mean, sd in zip(record.tasks, record.mean, record.sd, strict=True):
+    for task, mean, sd, low_band, high_band in zip(record.tasks, record.mean, record.sd, *record.band, strict=True):
         look = styles[task]
         if np.isfinite(sd).any():
-            axes.fill_between(epochs, mean - sd, mean + sd, color=look.colour, alpha=faint, lw=0)
+            axes.fill_between(epochs, low_band, high_band, color=look.colour, alpha=faint, lw=0)
         marker = "o" if epochs.size == 1 else None
         line = Line2D(epochs, mean, marker=marker, ms=4, color=look.colour, ls=look.dash, lw=1.6)
         line.set_url(f"{task}: {record.quantity} {_last(mean)}, n = {record.n}")

@@ -20,6 +20,8 @@ from ..statistics import MIN_UNITS
 
 Floats = npt.NDArray[np.float64]
 MIN_RUNS = 8
+MIN_TRIALS = 10
+"""Fewest trials of a search: a forest cannot tell the effects of parameters apart in fewer random points."""
 MIN_R2 = 0.05
 """Least R^2 on held-out replicates: below it, permutation is uninformative."""
 
@@ -62,7 +64,7 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
 
     Raises:
         UsageError: an unknown metric, fewer than two axes that vary, fewer than two replicates, fewer than 8 finished
-            runs, or axes that explain nothing on held-out replicates.
+            runs or, of a search, 10 trials, or axes that explain nothing on held-out replicates.
     """
     from sklearn.ensemble import RandomForestRegressor  # importing takes a second
     from sklearn.inspection import permutation_importance
@@ -79,6 +81,12 @@ def importance(experiment: Experiment, metric: str = "auc") -> Importance:
     if len(axes) < 2 or len(held_out) < 2 or cells.size < MIN_RUNS:
         raise UsageError(
             f"search space {experiment.name!r}: importance needs two axes, two replicates and {MIN_RUNS} finished runs"
+        )
+    trials = len(np.unique(cells))
+    if experiment.is_search and trials < MIN_TRIALS:
+        raise UsageError(
+            f"search space {experiment.name!r}: importance needs {MIN_TRIALS} trials with finished runs; there are "
+            f"{trials}"
         )
     positions = np.empty((len(experiment.cells), len(axes)))
     for column, axis in enumerate(axes):

@@ -11,6 +11,7 @@ import pandas as pd
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.spaces.search_space import SELECTION, SearchSpace, search_of
 
 from ..axis_names import axis_title
 from ..collect import Experiment, label_text
@@ -32,10 +33,11 @@ _TRAINING = {
 
 @dataclass(frozen=True)
 class Shown:
-    """An experiment of the page with the titles of its tasks."""
+    """An experiment of the page with the titles of its tasks, and its search space if there is one."""
 
     experiment: Experiment
     titles: TaskTitles
+    space: SearchSpace | None = None
 
     @property
     def configs(self) -> list[RunConfig]:
@@ -71,6 +73,9 @@ def setup_text(experiments: Sequence[Shown], name: str) -> TextTable:
     for fact, value_of in [*facts.items(), ("tuning", _tried)]:
         of_fact = tuning if fact == "tuning" else reported or tuning
         values = {shown.experiment.name: value_of(shown) for shown in of_fact}
+        for space in _names_that_tuned(tuning, _TRAINING.get(fact, "")):
+            if values.get(space):
+                values[space] += " (tuned)"
         text = _stated_once(values)
         if text:
             rows.append((label_cell(fact), label_cell(text)))
@@ -78,6 +83,12 @@ def setup_text(experiments: Sequence[Shown], name: str) -> TextTable:
     table = pd.DataFrame(data, columns=["fact", "search_space", "value"], dtype=object)
     notes = ("People: those of the training, validation and test set of a run.",)
     return TextTable(name, "Set-up", ("fact", "value"), tuple(rows), 2, (), notes, table)
+
+
+def _names_that_tuned(tuning: Iterable[Shown], column: str) -> set[str]:
+    """Return the names of the search spaces whose tuning varied a config field."""
+    experiments = [shown.experiment for shown in tuning]
+    return {experiment.name.rpartition(SELECTION)[0] for experiment in experiments if column in experiment.axes}
 
 
 def _stated_once(values: dict[str, str]) -> str:
@@ -197,13 +208,18 @@ def _repetitions(shown: Shown) -> str:
 
 
 def _tried(shown: Shown) -> str:
-    """Return the number of configurations that a search has tried, and the range of each parameter."""
+    """Return the number of configurations that a search has tried, and what it tried of the range of each parameter."""
     experiment = shown.experiment
+    declared = {} if shown.space is None else search_of(shown.space).distributions
     parts = [f"{plural(len(experiment.cells), 'configuration')} tried"]
     for axis, labels in experiment.axes.items():
         if axis in experiment.number_axes:
             low, high = (_rounded(float(limit)) for limit in (min(labels), max(labels)))
-            parts.append(f"{axis_title(axis)} {low} to {high}")
+            text = f"{axis_title(axis)} {low} to {high}"
+            limits = declared.get(axis)
+            if limits is not None and not isinstance(limits, tuple):
+                text += f" (declared: {_rounded(limits.low)} to {_rounded(limits.high)})"
+            parts.append(text)
         elif len(labels) > 1:
             parts.append(f"{axis_title(axis)} {_listed(labels)}")
     return ", ".join(parts)

@@ -171,7 +171,9 @@ def write_report(
         lead = f"{lead} {_what_was_tuned(tuned)}"
     if all(it.experiment.is_tuning for it in drawn):
         lead = "No result yet: the reported runs wait for the choices of the tuning."
-    setup = setup_text([Shown(it.experiment, it.titles) for it in planned], free_name("setup", names, "-of-all"))
+    of_names = {space.name: space for space in spaces}
+    of_setup = [Shown(it.experiment, it.titles, of_names.get(it.experiment.name)) for it in planned]
+    setup = setup_text(of_setup, free_name("setup", names, "-of-all"))
     pictures = files.draw_all(progress)
     sections = [with_pictures(section, pictures) for section in sections]
     overview = tuple(pictures[picture.name] for picture in overview)
@@ -368,13 +370,22 @@ def _fine_tuning(runs: pd.DataFrame, experiments: Sequence[Experiment]) -> list[
 
 
 def _lead(experiments: Sequence[Experiment]) -> str:
+    """Count the runs of experiments; those of tuning apart."""
+    reported = [experiment for experiment in experiments if not experiment.is_tuning]
+    tuning = [experiment for experiment in experiments if experiment.is_tuning]
+    if not tuning or not reported:
+        return f"{_counted(experiments, 'run')}."
+    return f"{_counted(reported, 'reported run')}, and {_counted(tuning, 'tuning run')}."
+
+
+def _counted(experiments: Sequence[Experiment], noun: str) -> str:
     counts = distinct_runs(experiments)
     asked = sum(counts.values())
-    text = f"{counts['finished']:,} of {plural(asked, 'run')} {'is' if asked == 1 else 'are'} finished"
+    text = f"{counts['finished']:,} of {plural(asked, noun)} {'is' if asked == 1 else 'are'} finished"
     text += f", {counts['failed']:,} failed" if counts["failed"] else ""
     if asked < sum(len(experiment.runs) for experiment in experiments):
         text += "; equal configurations share runs"
-    return text + "."
+    return text
 
 
 def _metrics(experiments: Sequence[Experiment]) -> Iterator[tuple[str, str]]:

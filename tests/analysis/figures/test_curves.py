@@ -35,6 +35,17 @@ def test_record_by_hand() -> None:
     assert np.isnan(learning_curves(two).sd).all(), "two runs have no band"
 
 
+def test_bands_stay_within_the_limits_of_the_measure() -> None:
+    wide = pd.concat([rows("r1", 0.1), rows("r2", -0.4), rows("r3")])
+    low, high = learning_curves(wide).band
+    assert low.min() == pytest.approx(0.4 - 0.1 - np.std([0.1, -0.4, 0], ddof=1))
+    assert high.max() == 1.0
+    loss = learning_curves(wide.assign(loss=[3.0, 0.1] * 9), measure="loss")
+    assert loss.band[1].max() > 1
+    axes = draw_learning_curves([loss]).axes[0]
+    assert axes.get_ylim()[1] > 3, "losses have no upper limit"
+
+
 def test_nothing_and_disagreement_end_in_a_sentence() -> None:
     with pytest.raises(UsageError, match="no finished run"):
         learning_curves(rows("r1").iloc[:0])

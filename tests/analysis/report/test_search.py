@@ -21,7 +21,10 @@ from clops_sweep.analysis.figures.optimization_history import (
     optimization_history,
 )
 from clops_sweep.analysis.figures.slices import draw_slices, slices
+from clops_sweep.analysis.figures.task_titles import TaskTitles
+from clops_sweep.analysis.report.setup_table import Shown, setup_text
 from clops_sweep.analysis.report.write import write_report
+from clops_sweep.analysis.search_trials import collect_with_searches
 from clops_sweep.errors import UsageError
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.search.study import open_study
@@ -112,7 +115,7 @@ def filled(folder: Path, generated: ModuleType, space: SearchSpace) -> RunStore:
 def test_the_report_shows_a_search(
     tmp_path: Path, generated: ModuleType, arguments: dict[str, Any], expected: set[str]
 ) -> None:
-    space = search_space(12, **arguments)
+    space = search_space(20, **arguments)
     store = filled(tmp_path / "results", generated, space)
     paths = write_report([space], store, tmp_path / "report")
     figures = {path.stem for path in paths.figures if path.stem.startswith("tuned")}
@@ -126,10 +129,27 @@ def test_the_report_shows_a_search(
     }
     page = paths.index.read_text()
     pruned = ", 1 pruned" if "pruning" in arguments else ""
-    complete = 10 if pruned else 11
-    assert f"12 of 12 trials: {complete} complete{pruned}, 1 failed." in page
-    assert "Trial 10 failed: run 0123 has failed." in page
+    complete = 18 if pruned else 19
+    assert f"20 of 20 trials: {complete} complete{pruned}, 1 failed." in page
+    assert "Trial 18 failed: run 0123 has failed." in page
     assert "no finished run with learning curves" in page  # written by hand, the runs have none
+
+
+def test_few_trials_have_no_importance_of_parameters(tmp_path: Path, generated: ModuleType) -> None:
+    space = search_space(9)
+    store = filled(tmp_path / "results", generated, space)
+    paths = write_report([space], store, tmp_path / "report")
+    assert not [path for path in paths.figures if "importance" in path.stem]
+    assert "importance needs 10 trials with finished runs; there are" in paths.index.read_text()
+
+
+def test_the_set_up_has_the_declared_range_of_a_parameter(tmp_path: Path, generated: ModuleType) -> None:
+    space = search_space(3)
+    store = filled(tmp_path, generated, space)
+    ((experiment, _),) = collect_with_searches([space], store, [], (), store.read("runs"))
+    shown = Shown(replace(experiment, is_tuning=True), TaskTitles(), space)
+    facts = setup_text([shown], "setup").data.set_index("fact")["value"]
+    assert re.search(r"b 0\.\d to 0\.\d \(declared: 0\.1 to 0\.9\)", facts["tuning"]), facts["tuning"]
 
 
 def test_a_parameter_has_the_scale_of_its_range() -> None:
