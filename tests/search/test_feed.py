@@ -117,6 +117,19 @@ def test_trials_of_one_choice_are_not_computed_beside_each_other(world: Any, max
     assert [trial.state for trial in study(world, it).trials] == ["complete"] * 7
 
 
+@pytest.mark.parametrize("max_concurrent", [None, 8])
+def test_a_suggestion_that_waits_for_equal_runs_takes_a_place(world: Any, max_concurrent: int | None) -> None:
+    """Otherwise all trials would be suggested at once, none of which has seen a result."""
+    parameters = {"learning_rate": [1e-3, 1e-4], "acquisition": ["bald_mcd", "random"]}
+    it = space(parameters=parameters, n_trials=40, max_concurrent=max_concurrent, seeds=[0])
+    feed, _ = world.driver(it)
+    jobs = []
+    while (taken := feed.next_jobs(8)) is not None:
+        jobs += taken
+    assert len(jobs) <= 4
+    assert len(study(world, it).trials) == 8
+
+
 # --- the same search again --------------------------------------------------------------------------------------------
 
 

@@ -127,7 +127,8 @@ class SearchFeed:
         """Return the next job alone, of a trial that has begun if possible, else of a new one; None if no job is ready.
 
         A new trial is suggested as late as possible, so that the suggestion uses as many results as possible: with
-        `max_concurrent`, while fewer trials have begun and not ended, else only for a free place.
+        `max_concurrent`, while fewer trials have begun and not ended, else only for a free place. A trial that waits
+        for equal runs of another one takes a place.
 
         Args:
             places: number of jobs that can run at once.
@@ -182,9 +183,13 @@ class SearchFeed:
             self._begin(self._study.ask())
 
     def _has_place(self, places: int) -> bool:
+        """Return whether another trial may be suggested now.
+
+        A blocked trial takes a place, too: sooner suggestions would use no more results than it did.
+        """
         if self._search.max_concurrent is not None:
             return len(self._trials) + len(self._blocked) < self._search.max_concurrent
-        return len(self._jobs) < max(places, 1)
+        return len(self._jobs) + len(self._blocked) < max(places, 1)
 
     def _start_unblocked(self) -> bool:
         """Start the first trial that waited for runs that have now ended."""
