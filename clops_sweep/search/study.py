@@ -213,6 +213,14 @@ class Study:
         """Number of trials that have not ended, including those still to suggest."""
         return self.to_ask + len(self._of(TrialState.RUNNING))
 
+    @property
+    def pruned_runs(self) -> list[str]:
+        """The runs of pruned trials."""
+        run_ids: list[str] = []
+        for trial in self._of(TrialState.PRUNED):
+            run_ids += trial.user_attrs.get(RUN_IDS, ())
+        return run_ids
+
     def running(self) -> list[Trial]:
         """Return the running trials; in a study that was just opened, a dead driver left them.
 

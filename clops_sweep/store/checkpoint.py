@@ -64,8 +64,3 @@ class CheckpointFile:
         except Exception:  # the unpickler raises errors of every kind on a damaged or foreign file
             return None
         return state if isinstance(state, dict) and state.pop(_RUN_ID, None) == self._run_id else None
-
-    def delete(self) -> None:
-        """Delete the checkpoint of a finished run. In an object store, only if one may exist, to save requests."""
-        if self._files.local or self.may_exist:
-            self._files.delete([self.path])

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from clops_sweep.errors import DamagedStore, UnreadableFile, UsageError, one_line, shown
 from clops_sweep.experiment.spaces.where import Where
+from clops_sweep.store.launches import runs_under_way
 from clops_sweep.store.parts import Part, decoded, is_name, owners_of, read_verified
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
@@ -127,10 +128,20 @@ def delete_runs(store: RunStore, run_ids: Collection[str]) -> int:
         with store.locked():
             delete(store, gone)
         store.models.delete(gone)
-        store.files.delete(store.checkpoint_path(run_id) for run_id in gone)
+        delete_checkpoints(store, run_ids)  # a run without a row may have one, as those of pruned trials
     except OSError as error:
         raise UsageError(
             f"results {store.files.shown}: cannot be written to ({error.strerror or one_line(error)}); "
             "each run is whole or gone; repeat the command"
         ) from None
     return len(gone)
+
+
+def delete_checkpoints(store: RunStore, run_ids: Collection[str]) -> None:
+    """Delete the checkpoints of some runs, except of those that a launch is computing.
+
+    Raises:
+        OSError: the store cannot be written to.
+    """
+    under_way = {run.run_id for run in runs_under_way(store)}
+    store.files.delete(store.checkpoint_path(run_id) for run_id in run_ids if run_id not in under_way)

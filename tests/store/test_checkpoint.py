@@ -37,8 +37,6 @@ def test_it_gives_back_what_was_saved(tmp_path: Path) -> None:
     assert checkpoint.load() is None
     checkpoint.save(STATE)
     assert _same(_file(tmp_path, A).load(), STATE)
-    checkpoint.delete()
-    assert checkpoint.load() is None
 
 
 def test_that_of_another_run_is_none(tmp_path: Path) -> None:

@@ -13,9 +13,10 @@ import pytest
 
 from clops_sweep import merge
 from clops_sweep.errors import UsageError
+from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.merging import merge_runs
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep import delete_runs
+from clops_sweep.store.upkeep import delete_checkpoints, delete_runs
 from clops_sweep.store.upkeep import faults as damages
 from clops_sweep.store.writing import merge_parts
 from tests.helpers.contents import Killed, Tables, add, content, equal, failed_row, faults, id_of, raw
@@ -106,12 +107,26 @@ def test_a_kill_at_every_file_operation_and_a_repetition(
 
 
 def test_deleted_runs_lose_their_checkpoints(store: RunStore) -> None:
-    paths = [Path(store.uri) / store.checkpoint_path(id_of(number)) for number in (1, 2)]
+    paths = [Path(store.uri) / store.checkpoint_path(id_of(number)) for number in (1, 2, 99)]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"checkpoint")
-    assert delete_runs(store, [id_of(1)]) == 1
-    assert [path.exists() for path in paths] == [False, True]
+    assert delete_runs(store, [id_of(1), id_of(99)]) == 1  # the run of a pruned trial has no row
+    assert [path.exists() for path in paths] == [False, True, False]
+
+
+def test_the_checkpoint_of_a_run_that_a_launch_computes_stays(store: RunStore) -> None:
+    path = Path(store.uri) / store.checkpoint_path(id_of(99))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"checkpoint")
+    launch = LaunchFile(store)
+    launch.begin([])
+    launch.write([UnderWay(id_of(99), "a trial of another search")])
+    delete_checkpoints(store, [id_of(99)])
+    assert path.exists()
+    launch.remove()
+    delete_checkpoints(store, [id_of(99)])
+    assert not path.exists()
 
 
 @pytest.mark.nightly

@@ -90,7 +90,7 @@ def test_a_failure_and_a_checkpoint_that_are_there_go(server: Server, finished_t
     checkpoint = CheckpointFile(store, _id(1))
     assert checkpoint.load() == {"epoch": 3}
     write_finished(store, _id(1), tables)
-    checkpoint.delete()
+    store.files.delete([checkpoint.path])
     assert store.statuses() == {_id(1): "finished"}
     assert len(store.files.names(store.folder("runs"))) == 1
     assert store.files.names(store.checkpoint_folder) == []

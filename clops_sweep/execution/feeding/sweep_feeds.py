@@ -20,6 +20,7 @@ from clops_sweep.planning.plan import Plan
 from clops_sweep.planning.state import State, data_hashes
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.upkeep import delete_checkpoints
 
 
 class SweepFeeds:
@@ -93,6 +94,9 @@ class SweepFeeds:
             )
             feed.begin()
             yield feed
+            with storing(self._store):
+                if not study.left:  # else a trial to come may have the parameters of a pruned one
+                    delete_checkpoints(self._store, study.pruned_runs)
 
 
 def planned_again(state: State) -> State:
