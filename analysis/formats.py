@@ -38,6 +38,7 @@ class TextTable:
     A line is drawn after each row in `rules`; `notes` are printed below the table. `data` may have rows and columns
     that are not shown. `of_metric` says what the column with a metric's name holds, such as "difference", where other
     columns of the metric follow. `metric_headings` are headings of metrics other than their names.
+    `about` names data, scenario and n for the caption of a manuscript, where no page around the table does.
     """
 
     name: str
@@ -50,6 +51,7 @@ class TextTable:
     data: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False, repr=False)
     of_metric: str = "mean"
     metric_headings: frozenset[str] = frozenset()
+    about: str = ""
 
 
 def in_a_line(text: str) -> str:

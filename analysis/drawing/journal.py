@@ -14,8 +14,10 @@ from string import ascii_lowercase
 from xml.etree import ElementTree
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont
+from matplotlib.text import Text
 from PIL import Image
 
 from clops_sweep.errors import UsageError
@@ -74,13 +76,23 @@ def journal_font() -> Iterator[None]:
 
 @styled
 def letter_panels(figure: Figure) -> None:
-    """Write a, b, c, ... beside the panels of a figure that has several."""
+    """Write a, b, c, ... beside the panels of a figure that has several, on the line of their titles."""
     panels = [axes for axes in figure.axes if axes.axison and axes.get_label() != "<colorbar>"]
     for letter, axes in zip(ascii_lowercase, panels if len(panels) > 1 else (), strict=False):
-        axes.annotate(
-            letter, (0, 1), (-6, 4), "axes fraction", "offset points", ha="right", va="bottom",
-            fontsize=9, fontweight="bold",
-        )  # fmt: skip
+        look = {"ha": "right", "fontsize": 9, "fontweight": "bold"}
+        title = _left_title(axes)
+        if title is None:
+            axes.annotate(letter, (0, 1), (-6, 4), "axes fraction", "offset points", va="bottom", **look)
+        else:
+            place, line = title.get_position(), title.get_transform()
+            axes.annotate(letter, place, (-6, 0), line, "offset points", va=title.get_va(), **look)
+
+
+def _left_title(axes: Axes) -> Text | None:
+    """Return the title at the left of a panel, which strips may separate from it; None without one."""
+    text = axes.get_title(loc="left")
+    titles = [child for child in axes.get_children() if isinstance(child, Text) and child.get_text() == text]
+    return titles[0] if text and titles else None
 
 
 @dataclass(frozen=True)

@@ -584,7 +584,21 @@ def best_text(shown: Sequence[Best], name: str) -> TextTable:
         notes=notes,
         data=_data(shown),
         metric_headings=headings,
+        about=_about(shown),
     )
+
+
+def _about(shown: Sequence[Best]) -> str:
+    """Return data sets and scenarios in words, and n if all configurations have the same."""
+    configs = [best.experiment.cells[best.cell].config for best in shown]
+    parts = [
+        " and ".join(dict.fromkeys(config.dataset for config in configs)),
+        " and ".join(dict.fromkeys(config.scenario for config in configs)),
+    ]
+    of_n = {best.n for best in shown}
+    if len(of_n) == 1:
+        parts.append(f"n = {of_n.pop()}")
+    return ", ".join(parts)
 
 
 def title_of(shown: Sequence[Best]) -> str:

@@ -11,7 +11,7 @@ from ..metrics import METRICS, metric_named
 LONG = 40
 """Most rows of a table that is one float; longer ones break across pages."""
 
-MOST_COLUMNS, MOST_COLUMNS_OF_LONG = 6, 4
+MOST_COLUMNS, MOST_COLUMNS_OF_LONG = 7, 4
 """Most metric columns side by side: LaTeX can scale a float to the text width, but not a table of several pages."""
 
 _LONG_LABEL = 24
@@ -41,7 +41,8 @@ Group = Sequence[int]
 def to_latex(table: TextTable, study: str = "") -> str:
     """Return a table to paste into a document; the first line names the packages that it needs.
 
-    The caption is the title alone. The notes follow the table, in small print.
+    The caption is the title with data, scenario and n, where the table knows them. The notes follow the table, in
+    small print.
 
     Args:
         table: the table.
@@ -142,7 +143,8 @@ def _body(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Ite
 def _caption(table: TextTable, part: int, parts: int, study: str) -> str:
     """Return the title, and the label that a text refers to."""
     which, ending = (f" ({part + 1} of {parts})", f"_{part + 1}") if parts > 1 else ("", "")
-    return rf"\caption{{{escaped(f'{table.title}{which}.')}}}\label{{{label_of('table', study, table.name)}{ending}}}"
+    text = f"{table.title}{which}" + (f": {table.about}" if table.about else "")
+    return rf"\caption{{{escaped(f'{text}.')}}}\label{{{label_of('table', study, table.name)}{ending}}}"
 
 
 def figure_to_latex(name: str, title: str, caption: str, study: str, *, full_width: bool) -> str:

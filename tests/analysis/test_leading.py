@@ -13,6 +13,7 @@ from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.leading import heading, is_choice, leading_columns, with_leading_scores
 from clops_sweep.analysis.tables.best import best_of_page, best_sentence, best_text, corrected_with
 from clops_sweep.analysis.tables.comparisons import comparisons
+from clops_sweep.analysis.tables.latex import to_latex
 from clops_sweep.store.run_store import RunStore
 
 METHODS = {"strategy": ["finetune", "er"]}
@@ -167,3 +168,12 @@ def test_without_fine_tuning_configurations_are_compared_with_the_best(tmp_path:
 def test_the_columns_behind_the_headings_are_named(tmp_path: Path, generated: ModuleType) -> None:
     table = best_text(best_of_page([_two_methods(tmp_path, generated, 0.1)]), "best")
     assert table.notes[-1] == "Columns of runs: test_auc, auc, test_bwt."
+
+
+def test_the_caption_of_a_manuscript_names_data_scenario_and_n(tmp_path: Path, generated: ModuleType) -> None:
+    experiment = _two_methods(tmp_path, generated, 0.1)
+    config = experiment.cells[0].config
+    text = to_latex(best_text(best_of_page([experiment]), "best"))
+    caption = f"Test scores: {config.dataset}, {config.scenario}, n = 4 seeds.".replace("_", r"\_")
+    assert rf"\caption{{{caption}}}" in text
+    assert text.count(r"\begin{table}") == 1, "two metrics with differences and a validation score fit into one float"

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pypdf
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from PIL import Image
 
 from clops_sweep.analysis.drawing import journal
@@ -75,6 +76,26 @@ def test_text_is_in_the_font_and_several_panels_have_letters() -> None:
     assert all("DejaVuSerif" in font for font in fonts)
     assert (letters_in(picture), letters_in(for_journals(6, 1))) == (["a", "b", "c"], [])
     assert picture == for_journals(6, 3), "equal records give equal files"
+
+
+@styled
+def _draw_high_titles(pad: float) -> Figure:
+    figure = new_figure(6, 2)
+    for axes in panels(figure, 1, 2, 2)[0]:
+        axes.set_title("panel of text", loc="left", pad=pad)
+    return figure
+
+
+def test_letters_stand_on_the_line_of_titles() -> None:
+    """Learning curves have a strip of tasks between a title and its panel."""
+    figure = _draw_high_titles(30)
+    journal.letter_panels(figure)
+    figure.canvas.draw()
+    for axes, letter in zip(figure.axes, "ab", strict=True):
+        texts = {text.get_text(): text.get_window_extent() for text in axes.findobj(Text)}
+        title, of_letter = texts["panel of text"], texts[letter]
+        assert title.y0 <= of_letter.y0 <= title.y1
+        assert of_letter.x1 < title.x0
 
 
 def test_without_a_font_of_journals_the_shipped_one_is_used_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
