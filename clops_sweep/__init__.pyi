@@ -3,12 +3,14 @@
 from .analysis.update.criteria import Criteria as Criteria
 from .analysis.update.report import UpdateReport as UpdateReport
 from .api import (
+    claims as claims,
     delete as delete,
     encode as encode,
     load_model as load_model,
     merge as merge,
     read as read,
     scores as scores,
+    seal_claims as seal_claims,
     sweep as sweep,
     update_report as update_report,
     write_report as write_report,

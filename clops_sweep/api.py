@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from clops_sweep.analysis.update.criteria import Criteria
     from clops_sweep.analysis.update.report import UpdateReport
     from clops_sweep.data.frames import FrameSet
+    from clops_sweep.experiment.spaces.claims import Claim
     from clops_sweep.learning.encoders.encoders import Encoders
     from clops_sweep.learning.models.trained_model import TrainedModel
     from clops_sweep.planning.state import State
@@ -198,6 +199,91 @@ def scores(
     store = _existing(results)
     request = Request(Selection.of(space), _data(store, None, None), store)
     return _scores_of(State.of(request), metric)
+
+
+@named_arguments
+@speaking_python()
+def claims(
+    space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str],
+    results: str | PathLike[str] = "results",
+    claims: Sequence[Claim] = (),
+    *,
+    data_root: str | PathLike[str] | None = None,
+    prepared_root: str | PathLike[str] | None = None,
+) -> pd.DataFrame:
+    """Decide claims about a search space on its finished runs, as `clops-sweep claims` does.
+
+    The sweep may be unfinished: the column `missing` names missing runs.
+
+    Example:
+        >>> er, finetune = Side("ER", {"strategy": "er"}), Side("fine-tuning", {"strategy": "finetune"})
+        >>> helps = Claim("er_helps", "ER is above fine-tuning", Contrast(er, finetune, "test_auc"))
+        >>> verdicts = claims(space, "results", [helps])
+        >>> verdicts["verdict"].tolist()
+        ['undecided']
+
+    Args:
+        space: a search space, several, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        claims: the claims; by default, the CLAIMS of the search-space file.
+        data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames, for claims about signals; by default CLOPS_PREPARED_ROOT, else in
+            the user's cache.
+
+    Returns:
+        A row for each difference of each claim: `verdict` ("holds", "does not hold" or "undecided"), `difference`, its
+        interval (`low`, `high`) and `level`, and n units (`unit`). `where` selects its runs, as a condition for
+        `clops-sweep runs`. For a file, `attrs["seal"]` says whether its claims are sealed. See docs/claims.md.
+
+    Raises:
+        UsageError: the space or store does not exist, there are no claims, or a claim is invalid.
+    """
+    from clops_sweep.analysis.report.claims_frame import claims_of
+    from clops_sweep.experiment.spaces.space_files import claims_about
+    from clops_sweep.planning.state import State
+
+    selection = Selection.of(space)
+    if claims:
+        selection = replace(selection, claims=claims_about(selection.given, claims))
+    if not selection.claims:
+        raise UsageError("claims: expected claims=[Claim(...), ...], or the path of a file that defines CLAIMS")
+    store = _existing(results)
+    return claims_of(State.of(Request(selection, _data(store, data_root, prepared_root), store)))
+
+
+@named_arguments
+@speaking_python()
+def seal_claims(
+    file: str | PathLike[str],
+    results: str | PathLike[str] = "results",
+    *,
+    data_root: str | PathLike[str] | None = None,
+    prepared_root: str | PathLike[str] | None = None,
+) -> str:
+    """Seal the claims of a search-space file before its first run, as `clops-sweep claims FILE --seal` does.
+
+    Example:
+        >>> seal = seal_claims("my_space.py", "new_results")
+
+    Args:
+        file: the path of a search-space file that defines CLAIMS. Claims of a file are sealed, because a seal names it.
+        results: the store, a folder or a URI.
+        data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
+        prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in the user's cache.
+
+    Returns:
+        The path of the seal.
+
+    Raises:
+        UsageError: the file defines no CLAIMS, a run has ended, a seal exists, or `sweep` would refuse the file.
+    """
+    from clops_sweep.execution.fit import check_fit
+    from clops_sweep.planning.claim_seal import seal
+
+    _check_path("file", file)
+    _check_path("results", results)
+    store = RunStore.named(str(results))
+    return seal(Request(Selection.of(file), _data(store, data_root, prepared_root), store), check_fit).path
 
 
 @named_arguments

@@ -32,6 +32,15 @@ def my_encoder(weights):
 """
 
 
+CLAIMED = """
+from clops_sweep import Claim, Contrast, RunConfig, SearchSpace, Side
+
+SPACE = SearchSpace("claimed", RunConfig(epochs_per_task=1), {"strategy": ["finetune", "er"]}, seeds=[0])
+ER, FINETUNE = Side("ER", {"strategy": "er"}), Side("fine-tuning", {"strategy": "finetune"})
+CLAIMS = [Claim("er_helps", "ER is above fine-tuning", Contrast(ER, FINETUNE, "test_auc"))]
+"""
+
+
 @pytest.fixture
 def encoder(tmp_path: Path) -> Iterator[None]:
     """The encoder that an example names."""
@@ -66,6 +75,7 @@ def test_the_example_of_each_class_runs(public: type) -> None:
 def test_every_example_of_the_api_runs(tmp_path: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
+    (tmp_path / "my_space.py").write_text(CLAIMED)
     names: dict[str, Any] = {"np": np, **{name: getattr(clops_sweep, name) for name in clops_sweep.__all__}}
     names["sweep"] = partial(clops_sweep.sweep, ray=False)  # whose start takes longer than the runs
     for function in FUNCTIONS:

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from clops_sweep.errors import DamagedStore, UsageError, listed, several, shown
+from clops_sweep.errors import DamagedStore, UsageError, either, listed, several, shown
 from clops_sweep.experiment.spaces.claims import claims_as_json, fields_not_in, sha256
 from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.experiment.spaces.selection import file_name
@@ -106,21 +106,21 @@ def seal(request: Request, check: Callable[[State], object] = lambda state: None
         DamagedStore: a seal exists and was edited.
     """
     if not request.selection.claims:
-        raise UsageError("--seal: expected a search-space file that defines CLAIMS")
+        raise UsageError(f"{_called()}: expected a search-space file that defines CLAIMS")
     asked = _without_choices(State.of(request))
     if (there := _sealed(asked)) is not None:
         raise UsageError(f"{there.path}: these claims are {there}; a seal is never replaced")
     if first := asked.selection.pretraining:
         raise UsageError(
-            f"--seal: encoder = {shown(first[0])} is a config, and a seal holds the hash of its features; expected "
-            "'run:RUN_ID' of a finished run"
+            f"{_called()}: encoder = {shown(first[0])} is a config, and a seal holds the hash of its features; "
+            "expected 'run:RUN_ID' of a finished run"
         )
     request.data.prepare(config.data_key for config in asked.selection.configs if request.data_hash(config) is None)
     state = State.of(request)
     check(state)
     if ended := len(_ended(state)):
         raise UsageError(
-            f"--seal: {several(ended, 'run')} of this file ended already; claims are sealed before the first"
+            f"{_called()}: {several(ended, 'run')} of this file ended already; claims are sealed before the first"
         )
     of_files = {"studies": list(request.selection.titles), "files": _places(request)}
     content = {"sealed_at": datetime.now(UTC).isoformat(timespec="seconds"), **_content(asked), **of_files}
@@ -128,6 +128,10 @@ def seal(request: Request, check: Callable[[State], object] = lambda state: None
     request.store.files.make_folder(path.rpartition("/")[0])
     request.store.files.write(path, json.dumps({**content, "sha256": sha256(content)}, indent=1).encode())
     return Sealed(path, content)
+
+
+def _called() -> str:
+    return either("--seal", "seal_claims")
 
 
 def seal_in_words(state: State) -> str:

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 from scipy import stats
 
+import clops_sweep
 from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash
@@ -21,7 +22,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.claims import sha256
 from clops_sweep.experiment.spaces.selection import all_requests
-from clops_sweep.experiment.spaces.space_files import load_spaces
+from clops_sweep.experiment.spaces.space_files import load_file, load_spaces
 from clops_sweep.store.run_store import RunStore
 from tests.conftest import Tables
 from tests.helpers.stores import write_finished
@@ -307,3 +308,35 @@ def test_a_damaged_seal_of_another_file_is_no_matter_of_this_one(unsealed: Path,
     assert standing("other.py", prepared_root) == "not sealed"
     assert told("other.py", "--seal", prepared_root=prepared_root).exit_code == 0
     assert "was edited after it was sealed" in str(told("space.py", prepared_root=prepared_root).exception)
+
+
+CLAIMED = """
+from clops_sweep import Claim, Contrast, Side
+
+CLOPS, FINETUNE = Side("CLOPS", {"strategy": "clops"}), Side("fine-tuning", {"strategy": "finetune"})
+CLAIMS = [
+    Claim("helps", "CLOPS is above fine-tuning", Contrast(CLOPS, FINETUNE, "auc")),
+    Claim("hurts", "Fine-tuning is above CLOPS", Contrast(FINETUNE, CLOPS, "auc")),
+]
+"""
+
+
+def test_claims_are_decided_from_python_as_the_command_decides_them(folder: Path, prepared_root: Path) -> None:
+    Path("space.py").write_text(SPACE + CLAIMED)
+    root = {"prepared_root": prepared_root}
+    table = clops_sweep.claims("space.py", "results", **root)
+    assert table.set_index("claim")["verdict"].to_dict() == {"helps": "holds", "hurts": "does not hold"}
+    assert table.attrs["seal"] == "not sealed"
+    said = json.loads(told("space.py", "--json", prepared_root=prepared_root).output)["claims"]
+    for name in ("claim", "difference", "n", "missing", "where"):
+        assert table[name].tolist() == [row[name] for row in said]
+    (space,), declared = load_file(Path("space.py"))
+    assert clops_sweep.claims(space, "results", declared[:1], **root)["verdict"].tolist() == ["holds"]
+    with pytest.raises(UsageError, match=r"^claims: expected claims=\[Claim\(...\), ...\], or the path of a file"):
+        clops_sweep.claims(space, "results", **root)
+    with pytest.raises(UsageError, match=r"^seal_claims: 8 runs of this file ended already"):
+        clops_sweep.seal_claims("space.py", "results", **root)
+    sealed = clops_sweep.seal_claims("space.py", "others", **root)
+    assert Path(sealed).parent == Path("others").resolve() / "claims"
+    again = told("space.py", "--results", "others", "--seal", prepared_root=prepared_root)
+    assert "a seal is never replaced" in str(again.exception)

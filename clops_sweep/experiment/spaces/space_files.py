@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -46,11 +46,20 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
         raise UsageError(f"{path} has two search spaces of the name {twice[0]!r}")
     if "CLAIMS" not in names:
         return list(spaces), ()
+    with prefixed(path):
+        return list(spaces), claims_about(spaces, names["CLAIMS"])
+
+
+def claims_about(spaces: Iterable[SearchSpace], claims: object) -> tuple[Claim, ...]:
+    """Return the claims about some search spaces.
+
+    Raises:
+        UsageError: a claim is invalid (see `check_claims`).
+    """
     configs: set[RunConfig] = set()
     for space in spaces:
         configs.update(config.replace(seed=0) for config in _comparable(space))
-    with prefixed(path):
-        return list(spaces), check_claims(names["CLAIMS"], configs)
+    return check_claims(claims, configs)
 
 
 def _comparable(space: SearchSpace) -> list[RunConfig]:

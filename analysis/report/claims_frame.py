@@ -1,0 +1,30 @@
+"""The verdicts on the claims of a search space, for pandas."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from clops_sweep.planning.claim_seal import seal_in_words
+from clops_sweep.planning.state import State
+
+from ..as_stored import data_keys
+from ..claims.verdicts import verdicts
+from ..collect import collect
+from .claims_section import claims_as_data
+
+_FIRST = ("claim", "verdict", "difference", "low", "high", "level", "n", "unit")
+
+
+def claims_of(state: State) -> pd.DataFrame:
+    """Return a row for each contrast of each claim of a state. The columns are those of `clops_sweep.claims`."""
+    request = state.resolved
+    grids = [space for space in state.spaces if space.search is None]
+    experiments = collect(grids, request.store.read("runs"))
+    frames = request.data.of_prepared(data_keys(experiments))
+    found = verdicts(experiments, request.store, frames, request.selection.claims)
+    table = pd.DataFrame(claims_as_data(found))
+    others = [column for column in table.columns if column not in _FIRST]
+    table = table[[*_FIRST, *others]] if len(table) else table
+    if request.selection.files:
+        table.attrs["seal"] = seal_in_words(state)
+    return table
