@@ -137,7 +137,7 @@ def _shortcuts(shown: Shown) -> str:
 
 def _of_frames(shown: Shown, sentences_of: Callable[[FrameSet], Sequence[str]]) -> str:
     """Return the sentences on the frames of each configuration, those of each data set together."""
-    sentences = []
+    sentences = list[str]()
     for cell in range(len(shown.experiment.cells)):
         frames = shown.titles.frames_of(shown.experiment, cell)
         if frames is not None:
