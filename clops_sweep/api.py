@@ -293,6 +293,7 @@ def read(
     table: Literal["runs", "r_matrix", "curves", "instances", "predictions", "intervals", "people"] = "runs",
     run_ids: str | Iterable[str] | None = None,
     columns: str | Iterable[str] | None = None,
+    space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str] | None = None,
 ) -> pd.DataFrame:
     """Return a table of a store with each finished run once, also while a sweep writes to it.
 
@@ -301,7 +302,7 @@ def read(
     Parquet files.
 
     Example:
-        >>> runs = read("results", "runs", columns=["role", "strategy", "seed", "test_auc"])
+        >>> runs = read("results", "runs", space="methods.py")
         >>> reported = runs[runs["role"] == "reported"]
         >>> means = reported.groupby("strategy")["test_auc"].mean()
 
@@ -311,10 +312,17 @@ def read(
             "predictions": see `clops_sweep.analysis.patient_bootstrap` and `clops_sweep.analysis.per_person`.
         run_ids: one run or several to read; by default all.
         columns: one column or several to read; by default all.
+        space: a search space, several, or the path of a search-space file, whose runs are read; by default all of the
+            store, where runs of several spaces with one method may differ in settings.
 
     Raises:
-        UsageError: the store, table or column does not exist, or the store cannot be read.
+        UsageError: the store, table, column or space does not exist, the store cannot be read, or both run ids and a
+            space are given.
     """
+    if space is not None:
+        if run_ids is not None:
+            raise UsageError("read: expected run_ids or space, not both")
+        run_ids = _runs_of(space, _existing(results))
     known = (*SCHEMAS, "intervals", "people")
     if not isinstance(table, str) or table not in known:
         raise UsageError(f"table {shown(table)}: not known; known: {listed(known)}")
@@ -325,6 +333,14 @@ def read(
 
         return runs_with_roles(_existing(results), run_ids, columns)
     return _existing(results).read(table, run_ids, columns)
+
+
+def _runs_of(space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str], store: RunStore) -> list[str]:
+    """Return the ids of the runs of a store that are of a search space, those of tuning included."""
+    from clops_sweep.analysis.tables.scores import run_ids_of
+    from clops_sweep.planning.state import State
+
+    return run_ids_of(State.of(Request(Selection.of(space), _data(store, None, None), store)))
 
 
 def _computed(

@@ -123,7 +123,7 @@ def plot_learning_curves(
 
     Lines are means over patient splits, after a mean over the seeds of each; over seeds if there is one split. Bands
     are one standard deviation (n - 1), from n = 3 on, within the limits of the measure. Curves are of validation
-    people, or of test people in runs with `curves="test"`.
+    people; of data without a validation set, of test people in runs with `curves="test"`.
 
     Of more than six configurations with finished runs, one of each variant of the axes without numbers is drawn, the
     one closest to the paper's settings. A warning names those that are drawn.

@@ -42,6 +42,15 @@ def reported_names(state: State) -> list[str]:
     return [space.name for tuned in state.tuned if (space := tuned.reported) is not None]
 
 
+def run_ids_of(state: State) -> list[str]:
+    """Return the ids of the stored runs of the search spaces of a state, those of tuning included."""
+    run_ids: dict[str, None] = {}
+    for experiment, _ in collect_with_searches(state.spaces, state.resolved.store):
+        is_stored = experiment.runs["status"] != "missing"
+        run_ids.update(dict.fromkeys(experiment.runs.loc[is_stored, "run_id"]))
+    return list(run_ids)
+
+
 def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
     """Return a row for each configuration with finished runs, the best of its search space first.
 

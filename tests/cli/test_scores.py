@@ -147,3 +147,21 @@ def test_an_outcome_whose_store_is_gone_shows_its_counts() -> None:
     outcome = launched(PLAIN)
     shutil.rmtree("results")
     assert repr(outcome) == "<Outcome: 12 runs asked for, 12 finished, 0 pending, 0 failed>"
+
+
+def test_the_runs_of_one_search_space_are_read() -> None:
+    launched(PLAIN)
+    Path("plain.py").write_text(Path("own.py").read_text())
+    forget("worn")
+    launched(ON_OTHER_SPLITS)
+    runs = read("results", "runs", space="own.py")
+    assert set(runs["role"]) == {"reported", "trial"}
+    reported = runs[runs["role"] == "reported"]
+    assert sorted(zip(reported["strategy"], reported["split_seed"], strict=True)) == [
+        ("er", 0), ("er", 1), ("finetune", 0), ("finetune", 1)
+    ]  # fmt: skip
+    curves = read("results", "curves", space="own.py", columns="run_id")
+    assert set(curves["run_id"]) == set(runs["run_id"])
+    assert len(read("results", "runs")) > len(runs)
+    with pytest.raises(UsageError, match="read: expected run_ids or space, not both"):
+        read("results", "runs", runs["run_id"], space="own.py")
