@@ -14,7 +14,7 @@ from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
 from clops_sweep.execution.jobs import Job, MakeWorkplace, Resources
 from clops_sweep.execution.ray_pays import Rest
-from clops_sweep.execution.reports import Begun, Failed, Finished, Report, Retrying, Running
+from clops_sweep.execution.reports import Begun, Finished, Paused, Report, Retrying, Running
 
 
 class _Watch:
@@ -27,10 +27,26 @@ class _Watch:
         self._began = 0.0
         self._cpu_began = 0.0
         self._said = False
+        self._feed: Feed | None = None
+        self._left_out = 0
+        """Number of runs that the feed has left out so far."""
         if rest.known:
             self._say()
         else:
             display.warn("workers: this process computes the first run, which shows whether starting Ray pays")
+
+    def follow(self, feed: Feed) -> None:
+        """Subtract the runs that a feed leaves out from now on, unless it is being followed."""
+        if feed is not self._feed:
+            self._feed = feed
+            self._left_out = 0
+        self._subtract_left_out()
+
+    def _subtract_left_out(self) -> None:
+        if self._feed is not None:
+            for run in self._feed.left_out[self._left_out :]:
+                self._rest.left_out(run)
+            self._left_out = len(self._feed.left_out)
 
     def begun(self, job: Job) -> None:
         """Record that this process started a job."""
@@ -48,8 +64,13 @@ class _Watch:
                     pass
                 case Retrying():
                     self._attempted()
+                case Paused(share=share):
+                    self._rest.paused(job, self._attempted(), share)
                 case _:
                     self._ended(job, report)
+        self._subtract_left_out()
+        if any(isinstance(report, Finished | Paused) for _, report in reports):
+            self._say()
 
     def _attempted(self) -> float:
         """Record the end of an attempt, and return its seconds."""
@@ -59,16 +80,13 @@ class _Watch:
         return seconds
 
     def _ended(self, job: Job, report: Report) -> None:
-        seconds = self._attempted()
-        if isinstance(report, Finished) and report.seconds is not None:
-            seconds = report.seconds
-        self._rest.ended(job, seconds)
-        if not self._said and not isinstance(report, Failed):
-            self._say()
+        whole = report.seconds if isinstance(report, Finished) else None
+        self._rest.ended(job, self._attempted(), whole)
 
     def _say(self) -> None:
         """Say once that this process computes the rest."""
-        if not self._rest.ray_pays() and any(self._rest.seconds()[:1]):
+        here, _ = self._rest.seconds()
+        if not self._said and here > 0 and not self._rest.ray_pays():
             self._display.warn(self._rest.in_words())
             self._said = True
 
@@ -114,6 +132,7 @@ def workers(
 
         def run(feed: Feed, relay: Relay) -> None:
             nonlocal run_here, run_with_ray
+            watch.follow(feed)
             if run_with_ray is not None:
                 run_with_ray(feed, relay)
             elif watch.should_end():

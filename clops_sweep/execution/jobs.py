@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from clops_sweep.data.catalog import DataKey, DatasetInfo
 from clops_sweep.data.origins import Origin
@@ -59,6 +59,18 @@ class Job:
 
 Jobs = tuple[Job, ...]
 """The jobs that one worker computes one after another: one trial of Tune. Several short ones save time between them."""
+
+
+class LeftOut(NamedTuple):
+    """A run of a search that is over without the end of a job.
+
+    Attributes:
+        run_id: its id; None if the parameters of its trial are not valid together.
+        config: its config.
+    """
+
+    run_id: str | None
+    config: RunConfig
 
 
 WorkersAsked = Literal["auto", "ray", "this process"]

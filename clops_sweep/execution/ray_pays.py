@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from clops_sweep.errors import option, several
-from clops_sweep.execution.jobs import Job, Resources
+from clops_sweep.execution.jobs import Job, LeftOut, Resources
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.machine import available_cores
@@ -52,7 +53,9 @@ def why_ray(resources: Resources) -> str | None:
 class Rest:
     """The runs of a launch that have not ended, and the expected time to compute them here or with Ray.
 
-    A run is expected to take the mean of its kind, or of all kinds if no run of its kind has finished.
+    A run is expected to take the mean of its kind, or of all kinds if no run of its kind has finished. A run that
+    pauses for pruning is not over: its parts are subtracted, and until a run has finished, they tell how long one
+    takes.
 
     Args:
         configs: the configs of the runs.
@@ -63,7 +66,9 @@ class Rest:
     def __init__(self, configs: Iterable[RunConfig], costs: Costs, places: int) -> None:
         self._left = Counter(kind_of(config).of_any_options for config in configs)
         self._costs, self._places = costs, places
-        self._ended: set[str] = set()
+        self._guesses = Costs()
+        """What whole runs would take, of which a part was computed."""
+        self._paused: dict[str, _PausedRun] = {}
         self._wall = self._cpu = 0.0
 
     @classmethod
@@ -73,8 +78,8 @@ class Rest:
 
     @property
     def known(self) -> bool:
-        """Whether the time of any run is known."""
-        return self._costs.seconds(None) is not None
+        """Whether the time of any run is known, or can be guessed from a part of it."""
+        return bool(self._mean(None))
 
     @property
     def slowed(self) -> float:
@@ -86,12 +91,45 @@ class Rest:
         self._wall += wall
         self._cpu += cpu
 
-    def ended(self, job: Job, seconds: float) -> None:
-        """Record the end of a job's run, or of the part of it that was asked for."""
-        if job.run_id not in self._ended:
-            self._ended.add(job.run_id)
-            self._left[kind_of(job.config).of_any_options] -= 1
-        self._costs.add(kind_of(job.config), seconds)
+    def ended(self, job: Job, seconds: float, whole: float | None = None) -> None:
+        """Record the end of a job's run.
+
+        Args:
+            job: the job.
+            seconds: the seconds of its last part.
+            whole: the seconds of the whole run, if it was computed without a pause.
+        """
+        if whole is None:
+            before = self._paused.get(job.run_id)
+            whole = seconds if before is None else before.seconds + seconds
+        self._costs.add(kind_of(job.config), whole)
+        self._subtract(job.run_id, job.config)
+
+    def paused(self, job: Job, seconds: float, share: float) -> None:
+        """Record the end of a part of a job's run.
+
+        Args:
+            job: the job.
+            seconds: the seconds of this part.
+            share: the share of the run that has been computed.
+        """
+        before = self._paused.get(job.run_id, _PausedRun(kind_of(job.config), 0.0, 0.0))
+        if share > before.share:
+            self._guesses.add(before.kind, seconds / (share - before.share))
+        self._paused[job.run_id] = _PausedRun(before.kind, before.seconds + seconds, share)
+
+    def left_out(self, run: LeftOut) -> None:
+        """Record that a run is not computed any further."""
+        self._subtract(run.run_id, run.config)
+
+    def _subtract(self, run_id: str | None, config: RunConfig) -> None:
+        """Subtract a run; that of a trial counts for its search, whose runs to come have the kind of its base."""
+        if run_id is not None:
+            self._paused.pop(run_id, None)
+        kind = kind_of(config).of_any_options
+        if not self._left[kind]:
+            kind = next((other for other, left in self._left.items() if left), kind)
+        self._left[kind] = max(0, self._left[kind] - 1)
 
     def seconds(self, running: Job | None = None, so_far: float = 0.0) -> tuple[float, float]:
         """Return the expected seconds of the rest in this process, and with Ray.
@@ -103,13 +141,15 @@ class Rest:
         kind = None if running is None else kind_of(running.config).of_any_options
         here, longest, count = -so_far, 0.0, 0
         for of_kind, left in self._left.items():
-            if left > 0:
+            if left:
                 seconds = self._mean(of_kind)
                 if of_kind == kind:
                     seconds = max(seconds, so_far)
                 here += left * seconds
                 longest = max(longest, seconds)
                 count += left
+        for run in self._paused.values():
+            here -= run.share * self._mean(run.kind.of_any_options)
         here = max(here, 0.0)
         at_once = max(1, min(self._places, count))
         return here, SECONDS_TO_START * self.slowed + max(here / at_once, min(longest, here))
@@ -122,7 +162,7 @@ class Rest:
     def in_words(self, running: Job | None = None, so_far: float = 0.0) -> str:
         """Return the choice between this process and Ray, with its reason."""
         here, with_ray = self.seconds(running, so_far)
-        runs = several(sum(left for left in self._left.values() if left > 0), "run")
+        runs = several(self._left.total(), "run")
         if with_ray < here:
             return f"workers: Ray, which computes {runs} in about {with_ray:.0f} s instead of {here:.0f} s without it"
         return (
@@ -130,6 +170,19 @@ class Rest:
             f"first, it would be {with_ray:.0f} s"
         )
 
-    def _mean(self, kind: Kind) -> float:
-        mean = self._costs.seconds(kind)
-        return (self._costs.seconds(None) or 0.0) if mean is None else mean
+    def _mean(self, kind: Kind | None) -> float:
+        """Return the expected seconds of a run of a kind, or of any kind for None; 0 if nothing is known."""
+        for of in (kind, None):
+            for costs in (self._costs, self._guesses):
+                mean = costs.seconds(of)
+                if mean is not None:
+                    return mean
+        return 0.0
+
+
+class _PausedRun(NamedTuple):
+    """A run that was computed in part; `share` is the computed share of it."""
+
+    kind: Kind
+    seconds: float
+    share: float

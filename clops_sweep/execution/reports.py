@@ -72,9 +72,11 @@ class Paused:
 
     Attributes:
         so_far: the average of every measure over these tasks on the validation split.
+        share: share of the run's epochs that have been trained, as in `Progress.share`.
     """
 
     so_far: Mapping[str, float]
+    share: float
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clops_sweep import RunConfig
-from clops_sweep.execution.jobs import Job, Resources
+from clops_sweep.execution.jobs import Job, LeftOut, Resources
 from clops_sweep.execution.ray_pays import SECONDS_TO_START, Rest, why_ray
 from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.planning.costs import Costs, kind_of
@@ -68,10 +68,34 @@ def test_ended_runs_are_left_out_and_count_for_the_others() -> None:
     job = Job("0" * 64, LONG)
     left.ended(job, 4.0)
     assert left.seconds()[0] == 19 * 4
-    left.ended(job, 4.0)  # a further part of the same run
-    assert left.seconds()[0] == 19 * 4
+    left.left_out(LeftOut(None, LONG))  # another run was found finished
+    assert left.seconds()[0] == 18 * 4
     assert left.ray_pays()
-    assert "19 runs in about" in left.in_words()
+    assert "18 runs in about" in left.in_words()
+
+
+def test_a_run_that_pauses_is_not_over() -> None:
+    left = rest(0, 4, 8)
+    jobs = [Job(str(number), LONG, until=1) for number in range(4)]
+    for job in jobs:
+        left.paused(job, 30.0, share=0.25)
+    assert left.known
+    assert left.seconds()[0] == 4 * 90
+    assert left.ray_pays()
+    left.paused(jobs[0], 30.0, share=0.5)
+    assert left.seconds()[0] == 3 * 90 + 60
+    left.left_out(LeftOut(jobs[1].run_id, LONG))  # its trial is pruned
+    assert left.seconds()[0] == 2 * 90 + 60
+    left.ended(jobs[0], 100.0)
+    assert left.seconds()[0] == 2 * 160 * 0.75
+    left.ended(jobs[2], 500.0, whole=160.0)  # its checkpoint could not be read
+    assert left.seconds()[0] == 160 * 0.75
+
+
+def test_a_trial_whose_parameters_change_the_kind_counts_for_its_search() -> None:
+    left = rest(0, 3, 2)
+    left.ended(Job("0" * 64, SHORT), 4.0)
+    assert left.seconds()[0] == 2 * 4
 
 
 def test_on_a_busy_machine_ray_starts_later() -> None:

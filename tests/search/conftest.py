@@ -127,7 +127,7 @@ class World:
             self.trained[job.run_id, task] += 1
         self.checkpoints[job.run_id] = max(until, self.checkpoints.get(job.run_id, 0))
         if until < TASKS:
-            return Paused({"auc": so_far(job.config, until)})
+            return Paused({"auc": so_far(job.config, until)}, until / TASKS)
         write_finished(self.store, job.run_id, _tables(job.run_id, job.config))
         return Finished({"auc": 0.5})
 

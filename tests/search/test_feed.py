@@ -22,7 +22,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.feeding.only_driver import only_driver
 from clops_sweep.execution.feeding.search_feed import SearchFeed
-from clops_sweep.execution.reports import AttemptFailed
+from clops_sweep.execution.reports import AttemptFailed, Finished
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.search.pruning import goes_on
 from clops_sweep.search.records import STUDIES, StudyRecord, TrialRecord
@@ -225,6 +225,19 @@ def test_pruning_is_successive_halving_over_tasks(world: Any, pruner: Successive
             assert (run_id in world.store.statuses()) == (expected == "complete")
     assert 0 < len(record.of("pruned")) < 9
     assert len(said.not_computed) == 2 * len(record.of("pruned"))
+
+
+def test_each_run_of_a_search_ends_by_a_job_or_is_left_out(world: Any) -> None:
+    it = space(parameters=FEW, n_trials=9, pruning=True)
+    feed, _ = world.driver(it)
+    ended = 0
+    while not feed.finished:
+        (job,) = feed.next_jobs(1)
+        report = world.work(job)
+        feed.report(job, report)
+        ended += isinstance(report, Finished)
+    assert study(world, it).of("pruned")
+    assert ended + len(feed.left_out) == 9 * 2
 
 
 @pytest.mark.parametrize("direction", ["maximize", "minimize"])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import inf
 from typing import Protocol
 
-from clops_sweep.execution.jobs import Job, Jobs
+from clops_sweep.execution.jobs import Job, Jobs, LeftOut
 from clops_sweep.execution.reports import Finished, Report, ends
 from clops_sweep.planning.costs import Costs, Kind, kind_of
 
@@ -29,9 +29,12 @@ class Feed(Protocol):
 
     Attributes:
         error: the error that ended it early, such as a journal that cannot be written to; there are no more jobs then.
+        left_out: the runs that are over without the end of a job, so far: they were found finished, or their trial has
+            ended.
     """
 
     error: str | None
+    left_out: Sequence[LeftOut]
 
     @property
     def finished(self) -> bool:
@@ -77,6 +80,8 @@ class GridFeed:
         self._ended: set[Job] = set()
         self.error: str | None = None
         """Always None: nothing ends a grid early."""
+        self.left_out: Sequence[LeftOut] = ()
+        """Always empty: each run of a grid has a job that ends."""
 
     @property
     def finished(self) -> bool:

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from clops_sweep.errors import StoreError, UsageError, one_line, several
 from clops_sweep.execution.display.live import Display
-from clops_sweep.execution.jobs import Job, Jobs
+from clops_sweep.execution.jobs import Job, Jobs, LeftOut
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Paused, Report, Unrecorded, ends
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.axes import in_words, value_in_words
@@ -99,6 +99,8 @@ class SearchFeed:
         """Jobs that workers have, each with its trial, which may have ended meanwhile."""
         self.error: str | None = None
         """The error that ended the search early, such as a journal that could not be written to."""
+        self.left_out: list[LeftOut] = []
+        """The runs that are over without the end of a job: found finished, or of trials that ended before."""
 
     def begin(self) -> None:
         """Take over the trials that an earlier driver left running; an error ends the search."""
@@ -213,6 +215,8 @@ class SearchFeed:
             self._study.tell(trial, "failed", error=str(error))
             ended = [f"{in_words(replicate)} of trial {trial.number}" for replicate in self._space.replicates()]
             self._display.trial_ended(f"trial {trial.number} failed: {error}", ended)
+            configs = [self._space.base.replace(**replicate) for replicate in self._space.replicates()]
+            self.left_out += [LeftOut(None, config) for config in configs]
             return
         runs = {config.run_id(str(self._data_hash(config))): config for config in configs}
         trial.record_runs(list(runs))
@@ -231,6 +235,7 @@ class SearchFeed:
         trial.counted = set(trial.finished)
         for job in self._jobs_of(trial, trial.finished):
             self._display.report(job, FoundFinished())
+            self.left_out.append(LeftOut(job.run_id, job.config))
         self._trials.append(trial)
         failed = [run_id for run_id in runs if statuses.get(run_id) == "failed"]
         if failed and not self._retry_failed:
@@ -351,6 +356,7 @@ class SearchFeed:
         left_out = trial.runs.keys() - trial.counted - under_way
         text = f"trial {trial.in_study.number} {how} ({in_words(trial.in_study.labels)})"
         self._display.trial_ended(text, left_out, best=best)
+        self.left_out += [LeftOut(run_id, trial.runs[run_id]) for run_id in left_out]
         self._drop(trial)
 
     def _leave(self, trial: _RunningTrial, job: Job) -> None:
@@ -358,6 +364,7 @@ class SearchFeed:
         if job.run_id not in trial.counted:
             trial.counted.add(job.run_id)
             self._display.left_out([job.run_id])
+            self.left_out.append(LeftOut(job.run_id, job.config))
 
     def _drop(self, trial: _RunningTrial) -> None:
         trial.over = True

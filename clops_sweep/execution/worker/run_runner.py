@@ -134,7 +134,7 @@ class RunRunner:
         while not run.finished:
             if until is not None and run.tasks_trained >= until:
                 self._run = None
-                return Paused(run.so_far(until))
+                return Paused(run.so_far(until), run.progress.share)
             with self._limit():
                 progress = run.advance()
             if self._workplace.is_observed:

@@ -163,7 +163,7 @@ def test_off_a_terminal_a_line_is_said_of_each_thing_that_happens(
         (jobs[0], Running(Progress(2, "a", 6, 0, 40), resumed=True)),
         (jobs[0], Finished({"auc": 0.8, "bwt": 0.1})),
         (jobs[1], Running(Progress(1, "a", 6, 1, 40))),
-        (jobs[1], Paused({})),
+        (jobs[1], Paused({}, 0.5)),
         (jobs[1], Running(Progress(3, "a", 6, 0, 40), resumed=True)),  # a resumed run of the same sweep
         (jobs[1], Failed()),
         (jobs[2], Running(Progress(1, "a", 6, 1, 40))),
