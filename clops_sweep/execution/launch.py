@@ -138,6 +138,10 @@ class _Launch:
         remember(state.resolved.selection, state.asked.store)
         remember_folders(state.asked.store, state.asked.data.root)
         if self._is_done(state):
+            if state.searches:
+                from clops_sweep.execution.feeding.sweep_feeds import record_purposes
+
+                record_purposes(state)
             return Outcome(state, NothingToDo(), tuple(changed))
         state, ending = self._computed(state, frames)
         return Outcome(state, ending, tuple(changed))

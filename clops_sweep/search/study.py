@@ -20,7 +20,7 @@ from clops_sweep.search.labels import encoded, suggested
 from clops_sweep.search.pruning import goes_on
 from clops_sweep.search.samplers import make_sampler, refused
 from clops_sweep.search.storage import DriverJournal, journal_name, open_journal, quiet, reading
-from clops_sweep.search.trials import ERROR, IS_PHASE, PRUNING, REPEATS, REPORTS_BEST, RUN_IDS, current_trials
+from clops_sweep.search.trials import ERROR, PRUNING, REPEATS, RUN_IDS, current_trials, purpose_of
 from clops_sweep.store.run_store import RunStore
 
 _STATES = {"complete": TrialState.COMPLETE, "pruned": TrialState.PRUNED, "failed": TrialState.FAIL}
@@ -75,14 +75,13 @@ def _loaded_or_created(space: SearchSpace, search: OptunaSearch, journal: Driver
 
 
 def _define(study: optuna.Study, space: SearchSpace, data_hashes: Mapping[str, str]) -> None:
-    """Record the definition of a study that has none yet, and whether it is a phase of tuning."""
+    """Record the definition of a study that has none yet, and what its trials are for, which may change."""
     if DEFINITION not in study.user_attrs:
         study.set_metric_names(list(space.objectives))
         study.set_user_attr(DEFINITION, definition(space, data_hashes))
-    if space.chooses_for and IS_PHASE not in study.user_attrs:
-        study.set_user_attr(IS_PHASE, True)
-    if space.chooses_for and search_of(space).tune_on == "same" and REPORTS_BEST not in study.user_attrs:
-        study.set_user_attr(REPORTS_BEST, True)
+    for name, value in purpose_of(space).items():
+        if bool(study.user_attrs.get(name)) != value:
+            study.set_user_attr(name, value)
 
 
 def _enqueue_points(study: optuna.Study, search: OptunaSearch, *, are_new: bool) -> None:

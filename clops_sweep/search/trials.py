@@ -74,9 +74,13 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
             labels = {name: decoded(search, name, trial.params[name]) for name in names}
             records.append(_record(trial, labels))
     _check_trials(space, records)
+    return StudyRecord(space.name, space.objectives, tuple(records), study.best_numbers, **purpose_of(space))
+
+
+def purpose_of(space: SearchSpace) -> dict[str, bool]:
+    """Return what the trials of a search are for: `is_phase` and `reports_best` of its study (see `StudyRecord`)."""
     is_phase = bool(space.chooses_for)
-    reports_best = is_phase and search.tune_on == "same"
-    return StudyRecord(space.name, space.objectives, tuple(records), study.best_numbers, is_phase, reports_best)
+    return {IS_PHASE: is_phase, REPORTS_BEST: is_phase and search_of(space).tune_on == "same"}
 
 
 def _check_trials(space: SearchSpace, records: Sequence[TrialRecord]) -> None:

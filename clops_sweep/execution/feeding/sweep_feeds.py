@@ -10,6 +10,7 @@ from pathlib import Path
 from clops_sweep.errors import several
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed, GridFeed
+from clops_sweep.execution.feeding.only_driver import only_driver
 from clops_sweep.execution.jobs import Job, Resources
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import headline
@@ -97,6 +98,25 @@ class SweepFeeds:
             with storing(self._store):
                 if not study.left:  # else a trial to come may have the parameters of a pruned one
                     delete_checkpoints(self._store, study.pruned_runs)
+
+
+def record_purposes(state: State) -> None:
+    """Record what the trials of studies are for, if an earlier launch had them for something else.
+
+    Raises:
+        UsageError: another driver runs one of the searches.
+    """
+    from clops_sweep.search.study import open_study
+    from clops_sweep.search.trials import purpose_of, read_studies
+
+    recorded = {study.name: study for study in read_studies(state.resolved.store)}
+    store = state.asked.store
+    for search in state.searches:
+        study = recorded.get(search.space.name)
+        if study is None or purpose_of(search.space).items() <= vars(study).items():
+            continue
+        with only_driver(search.space, store):
+            open_study(search.space, store, data_hashes(state.asked, search.space))
 
 
 def planned_again(state: State) -> State:

@@ -1,0 +1,59 @@
+"""What the trials of a study are for: it may change between launches, while the definition stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace, TuneOn
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.execution.feeding.sweep_feeds import record_purposes
+from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.planning.request import Request
+from clops_sweep.planning.state import State, data_hashes
+from clops_sweep.search.roles import tuning_runs
+
+METHODS = {"er": {"learning_rate": [1e-3, 1e-4]}}
+
+
+class AnyData(PreparedData):
+    """Data that are the same under every split."""
+
+    def data_hash(self, key: DataKey) -> str | None:
+        return "generated0001"
+
+
+def space(tune_on: Any, seeds: list[int]) -> SearchSpace:
+    search = OptunaSearch(sampler="grid", methods=METHODS, tune_on=tune_on)
+    return SearchSpace("it", RunConfig(), seeds=seeds, search=search)
+
+
+ON_REPORTED, ON_OTHERS = space("same", [0, 1]), space(TuneOn(seeds=[0, 1]), [2, 3])
+
+
+def state_of(world: Any, asked: SearchSpace) -> State:
+    return State.of(Request(Selection.of(asked), AnyData(Path("nowhere"), None), world.store))
+
+
+def finish(world: Any, asked: SearchSpace) -> None:
+    request = state_of(world, asked).asked
+    (search,) = state_of(world, asked).searches
+    world.data = data_hashes(request, search.space)
+    world.finish(search.space)
+
+
+@pytest.mark.parametrize(("first", "then", "tuning"), [(ON_REPORTED, ON_OTHERS, 4), (ON_OTHERS, ON_REPORTED, 2)])
+@pytest.mark.parametrize("is_done", [True, False])
+def test_runs_of_trials_are_reported_if_the_last_launch_reports_them(
+    world: Any, first: SearchSpace, then: SearchSpace, tuning: int, is_done: bool
+) -> None:
+    finish(world, first)
+    assert len(tuning_runs(world.store)) == 6 - tuning
+    if is_done:
+        record_purposes(state_of(world, then))
+    else:
+        finish(world, then)
+    assert len(tuning_runs(world.store)) == tuning
