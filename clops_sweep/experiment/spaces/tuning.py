@@ -13,7 +13,8 @@ from clops_sweep.experiment.fields import NOT_SEARCHED, SPLIT_AXES
 from clops_sweep.experiment.limits import check_limits
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption, checked
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice
+from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, is_whole
+from clops_sweep.experiment.spaces.axes import Axes, fields_of
 
 METHOD = "method"
 """Axis of a tuned space over its methods."""
@@ -142,7 +143,7 @@ def _is_tuned(key: str, value: Any) -> bool:
 
 
 def setting_while_tuning(
-    tune_on: TuningSet, base: RunConfig, axes: Mapping[str, Any], seeds: Sequence[int]
+    tune_on: TuningSet, base: RunConfig, axes: Axes, seeds: Sequence[int]
 ) -> tuple[RunConfig, dict[str, Any], Sequence[int]]:
     """Return the base config, the axes over patient splits and the seeds of the tuning runs.
 
@@ -153,26 +154,60 @@ def setting_while_tuning(
         seeds: seeds of the reported runs.
 
     Raises:
-        UsageError: a split, seed or data set of the tuning runs is also reported.
+        UsageError: the tasks, a split, a seed or the data set of the tuning runs are also reported, or
+            variants set both fields of splits.
     """
-    splits = {axis: values for axis, values in axes.items() if axis in SPLIT_AXES}
+    splits = _split_axes(base, axes)
     if isinstance(tune_on, str):
         return base, splits, seeds
     tuned_seeds = seeds if tune_on.seeds is None else tune_on.seeds
     if tune_on.tasks is not None:
+        for tasks in _reported("first_tasks", base, axes):
+            if is_whole(tasks) and tasks <= tune_on.tasks:
+                raise UsageError(f"{tune_on}: first_tasks = {tasks} is reported; expected fewer tasks to tune on")
         return base.replace(first_tasks=tune_on.tasks), splits, tuned_seeds
     if tune_on.dataset is not None:
-        if tune_on.dataset in (base.dataset, *axes.get("dataset", ())):
+        if tune_on.dataset in _reported("dataset", base, axes):
             raise UsageError(f"{tune_on}: {tune_on.dataset!r} is reported too; expected another data set")
         return base.replace(dataset=tune_on.dataset), {}, tuned_seeds
     if tune_on.splits is not None:
-        reported = axes.get("split_seed", [base.split_seed])
+        reported = _reported("split_seed", base, axes)
         if both := [split for split in tune_on.splits if split in reported]:
             raise UsageError(f"{tune_on}: split seed {both[0]} is reported too; expected other split seeds")
         return base.replace(split=None), {"split_seed": tune_on.splits}, tuned_seeds
     if both := [seed for seed in tuned_seeds if seed in seeds]:
         raise UsageError(f"{tune_on}: seed {both[0]} is reported too; expected other seeds")
     return base, splits, tuned_seeds
+
+
+def _split_axes(base: RunConfig, axes: Axes) -> dict[str, list[Any]]:
+    """Return axes over the patient splits that are reported, also those that named variants set.
+
+    Raises:
+        UsageError: variants set both fields of splits, which no two axes can do.
+    """
+    splits: dict[str, list[Any]] = {}
+    for axis, values in axes.items():
+        names = [name for name in SPLIT_AXES if name in fields_of({axis: values})]
+        if len(names) > 1:
+            raise UsageError(f"axis {axis!r} sets {listed(names)}; expected one of them, so that tuning has its splits")
+        for name in names:
+            splits[name] = _reported(name, base, {axis: values})
+    return splits
+
+
+def _reported(name: str, base: RunConfig, axes: Axes) -> list[Any]:
+    """Return the values of a field in the reported runs, each once; `where` may leave some out."""
+    of_base = getattr(base, name)
+    reported: list[Any] = []
+    for axis, values in axes.items():
+        if name not in fields_of({axis: values}):
+            continue
+        given = [settings.get(name, of_base) for settings in values.values()] if isinstance(values, Mapping) else values
+        for value in given:
+            if value not in reported:
+                reported.append(value)
+    return reported or [of_base]
 
 
 def fields_set(methods: Sequence[Method]) -> Iterator[str]:

@@ -78,6 +78,14 @@ def test_what_is_tuned_on(tune_on: Any, splits: list[int], seeds: tuple[int, ...
     assert tune_on == "same" or not others & {it.identity for it in configs}
 
 
+@pytest.mark.parametrize("tune_on", ["same", TuneOn(seeds=(4,)), TuneOn(tasks=2)])
+def test_tuning_has_the_splits_that_named_variants_set(tune_on: Any) -> None:
+    people = {"a": {"split_seed": 3, "batch_size": 16}, "b": {}, "c": {"split_seed": 3, "batch_size": 32}}
+    (study,) = tuned(grid({"people": people}, tune_on=tune_on)).phases
+    assert {split["split_seed"] for split in study.replicates()} == {3, 0}
+    assert len(study.replicates()) == 2 * len(study.seeds)
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -94,6 +102,26 @@ def test_what_is_tuned_on(tune_on: Any, splits: list[int], seeds: tuple[int, ...
         (
             lambda: grid(tune_on=TuneOn(dataset="synthetic")),
             "search space 'it': TuneOn(dataset='synthetic'): 'synthetic' is reported too",
+        ),
+        (
+            lambda: grid({"people": {"a": {"split_seed": 1}, "b": {"split_seed": 2}}}, tune_on=TuneOn(splits=(1, 3))),
+            "search space 'it': TuneOn(splits=(1, 3)): split seed 1 is reported too; expected other split seeds",
+        ),
+        (
+            lambda: grid({"people": {"a": {}, "b": {"split_seed": 2}}}, tune_on=TuneOn(splits=(0,))),
+            "search space 'it': TuneOn(splits=(0,)): split seed 0 is reported too; expected other split seeds",
+        ),
+        (
+            lambda: grid({"data": {"a": {"dataset": "ptbxl"}, "b": {}}}, tune_on=TuneOn(dataset="ptbxl")),
+            "search space 'it': TuneOn(dataset='ptbxl'): 'ptbxl' is reported too; expected another data set",
+        ),
+        (
+            lambda: grid({"length": {"a": {"first_tasks": 3}, "b": {}}}, tune_on=TuneOn(tasks=3)),
+            "search space 'it': TuneOn(tasks=3): first_tasks = 3 is reported; expected fewer tasks to tune on",
+        ),
+        (
+            lambda: grid({"people": {"a": {"split": "fold:0/5"}, "b": {"split_seed": 2}}}, tune_on=TuneOn(seeds=(7,))),
+            "search space 'it': axis 'people' sets split_seed, split; expected one of them, so that tuning has its",
         ),
         (lambda: grid(tune_on=TuneOn(dataset="synthetics")), "search space 'it': dataset = 'synthetics': no data"),
         (lambda: grid({"method": {"A": {}}}), "search space 'it': axis 'method' is that of the search's methods"),
