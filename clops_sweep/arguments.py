@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import numbers
+import sysconfig
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -14,6 +17,8 @@ from clops_sweep.errors import UsageError, listed, nearest, several
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Class = TypeVar("_Class", bound=type)
+
+_LIBRARY = sysconfig.get_path("stdlib")
 
 _FIRST = ("self", "cls")
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -35,8 +40,9 @@ class WrongArguments(UsageError, TypeError):
 def named_arguments(function: _Function, name: str | None = None) -> _Function:
     """Return a function whose calls with wrong arguments raise `WrongArguments`.
 
-    The sentence names the unknown argument with the most similar known one. A call that succeeds costs nothing more:
-    the arguments are compared with the signature after a TypeError only.
+    A UsageError is raised from the call itself, so that no long traceback stands above its sentence, unless code of the
+    user took part in it. The sentence names the unknown argument with the most similar known one. A call that succeeds
+    costs nothing more: the arguments are compared with the signature after a TypeError only.
 
     Args:
         function: the function.
@@ -49,6 +55,10 @@ def named_arguments(function: _Function, name: str | None = None) -> _Function:
     def called(*arguments: Any, **named: Any) -> Any:
         try:
             return function(*arguments, **named)
+        except UsageError as error:
+            if _is_of_user(error):
+                raise
+            raise error.with_traceback(None) from error.__cause__
         except TypeError:
             problem = _problem(signature, arguments, named)
             if problem is None:  # raised within the function
@@ -56,6 +66,18 @@ def named_arguments(function: _Function, name: str | None = None) -> _Function:
         raise WrongArguments(f"{called_as}: {problem}")
 
     return called  # type: ignore[return-value]
+
+
+def _is_of_user(error: BaseException) -> bool:
+    """Return whether code of the user was under way in a public function that raises an error."""
+    frames = itertools.islice(traceback.walk_tb(error.__traceback__), 1, None)  # without the call itself
+    for frame, _ in frames:
+        file = frame.f_code.co_filename
+        is_ours = frame.f_globals.get("__name__", "").partition(".")[0] == "clops_sweep"
+        is_installed = "site-packages" in file or file.startswith((_LIBRARY, "<"))
+        if not (is_ours or is_installed):
+            return True
+    return False
 
 
 def arguments_of_class(cls: _Class) -> _Class:

@@ -158,6 +158,7 @@ def reason(error: BaseException) -> str:
 _LONGEST_REASON = 200
 _LONGEST_VALUE = 100
 _LONGEST_LIST = 160
+_LONGEST_LAST = 40
 
 
 def shown(value: object) -> str:
@@ -181,6 +182,8 @@ def listed(names: Iterable[object]) -> str:
     while end < len(texts) and (room := room - len(texts[end]) - 2) >= 0:
         end += 1
     end = max(1, end)
+    if len(texts) - end == 1 and len(texts[-1]) <= _LONGEST_LAST:  # "and 1 more" is hardly shorter
+        end = len(texts)
     return ", ".join(texts[:end]) + (f" and {len(texts) - end} more" if len(texts) > end else "")
 
 
@@ -192,7 +195,8 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most similar to `name`, or beginning with it; None if there is no such name."""
     names = {each.lower(): each for each in known}
     cutoff = _CLOSE if len(name) > 4 else _CLOSE_IF_SHORT
-    close = difflib.get_close_matches(name.lower(), list(names), n=1, cutoff=cutoff)
+    spelt = name.lower().replace("+", "p")  # as in DER++, whose name is derpp
+    close = difflib.get_close_matches(spelt, list(names), n=1, cutoff=cutoff)
     close += [each for each in names if name and each.startswith(name.lower())]
     return names[close[0]] if close else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,23 @@ def _public() -> Iterator[tuple[str, Callable[..., Any]]]:
         for method, value in vars(member).items() if inspect.isclass(member) else ():
             if isinstance(value, classmethod) and not method.startswith("_"):
                 yield f"{name}.{method}", getattr(member, method)
+
+
+def test_a_usage_error_is_raised_from_the_public_call() -> None:
+    with pytest.raises(UsageError, match="did you mean 'derpp'") as ours:
+        RunConfig(strategy="der++")
+    assert len(ours.traceback) == 2
+
+    class Own(Sequence[int]):
+        def __len__(self) -> int:
+            raise UsageError("of the user")
+
+        def __getitem__(self, position: Any) -> Any:
+            raise UsageError("of the user")
+
+    with pytest.raises(UsageError, match="of the user") as theirs:
+        SearchSpace("own", RunConfig(), seeds=Own())
+    assert any(entry.name in ("__len__", "__getitem__") for entry in theirs.traceback)
 
 
 @pytest.mark.parametrize("call", [pytest.param(call, id=name) for name, call in _public()])

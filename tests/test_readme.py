@@ -83,10 +83,13 @@ def test_the_usage_works(folder: Path, environment: dict[str, str], commands: Pr
 
 
 def test_the_first_lines_draw_the_picture_that_the_readme_shows(tmp_path: Path, forked: Preloaded) -> None:
-    program = FIRST_LINES.replace("sweep(space)", "print(sweep(space, ray=False))")
+    program = FIRST_LINES.replace("sweep(SPACE)", "print(sweep(SPACE, ray=False))")
     done = forked.run(tmp_path, forked.environment, program=program)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "6 runs asked for, 6 finished, 0 pending, 0 failed"
+    (tmp_path / "first.py").write_text(FIRST_LINES)
+    report = _run("clops-sweep report first.py", tmp_path, forked.environment, forked)
+    assert "results/report/first/index.html" in report
     drawn, shown = tmp_path / "wearable.png", ROOT / "docs" / "wearable.png"
     assert imread(drawn).shape == imread(shown).shape
     forgotten = read(tmp_path / "results", "runs").groupby("strategy")["balanced_accuracy_forgetting"].mean()
@@ -197,7 +200,7 @@ def test_the_page_of_streams_tells_how_single_people_fare(tmp_path: Path, monkey
     assert in_no_task.tolist() == pytest.approx(result.runs["test_accuracy"].tolist())
 
 
-CLAIMS, FAIR = examples("claims")
+_, CLAIMS, FAIR = examples("claims")
 _, LEFT_OUT = examples("datasets")
 PAGES = [CLAIMS, FAIR, LEFT_OUT]
 

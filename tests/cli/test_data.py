@@ -64,6 +64,7 @@ def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
 
 
 ARRAYS, *_ = examples("own_data")
+(WITH_TABLE,) = (example for example in examples("own_data") if example.startswith('"""gait.py"""'))
 
 
 @pytest.fixture
@@ -92,6 +93,23 @@ def test_declared_data_are_prepared_listed_verified_and_counted(tmp_path: Path) 
     shown = _run("counts", "wearable", "--prepared-root", tmp_path / "prepared").output
     assert "wearable, class_il: frames (patients) per task" in shown
     assert "Lead ax" in shown
+
+
+def test_arrays_with_a_table_are_prepared_without_windows_that_lack_samples(tmp_path: Path) -> None:
+    (tmp_path / "gait.py").write_text(WITH_TABLE)
+    signals = waves(80, 3, 200)
+    signals[0, :, 150] = np.nan
+    np.save(tmp_path / "gait.npy", signals)
+    names = ["rest", "walk", "run", "stairs"]
+    rows = [f"{names[i % 4]},{i // 4:03}" for i in range(80)]
+    (tmp_path / "gait.csv").write_text("\n".join(["activity,person", *rows]))
+    roots = ["--prepared-root", tmp_path / "prepared", "--data-root", tmp_path]
+    try:
+        shown = _run("prepare", "gait", "--plugins", tmp_path / "gait.py", *roots).output
+    finally:
+        forget("gait")
+    assert "dropped: 1 frame (missing samples)" in shown
+    assert "159 frames in" in shown
 
 
 def _state_of_wearable(shown: Result) -> str:

@@ -139,7 +139,9 @@ class SearchSpace:
 
     def _check_seeds(self) -> None:
         if not len(self.seeds):
-            raise UsageError(f"{self._subject}: seeds has no values")
+            raise UsageError(
+                f"{self._subject}: seeds has no values; a number n means the seeds 0 .. n - 1, such as seeds=5"
+            )
         check_twice(f"{self._subject}: seeds", self.seeds)
         seeds = (checked(SEED, seed, f"{self._subject}: seed = ") for seed in self.seeds)
         object.__setattr__(self, "seeds", tuple(seeds))

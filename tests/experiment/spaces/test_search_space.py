@@ -88,6 +88,10 @@ def test_the_filter_keeps_what_it_returns_true_for() -> None:
             "search space 'it', cell storage_fraction 1.5: storage_fraction = 1.",
         ),
         ({"seeds": []}, "search space 'it': seeds has no values"),
+        (
+            {"seeds": 0},
+            "search space 'it': seeds has no values; a number n means the seeds 0 .. n - 1, such as seeds=5",
+        ),
         ({"seeds": [1, 1]}, "search space 'it': seeds holds a value twice"),
         ({"seeds": [-1]}, "search space 'it': seed = -1: "),
         ({"name": ""}, "search space name ''"),
