@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 import pyarrow as pa
 
-from clops_sweep.cli.options import NotEmpty, json_option, print_json, results_option
+from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, print_json, results_option
 from clops_sweep.cli.plain_table import print_table
 from clops_sweep.errors import UsageError, nearest, several, shown
 from clops_sweep.experiment.columns import CONFIG
@@ -30,6 +31,7 @@ Row = Mapping[str, Any]
 
 
 @click.command()
+@click.argument("files", metavar="[SPACE.py ...]", nargs=-1, type=NotEmptyPath())
 @results_option
 @click.option(
     "--where",
@@ -45,11 +47,23 @@ Row = Mapping[str, Any]
 @click.option("--limit", type=click.IntRange(min=1), default=_ROWS, show_default=True, help="Print at most this many.")
 @click.option("--tuning", is_flag=True, help="List the trials that chose a configuration, instead of the other runs.")
 @json_option
-def runs(results: str, where: str | None, sort: str | None, limit: int, tuning: bool, as_json: bool) -> None:
-    """List the runs of a store: their ids, the settings in which they differ, and their scores."""
+def runs(
+    files: tuple[Path, ...],
+    results: str,
+    where: str | None,
+    sort: str | None,
+    limit: int,
+    tuning: bool,
+    as_json: bool,
+) -> None:
+    """List the runs of a store: their ids, the settings in which they differ, and their scores.
+
+    With search-space files, only their runs.
+    """
     store = RunStore.named(results)
     store.files.check_is_there()
-    listed = _list_runs(store, where=where, sort=sort, tuning=tuning)
+    run_ids = _runs_of_files(files, store) if files else None
+    listed = _list_runs(store, run_ids=run_ids, where=where, sort=sort, tuning=tuning)
     if as_json:
         as_data = [_as_data(row, listed) for row in listed.first(limit)]
         print_json({"results": store.files.shown, "matched": len(listed), "runs": as_data})
@@ -91,9 +105,23 @@ class ListedRuns:
         return _values(self.table, "status").count("failed")
 
 
+def _runs_of_files(files: Sequence[Path], store: RunStore) -> set[str]:
+    """Return the ids of the stored runs of search-space files, those of tuning included."""
+    from clops_sweep.analysis.tables.scores import run_ids_of
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.experiment.spaces.selection import Selection
+    from clops_sweep.learning.encoders.encoders import Encoders
+    from clops_sweep.planning.request import Request
+    from clops_sweep.planning.state import State
+
+    data = PreparedData.found(None, None, Encoders(store.models.read, None))
+    return set(run_ids_of(State.of(Request(Selection.of_files(files), data, store))))
+
+
 def _list_runs(
     store: RunStore,
     *,
+    run_ids: Collection[str] | None = None,
     where: str | None = None,
     sort: str | None = None,
     tuning: bool = False,
@@ -102,6 +130,7 @@ def _list_runs(
 
     Args:
         store: the store.
+        run_ids: the runs among which to list; by default all.
         where: a condition on columns of the table `runs`.
         sort: a column to sort by, with a leading minus to reverse; by default the first headline metric.
         tuning: whether to list the trials that chose a configuration instead of all other runs.
@@ -113,6 +142,9 @@ def _list_runs(
     holds = None if where is None else Where(where, columns)
     of_tuning = tuning_runs(store)
     matching = store.table("runs")
+    if run_ids is not None:
+        is_asked = [run_id in run_ids for run_id in _values(matching, "run_id")]
+        matching = matching.filter(pa.array(is_asked, pa.bool_()))
     if holds is not None:
         rows = (row for batch in matching.to_batches() for row in batch.to_pylist())
         matching = matching.filter(pa.array((bool(holds(row)) for row in rows), pa.bool_()))

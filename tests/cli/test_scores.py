@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 
 from clops_sweep import UsageError, read, scores, sweep
+from clops_sweep.cli.commands import command
 from clops_sweep.execution.outcome import Outcome
 from tests.data.declared_files import forget
 
@@ -165,3 +168,5 @@ def test_the_runs_of_one_search_space_are_read() -> None:
     assert len(read("results", "runs")) > len(runs)
     with pytest.raises(UsageError, match="read: expected run_ids or space, not both"):
         read("results", "runs", runs["run_id"], space="own.py")
+    listed = CliRunner().invoke(command, ["runs", "own.py", "--json"], catch_exceptions=False)
+    assert {run["run_id"] for run in json.loads(listed.stdout)["runs"]} == set(reported["run_id"])
