@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.prepared.pseudonyms import Pseudonyms
 
 from ..people.predicted import Predicted
 from .paired import Paired
@@ -21,8 +21,6 @@ Matrix = Mapping[str, Mapping[str, int]]
 
 MOST_PEOPLE, MOST_TRACINGS = 20, 6
 """Most people in the table, and most recordings whose tracings are drawn."""
-
-_DIGITS = 8
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class ChangedPerson:
     """A person with at least one flip.
 
     Attributes:
-        pseudonym: the beginning of the SHA-256 of data hash and id; see `pseudonym_of`.
+        pseudonym: a keyed hash of the id; see `Pseudonyms`.
         instances: number of compared instances of the person.
         flips: the flips, those that became wrong first.
     """
@@ -75,11 +73,6 @@ class FlipTracing:
     channels: tuple[str, ...]
     seconds: float | None
     unit: str
-
-
-def pseudonym_of(person: str, data_hash: str) -> str:
-    """Return eight digits of the SHA-256 of "DATA_HASH:PERSON", which only holders of the data can look up."""
-    return hashlib.sha256(f"{data_hash}:{person}".encode()).hexdigest()[:_DIGITS]
 
 
 def outputs_of(new: Mapping[str, Paired]) -> dict[int, str]:
@@ -148,14 +141,14 @@ def confusion(paired: Paired, decided: Names) -> Matrix:
     return counts
 
 
-def changed_people(paired: Paired, before: Names, after: Names, data_hash: str) -> tuple[ChangedPerson, ...]:
+def changed_people(paired: Paired, before: Names, after: Names, names: Pseudonyms) -> tuple[ChangedPerson, ...]:
     """Return the people with flips, those with most decisions that became wrong first.
 
     Args:
         paired: the compared instances.
         before: the decisions before, in words.
         after: the decisions after.
-        data_hash: data hash of the run, for pseudonyms.
+        names: the pseudonyms of the data set.
     """
     changed = np.flatnonzero(paired.before.right != paired.after.right)
     flips_of: dict[str, list[Flip]] = {}
@@ -168,7 +161,7 @@ def changed_people(paired: Paired, before: Names, after: Names, data_hash: str) 
     for person, flips in flips_of.items():
         ordered = tuple(sorted(flips, key=lambda flip: (flip.became != "wrong", flip.instance, flip.task)))
         instances = int((paired.patients == person).sum())
-        people.append(ChangedPerson(pseudonym_of(person, data_hash), instances, ordered))
+        people.append(ChangedPerson(names.of(person), instances, ordered))
     return tuple(sorted(people, key=lambda person: (-person.count("wrong"), -len(person.flips), person.pseudonym)))
 
 

@@ -15,6 +15,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.declared.recording_checks import UNKNOWN, require_few_groups
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.commands import data_command
+from clops_sweep.data.prepared.pseudonyms import SECRET, kept_pseudonyms, pseudonyms
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, option, several, shown
 from clops_sweep.experiment.columns import FIELDS, former_settings
@@ -26,6 +27,7 @@ from clops_sweep.store.rows import check_registered
 from clops_sweep.store.run_store import RunStore
 
 from ..people.patient_intervals import FEW_COVER, FEW_PEOPLE
+from ..people.predicted import drawn_units
 from ..statistics import MIN_UNITS
 from .bands import banded
 from .criteria import Criteria
@@ -90,7 +92,8 @@ def make_report(
     curves = tuple(tuple(reliability(model)) for model in (paired.before, paired.after))
     everything, *others = _titled(measures.slices(), facts)
     before, after = (decisions(paired, model, compared.outputs) for model in (paired.before, paired.after))
-    people = changed_people(paired, before, after, str(rows[0]["data_hash"]))
+    names = pseudonyms(rows[0]["dataset"], data.root)
+    people = changed_people(paired, before, after, names)
     asked = Asked("" if against is None else ids[1], groups, criteria is not None, criteria_file)
     is_given = frames is not None and data.has_given_split(frames.name)
     report = UpdateReport(
@@ -118,6 +121,7 @@ def make_report(
         became=measures.became(compared.outputs),
         confusion={"before": confusion(paired, before), "after": confusion(paired, after)},
         people=people,
+        pseudonyms_are_kept=names.is_kept,
         tracings=tracings_of(people, frames),
         without_frames=without_frames,
         new=compared.new,
@@ -226,6 +230,31 @@ def _predictions(store: RunStore, run_id: str) -> Any:
             f"{option('keep', 'predictions')}, which adds them to finished runs"
         )
     return store.read("predictions", run_id)
+
+
+def people_behind(store: RunStore, run_id: str, pseudonym: str, prepared_root: Path) -> list[str]:
+    """Return the ids of the people of a run with a pseudonym: on the machine whose reports use it.
+
+    Args:
+        store: the store.
+        run_id: prefix of the id of a run with predictions.
+        pseudonym: the pseudonym, as on the page.
+        prepared_root: the folder of prepared data sets, which has the secret.
+
+    Raises:
+        UsageError: no person has the pseudonym, or the secret is missing.
+    """
+    whole_id = store.find(run_id)
+    (row,) = store.rows("runs", run_ids=[whole_id])
+    names = kept_pseudonyms(row["dataset"], prepared_root)
+    _, people = drawn_units(_predictions(store, whole_id))
+    found = [person for person in sorted(set(people.tolist())) if names.of(str(person)) == pseudonym]
+    if not found:
+        raise UsageError(
+            f"no person of run {whole_id} has the pseudonym {shown(pseudonym)} with the secret "
+            f"{prepared_root / SECRET}; a page from elsewhere has other pseudonyms"
+        )
+    return found
 
 
 def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> None:

@@ -45,6 +45,12 @@ if TYPE_CHECKING:
 @click.option(
     "--criteria", "criteria_file", type=NotEmptyPath(), metavar="FILE", help="TOML file with acceptance criteria."
 )
+@click.option(
+    "--who",
+    type=NotEmpty(),
+    metavar="PSEUDONYM",
+    help="Print the id of a person of the page, and draw no page; works where the page was drawn.",
+)
 @results_option
 @click.option(
     "--output",
@@ -61,6 +67,7 @@ def update_report(
     against: str | None,
     groups: str | None,
     criteria_file: Path | None,
+    who: str | None,
     results: str,
     output: Path | None,
     data_root: Path | None,
@@ -76,7 +83,7 @@ def update_report(
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria
     from clops_sweep.analysis.update.page import by_verdict, verdict, what_can_be_shown
-    from clops_sweep.analysis.update.report import make_report, newest_that_fits
+    from clops_sweep.analysis.update.report import make_report, newest_that_fits, people_behind
     from clops_sweep.analysis.update.shares import percent
     from clops_sweep.analysis.update.written import page_to_write
     from clops_sweep.data.files.folder import one_sentence
@@ -93,6 +100,9 @@ def update_report(
     if run_id is None:
         raise UsageError(_offer(store, newest_that_fits(store, against), given))
     data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
+    if who is not None:
+        click.echo("\n".join(map(printable, people_behind(store, run_id, who, data.root))))
+        return
     with waiting(f"reading the predictions of run {run_id} and drawing patients again"):
         report = make_report(store, run_id, against, names, criteria, data, criteria_file)
     beside = store.files.folder

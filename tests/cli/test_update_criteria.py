@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shlex
@@ -49,7 +50,7 @@ def hospital(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     forget()
 
 
-def trained(folder: Path, strategy: str = "finetune", **settings: str | int) -> str:
+def trained(folder: Path, strategy: str = "finetune", **settings: str | float) -> str:
     """Train a run, store it with its predictions, and return its id."""
     config = RunConfig(
         **{"dataset": "hospital", "scenario": "domain_il", "domain": "ward", "network": "linear", "epochs_per_task": 2}
@@ -117,6 +118,28 @@ def test_a_criterion_on_a_last_task_without_recordings_of_its_own_is_refused(hos
     with pytest.raises(UsageError, match=r"min_new_accuracy: the last task has no test instances of its own, .* take"):
         reported(hospital, run_id, Criteria(min_new_accuracy=0.5))
     assert reported(hospital, run_id, Criteria(min_accuracy=0.5)).last_task is None
+
+
+def test_a_person_of_the_page_is_looked_up_with_the_secret_alone(hospital: Path, tmp_path: Path) -> None:
+    run_id = trained(hospital, learning_rate=0.1)
+    report = reported(hospital, run_id, Criteria(max_flips=1.0))
+    person = report.people[0]
+    patients = RunStore(hospital / "results").read("predictions", run_id)["patient"].unique().tolist()
+    for patient in patients:
+        guess = hashlib.sha256(f"{report.data['data hash']}:{patient}".encode()).hexdigest()[:8]
+        assert guess != person.pseudonym, "the page gives the person away"
+    words = ["update-report", run_id, "--who", person.pseudonym, "--results", str(hospital / "results")]
+    said = CliRunner().invoke(command, [*words, "--prepared-root", str(hospital / "prepared")], standalone_mode=False)
+    assert said.output.strip() in patients
+    predictions = RunStore(hospital / "results").read("predictions", run_id)
+    of_flip = predictions[predictions["instance"] == person.flips[0].instance]
+    assert set(of_flip["patient"]) == {said.output.strip()}
+    elsewhere = update_report(hospital / "results", run_id, prepared_root=tmp_path / "elsewhere")
+    assert {one.pseudonym for one in elsewhere.people}.isdisjoint(one.pseudonym for one in report.people)
+    done = CliRunner().invoke(command, [*words, "--prepared-root", str(tmp_path / "elsewhere")], standalone_mode=False)
+    assert "has the pseudonym" in str(done.exception)
+    done = CliRunner().invoke(command, [*words, "--prepared-root", str(tmp_path / "none")], standalone_mode=False)
+    assert ".pseudonym_secret: not found" in str(done.exception)
 
 
 @pytest.mark.parametrize(

@@ -233,7 +233,7 @@ def _people_of(dataset: str) -> str:
 
 
 def person_hash(dataset: str, person: str) -> str:
-    """Return an anonymous id of a person of a data set: the hex SHA-256 of both names."""
+    """Return the hex SHA-256 of the names of data set and person: equal on all machines, so names can be tried out."""
     return hashlib.sha256(f"{dataset}\n{person}".encode()).hexdigest()
 
 

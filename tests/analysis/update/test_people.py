@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from clops_sweep.analysis.people.predicted import Predicted
 from clops_sweep.analysis.update.bands import banded
 from clops_sweep.analysis.update.measures import Measures
 from clops_sweep.analysis.update.paired import Paired
 from clops_sweep.analysis.update.people import changed_people, confusion, decisions, outputs_of, tracings_of
+from clops_sweep.data.prepared.pseudonyms import SECRET, Pseudonyms, kept_pseudonyms, pseudonyms
+from clops_sweep.errors import UsageError
 
 LABELS = ["a", "a", "b", "b", "b"]
 
@@ -32,14 +36,37 @@ def paired() -> Paired:
 def test_people_with_flips_come_under_pseudonyms_and_those_who_lose_come_first() -> None:
     pair = paired()
     before, after = decisions(pair, pair.before), decisions(pair, pair.after)
-    people = changed_people(pair, before, after, "hash")
+    names = Pseudonyms("clinic", bytes(32), is_kept=True)
+    people = changed_people(pair, before, after, names)
     assert {person.pseudonym for person in people} == {
-        hashlib.sha256(f"hash:{name}".encode()).hexdigest()[:8] for name in ("p1", "p2", "p3")
+        hmac.new(bytes(32), f"clinic\n{name}".encode(), "sha256").hexdigest()[:8] for name in ("p1", "p2", "p3")
     }
     assert [(person.count("wrong"), person.count("right")) for person in people] == [(1, 0), (1, 0), (0, 1)]
     (flip,) = people[-1].flips
     assert (flip.instance, flip.label, flip.before, flip.after, flip.became) == (2, "b", "a", "b", "right")
     assert tracings_of(people, None) == ()
+
+
+def test_pseudonyms_stay_while_their_secret_does_and_the_secret_is_for_its_owner_alone(tmp_path: Path) -> None:
+    first = pseudonyms("clinic", tmp_path / "prepared")
+    secret = tmp_path / "prepared" / SECRET
+    assert secret.stat().st_mode & 0o777 == 0o600
+    assert [file.name for file in secret.parent.iterdir()] == [SECRET]
+    assert pseudonyms("clinic", tmp_path / "prepared").of("p1") == first.of("p1") != first.of("p2")
+    assert kept_pseudonyms("clinic", tmp_path / "prepared").of("p1") == first.of("p1")
+    assert pseudonyms("ward", tmp_path / "prepared").of("p1") != first.of("p1")
+    assert pseudonyms("clinic", tmp_path / "elsewhere").of("p1") != first.of("p1")
+    assert secret.read_bytes().hex() not in repr(first)
+
+
+def test_a_secret_that_is_missing_or_cut_looks_nobody_up(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"\.pseudonym_secret: not found; pseudonyms can be looked up only with"):
+        kept_pseudonyms("clinic", tmp_path)
+    (tmp_path / SECRET).write_bytes(b"short")
+    with pytest.raises(UsageError, match=r"\.pseudonym_secret: has 5 bytes; expected a secret of 32"):
+        pseudonyms("clinic", tmp_path)
+    (tmp_path / "file").touch()
+    assert not pseudonyms("clinic", tmp_path / "file").is_kept
 
 
 def test_confusion_counts_decisions_by_true_class() -> None:
