@@ -115,8 +115,9 @@ def _left_out(space: LeftOutSpace, remedy: str) -> str:
         return f"A search space is not shown, only its runs by their settings: {space.why}"
     cause = space.why.removeprefix(f"search space {space.name!r}").lstrip(",: ").split("; known:")[0]
     return (
-        f"Search space {shown(space.name)} is not shown, only its runs by their settings. "
-        f"{remedy or '--plugins FILE registers what a file declares'} (its file is not loaded: {cause})"
+        f"Search space {shown(space.name)} is not shown, only its runs by their settings: "
+        f"its file is not loaded ({cause}). "
+        f"{remedy or '--plugins FILE registers what a file declares.'}"
     )
 
 

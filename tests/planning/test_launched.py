@@ -186,8 +186,8 @@ def test_a_space_with_an_own_method_is_named_with_the_reason(tmp_path: Path, mon
     shown = CliRunner().invoke(command, ["dashboard", "--results", str(tmp_path / "results"), "--port", "0"])
     (notice,) = (line for line in shown.stderr.splitlines() if "'a study'" in line)
     assert notice.startswith("clops-sweep: Search space 'a study' is not shown")
-    assert "strategy = 'mine': not known" in notice
-    assert notice.endswith("strategy = 'mine': not known. --plugins FILE registers what a file declares.")
+    assert "by their settings: its file is not loaded (" in notice
+    assert notice.endswith("strategy = 'mine': not known). --plugins FILE registers what a file declares.")
     dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None), 0), [notice])
     assert "Search space &#39;a study&#39; is not shown, only its runs" in (dashboard.page("", {}) or "")
     dashboard.close()
