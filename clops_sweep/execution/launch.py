@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clops_sweep.errors import DamagedStore, StoreError, UsageError, option, shown
+from clops_sweep.errors import DamagedStore, StoreError, UsageError, option, several, shown
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.outcome import Ended, Ending, Interrupted, NothingToDo, Outcome, Stopped
 from clops_sweep.planning.changes import changes
@@ -118,6 +118,22 @@ def _first_part(state: State) -> State:
     return state
 
 
+def _check_shard(state: State) -> None:
+    """Check that a shard depends on no run that other shards would compute, too.
+
+    Raises:
+        UsageError: a run that determines a task order by difficulty is pending.
+    """
+    shard = state.asked.shard
+    sources = [run for run in state.plan.first if run.state == "pending"]
+    if shard and sources:
+        unfinished = several(len(sources), "unfinished run")
+        raise UsageError(
+            f"{option('shard', str(shard))}: task orders by difficulty depend on {unfinished}, which other shards "
+            f"need, too; expected a launch with {option('seeds', 1)} before the shards"
+        )
+
+
 @dataclass(frozen=True)
 class _Launch:
     """The settings of a launch; see `launch`."""
@@ -131,6 +147,7 @@ class _Launch:
     def compute(self, state: State) -> Outcome:
         """Compute the runs of a request whose encoders are there, then those that its searches choose."""
         state = self._checked(state)
+        _check_shard(state)
         frames = check_fit(state)
         changed = changes(state)
         for sentence in (*doubts(state), *changed):

@@ -34,6 +34,23 @@ def test_every_run_is_in_one_shard_of_about_equal_size(tmp_path: Path, count: in
     assert all(abs(len(shard) - expected) < 5 * expected**0.5 for shard in shards)
 
 
+def test_shards_that_need_one_run_for_their_task_orders_are_refused(tmp_path: Path, prepared_root: Path) -> None:
+    base = RunConfig(scenario="class_il", epochs_per_task=1, mc_samples=2)
+    space = SearchSpace("orders", base, {"task_order": ["curriculum", "anti_curriculum"]}, seeds=2)
+    results = tmp_path / "results"
+    sentence = (
+        "^shard='1/2': task orders by difficulty depend on 1 unfinished run, which other shards need, too; "
+        "expected a launch with seeds=1 before the shards$"
+    )
+    for shard in ("1/2", "2/2"):
+        with pytest.raises(UsageError, match=sentence.replace("1/2", shard)):
+            sweep(space, results, prepared_root=prepared_root, ray=False, shard=shard)
+    assert sweep(space, results, prepared_root=prepared_root, ray=False, seeds=1).complete
+    assert sweep(space, results, prepared_root=prepared_root, ray=False, shard="1/2").complete
+    assert sweep(space, results, prepared_root=prepared_root, ray=False, shard="2/2").complete
+    assert sweep(space, results, prepared_root=prepared_root, ray=False).ran is False
+
+
 @pytest.mark.parametrize("text", ["17/16", "0/4", "3", "3/", "-1/4", "1/0", "a/b", "1/2/3", "", None, 3, "٣/٤"])
 def test_what_is_no_shard_is_refused(text: object) -> None:
     with pytest.raises(ValueError, match=r"^expected i/n with i from 1 to n, such as 3/16$"):
