@@ -20,7 +20,8 @@ _results_argument = click.argument("results", type=NotEmpty(), metavar="RESULTS"
     required=True,
     type=NotEmpty(),
     metavar="EXPRESSION",
-    help="Condition on columns of the table runs, such as \"strategy == 'clops' and status == 'failed'\".",
+    help="Condition on columns of the table runs, such as \"strategy == 'clops' and status == 'failed'\". "
+    "!= and not in also match runs without a value of the column.",
 )
 @click.option("--dry-run", is_flag=True, help="Only print how many runs match.")
 @click.option("--yes", is_flag=True, help="Delete without asking for confirmation.")

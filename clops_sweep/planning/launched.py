@@ -6,16 +6,23 @@ import json
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.spaces.axes import Axis
+from clops_sweep.experiment.spaces.axes import Axes, fields_of
+from clops_sweep.experiment.spaces.claims import sha256
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection, check_names, file_name
 from clops_sweep.store.run_store import RunStore
+
+_DIGEST = 8
+"""Number of hexadecimal digits of a digest in names."""
+
+_LONGEST_NAME = 100
+"""Bytes of a name at most, as of any search space."""
 
 _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """Errors of a file that is no JSON, or JSON of another form."""
@@ -31,14 +38,29 @@ def remember(selection: Selection, store: RunStore) -> None:
     for space in selection.spaces:
         if space.search is not None or space.resolve is not None:
             continue
-        name = _name(space, settings)
+        name, digest = _name(space, settings), sha256([space.name, *settings])[:_DIGEST]
         with suppress(TypeError, ValueError, OSError):
-            path = f"{_folder(store)}/space-{file_name(name)}.json"
-            content = json.loads(json.dumps({"name": name, "base": space.base.explicit, **_grid(space)}))
+            path = _path(store, name, digest)
+            of_space = {"name": name, "digest": digest, "base": space.base.explicit}
+            content = json.loads(json.dumps({**of_space, **_grid(space)}))
             if selection.seeds is not None:
                 content = _with_earlier_seeds(content, _remembered(store, path))
             store.files.make_folder(_folder(store))
             store.files.write(path, json.dumps(content).encode())
+
+
+def _path(store: RunStore, name: str, digest: str) -> str:
+    """Return the path of a remembered space, whose file name ends with the digest of its name and settings.
+
+    Earlier versions left the digest out, and other spaces could have the same file. A file of theirs with the full name
+    of the space stays in use.
+    """
+    earlier = f"{_folder(store)}/space-{file_name(name)}.json"
+    content = _remembered(store, earlier)
+    is_of_space = content.get("name") == name and len(name.encode()) < _LONGEST_NAME
+    if content.get("digest", digest if is_of_space else None) == digest:
+        return earlier
+    return f"{_folder(store)}/space-{file_name(name)}-{digest}.json"
 
 
 def _remembered(store: RunStore, path: str) -> Mapping[str, Any]:
@@ -65,7 +87,20 @@ def _with_earlier_seeds(content: dict[str, Any], earlier: Mapping[str, Any]) -> 
 def _name(space: SearchSpace, settings: Sequence[str]) -> str:
     """Return a name that can stand in a file name: that of the space, with the settings of the launch."""
     text = ", ".join([space.name, *settings])
-    return re.sub(r"[/\\\0]", "-", text).encode()[:100].decode("utf-8", "ignore")
+    return _shortened(re.sub(r"[/\\\0]", "-", text), _LONGEST_NAME)
+
+
+def _shortened(name: str, size: int) -> str:
+    """Return the first bytes of a name."""
+    return name.encode()[:size].decode("utf-8", "ignore")
+
+
+def _distinct(space: SearchSpace, digest: str, others: Sequence[SearchSpace]) -> SearchSpace:
+    """Return a space with a name whose files differ from those of other spaces: if needed, it ends with its digest."""
+    taken = {file_name(other.name).casefold() for other in others}
+    if file_name(space.name).casefold() not in taken:
+        return space
+    return replace(space, name=f"{_shortened(space.name, _LONGEST_NAME - len(digest) - 1)} {digest}")
 
 
 def _grid(space: SearchSpace) -> dict[str, Any]:
@@ -131,7 +166,8 @@ def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[
             remembered = json.loads(content)
             name, dataset = str(remembered["name"]), str(remembered["base"].get("dataset"))
             register(dataset)
-            space = _space(content)
+            digest = str(remembered.get("digest", sha256(file)[:_DIGEST]))
+            space = _distinct(_space(content), digest, spaces)
             check_names([*spaces, space])
         except (OSError, UsageError) as error:
             why = one_line(error)
@@ -156,16 +192,9 @@ def _space(content: bytes) -> SearchSpace:
     return SearchSpace(name, base, axes, seeds, where=lambda config: _cell(varied, config) in kept)
 
 
-def _varied(axes: Mapping[str, Axis]) -> list[str]:
-    """Return the fields that axes set."""
-    fields: set[str] = set()
-    for axis, values in axes.items():
-        if isinstance(values, Mapping):
-            for settings in values.values():
-                fields.update(settings)
-        else:
-            fields.add(axis)
-    return sorted(fields)
+def _varied(axes: Axes) -> list[str]:
+    """Return the fields that axes set, each once."""
+    return sorted(set(fields_of(axes)))
 
 
 def _cell(varied: Sequence[str], config: RunConfig) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,6 +11,7 @@ from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.errors import UsageError, prefixed, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.axes import in_words
+from clops_sweep.experiment.spaces.claims import sha256
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace, search_of
 from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
@@ -25,6 +26,10 @@ from clops_sweep.store.run_store import RunStore
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
     from clops_sweep.data.scenarios import Scenario
+
+
+_DIGEST = 8
+"""Number of hexadecimal digits of a digest in the name of a search space."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +193,7 @@ class State:
         selection = self.resolved.selection
         configs = [request.config for request in selection.requests]
         ordered = orders_by_difficulty(configs, self.resolved.store, self.resolved.data_hash)
-        return [replace(space, resolve=lambda config: ordered.get(config) or config) for space in selection.spaces]
+        return [replace(space, resolve=_in_known_order(space, ordered)) for space in selection.spaces]
 
     @cached_property
     def to_come(self) -> list[PlannedRun]:
@@ -296,13 +301,31 @@ def in_sequential_order(config: RunConfig) -> RunConfig:
     return config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config
 
 
+def _in_known_order(
+    space: SearchSpace, ordered: Mapping[RunConfig, RunConfig | None]
+) -> Callable[[RunConfig], RunConfig]:
+    """Return what resolves the configs of a space: its own `resolve`, then the known orders by difficulty."""
+
+    def resolved(config: RunConfig) -> RunConfig:
+        own = config if space.resolve is None else space.resolve(config)
+        return ordered.get(own) or own
+
+    return resolved
+
+
 def _plan(request: Request) -> Plan:
     return make_plan(request.selection.requests, request.store, request.data_hash, request.shard)
 
 
 def _pretraining(request: Request, configs: Iterable[RunConfig]) -> Request:
-    """Return the request of configs that are encoders, which keeps their models."""
-    spaces = [SearchSpace(f"pretraining_{n}", config, seeds=[config.seed]) for n, config in enumerate(configs, 1)]
+    """Return the request of configs that are encoders, which keeps their models.
+
+    The name of each space has a digest of the config, since the encoders of several files may be in one store.
+    """
+    spaces = []
+    for config in configs:
+        name = f"pretraining_{sha256(config.identity)[:_DIGEST]}"
+        spaces.append(SearchSpace(name, config, seeds=[config.seed]))
     return Request(Selection(tuple(spaces)), request.data, request.store.keeping("models"))
 
 

@@ -18,7 +18,7 @@ from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.plugins.registry import STRATEGIES
-from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.experiment.spaces.selection import Selection, file_name
 from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.planning.launched import launched_spaces, left_out_spaces, remember
 from clops_sweep.planning.request import Request
@@ -38,6 +38,9 @@ SHIPPED = Path(__file__).parents[2] / "search_spaces"
 
 DAMAGED = "damaged; delete it, and the next launch of its search space writes it again"
 BASE = RunConfig(dataset="synthetic", scenario="class_il", task_order=(2, 1, 0))
+
+NAMES = [("ab c", "finetune"), ("ab-c", "si")]
+DIVISIONS = [((0, 1), (2, 3, 4)), ((0, 1, 2), (3, 4))]
 
 
 def _remembered(store: RunStore) -> list[SearchSpace]:
@@ -95,6 +98,45 @@ def test_a_launch_with_fewer_seeds_keeps_the_others(tmp_path: Path) -> None:
     remember(Selection((space,), seeds=1), store)
     (again,) = _remembered(store)
     assert len(list(again.requests())) == 2, "a damaged file is replaced"
+
+
+CLASSES = RunConfig(scenario="class_il_union")
+SETTINGS: list[dict[str, object]] = [{"learning_rate": 1e-3}, {"learning_rate": 1e-4}]
+
+
+@pytest.mark.parametrize(
+    "selections",
+    [
+        [Selection((SearchSpace("a" * 88, RunConfig(), seeds=1),), settings=settings) for settings in SETTINGS],
+        [Selection((SearchSpace(name, RunConfig(), {"strategy": ["er", other]}, 1),)) for name, other in NAMES],
+        [Selection((SearchSpace("s", CLASSES, seeds=1),), settings={"task_classes": it}) for it in DIVISIONS],
+    ],
+    ids=["long name", "punctuation of names", "punctuation of settings"],
+)
+def test_no_space_replaces_another_one(selections: list[Selection], tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    for selection in [*selections, *selections]:
+        remember(selection, store)
+    found = {request.config for space in _remembered(store) for request in space.requests()}
+    assert found == {request.config for selection in selections for request in selection.requests}
+    assert len({file_name(space.name) for space in _remembered(store)}) == len(selections)
+    assert left_out_spaces(store, str) == []
+
+
+def test_a_file_of_an_earlier_version_stays_in_use(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    remember(Selection((SearchSpace("ab-c", BASE, seeds=3),)), store)
+    (file,) = (tmp_path / ".work" / "spaces").iterdir()
+    content = json.loads(file.read_text())
+    del content["digest"]
+    file.with_name("space-ab-c.json").write_text(json.dumps(content))
+    file.unlink()
+    (space,) = _remembered(store)
+    assert (space.name, len(space.seeds)) == ("ab-c", 3)
+    remember(Selection((SearchSpace("ab-c", BASE, seeds=3),), seeds=1), store)
+    remember(Selection((SearchSpace("ab c", BASE, seeds=1),)), store)
+    assert sorted(len(space.seeds) for space in _remembered(store)) == [1, 3]
+    assert file.with_name("space-ab-c.json").exists()
 
 
 def test_searches_and_configs_as_encoders_are_left_out(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 They consist of comparisons (also chained, `in` and `not in`), arithmetic, `and`, `or`, `not` (and pandas's `&`, `|`,
 `~`), numbers, text, lists, True, False and names of config fields. Calls, attributes and subscripts are refused, so
-that a pasted condition cannot execute code. Comparisons with a field that is not set, or an option that the run does
-not use, are False.
+that a pasted condition cannot execute code.
+
+A field that is not set, or an option that the run does not use, equals nothing, as in pandas: `!=` and `not in` are
+True, all other comparisons False.
 """
 
 from __future__ import annotations

@@ -42,6 +42,26 @@ def test_holds(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "holds"),
+    [
+        ("storage_fraction == 0.5", False),
+        ("storage_fraction < 0.5", False),
+        ("storage_fraction >= 0.5", False),
+        ("0.1 < storage_fraction + 1 < 9", False),
+        ("storage_fraction in [0.5]", False),
+        ("storage_fraction != 0.5", True),
+        ("storage_fraction not in [0.5]", True),
+        ("not storage_fraction == 0.5", True),
+        ("storage_fraction == storage_fraction and storage_fraction != 0.5", False),
+    ],
+)
+def test_a_field_that_is_not_set_equals_nothing(expression: str, holds: bool) -> None:
+    config = RunConfig(strategy="finetune")
+    assert config.get("storage_fraction") is None
+    assert Where(expression)(config) is holds
+
+
+@pytest.mark.parametrize(
     ("expression", "what"),
     [
         ("storage_fraction = 0.5", "a condition compares with == and not with ="),
