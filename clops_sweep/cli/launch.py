@@ -192,8 +192,7 @@ def launch(
         _say_outcome(request, outcome, best, tuned)
         if not (no_report or request.shard or outcome.interrupted or outcome.stopped):
             try:
-                is_of_encoders = not outcome.state.resolved.selection.files  # runs that become encoders have failed
-                state = State.of(request) if is_of_encoders else outcome.state
+                state = outcome.state if outcome.part == "all" else State.of(request)
                 report = render_unless_drawn(state, tuned)
                 click.echo(f"report: {report}")
             except UsageError as error:  # the results are complete; the report can be made later
@@ -211,6 +210,7 @@ def _as_data(outcome: Outcome, tuned: Sequence[TunedMethod]) -> dict[str, Any]:
     return {
         "results": outcome.store.files.shown,
         "complete": outcome.complete,
+        "part": outcome.part,
         **{name: getattr(outcome, name) for name in ("interrupted", "stopped", "ran", "under_way", "checkpointed")},
         "asked": len(outcome.plan.asked),
         **outcome.counts,

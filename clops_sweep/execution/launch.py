@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import DamagedStore, StoreError, UsageError, option, several, shown
@@ -66,13 +66,11 @@ def launch(
     settings = _Launch(resources, make_display, retry_failed, starting, warn)
     with _only_sweep():
         state = State.of(request)
-        part = _first_part(state)
-        outcome = settings.compute(part)
-        while part is not state and outcome.complete:  # it was that of runs that become encoders
+        outcome = settings.compute_first_part(state)
+        while outcome.part == "pretraining" and outcome.complete:
             try:
                 state = state.again()
-                part = _first_part(state)
-                outcome = settings.compute(part)
+                outcome = settings.compute_first_part(state)
             except UsageError as error:  # such as a file that was damaged meanwhile
                 return Outcome(state, Stopped(str(error)), outcome.changed_code)
         return outcome
@@ -144,7 +142,13 @@ class _Launch:
     starting: Starting
     warn: Callable[[str], None]
 
-    def compute(self, state: State) -> Outcome:
+    def compute_first_part(self, state: State) -> Outcome:
+        """Compute the part of a request that comes first: runs that become encoders, or without any the request."""
+        part = _first_part(state)
+        outcome = self._compute(part)
+        return outcome if part is state else replace(outcome, part="pretraining")
+
+    def _compute(self, state: State) -> Outcome:
         """Compute the runs of a request whose encoders are there, then those that its searches choose."""
         state = self._checked(state)
         _check_shard(state)

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from clops_sweep.errors import StoreError, UsageError, several
 from clops_sweep.experiment.html_table import html_table
@@ -69,17 +69,21 @@ Ending = NothingToDo | Ended | Interrupted | Stopped
 class Outcome:
     """The outcome of a launch.
 
+    Runs that become encoders are computed before the others. If they do not complete, the outcome is theirs alone.
+
     Attributes:
-        state: the state of all requested runs and searches when it ended. If it was stopped, and the store
-            cannot be read, when it began.
+        state: the state of the runs and searches of its part when it ended. If it was stopped, and the store cannot be
+            read, when it began.
         ending: how it ended.
         changed_code: a sentence for each plug-in and encoder that changed since requested runs were computed.
+        part: "all" requested runs and searches, or "pretraining": the runs that become encoders.
         scorer: computes `scores`; set by `sweep`.
     """
 
     state: State
     ending: Ending
     changed_code: tuple[str, ...] = ()
+    part: Literal["all", "pretraining"] = "all"
     scorer: Callable[[State, str | None], pd.DataFrame] | None = field(default=None, repr=False, compare=False)
 
     def scores(self, metric: str | None = None) -> pd.DataFrame:
@@ -227,7 +231,8 @@ class Outcome:
         for search in self.searches:
             trials = several(search.count("complete"), "trial")
             parts.append(f"search {search.space.name!r}: {trials} complete")
-        return self._ending_in_words + "; ".join([*parts, *self.changed_code])
+        part = "pretraining of encoders: " if self.part == "pretraining" else ""
+        return self._ending_in_words + part + "; ".join([*parts, *self.changed_code])
 
     @property
     def _ending_in_words(self) -> str:

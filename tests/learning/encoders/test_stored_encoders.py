@@ -21,7 +21,7 @@ from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Resources
 from clops_sweep.execution.launch import launch
 from clops_sweep.execution.outcome import Outcome
-from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.learning.models.model_facts import facts_in
 from clops_sweep.learning.models.trained_model import model_from
@@ -101,12 +101,37 @@ def test_a_config_as_encoder_is_run_once_before_the_others(place: Place) -> None
     first = rows.loc["small", "run_id"]
     assert rows.loc["other", "encoder"].tolist() == [f"run:{first}"] * 2
     assert list(place.store.models.runs("last")) == [first]
+    again = said(place, "other", *launch, "--json")
+    assert json.loads(again.stdout)["part"] == "all"
     again = said(place, "other", *launch)
     assert "nothing is pending: 2 runs asked for, 2 finished" in again.output
     written = said(place, "other", "plan", "--json")
     assert json.loads(written.output)["finished"] == 2
     place.store.models.delete([first])
     assert json.loads(said(place, "other", "plan", "--json").output)["pretraining"][0]["without_kept"] == 1
+
+
+BROKEN = """
+from clops_sweep import strategy
+from clops_sweep.learning.strategies.finetune import FineTuning
+
+
+@strategy("broken")
+class Broken(FineTuning):
+    def __init__(self, training):
+        raise ValueError("broken")
+"""
+
+
+def test_the_outcome_of_a_failed_pretraining_says_so(place: Place) -> None:
+    first = FIRST.replace("finetune", "broken")
+    try:
+        done = said(place, "other", "launch", "--no-ray", "--no-report", "--json", first=first, space=BROKEN + SPACE)
+    finally:
+        STRATEGIES.forget("broken")
+    assert done.exit_code == 1
+    found = json.loads(done.stdout)
+    assert (found["part"], found["complete"], found["asked"], found["failed"]) == ("pretraining", False, 1, 1)
 
 
 INNERMOST = (
