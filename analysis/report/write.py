@@ -158,6 +158,7 @@ def write_report(
         sections.append(replace(it.draw(files, of_section), of_tuning=it.experiment.is_tuning))
     compared = strategies_section(page_of.strategies, [section.anchor for section in sections], files)
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
+    sections = [_named_apart(section, title) for section in sections]
     if compared is not None:
         sections.insert(0, compared)
     if tuned:
@@ -200,6 +201,11 @@ def write_report(
     except OSError as error:
         raise UsageError(f"report folder {str(folder)!r}: cannot be written to ({error.strerror})") from None
     return ReportPaths(index, tuple(figures), tuple(tables))
+
+
+def _named_apart(section: Section, title: str) -> Section:
+    """Return a section of runs that has another title than its page."""
+    return replace(section, title=f"Runs of {section.title}") if section.title == title else section
 
 
 def _tuning_section(rows: Sequence[TunedMethod], taken: Sequence[str], files: SectionFiles) -> Section:

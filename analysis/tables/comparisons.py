@@ -314,7 +314,7 @@ def levels_in_words(rows: Iterable[Comparison], metrics: Collection[str] = ()) -
     interval = f"{100 * least:.4g} % interval of the t-test"
     if np.isclose(max(levels), least):
         return interval
-    widened = f"widens intervals, up to {100 * max(levels):.4g} %"
+    widened = f"widens intervals, up to {100 * (1 - ALPHA / max(together)):.4g} %"
     return f"{interval}; Holm corrects {max(together):,} comparisons of the page and {widened}"
 
 

@@ -19,7 +19,7 @@ from clops_sweep.analysis.tables.best import (
     corrected_with,
     unranked_in_words,
 )
-from clops_sweep.analysis.tables.comparisons import comparisons, without_undecided
+from clops_sweep.analysis.tables.comparisons import comparisons, levels_in_words, without_undecided
 from clops_sweep.store.run_store import RunStore
 
 AXES = {"storage_fraction": [0.1, 0.5, 1.0], "variant": {"CLOPS": {}, "Random": {"storage_order": "random"}}}
@@ -87,6 +87,9 @@ def test_one_comparison_has_one_p_on_a_page(tmp_path: Path, generated: ModuleTyp
         for metric in ("auc", "bwt"):
             assert it.above.corrected[metric] == shown[it.name].corrected[metric]
             assert it.above.differences[metric] == shown[it.name].differences[metric]
+    widened = "Holm corrects 3 comparisons of the page and widens intervals, up to 98.33 %"
+    assert widened in levels_in_words(table.rows)
+    assert widened in " ".join(best_text(found, "best").notes), "all tables of a page say the same"
     p_values = [row.differences["auc"].p for row in table.rows]
     assert [row.corrected["auc"] for row in table.rows] == holm(p_values).tolist(), "three comparisons, each once"
     of_both = [(row.differences["auc"].excludes_zero, row.corrected["auc"] < ALPHA) for row in table.rows]
