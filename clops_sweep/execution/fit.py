@@ -14,6 +14,7 @@ from clops_sweep.errors import UsageError, prefixed, several, shown
 from clops_sweep.execution.tried_networks import TriedNetworks
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
+from clops_sweep.experiment.spaces.grid import subject_of
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.experiment.spaces.tuning import TuneOn
 from clops_sweep.experiment.tasks import scenario_of
@@ -24,7 +25,8 @@ from clops_sweep.planning.state import State, configs_of, in_sequential_order, t
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
-    from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
+    from clops_sweep.experiment.spaces.grid import subject_of
+from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
 
 
 def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
@@ -109,7 +111,7 @@ def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) ->
     for key in {config.data_key for config in configs_of(space)} & frames.keys():
         if not (frames[key].split == VALIDATION).any():
             raise UsageError(
-                f"search space {space.name!r}: dataset {key.dataset!r} has no validation set, and a search does not "
+                f"{subject_of(space.name)}: dataset {key.dataset!r} has no validation set, and a search does not "
                 "choose on test data; give its base config validation=0.2, a share of the training people"
             )
 
@@ -123,7 +125,7 @@ def _check_tuning(request: Request, tuned: TunedSpace) -> None:
     tune_on = tuned.search.tune_on
     if not isinstance(tune_on, TuneOn):
         return
-    with prefixed(f"search space {tuned.name!r}"):
+    with prefixed(subject_of(tuned.name)):
         reported = tasks_of(request, tuned.reported_at_bounds)
         for scenario, _ in reported:
             tasks = len(scenario.tasks)

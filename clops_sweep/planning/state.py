@@ -12,6 +12,7 @@ from clops_sweep.errors import UsageError, prefixed, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.axes import in_words
 from clops_sweep.experiment.spaces.claims import sha256
+from clops_sweep.experiment.spaces.grid import subject_of
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace, search_of
 from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
@@ -267,7 +268,7 @@ def check_samplers(request: Request) -> None:
     for space in request.selection.searches:
         from clops_sweep.search.study import check_sampler
 
-        with prefixed(f"search space {space.name!r}"):
+        with prefixed(subject_of(space.name)):
             check_sampler(space)
 
 

@@ -32,6 +32,11 @@ class RunRequest:
     written: RunConfig
 
 
+def subject_of(space: str) -> str:
+    """Return a search space, given by its name, as the subject of a sentence."""
+    return f"search space {space!r}"
+
+
 @dataclass(frozen=True)
 class Grid:
     """A base config with each combination of the values of some axes, and each seed.
@@ -55,7 +60,7 @@ class Grid:
     @property
     def subject(self) -> str:
         """Its search space as the subject of a sentence."""
-        return f"search space {self.name!r}"
+        return subject_of(self.name)
 
     @property
     def size(self) -> str:

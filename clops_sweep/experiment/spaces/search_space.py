@@ -26,7 +26,7 @@ from clops_sweep.experiment.spaces.axes import (
     with_values,
 )
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.experiment.spaces.grid import Grid, RunRequest, check_count
+from clops_sweep.experiment.spaces.grid import Grid, RunRequest, check_count, subject_of
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch
 from clops_sweep.experiment.spaces.trials import Trials
 from clops_sweep.experiment.spaces.tuning import METHOD, Method, methods_of, setting_while_tuning
@@ -206,7 +206,7 @@ class SearchSpace:
     @property
     def _subject(self) -> str:
         """The space as the subject of a sentence."""
-        return f"search space {self.name!r}"
+        return subject_of(self.name)
 
     @property
     def size(self) -> str:
@@ -311,6 +311,11 @@ class TunedSpace:
         """Name of the search space, and of the grid that is reported."""
         return self.written.name
 
+    @property
+    def _subject(self) -> str:
+        """The space as the subject of a sentence."""
+        return subject_of(self.name)
+
     @cached_property
     def methods(self) -> list[Method]:
         """The tuned methods; a single one without a name if the search has parameters."""
@@ -320,21 +325,24 @@ class TunedSpace:
     def phases(self) -> list[SearchSpace]:
         """The searches that choose, one for each method that is tuned itself."""
         space = self.written
-        base, axes, seeds = setting_while_tuning(self.search.tune_on, space.base, space.axes, space.seeds)
+        with prefixed(self._subject):
+            base, axes, seeds = setting_while_tuning(self.search.tune_on, space.base, space.axes, space.seeds)
         phases = []
         for method in self.methods:
             if not method.parameters:
                 continue
             name = f"{self.name}{SELECTION}"
+            with prefixed(self._subject):
+                base_of_method, search = base.replace(**method.fixed), self.search.of(method)
             phase = replace(
                 space,
                 name=f"{name}_{method.name}" if method.name else name,
-                base=base.replace(**method.fixed),
+                base=base_of_method,
                 axes=axes,
                 seeds=seeds,
                 where=None,
                 resolve=None,
-                search=self.search.of(method),
+                search=search,
                 chooses_for=self.name,
             )
             phases.append(phase)
@@ -351,7 +359,9 @@ class TunedSpace:
         seeds = space.seeds if seeds is None else seeds
         settings = {method.name: {**method.fixed, **chosen[method.like or method.name]} for method in self.methods}
         if "" in settings:
-            return replace(space, base=space.base.replace(**settings[""]), search=None, seeds=seeds)
+            with prefixed(self._subject):
+                base = space.base.replace(**settings[""])
+            return replace(space, base=base, search=None, seeds=seeds)
         return replace(space, axes={METHOD: settings, **space.axes}, search=None, seeds=seeds)
 
     def at_bounds(self) -> Iterator[SearchSpace]:
@@ -359,8 +369,9 @@ class TunedSpace:
         bounds: dict[str, list[Mapping[str, Any]]] = {}
         for method in self.methods:
             if method.parameters:
-                search = self.search.of(method)
-                bounds[method.name] = [search.settings(corner) for corner in search.corners()]
+                with prefixed(self._subject):
+                    search = self.search.of(method)
+                    bounds[method.name] = [search.settings(corner) for corner in search.corners()]
             elif not method.like:
                 bounds[method.name] = [{}]
         most = max(len(settings) for settings in bounds.values())
@@ -402,17 +413,12 @@ class TunedSpace:
             UsageError: several objectives, an axis with the name of the axis over methods, tuning data that are
                 reported, or an invalid space.
         """
-        where = f"search space {self.name!r}"
+        where = self._subject
         if len(self.written.objectives) != 1:
             raise UsageError(f"{where}: tune_on and methods choose one configuration; expected one objective")
         if self.methods[0].name and METHOD in self.written.axes:
             raise UsageError(f"{where}: axis {METHOD!r} is that of the search's methods; expected another name")
-        try:
-            _ = self.phases, self.reported_at_bounds
-        except UsageError as error:
-            if str(error).startswith("search space "):  # of a phase
-                raise
-            raise UsageError(f"{where}: {error}") from None
+        _ = self.phases, self.reported_at_bounds
         return []
 
 
@@ -423,5 +429,5 @@ def search_of(space: SearchSpace) -> OptunaSearch:
         UsageError: it has none.
     """
     if space.search is None:
-        raise UsageError(f"search space {space.name!r} has no search")
+        raise UsageError(f"{subject_of(space.name)} has no search")
     return space.search

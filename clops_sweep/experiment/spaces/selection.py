@@ -16,7 +16,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import OF_SELECTION, check_limits
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
 from clops_sweep.experiment.spaces.claims import Claim
-from clops_sweep.experiment.spaces.grid import RunRequest
+from clops_sweep.experiment.spaces.grid import RunRequest, subject_of
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
 from clops_sweep.experiment.spaces.space_files import load_file
@@ -163,7 +163,7 @@ class Selection:
         searches = [(space, space.search) for space in self.spaces if isinstance(space.search, OptunaSearch)]
         if searches and self.where:
             raise UsageError(
-                f"{option('where')} keeps some of a list of runs, and search space {searches[0][0].name!r} has none "
+                f"{option('where')} keeps some of a list of runs, and {subject_of(searches[0][0].name)} has none "
                 "before it is run; bound its distributions instead"
             )
         for space, _ in searches:
@@ -256,9 +256,9 @@ def _texts(space: SearchSpace) -> Iterator[tuple[str, str]]:
     yield "search space name", space.name
     parameters = space.search.parameters if space.search is not None else {}
     for axis, values in (*space.axes.items(), *parameters.items()):
-        yield f"search space {space.name!r}: axis", str(axis)
+        yield f"{subject_of(space.name)}: axis", str(axis)
         for label in values if isinstance(values, Mapping) else ():
-            yield f"search space {space.name!r}, axis {axis!r}: label", str(label)
+            yield f"{subject_of(space.name)}, axis {axis!r}: label", str(label)
 
 
 def _check_declared(space: str, config: RunConfig) -> None:
@@ -273,17 +273,17 @@ def _check_declared(space: str, config: RunConfig) -> None:
     wrong = [number for number in numbers if info.classes is not None and not 0 <= number < info.classes]
     if wrong and config.scenario in ("class_il", "class_il_union"):
         raise UsageError(
-            f"search space {space!r}: task_classes: {config.dataset} has {info.classes} classes and no class "
+            f"{subject_of(space)}: task_classes: {config.dataset} has {info.classes} classes and no class "
             f"{shown(wrong[0])}; expected numbers from 0 to {(info.classes or 0) - 1}"
         )
     if config.network == PAPER_NETWORK and config.leads == "all" and info.simultaneous_leads > 1:
         raise UsageError(
-            f"search space {space!r}: network {PAPER_NETWORK!r} takes one lead, and instances of {config.dataset} have "
+            f"{subject_of(space)}: network {PAPER_NETWORK!r} takes one lead, and instances of {config.dataset} have "
             f"{info.simultaneous_leads}; set leads = 'single', or network = 'small_cnn'"
         )
     tasks = info.task_count(config.scenario, config.task_classes, config.domain)
     if tasks is not None and isinstance(config.task_order, tuple) and len(config.task_order) != tasks:
         raise UsageError(
-            f"search space {space!r}: task_order {shown(list(config.task_order))}: {config.scenario} of "
+            f"{subject_of(space)}: task_order {shown(list(config.task_order))}: {config.scenario} of "
             f"{config.dataset} has {tasks} tasks; expected a permutation of 0..{tasks - 1}"
         )
