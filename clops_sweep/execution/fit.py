@@ -25,7 +25,6 @@ from clops_sweep.planning.state import State, configs_of, in_sequential_order, t
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
-    from clops_sweep.experiment.spaces.grid import subject_of
 from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
 
 
