@@ -179,6 +179,12 @@ class Dashboard:
             "experiment": experiment.name,
             "is_tuning": experiment.is_tuning,
             "columns": columns,
+            "sortable": [
+                *((metric.column, metric.plain) for metric in columns),
+                ("status", "status"),
+                *((name, axis_title(name)) for name in labels),
+                ("ended", "end"),
+            ],
             "whose": computed_on([experiment], [metric.column for metric in columns]),
             "labels": labels,
             "filters": filters(every),

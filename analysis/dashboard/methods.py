@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,11 +18,14 @@ from ..leading import leading_columns
 from ..metrics import metric_named
 from ..results import mean_of
 from ..selection import cell_name, cells_by_data, data_of, variants
-from ..statistics import PairedDifference
+from ..statistics import PairedDifference, Split, ordered, paired_difference, split_name
 from ..tables.best import Best, best_configurations
 from .snapshot import Snapshot
 
 MOST_METRICS = 2
+_MOST_SPLITS = 5
+"""Most patient splits that a title names."""
+
 _UNITS = {"patient splits": "split", "folds": "fold", "seeds": "seed", "runs": "split"}
 
 
@@ -45,6 +48,9 @@ class MethodRow:
         name: name of the configuration.
         is_best: whether it is the best of its experiment on this data set and scenario, as terminal and report rank.
         is_tied: whether others share the best mean.
+        is_by_validation: whether scores of validation people rank it, although scores of test people are shown.
+        is_ranked: whether it has all its runs, or no row of its table has.
+        minus_best: mean and interval of its paired difference from the best, if that one has all its runs.
         of: number of configurations of the variant.
         scores: mean and interval of each metric, in the order of the table.
         n: number and kind of units, such as "5 splits".
@@ -60,6 +66,9 @@ class MethodRow:
     name: str
     is_best: bool
     is_tied: bool
+    is_by_validation: bool
+    is_ranked: bool
+    minus_best: Score
     of: int
     scores: tuple[Score, ...]
     n: str
@@ -73,10 +82,10 @@ class MethodRow:
 
 @dataclass(frozen=True)
 class MethodTable:
-    """Methods on one data set and scenario, best first.
+    """Methods on one data set and scenario, best first; those without all their runs follow the complete ones.
 
     Attributes:
-        title: data set and scenario.
+        title: data set and scenario, with the patient splits if another table has others.
         metrics: titles of the metrics.
         rows: the methods.
         on_one_split: whether the intervals of some rows are over the seeds of one patient split.
@@ -90,18 +99,35 @@ class MethodTable:
 
 @dataclass(frozen=True)
 class _Source:
-    """A variant of an experiment: its cells, the one that represents it, and that one's rank if it has one."""
+    """A variant of an experiment: its cells, the one that represents it, and that one's rank if it has one.
+
+    `leader` is the best configuration of its data set and scenario.
+    """
 
     experiment: Experiment
     cells: Sequence[int]
     shown: int
     ranked: Best | None = None
     is_best: bool = False
+    leader: int | None = None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all requested runs of the shown configuration have finished."""
+        return _is_complete(self.experiment, self.shown)
+
+
+Splits = frozenset[Split]
+"""The patient splits that an experiment requests."""
 
 
 def method_tables(snapshot: Snapshot) -> list[MethodTable]:
-    """Return the methods of all experiments that report results, a table for each data set and scenario."""
-    groups: dict[tuple[str, str], list[_Source]] = {}
+    """Return the methods of all experiments that report results.
+
+    There is a table for each data set and scenario. Experiments with other patient splits have a table of their own,
+    because their scores are of other people.
+    """
+    groups: dict[tuple[str, str], dict[Splits, list[_Source]]] = {}
     for section in snapshot.sections.values():
         experiment = section.experiment
         if experiment.is_tuning or not experiment.counts("finished").any():
@@ -109,13 +135,33 @@ def method_tables(snapshot: Snapshot) -> list[MethodTable]:
         for data, sources in _sources_by_data(experiment).items():
             finished = [source for source in sources if experiment.run_ids(source.shown)]
             if finished:
-                groups.setdefault(data, []).extend(finished)
+                splits = frozenset(split for split, _ in experiment.replicates)
+                groups.setdefault(data, {}).setdefault(splits, []).extend(finished)
     tables = []
-    for data, sources in groups.items():
-        table = _table(", ".join(data), sources)
-        rows = sorted(table.rows, key=lambda row: -row.sort if np.isfinite(row.sort) else np.inf)
-        tables.append(MethodTable(table.title, table.metrics, tuple(rows), table.on_one_split))
+    for data, by_splits in groups.items():
+        for splits, sources in sorted(by_splits.items(), key=lambda group: -len(group[0])):
+            title = ", ".join(data)
+            if len(by_splits) > 1:
+                title += f": {_in_words(splits)}"
+            table = _table(title, sources)
+            rows = sorted(table.rows, key=_place)
+            tables.append(replace(table, rows=tuple(rows)))
     return tables
+
+
+def _place(row: MethodRow) -> tuple[bool, float]:
+    """Return the sort key of a row: the ranked ones first, by their score."""
+    return not row.is_ranked, -row.sort if np.isfinite(row.sort) else np.inf
+
+
+def _in_words(splits: Splits) -> str:
+    """Return the number of patient splits, with their names if they are few."""
+    count = plural(len(splits), "patient split")
+    if len(splits) > _MOST_SPLITS:
+        return count
+    in_order = ordered((split, 0) for split in splits)
+    names = [split_name(split) for split, _ in in_order]
+    return f"{count} ({', '.join(names)})"
 
 
 def methods_by_experiment(snapshot: Snapshot) -> dict[str, list[MethodTable]]:
@@ -156,11 +202,16 @@ def _sources_by_data(experiment: Experiment) -> dict[tuple[str, str], list[_Sour
         for cells in filter(None, of_variants):
             shown = next((cell for cell in ranked if cell in cells), _most_finished(experiment, cells))
             is_best = is_compared and shown == first
-            sources.append(_Source(experiment, cells, shown, ranked.get(shown), is_best))
+            sources.append(_Source(experiment, cells, shown, ranked.get(shown), is_best, first))
         place = {cell: position for position, cell in enumerate(ranked)}
         sources.sort(key=lambda source: place.get(source.shown, len(place)))
         by_data[data_of(experiment.cells[of_data[0]])] = sources
     return by_data
+
+
+def _is_complete(experiment: Experiment, cell: int) -> bool:
+    """Return whether all requested runs of a cell have finished."""
+    return bool(experiment.counts("finished")[cell] == experiment.counts()[cell])
 
 
 def _ranked(experiment: Experiment) -> list[Best]:
@@ -184,11 +235,12 @@ def _table(title: str, sources: Sequence[_Source]) -> MethodTable:
         metrics.update(dict.fromkeys(_metrics(source.experiment)))
     names = list(metrics)[:MOST_METRICS]
     kinds: set[str] = set()
+    one_is_complete = any(source.is_complete for source in sources)
     rows = []
     for source in sources:
         means = [_mean(source, name) for name in names]
         kinds.update(mean.units.kind for mean in means if mean is not None and mean.units is not None)
-        rows.append(_row(source, names, means))
+        rows.append(_row(source, names, means, source.is_complete or not one_is_complete))
     return MethodTable(title, tuple(metric_named(name).plain for name in names), tuple(rows), "seeds" in kinds)
 
 
@@ -207,7 +259,7 @@ def _mean(source: _Source, metric: str) -> PairedDifference | None:
     return mean if mean is not None and mean.n else None
 
 
-def _row(source: _Source, names: Sequence[str], means: Sequence[PairedDifference | None]) -> MethodRow:
+def _row(source: _Source, names: Sequence[str], means: Sequence[PairedDifference | None], is_ranked: bool) -> MethodRow:
     experiment = source.experiment
     cell = experiment.cells[source.shown]
     runs = experiment.runs[experiment.runs["cell"].isin(source.cells)]
@@ -216,8 +268,11 @@ def _row(source: _Source, names: Sequence[str], means: Sequence[PairedDifference
     return MethodRow(
         experiment=experiment.name,
         name=method_name(experiment, cell),
-        is_best=source.is_best,
+        is_best=source.is_best and is_ranked,
         is_tied=source.is_best and source.ranked is not None and len(source.ranked.tied) > 1,
+        is_by_validation=source.ranked is not None and source.ranked.columns.ranks_by_validation,
+        is_ranked=is_ranked,
+        minus_best=_minus_best(source, names[0]) if names else Score(),
         of=len(source.cells),
         scores=tuple(_score(name, mean) for name, mean in zip(names, means, strict=True)),
         n=n,
@@ -245,6 +300,23 @@ def _score(name: str, mean: PairedDifference | None) -> Score:
     text = metric_named(name).text
     interval = f"[{text(mean.low)}, {text(mean.high)}]" if np.isfinite(mean.low) else ""
     return Score(text(mean.mean), interval)
+
+
+def _minus_best(source: _Source, metric: str) -> Score:
+    """Return the paired difference of a complete configuration from the best of its experiment."""
+    experiment, leader = source.experiment, source.leader
+    if leader is None or leader == source.shown or not source.is_complete or not _is_complete(experiment, leader):
+        return Score()
+    if metric not in experiment.measured:
+        return Score()
+    values = experiment.by_replicate(metric)
+    with suppress(UsageError):
+        known = experiment.partitions(source.shown)
+        difference = paired_difference(values[source.shown], values[leader], experiment.replicates, known, metric)
+        if difference.n:
+            interval = f"[{difference.low:+.3f}, {difference.high:+.3f}]" if np.isfinite(difference.low) else ""
+            return Score(f"{difference.mean:+.3f}", interval)
+    return Score()
 
 
 def _order(names: Sequence[str], means: Sequence[PairedDifference | None]) -> tuple[float, str]:

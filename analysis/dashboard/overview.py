@@ -82,7 +82,10 @@ def lines(snapshot: Snapshot) -> tuple[Mapping[str, str], Mapping[str, str]]:
 
 
 def progress(snapshot: Snapshot) -> list[Progress]:
-    """Return the progress of every experiment; the one that changed last first, if search spaces request runs."""
+    """Return the progress of every experiment, those with running runs first.
+
+    If search spaces request runs, the experiments that changed last follow.
+    """
     held, differs = snapshot.once("lines", lines)
     experiments = []
     for name, section in snapshot.sections.items():
@@ -102,6 +105,7 @@ def progress(snapshot: Snapshot) -> list[Progress]:
         )
     if snapshot.requested:
         experiments.sort(key=lambda line: -np.nan_to_num(line.ended))
+    experiments.sort(key=lambda line: not line.running)
     return experiments
 
 

@@ -209,6 +209,23 @@ def test_a_failed_run_has_its_reason_in_the_list_and_its_traceback_a_click_away(
     assert "ValueError: generated failure" in [words_of(it) for it in run.find("p", class_="failed")]
 
 
+def test_rows_of_runs_are_cards_on_a_phone(dashboard: Dashboard) -> None:
+    (table,) = read_page(dashboard, "runs", CLOPS).find("table", aria_label="Runs")
+    assert table.attributes["class"] == "cards"
+    (body,) = table.find("tbody")
+    assert all(cell.attributes["data-name"] for cell in body.find("td")), "a card names each of its values"
+
+
+def test_no_method_is_called_the_best_before_a_result(generated: ModuleType, tmp_path: Path) -> None:
+    done = SearchSpace("done", RunConfig(), {"strategy": ["er", "finetune"]}, range(1))
+    begun = SearchSpace("begun", RunConfig(epochs_per_task=3), {"strategy": ["er", "finetune"]}, range(1))
+    store = RunStore(tmp_path / "results")
+    generated.write_given_runs(store, [(it.config, {"auc": 0.7}) for it in done.requests()])
+    source = StoreSource(store, lambda key: None, lambda store: [done, begun])
+    _, *rows = cells_of(read_page(Dashboard(FollowedStore(store, source, 0))), RESULTS)
+    assert {row[0]: row[1].split()[0] for row in rows} == {"done": "er", "begun": DASH}
+
+
 def test_filters_that_no_run_fits_lead_back_to_all_runs(dashboard: Dashboard) -> None:
     for name in ("runs", "compare"):
         (notice,) = notices(read_page(dashboard, name, CLOPS | {"only-seed": "99"}))
@@ -290,7 +307,9 @@ def test_overview_and_runs_say_whose_scores_they_show(dashboard: Dashboard) -> N
     assert "Metrics of the validation set" in words_of(read_page(dashboard, "runs", CLOPS).find("main")[0])
     (table,) = read_page(dashboard).find("table", aria_label=f"Methods of {CLOPS['experiment']} on synthetic, class_il")
     header, *rows = table.find("tr")
-    assert words_of(header).startswith("method Average AUC, test [95 %] BWT, test [95 %] n runs failed")
+    assert words_of(header).startswith(
+        "method Average AUC, test [95 %] minus best [95 %] BWT, test [95 %] n runs failed"
+    )
     assert [bool(row.find("span", class_="mark")) for row in rows] == [True, False]
     (link,) = rows[0].find("a")[:1]
     path, given = followed_link(link)
@@ -303,16 +322,17 @@ def test_methods_are_shown_with_test_scores_of_the_configuration_that_validation
 ) -> None:
     page = read_page(dashboard, "methods")
     header, *rows = cells_of(page, "Methods on synthetic, class_il")
-    assert header[:4] == ["method", "Average AUC, test [95 %]", "BWT, test [95 %]", "n"]
+    assert header[:3] == ["method", "Average AUC, test [95 %]", "minus best of its experiment [95 %]"]
+    assert header[3:5] == ["BWT, test [95 %]", "n"]
     runs = store.read("runs").query("strategy == 'clops' and status == 'finished'")
     cells = runs.groupby(["storage_fraction", "acquisition_fraction", "storage_order"])
     best = cells["auc"].mean().idxmax()
     expected = cells["test_auc"].mean()[best]
     of_variant = [row for row in rows if row[1].startswith(f"{expected:.3f}")]
     assert len(of_variant) == 1
-    first = [float(row[1].split()[0]) for row in rows if row[1] != DASH]
+    first = [float(row[1].split()[0]) for row in rows if row[1] != DASH and "not ranked" not in row[0]]
     assert first == sorted(first, reverse=True)
-    (link,) = (link for link in page.find("a") if link.text == of_variant[0][0].removesuffix(" best"))
+    (link,) = (link for link in page.find("a") if link.text == of_variant[0][0].removesuffix(" best by validation"))
     path, given = followed_link(link)
     assert path == "runs"
     shown = dashboard.csv(given).splitlines()[1:]

@@ -27,6 +27,7 @@ from clops_sweep.analysis.figures.frames import Frames
 from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.report.planned import Found
 from clops_sweep.analysis.tables.best import best_of_page
+from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.writing import merge_parts
 from tests.helpers.stores import write_finished
@@ -204,6 +205,68 @@ def test_a_method_with_missing_runs_is_shown_without_a_rank(generated: ModuleTyp
         ("er", False, "0.900", 1, 2),
         ("ewc", False, DASH, 0, 2),
     ]
+
+
+def given_of(space: SearchSpace, scores: dict[str, float], seeds: dict[str, int]) -> list[tuple[RunConfig, dict]]:
+    """The first seeds of each strategy with their scores, which rise a little with the seed."""
+    given = []
+    for request in space.requests():
+        config = request.config
+        if config.seed < seeds.get(config.strategy, 0):
+            auc = scores[config.strategy] + 0.01 * config.seed * (config.strategy == "er")
+            given.append((config, {"auc": auc, "test_auc": auc}))
+    return given
+
+
+def test_methods_with_missing_runs_are_last_in_the_order_over_all_experiments(
+    generated: ModuleType, tmp_path: Path
+) -> None:
+    space = SearchSpace("own", RunConfig(), {"strategy": ["finetune", "er", "ewc"]}, range(3))
+    store = RunStore(tmp_path / "results")
+    scores = {"finetune": 0.6, "er": 0.7, "ewc": 0.9}
+    generated.write_given_runs(store, given_of(space, scores, {"finetune": 3, "er": 3, "ewc": 1}))
+    (table,) = method_tables(FollowedStore(store, OfSpace(space), 0).snapshot)
+    assert [(row.name, row.is_best, row.is_ranked) for row in table.rows] == [
+        ("er", True, True),
+        ("finetune", False, True),
+        ("ewc", False, False),
+    ]
+    expected = stats.t.interval(0.95, 2, -0.11, np.std([0.1, 0.11, 0.12], ddof=1) / np.sqrt(3))
+    difference = table.rows[1].minus_best
+    assert difference.mean == "-0.110"
+    assert difference.interval == f"[{expected[0]:+.3f}, {expected[1]:+.3f}]"
+    assert [table.rows[row].minus_best.mean for row in (0, 2)] == [DASH, DASH]
+
+
+def test_methods_on_other_patient_splits_have_a_table_of_their_own(generated: ModuleType, tmp_path: Path) -> None:
+    axes = {"strategy": ["finetune", "er"], "split_seed": [0, 1]}
+    two = SearchSpace("two", RunConfig(), axes, range(1))
+    one = SearchSpace("one", RunConfig(epochs_per_task=3), {"strategy": ["finetune", "er"]}, range(1))
+    store = RunStore(tmp_path / "results")
+    given = [(it.config, {"auc": 0.6, "test_auc": 0.6}) for it in two.requests()]
+    given += [(it.config, {"auc": 0.9, "test_auc": 0.9}) for it in one.requests()]
+    generated.write_given_runs(store, given)
+    source = StoreSource(store, lambda key: None, lambda store: [one, two])
+    tables = method_tables(FollowedStore(store, source, 0).snapshot)
+    assert [(it.title, {row.experiment for row in it.rows}) for it in tables] == [
+        ("synthetic, class_il: 2 patient splits (split 0, split 1)", {"two"}),
+        ("synthetic, class_il: 1 patient split (split 0)", {"one"}),
+    ]
+
+
+def test_an_experiment_with_running_runs_is_first(generated: ModuleType, tmp_path: Path) -> None:
+    done = SearchSpace("done", RunConfig(), {"strategy": ["er", "finetune"]}, range(1))
+    begun = SearchSpace("begun", RunConfig(epochs_per_task=3), {"strategy": ["er", "finetune"]}, range(1))
+    store = RunStore(tmp_path / "results")
+    first, second = (it.config for it in begun.requests())
+    generated.write_given_runs(store, [(it, {"auc": 0.6}) for it in (first, *(it.config for it in done.requests()))])
+    file = LaunchFile(store)
+    file.begin(())
+    file.write([UnderWay(second.run_id("generated0001"), "finetune, seed 0")])
+    source = StoreSource(store, lambda key: None, lambda store: [done, begun])
+    lines = progress(FollowedStore(store, source, 0).snapshot)
+    assert [(it.name, it.running) for it in lines] == [("begun", 1), ("done", 0)]
+    file.remove()
 
 
 def test_experiments_that_are_nearly_the_same_say_how_they_differ(generated: ModuleType, tmp_path: Path) -> None:
