@@ -37,6 +37,8 @@ class Criteria:
         min_new_accuracy: accuracy on the last task.
         min_new_sensitivity: sensitivity of the decisions on the last task, by class.
         min_new_specificity: specificity of the decisions on the last task, by class.
+        min_patients: number of patients that each criterion needs to be judged; at least 3, also without it.
+        certain: whether a criterion holds only if its verdict is certain; see `Decision`. Otherwise, it is not judged.
 
     Raises:
         UsageError: a limit is not a number from 0 to 1, or limits by class are not a mapping with at least one class.
@@ -54,9 +56,14 @@ class Criteria:
     min_new_accuracy: float | None = None
     min_new_sensitivity: Mapping[str, float] | None = field(default=None, hash=False)
     min_new_specificity: Mapping[str, float] | None = field(default=None, hash=False)
+    min_patients: int | None = None
+    certain: bool = False
 
     def __post_init__(self) -> None:
+        _check_demands(self.min_patients, self.certain)
         for name, given in vars(self).items():
+            if name in _DEMANDS:
+                continue
             if name not in BY_CLASS:
                 limits = {name: given}
             elif given is not None and (not isinstance(given, Mapping) or not given):
@@ -75,7 +82,12 @@ class Criteria:
     @property
     def limits(self) -> dict[str, float | Mapping[str, float]]:
         """The limits that are set, by the name of the criterion."""
-        return {name: limit for name, limit in vars(self).items() if limit is not None}
+        return {name: limit for name, limit in vars(self).items() if limit is not None and name not in _DEMANDS}
+
+    @property
+    def demands(self) -> dict[str, int | bool]:
+        """What is asked of all verdicts, by name."""
+        return {name: vars(self)[name] for name in _DEMANDS if vars(self)[name]}
 
 
 BY_CLASS = {
@@ -86,6 +98,8 @@ BY_CLASS = {
 }
 """Criteria with a limit for each class, and the measure that each limits."""
 BY_GROUP = ("max_group_flips", "min_group_accuracy")
+_DEMANDS = ("min_patients", "certain")
+"""What is asked of the verdicts on all limits."""
 OF_LAST_TASK = ("min_new_accuracy", "min_new_sensitivity", "min_new_specificity")
 """Criteria about the test instances of the last task alone."""
 
@@ -114,8 +128,18 @@ def read_criteria(path: str | PathLike[str]) -> Criteria:
             raise UsageError(f"{file}: {shown(name)} is not a criterion{nearest_or_all(name, known)}")
     if not declared:
         raise UsageError(f"{file}: no criterion found; expected lines such as max_flips = 0.02")
+    if not set(declared) - set(_DEMANDS):
+        raise UsageError(f"{file}: has no limit; expected lines such as max_flips = 0.02")
     with prefixed(file):
         return Criteria(**declared)
+
+
+def _check_demands(min_patients: object, certain: object) -> None:
+    is_number = isinstance(min_patients, int) and not isinstance(min_patients, bool)
+    if min_patients is not None and not (is_number and min_patients >= 1):
+        raise UsageError(f"min_patients: expected a whole number from 1, not {shown(min_patients)}")
+    if not isinstance(certain, bool):
+        raise UsageError(f"certain: expected true or false, not {shown(certain)}")
 
 
 def _is_share(limit: object) -> bool:

@@ -24,9 +24,12 @@ class Decision:
         units: number of distinct patients of these instances, or of recordings or instances if people are unknown.
         where: titles of their tasks, in words.
         holds: whether the value is within the limit; False for an undefined value. A calibration error with an interval
-            is above its limit only if the whole interval is. None with fewer than 3 units: too few to judge.
-        certain: whether the whole interval lies on the side of the limit that `holds` names.
-        crosses: whether the limit lies within the interval, so that the verdict is not certain.
+            is above its limit only if the whole interval is. None if it is not judged: there are fewer than `needed`
+            units, or it would hold and the criteria ask for certain verdicts alone.
+        certain: whether the whole interval lies strictly on one side of the limit, with at least 20 units. If none or
+            all of n units have an event, the interval ends at the 95 % bound, 1 - 0.05^(1/n) or 0.05^(1/n).
+        crosses: whether the limit lies within the interval or at its end, so that the verdict is not certain.
+        needed: number of units that a verdict needs.
     """
 
     criterion: str
@@ -39,6 +42,12 @@ class Decision:
     holds: bool | None
     certain: bool
     crosses: bool
+    needed: int = MIN_UNITS
+
+    @property
+    def is_about_few(self) -> bool:
+        """Whether too few units are the reason why the criterion is not judged."""
+        return self.units < self.needed
 
 
 @dataclass(frozen=True)
@@ -156,7 +165,7 @@ class Findings:
     def holds(self) -> bool | None:
         """Whether every criterion holds; True without criteria.
 
-        False if one fails. None if none fails, but one has too few patients to judge.
+        False if one fails. None if none fails, but one is not judged.
         """
         verdicts = [criterion.holds for criterion in self.criteria]
         if False in verdicts:

@@ -32,11 +32,12 @@ def render_page(report: Findings) -> str:
     content |= {"share": percent, "apart": _apart, "count": several, "name_of": _name, "measured": measured}
     content |= {"can_be_shown": what_can_be_shown(report), "drift_decimals": 2 + decimals_of(report.units)}
     ordered = by_verdict(report.criteria)
-    content["doubtful"] = [decision for decision in ordered if decision.holds is not None and _is_doubtful(decision)]
-    unjudged = [f"{_name(decision)} ({_about(decision, report)})" for decision in ordered if decision.holds is None]
+    content["doubtful"] = [decision for decision in ordered if not decision.is_about_few and _is_doubtful(decision)]
+    few = [decision for decision in ordered if decision.is_about_few]
+    unjudged = [f"{_name(decision)} ({_about(decision, report)})" for decision in few]
     content["unjudged"] = "; ".join(unjudged)
     content |= {"evaluated": _evaluated_beside_name, "in_words": verdict_in_words}
-    content |= {"most_people": MOST_PEOPLE, "least": MIN_UNITS}
+    content |= {"most_people": MOST_PEOPLE, "least": MIN_UNITS, "few_people": FEW_PEOPLE}
     content |= {"parts_name": PARTS, "parts": json.dumps(sorted(report.parts))}
     content["flips"] = _flips_picture(report)
     content["reliability"] = _reliability_picture(report)
@@ -76,8 +77,7 @@ _NEW_CLASSES = ("class", "instances", "from", "accuracy before", "accuracy after
 _LAST_TASK = ("class", "instances", "from", *_RATES)
 _PEOPLE = ("person", "instances", "became wrong", "became right", "what changed")
 _CRITERIA = ("verdict", "criterion", "of", "in", "limit", "measured", "instances", "from")
-NO_INTERVAL = "without an interval: equal in all resamples"
-_CROSSES = "not certain: the interval crosses the limit"
+_CROSSES = "the interval crosses the limit"
 _MOST_NAMED = 3
 """Most failed criteria that the verdict on all names."""
 
@@ -88,24 +88,37 @@ def verdict(report: Findings) -> str:
     if not many:
         return "No acceptance criteria were given."
     failed = [decision for decision in report.criteria if decision.holds is False]
-    unjudged = sum(decision.holds is None for decision in report.criteria)
-    few = f"{unjudged} {'has' if unjudged == 1 else 'have'} too few {report.unit}s to judge: fewer than {MIN_UNITS}."
+    not_judged = [decision for decision in report.criteria if decision.holds is None]
+    few = _why_not_judged(not_judged, report.unit)
     if failed:
         criteria = "acceptance criterion" if many == 1 else "acceptance criteria"
         names = "; ".join(_name(decision) for decision in failed[:_MOST_NAMED])
         others = f"; and {len(failed) - _MOST_NAMED} more" if len(failed) > _MOST_NAMED else ""
-        sentence = f"{len(failed)} of {many} {criteria} not met: {names}{others}."
-        return f"{sentence} {few}" if unjudged else sentence
-    if unjudged == many:
-        return f"No acceptance criterion can be judged: each is about fewer than {MIN_UNITS} {report.unit}s."
-    doubtful = sum(decision.crosses for decision in report.criteria)
-    doubt = f", {doubtful} of them {_CROSSES}" if doubtful else ""
-    if unjudged:
-        met = many - unjudged
-        return f"{met} of {many} acceptance criteria {'is' if met == 1 else 'are'} met{doubt}. {few}"
+        return " ".join([f"{len(failed)} of {many} {criteria} not met: {names}{others}.", *few])
+    met = many - len(not_judged)
+    if not met:
+        return " ".join(["No acceptance criterion can be judged.", *few])
+    doubtful = sum(not decision.certain for decision in report.criteria if decision.holds)
+    doubt = f", {doubtful} of {met} not certain" if doubtful else ""
+    if not_judged:
+        return " ".join([f"{met} of {many} acceptance criteria {'is' if met == 1 else 'are'} met{doubt}.", *few])
     if many == 1:
-        return f"The acceptance criterion is met{', ' + _CROSSES if doubtful else ''}."
+        return f"The acceptance criterion is met{', but not certain' if doubtful else ''}."
     return f"All {many} acceptance criteria are met{doubt}."
+
+
+def _why_not_judged(decisions: Sequence[Decision], unit: str) -> list[str]:
+    """Return sentences on criteria that are not judged: those about few units, and those that are not certain."""
+    few = [decision for decision in decisions if decision.is_about_few]
+    sentences = []
+    if few:
+        verb = "has" if len(few) == 1 else "have"
+        sentences.append(f"{len(few)} {verb} too few {unit}s to judge: fewer than {few[0].needed}.")
+    doubtful = len(decisions) - len(few)
+    if doubtful:
+        verb = "is" if doubtful == 1 else "are"
+        sentences.append(f"{doubtful} {verb} not certain, as the criteria ask.")
+    return sentences
 
 
 def _name(decision: Decision) -> str:
@@ -122,18 +135,28 @@ def by_verdict(decisions: Iterable[Decision]) -> list[Decision]:
 
 
 def verdict_in_words(decision: Decision, unit: str) -> str:
-    """Return "holds", "fails" or "too few patients to judge" for one criterion, and whether that is not certain."""
-    if decision.holds is None:
+    """Return "holds", "fails" or "not judged" for one criterion, and whether that is not certain and why."""
+    if decision.holds is None and decision.is_about_few:
         return f"too few {unit}s to judge"
-    word = "holds" if decision.holds else "fails"
+    word = {True: "holds", False: "fails", None: "not judged"}[decision.holds]
+    doubt = doubt_about(decision, unit)
+    return f"{word}, {doubt}" if doubt else word
+
+
+def doubt_about(decision: Decision, unit: str) -> str:
+    """Return why a verdict is not certain; empty if it is."""
+    if decision.certain:
+        return ""
     if decision.crosses:
-        return f"{word}, {_CROSSES}"
-    return word if math.isfinite(decision.measured.low) else f"{word}, {NO_INTERVAL}"
+        return f"not certain: {_CROSSES}"
+    if decision.units < FEW_PEOPLE:
+        return f"not certain: fewer than {FEW_PEOPLE} {unit}s"
+    return "not certain: all resamples agree, and others may differ"
 
 
 def _is_doubtful(decision: Decision) -> bool:
     """Return whether a verdict is for the top of the page: it fails, or is not certain."""
-    return decision.crosses or not decision.holds
+    return not (decision.certain and decision.holds)
 
 
 def evaluated(decision: Decision, report: Findings) -> str:

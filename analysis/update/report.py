@@ -358,7 +358,7 @@ def _other_run(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[
 def _hash_of(criteria: Criteria | None) -> dict[str, str]:
     if criteria is None:
         return {}
-    content = json.dumps(dict(criteria.limits), sort_keys=True)
+    content = json.dumps(criteria.limits | criteria.demands, sort_keys=True)
     return {"SHA-256 of the criteria": hashlib.sha256(content.encode()).hexdigest()}
 
 
@@ -400,7 +400,7 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
             f"Intervals are 95 % bootstrap intervals over {report.resamples:,} resamples of the test "
             f"{report.unit}s. The networks are fixed: other training patients or seeds would give other numbers. "
             "Intervals are not corrected for multiple comparisons. A number has no interval if it is about fewer than "
-            f"{MIN_UNITS} {report.unit}s or equal in all resamples; 0 flips here do not exclude flips of others."
+            f"{MIN_UNITS} {report.unit}s, or if all resamples agree; 0 flips here do not exclude flips of others."
         )
     if report.without_frames:
         yield f"Without the prepared frames of the run: {report.without_frames}."

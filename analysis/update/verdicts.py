@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from clops_sweep.errors import UsageError, listed, option, shown
 
+from ..people.patient_intervals import FEW_PEOPLE
 from ..statistics import MIN_UNITS
 from .criteria import BY_CLASS, BY_GROUP, OF_LAST_TASK, Criteria
 from .findings import Decision, Findings, LastTask
 from .last_task import TaskFacts
 from .measures import SENSITIVITY, Measures, Quantity
 from .paired import Names, Paired
+from .shares import bound_without_flips
 
 _MOST_TASKS = 3
 """Most tasks that a verdict names."""
+_NO_SHARES = ("max_accuracy_loss", "max_calibration_error", "max_drift")
+"""Criteria about a value that is no share of instances with an event."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +77,10 @@ def decisions_on(criteria: Criteria, report: Findings, tested: Tested) -> Iterat
             )
         if isinstance(limit, Mapping):
             for of, least in limit.items():
-                yield _of_class(name, of, least, report, tested)
+                yield _as_demanded(_of_class(name, of, least, report, tested), criteria)
         else:
-            yield from _of_number(name, limit, report, tested)
+            for verdict in _of_number(name, limit, report, tested):
+                yield _as_demanded(verdict, criteria)
 
 
 def _of_number(name: str, limit: float, report: Findings, tested: Tested) -> Iterator[Decision]:
@@ -146,6 +151,25 @@ def decision(
     holds = bool(sign * measured.value >= sign * limit)
     if name == "max_calibration_error" and ends:
         holds = measured.low <= limit  # the value of a perfectly calibrated model varies too much with few patients
-    within = {bool(sign * end >= sign * limit) for end in ends}
-    certain, crosses = within == {holds}, len(within) > 1
-    return Decision(name, of, float(limit), measured, instances, units, where, holds, certain, crosses)
+    low, high = _whole_interval(name, measured, units)
+    certain = units >= FEW_PEOPLE and (limit < low or high < limit)
+    crosses = bool(ends) and min(ends) <= limit <= max(ends) and min(ends) < max(ends)
+    return Decision(name, of, float(limit), measured, instances, units, where, holds, bool(certain), bool(crosses))
+
+
+def _whole_interval(name: str, measured: Quantity, units: int) -> tuple[float, float]:
+    """Return the interval of a value; that of a share of 0 or 1 ends at the 95 % bound. NaN without one."""
+    if name in _NO_SHARES or measured.value not in (0, 1):
+        return measured.low, measured.high
+    bound = bound_without_flips(units)
+    return (0.0, bound) if measured.value == 0 else (1 - bound, 1.0)
+
+
+def _as_demanded(decision: Decision, criteria: Criteria) -> Decision:
+    """Return a verdict; one that is not judged if the criteria ask for more patients, or for certain verdicts alone."""
+    decision = replace(decision, needed=max(MIN_UNITS, criteria.min_patients or 0))
+    if decision.is_about_few:
+        return replace(decision, holds=None, certain=False, crosses=False)
+    if criteria.certain and decision.holds and not decision.certain:
+        return replace(decision, holds=None)
+    return decision

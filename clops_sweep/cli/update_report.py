@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,7 +77,7 @@ def update_report(
 
     Without RUN_ID, the command names the newest run that fits. Without --against, the run's model after the last task
     is compared with its model before that task. Needs predictions (--keep predictions). The exit status is 1 if a
-    criterion fails, and 3 if none fails but one is about fewer than three patients, too few to judge.
+    criterion fails, and 3 if none fails but one is not judged: it has too few patients, or is not certain as asked.
     """
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria
@@ -173,18 +172,17 @@ def _notices(report: Findings, asked: Path, page: Path, complete: str) -> Iterat
 
 def _in_words(decision: Decision, report: Findings) -> str:
     """Return a line on one criterion: verdict, value, limit and what it is about."""
-    from clops_sweep.analysis.update.page import NO_INTERVAL, evaluated
+    from clops_sweep.analysis.update.page import doubt_about, evaluated
     from clops_sweep.analysis.update.shares import measured
 
     of = f" of {decision.of}" if decision.of else ""
     mark = {True: "holds", False: "FAILS", None: "-----"}[decision.holds]
     limit = f"limit {100 * decision.limit:g} %"
     line = f"{mark}  {decision.criterion}{of}: {measured(decision)}, {limit}; {evaluated(decision, report)}"
-    if decision.holds is None:
+    if decision.is_about_few:
         return f"{line}, too few to judge"
-    if decision.crosses:
-        return f"{line}; not certain: the interval crosses the limit"
-    return line if math.isfinite(decision.measured.low) else f"{line}; {NO_INTERVAL}"
+    doubt = doubt_about(decision, report.unit)
+    return f"{line}; {doubt}" if doubt else line
 
 
 def _offer(store: RunStore, run_id: str | None, given: Mapping[str, str | Path | None]) -> str:

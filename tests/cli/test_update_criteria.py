@@ -14,8 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 from clops_sweep import ContinualRun, Criteria, RunConfig, UpdateReport, UsageError, open_frames, update_report
+from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.analysis.update.measures import Quantity
-from clops_sweep.analysis.update.page import what_can_be_shown
+from clops_sweep.analysis.update.page import verdict, what_can_be_shown
 from clops_sweep.analysis.update.shares import bound_without_flips, measured, percent
 from clops_sweep.analysis.update.verdicts import decision
 from clops_sweep.cli.commands import command
@@ -82,7 +83,7 @@ def test_criteria_on_the_new_ward_are_about_its_recordings_alone(hospital: Path)
         min_new_specificity={"AF": 0.3},
     )
     report = reported(hospital, run_id, criteria)
-    verdicts = {verdict.criterion: verdict for verdict in report.criteria}
+    verdicts = {judged.criterion: judged for judged in report.criteria}
     predictions = RunStore(hospital / "results").read("predictions", run_id)
     last = predictions[(predictions["trained_on"] == 3) & (predictions["evaluated_on"] == 3)]
     has_af = (last["label"] == "AF").to_numpy()
@@ -95,10 +96,10 @@ def test_criteria_on_the_new_ward_are_about_its_recordings_alone(hospital: Path)
         "min_new_specificity": (right[~has_af].mean(), (~has_af).sum(), last["patient"][~has_af].nunique()),
     }
     for name, (value, instances, people) in expected.items():
-        verdict = verdicts[name]
-        assert verdict.measured.value == pytest.approx(value)
-        assert (verdict.instances, verdict.units, verdict.where) == (instances, people, "ward C")
-        assert verdict.holds == (value >= verdict.limit)
+        judged = verdicts[name]
+        assert judged.measured.value == pytest.approx(value)
+        assert (judged.instances, judged.units, judged.where) == (instances, people, "ward C")
+        assert judged.holds == (value >= judged.limit)
     assert {verdicts[name].where for name in ("max_flips", "min_sensitivity")} == {"ward A and ward B"}
     page = report.html()
     assert "accuracy after, in ward C (new)" in page
@@ -170,6 +171,55 @@ def test_a_share_has_no_decimal_that_its_people_do_not_support(value: float, uni
 def test_the_value_of_a_verdict_is_shown_on_its_side_of_the_limit(value: float, limit: float, text: str) -> None:
     said = measured(decision("max_flips", "", limit, Quantity(value, 0.0, 0.18), 28, 7))
     assert said.partition(" [")[0] == text
+
+
+@pytest.mark.parametrize(("units", "certain"), [(3, False), (19, False), (58, False), (59, True)])
+def test_no_flip_is_certain_only_with_enough_patients(units: int, certain: bool) -> None:
+    nothing = Quantity(0.0, float("nan"), float("nan"))
+    assert decision("max_flips", "", 0.05, nothing, 2 * units, units).certain is certain
+    everything = Quantity(1.0, float("nan"), float("nan"))
+    assert decision("min_accuracy", "", 0.95, everything, 2 * units, units).certain is certain
+
+
+def test_criteria_can_ask_for_patients_and_for_certain_verdicts(hospital: Path) -> None:
+    run_id = trained(hospital)
+    loose = reported(hospital, run_id, Criteria(max_flips=1.0))
+    assert loose.holds is True
+    assert verdict(loose) == "The acceptance criterion is met, but not certain."
+    many = reported(hospital, run_id, Criteria(max_flips=1.0, min_patients=loose.units + 1))
+    assert many.holds is None
+    asked = f"too few patients to judge: fewer than {loose.units + 1}."
+    assert asked in verdict(many)
+    assert asked in many.html()
+    assert reported(hospital, run_id, Criteria(max_flips=1.0, min_patients=loose.units)).holds is True
+    strict = reported(hospital, run_id, Criteria(max_flips=1.0, certain=True))
+    assert strict.holds is None
+    assert verdict(strict) == "No acceptance criterion can be judged. 1 is not certain, as the criteria ask."
+    assert strict.data["SHA-256 of the criteria"] != loose.data["SHA-256 of the criteria"]
+    (hospital / "strict.toml").write_text("max_flips = 1.0\nmin_patients = 3\ncertain = true\n")
+    roots = ["--results", str(hospital / "results"), "--prepared-root", str(hospital / "prepared")]
+    words = ["update-report", run_id, "--criteria", str(hospital / "strict.toml"), *roots]
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+    assert done.exit_code == 3
+    assert re.search(r"-----  max_flips: .*; not certain: fewer than 20 patients", done.output)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("min_patients = 0", "min_patients: expected a whole number from 1, not 0"),
+        ("certain = 1", "certain: expected true or false, not 1"),
+        ("min_accuracy = 2", "min_accuracy: expected a number from 0 to 1, not 2"),
+    ],
+)
+def test_invalid_demands_on_verdicts_name_file_and_key(tmp_path: Path, line: str, message: str) -> None:
+    file = tmp_path / "limits.toml"
+    file.write_text(f"max_flips = 0.1\n{line}\n")
+    with pytest.raises(UsageError, match=re.escape(f"{file}: {message}")):
+        read_criteria(file)
+    file.write_text("certain = true\n")
+    with pytest.raises(UsageError, match="has no limit"):
+        read_criteria(file)
 
 
 @pytest.mark.parametrize("units", [3, 7, 60])

@@ -97,8 +97,8 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
     page = Path(found["report"])
     assert page == folder.resolve() / "results" / "report" / f"update-{run_id}.html"
     text = page.read_text()
-    assert "All 3 acceptance criteria are met." in text
-    assert not any(criterion["crosses"] for criterion in found["criteria"])
+    assert "All 3 acceptance criteria are met, 3 of 3 not certain." in text
+    assert not any(criterion["certain"] for criterion in found["criteria"]), "two or three patients"
     beyond, uncut = found["overall"][-1], found["uncut_calibration"]
     for when in ("before", "after"):
         assert beyond[when]["value"] == max(0, uncut[when]["value"])
@@ -151,17 +151,23 @@ def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]]
     [
         (0.0, 0.042, 0.125, "holds, not certain: the interval crosses the limit"),
         (0.01, 0.06, 0.08, "fails, not certain: the interval crosses the limit"),
-        (0.0, 0.02, 0.05, "holds"),
+        (0.0, 0.02, 0.05, "holds, not certain: the interval crosses the limit"),
+        (0.0, 0.02, 0.04, "holds"),
         (0.06, 0.07, 0.08, "fails"),
-        (np.nan, 0.0, np.nan, "holds, without an interval: equal in all resamples"),
+        (np.nan, 0.0, np.nan, "holds, not certain: all resamples agree, and others may differ"),
+        (np.nan, 1.0, np.nan, "fails"),
     ],
 )
 def test_a_verdict_whose_interval_crosses_its_limit_is_not_certain(
     low: float, value: float, high: float, words: str
 ) -> None:
-    made = decision("max_flips", "", 0.05, Quantity(value, low, high), 24, 3)
+    made = decision("max_flips", "", 0.05, Quantity(value, low, high), 24, 20)
     assert verdict_in_words(made, "patient") == words
-    assert made.crosses == ("not certain" in words)
+    assert made.crosses == ("crosses" in words)
+    assert made.certain == ("not certain" not in words)
+    of_few = decision("max_flips", "", 0.05, Quantity(value, low, high), 24, 19)
+    assert not of_few.certain
+    assert made.crosses or "not certain: fewer than 20 patients" in verdict_in_words(of_few, "patient")
     assert made.holds == (value <= 0.05)
     unjudged = decision("max_flips", "", 0.05, Quantity(value, low, high), 24, 2)
     assert by_verdict([unjudged, made])[0] is (unjudged if made.holds else made)
@@ -223,10 +229,10 @@ def test_a_criterion_about_fewer_than_three_people_is_not_judged(
     assert report.worst.name == "large", "few people are not the worst group"
 
     uncertain = decision("max_flips", "", 0.05, Quantity(0.042, 0.0, 0.125), 24, 3)
-    sentence = "not certain: the interval crosses the limit."
-    assert verdict(replace(report, criteria=(uncertain,))) == f"The acceptance criterion is met, {sentence}"
+    one = verdict(replace(report, criteria=(uncertain,)))
+    assert one == "The acceptance criterion is met, but not certain."
     both = verdict(replace(report, criteria=(uncertain, uncertain)))
-    assert both == f"All 2 acceptance criteria are met, 2 of them {sentence}"
+    assert both == "All 2 acceptance criteria are met, 2 of 2 not certain."
 
     file = tmp_path / "limits.toml"
     file.write_text(f"max_group_flips = 1\nmin_group_accuracy = {1 - limit}\n")
