@@ -119,7 +119,7 @@ class SearchSpace:
         for axis, values in self.axes.items():
             check_axis(self._subject, axis, values)
         with gc_paused():
-            self.__dict__["_validated"] = self._content.checked()  # all now, not one by one later
+            _ = self._requests  # all are checked now, not one by one later
         if self.tuned is None:  # its phases, and the grids that it may report, check this themselves
             self._check_all_used()
 
@@ -233,8 +233,11 @@ class SearchSpace:
 
     def requests(self) -> Iterator[RunRequest]:
         """Return all requested runs in the documented order; none for a search, whose study determines them."""
-        validated = self.__dict__.pop("_validated", None)  # the first caller gets the validated configs
-        return self._content.requests() if validated is None else iter(validated)
+        return iter(self._requests)
+
+    @cached_property
+    def _requests(self) -> list[RunRequest]:
+        return self._content.checked()
 
     def overridden(self, settings: Mapping[str, Any]) -> SearchSpace:
         """Return the space with other values in the base config.
@@ -258,7 +261,6 @@ class SearchSpace:
                 )
         base = self.base.replace(**settings)
         self._check_used(settings, base.explicit)
-        self.__dict__.pop("_validated", None)  # frees memory
         return replace(self, base=base)
 
     def with_encoders(self, stored: Mapping[RunConfig, str]) -> SearchSpace:
