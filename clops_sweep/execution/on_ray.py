@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
 
@@ -23,6 +24,19 @@ from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
 from clops_sweep.execution.jobs import MakeWorkplace, Resources
 from clops_sweep.execution.ray_pays import SECONDS_OF_WORKERS
+
+_ENDED_TOO = (
+    "Ray is ending, too, as by a signal to all processes: what is finished is recorded, and the same sweep, started "
+    "again, goes on from the last checkpoints"
+)
+
+
+def warn_of_cluster(display: Display, text: str) -> None:
+    """Show a warning about the cluster, or that it has ended as well if the sweep is stopping.
+
+    A signal to the whole process group, as `timeout` sends it, also ends Ray.
+    """
+    display.warn(_ENDED_TOO if display.interrupted else text)
 
 
 @contextmanager
@@ -41,7 +55,7 @@ def workers(
         UsageError: no cluster at the address, it cannot hold a single trial, or a node does not see the results.
     """
     display.starting(start_in_words(resources))
-    with cluster(resources, frames, display.warn):
+    with cluster(resources, frames, partial(warn_of_cluster, display)):
         display.starting(f"starting workers (about {SECONDS_OF_WORKERS:.0f} s)")
         # The start of the cluster has already imported the slow modules.
         from clops_sweep.execution.tune import run_fed

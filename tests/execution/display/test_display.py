@@ -267,3 +267,15 @@ def test_a_terminal_shows_where_everything_is_and_loses_it_at_the_end(terminal: 
     assert re.search(r"\nstorage 0.1, [^\n]*…  seed 0  task 2/6, epoch 4/40\s", shown)
     assert "\x1b[2K" in written[written.rindex("pending; ") :]
     assert shown.split()[-4:] == ["interrupted;", "resume", "with:", "..."]
+
+
+def test_a_sweep_that_stops_says_how_to_go_on_if_ray_ends_too(capsys: pytest.CaptureFixture[str]) -> None:
+    from clops_sweep.execution.on_ray import warn_of_cluster
+
+    with SweepDisplay() as display:
+        warn_of_cluster(display, "the head no longer answers")
+        display.interrupted = True
+        warn_of_cluster(display, "the scheduler no longer answers")
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "the head no longer answers"
+    assert second.endswith("the same sweep, started again, goes on from the last checkpoints")
