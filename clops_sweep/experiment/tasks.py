@@ -31,6 +31,20 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     return scenario
 
 
+def with_distinct_tasks(configs: Iterable[RunConfig], *more: str) -> list[RunConfig]:
+    """Return the first config of each choice of data and tasks, and of each value of some more fields or options.
+
+    Args:
+        configs: the configs.
+        more: names of fields or options, such as `task_order`.
+    """
+    distinct: dict[tuple[Any, ...], RunConfig] = {}
+    for config in configs:
+        values = tuple(config.get(name) for name in more)
+        distinct.setdefault((config.data_key, config.tasks_key, values), config)
+    return list(distinct.values())
+
+
 def with_tasks(
     configs: Iterable[RunConfig], frames: Mapping[DataKey, FrameSet]
 ) -> Iterator[tuple[RunConfig, Scenario]]:

@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
-from clops_sweep.experiment.tasks import capacity_of, scenario_of, training_instances
+from clops_sweep.experiment.tasks import capacity_of, scenario_of, training_instances, with_distinct_tasks
 from clops_sweep.planning.request import Request
+
+_SIZES = ("memory_size", "memory_fraction")
+"""Options of strategies with a memory of fixed size."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +71,12 @@ def memories(request: Request) -> list[Memories]:
 
 def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
     """Return one config for each distinct memory size."""
-    distinct: dict[tuple[object, ...], RunConfig] = {}
+    with_memory = []
     for config in configs:
-        if not STRATEGIES.options(config.strategy).keys().isdisjoint(("memory_fraction", "memory_size")):
-            size = config.get("memory_size"), config.get("memory_fraction")
-            key = (config.data_key, config.strategy, *size, *config.tasks_key)
-            distinct.setdefault(key, config)
-    return [config.replace(task_order="sequential") for config in distinct.values()]
+        if not STRATEGIES.options(config.strategy).keys().isdisjoint(_SIZES):
+            with_memory.append(config)
+    distinct = with_distinct_tasks(with_memory, "strategy", *_SIZES)
+    return [config.replace(task_order="sequential") for config in distinct]
 
 
 def _span(bounds: tuple[int, int]) -> str:

@@ -12,7 +12,7 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.scenarios.scarce import UncoveredTask
 from clops_sweep.errors import UsageError, listed
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.tasks import built_tasks
+from clops_sweep.experiment.tasks import built_tasks, with_distinct_tasks
 
 CANDIDATES: Final = range(20)
 """Split seeds that are tried."""
@@ -34,7 +34,7 @@ def refused_seeds(
     """
     problems = dict[int, UncoveredTask]()
     first: RunConfig | None = None
-    for config in _distinct(configs):
+    for config in with_distinct_tasks(configs):
         if first is not None and _without_seed(config) != _without_seed(first):
             continue
         problem = _problem(config, frames[config.data_key])
@@ -54,12 +54,6 @@ def refused_seeds(
         return None
     covering = [seed for seed, split in splits.items() if _problem(first, replace(whole, split=split)) is None]
     return UsageError(f"{_failing(whole.name, seeds, problem)}; {_remedy(covering)}")
-
-
-def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
-    """Return one config of each set of tasks; their order does not matter here."""
-    sharing = {(config.data_key, config.tasks_key): config for config in configs}
-    return list(sharing.values())
 
 
 def _without_seed(config: RunConfig) -> tuple[object, ...]:

@@ -16,7 +16,7 @@ from clops_sweep.experiment.spaces.grid import subject_of
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace, search_of
 from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
-from clops_sweep.experiment.tasks import scenario_of
+from clops_sweep.experiment.tasks import scenario_of, with_distinct_tasks
 from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
 from clops_sweep.planning.launched import launched_spaces
 from clops_sweep.planning.plan import Plan, PlannedRun, make_plan
@@ -292,8 +292,8 @@ def configs_of(space: SearchSpace) -> list[RunConfig]:
 def tasks_of(request: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
     """Return the distinct tasks of some configs with their frames; configs whose data are not prepared are skipped."""
     prepared = [config for config in configs if request.data_hash(config) is not None]
-    distinct = {(config.data_key, config.task_order, *config.tasks_key): config for config in prepared}
-    kept = [(in_sequential_order(config), request.data.frames(config.data_key)) for config in distinct.values()]
+    distinct = with_distinct_tasks(prepared, "task_order")
+    kept = [(in_sequential_order(config), request.data.frames(config.data_key)) for config in distinct]
     return [(scenario_of(config, frames), frames) for config, frames in kept]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from clops_sweep.data.prepared.counts import Row, task_rows
 from clops_sweep.errors import shown
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.tasks import built_tasks
+from clops_sweep.experiment.tasks import built_tasks, with_distinct_tasks
 from clops_sweep.planning.curriculum import BY_DIFFICULTY
 from clops_sweep.planning.request import Request
 
@@ -59,7 +59,7 @@ def task_tables(request: Request) -> list[TaskTable]:
         UsageError: data and scenario of a run do not fit.
     """
     groups: dict[tuple[Any, ...], list[RunConfig]] = {}
-    for config in _distinct(request.selection.configs):
+    for config in with_distinct_tasks(request.selection.configs, "task_order"):
         groups.setdefault((config.dataset, *config.tasks_key), []).append(config)
     differing = _differing(configs[0] for configs in groups.values())
     tables = []
@@ -76,14 +76,6 @@ def task_tables(request: Request) -> list[TaskTable]:
             TaskTable(first.dataset, first.scenario, settings, first.split_seed, first.split, len(splits), orders, rows)
         )
     return tables
-
-
-def _distinct(configs: Iterable[RunConfig]) -> Iterable[RunConfig]:
-    """Return one config for each choice of data, tasks and task order."""
-    distinct: dict[tuple[Any, ...], RunConfig] = {}
-    for config in configs:
-        distinct.setdefault((config.data_key, config.tasks_key, config.task_order), config)
-    return distinct.values()
 
 
 def _differing(configs: Iterable[RunConfig]) -> dict[tuple[str, str], list[str]]:
