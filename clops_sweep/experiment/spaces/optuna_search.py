@@ -12,7 +12,7 @@ from clops_sweep.arguments import arguments_of_class
 from clops_sweep.errors import UsageError, nearest, nearest_or_all, prefixed, shown
 from clops_sweep.experiment.columns import numeric_columns
 from clops_sweep.experiment.config import RunConfig, kind_of, known_key
-from clops_sweep.experiment.fields import NOT_SEARCHED
+from clops_sweep.experiment.fields import NOT_SEARCHED, OF_DATA
 from clops_sweep.experiment.limits import check_limits
 from clops_sweep.experiment.metrics import MEASURES, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS, IntOption, distribution_of
@@ -252,7 +252,8 @@ class OptunaSearch:
         """Yield choices to check: all combinations of categories with numbers at their minimum, and each maximum once.
 
         With more than 2,000 of these, each category is used once instead. Apart from the bounds of single fields,
-        only categories decide whether a config is valid, so these choices suffice.
+        only categories decide whether a config is valid, so these choices suffice. All combinations of parameters that
+        the frames depend on follow, numbers with their bounds: each is other data, which a launch prepares.
         """
         labels = {name: self._labels(name) for name in self.parameters}
         lowest = {name: choices[0] for name, choices in labels.items()}
@@ -264,6 +265,14 @@ class OptunaSearch:
         for name, choices in others.items():
             for choice in choices[1:]:
                 yield lowest | {name: choice}
+        of_data = {name: choices for name, choices in labels.items() if self._decides_data(name)}
+        if len(of_data) > 1:
+            for combination in itertools.product(*of_data.values()):
+                yield lowest | dict(zip(of_data, combination, strict=True))
+
+    def _decides_data(self, name: str) -> bool:
+        """Return whether the frames of a trial depend on a parameter."""
+        return any(self.settings({name: label}).keys() & set(OF_DATA) for label in self._labels(name))
 
     def check(self, base: RunConfig) -> None:
         """Check every parameter together with the base config.
