@@ -78,6 +78,7 @@ def run_page(run: str, snapshot: Snapshot, store: RunStore) -> dict[str, Any]:
         rerun = rerun_command(run, store.files.anywhere, plugins=files, prepared_root=prepared_root_to_name(store))
     return {
         "experiment": section.experiment.name if section is not None else "",
+        "others": _others(snapshot, run, section),
         "is_tuning": section is not None and section.experiment.is_tuning,
         "configuration": _configuration(section, run),
         "by_task": _by_task(store, section, run) if is_finished and section is not None else [],
@@ -187,6 +188,15 @@ def _home(snapshot: Snapshot, run: str, otherwise: str) -> tuple[str, PlannedSec
         if len(found):
             return run_names(section.experiment, found)[0], section
     return otherwise, None
+
+
+def _others(snapshot: Snapshot, run: str, home: PlannedSection | None) -> list[str]:
+    """Return the names of further experiments that a run belongs to."""
+    names = []
+    for name, section in snapshot.sections.items():
+        if section is not home and (section.experiment.runs["run_id"] == run).any():
+            names.append(name)
+    return names
 
 
 MeasureTable = tuple[list[str], list[tuple[str, list[str]]]]

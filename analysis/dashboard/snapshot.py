@@ -21,6 +21,7 @@ from ..collect import Experiment
 from ..figures.frames import Frames
 from ..leading import names_of_tuned, with_leading_scores
 from ..report.planned import Found, PlannedSection, planned_sections
+from .placed import Placed
 
 T = TypeVar("T")
 
@@ -94,6 +95,7 @@ class FollowedStore:
         self._source = source
         self._one_reader = threading.Lock()
         self._mark: Hashable = None
+        self._placed = Placed({})
         self._asked = 0.0
         self.read_at = 0.0
         self.snapshot = Snapshot(0, store.read("runs", []).set_index("run_id", drop=False))
@@ -128,7 +130,8 @@ class FollowedStore:
         if mark == self._mark:
             if epochs == self.snapshot.epochs:
                 return self.snapshot
-            return replace(self.snapshot, under_way=under_way, epochs=epochs)
+            placed = self._placed.with_ids_of(under_way)
+            return replace(self.snapshot, under_way=under_way, epochs=epochs, sections=placed)
         before = self.snapshot.runs
         same = [
             status == statuses.get(run_id) == "finished"  # a failed run may have failed again
@@ -140,8 +143,12 @@ class FollowedStore:
         runs = pd.concat([kept, read]).sort_index() if len(kept) else read
         found = _judged(self._source.experiments(runs, store))
         frames = self._source.frames([it[0] for it in found])
-        sections = {it.experiment.name: it for it in planned_sections(found, self.store, frames=frames)}
+        sections: Mapping[str, PlannedSection] = {
+            it.experiment.name: it for it in planned_sections(found, self.store, frames=frames)
+        }
         self._mark = mark
+        self._placed = Placed(sections)
+        sections = self._placed.with_ids_of(under_way)
         requested = frozenset(experiment.name for experiment, space, _ in found if space is not None)
         return Snapshot(
             self.snapshot.version + 1, runs, sections, under_way=under_way, epochs=epochs, requested=requested

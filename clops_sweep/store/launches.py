@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.errors import UsageError, option, several
+from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.events import Progress
 from clops_sweep.store.run_store import RunStore
 
@@ -40,12 +41,20 @@ class UnderWay:
         name: its name for display.
         progress: the epochs that have ended; None before the first.
         ends_at: expected end in seconds since 1970; 0 if unknown.
+        request: the id that its config has without data (see `request_id`); empty if unknown. It tells which search
+            space requests the run before the store holds a run on its data.
     """
 
     run_id: str
     name: str
     progress: Progress | None = None
     ends_at: float = 0.0
+    request: str = ""
+
+
+def request_id(config: RunConfig) -> str:
+    """Return the id of a config without its data, which is equal for requests of the same run."""
+    return config.run_id("")
 
 
 class LaunchFile:
@@ -189,8 +198,11 @@ def _under_way(given: Any) -> UnderWay | None:
         return None
     if not (isinstance(ends_at, int | float) and math.isfinite(ends_at)):
         return None
+    request = given.get("request", "")
+    if not isinstance(request, str):
+        return None
     recorded = given.get("progress")
     if recorded is None:
-        return UnderWay(run_id, name, ends_at=ends_at)
+        return UnderWay(run_id, name, ends_at=ends_at, request=request)
     progress = Progress.of(recorded) if isinstance(recorded, dict) else None
-    return None if progress is None else UnderWay(run_id, name, progress, ends_at)
+    return None if progress is None else UnderWay(run_id, name, progress, ends_at, request)

@@ -13,7 +13,7 @@ from clops_sweep.execution.display.display_lines import called
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Report, Running
 from clops_sweep.experiment.events import Progress
-from clops_sweep.store.launches import LaunchFile, UnderWay
+from clops_sweep.store.launches import LaunchFile, UnderWay, request_id
 from clops_sweep.store.run_logs import EpochScores, ScoresFile
 from clops_sweep.store.run_store import RunStore
 
@@ -55,7 +55,7 @@ class RunsUnderWay:
     def started(self, job: Job) -> None:
         """Record that a worker started a job."""
         with self._lock:
-            self._runs[job.run_id] = UnderWay(job.run_id, called(job))
+            self._runs[job.run_id] = UnderWay(job.run_id, called(job), request=request_id(job.config))
             self._since.pop(job.run_id, None)
 
     def scored(self, job: Job, scores: EpochScores) -> None:

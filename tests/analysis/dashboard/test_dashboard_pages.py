@@ -25,7 +25,7 @@ from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.report.planned import Found
 from clops_sweep.experiment.events import Progress
 from clops_sweep.search.records import StudyRecord, TrialRecord
-from clops_sweep.store.launches import LaunchFile, UnderWay
+from clops_sweep.store.launches import LaunchFile, UnderWay, request_id
 from clops_sweep.store.run_logs import EpochScores, ScoresFile
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.stores import record_failure, write_finished
@@ -209,6 +209,42 @@ def test_a_failed_run_has_its_reason_in_the_list_and_its_traceback_a_click_away(
     assert "ValueError: generated failure" in [words_of(it) for it in run.find("p", class_="failed")]
 
 
+def test_a_running_run_has_its_experiment_before_the_store_holds_a_run_on_its_data(
+    generated: ModuleType, tmp_path: Path
+) -> None:
+    space = SearchSpace("own", RunConfig(), {"strategy": ["er", "finetune"]}, range(2))
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    source = StoreSource(store, lambda key: None, lambda store: [space])
+    dashboard = Dashboard(FollowedStore(store, source, 0))
+    version = read_page(dashboard).find("body")[0].attributes["data-version"]
+    config = next(iter(space.requests())).config
+    file = LaunchFile(store)
+    file.begin(())
+    running = UnderWay(config.run_id("generated0001"), "er, seed 0", request=request_id(config))
+    file.write([running])
+    page = read(dashboard.page("", {}, version))
+    assert "Runs: 1 running, 3 missing." in words_of(page)
+    _, row = cells_of(page, "Running now")
+    assert (row[0], row[-1]) == ("er, seed 0", "own")
+    _, line = cells_of(page, RESULTS)
+    assert line[2] == "0 / 4 1 running 3 missing"
+    assert "running" in words_of(read_page(dashboard, "run", {"id": running.run_id}))
+    file.write([])
+    assert "Runs: 4 missing." in words_of(read(dashboard.page("", {}, "earlier")))
+
+
+def test_a_run_of_two_experiments_names_both(generated: ModuleType, tmp_path: Path) -> None:
+    first = SearchSpace("first", RunConfig(), {"strategy": ["er", "finetune"]}, range(1))
+    second = SearchSpace("second", RunConfig(), {"strategy": ["er", "ewc"]}, range(1))
+    store = RunStore(tmp_path / "results")
+    config = next(iter(first.requests())).config
+    generated.write_given_runs(store, [(config, {"auc": 0.7})])
+    source = StoreSource(store, lambda key: None, lambda store: [first, second])
+    page = read_page(Dashboard(FollowedStore(store, source, 0)), "run", {"id": config.run_id("generated0001")})
+    assert "This run is also in second" in words_of(page)
+
+
 def test_rows_of_runs_are_cards_on_a_phone(dashboard: Dashboard) -> None:
     (table,) = read_page(dashboard, "runs", CLOPS).find("table", aria_label="Runs")
     assert table.attributes["class"] == "cards"
@@ -382,7 +418,7 @@ def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, 
     assert "Runs: 1 finished, 3 running, 1 missing." in words_of(page)
     _, one, two, _ = cells_of(page, "Running now")
     assert one == ["b = 0.5, seed 0", "60 min", "2 of 4", "3 of 5", "", "own"]
-    assert two[:4] == [HOSTILE, DASH, "starting", DASH]
+    assert two[:4] == [HOSTILE, "after some epochs", "starting", DASH]
     (link, *_) = (it for it in page.find("a") if it.text == one[0])
     run = read_page(dashboard, *followed_link(link))
     assert "running, task 2 of 4, epoch 3 of 5, time left: 60 min" in words_of(run)
