@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from string import ascii_lowercase
+from typing import Any
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -79,7 +80,7 @@ def letter_panels(figure: Figure) -> None:
     """Write a, b, c, ... beside the panels of a figure that has several, on the line of their titles."""
     panels = [axes for axes in figure.axes if axes.axison and axes.get_label() != "<colorbar>"]
     for letter, axes in zip(ascii_lowercase, panels if len(panels) > 1 else (), strict=False):
-        look = {"ha": "right", "fontsize": 9, "fontweight": "bold"}
+        look: dict[str, Any] = {"ha": "right", "fontsize": 9, "fontweight": "bold"}
         title = _left_title(axes)
         if title is None:
             axes.annotate(letter, (0, 1), (-6, 4), "axes fraction", "offset points", va="bottom", **look)
