@@ -8,11 +8,12 @@ from contextlib import ExitStack, contextmanager
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.errors import StoreError, UsageError
 from clops_sweep.execution import alone
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
-from clops_sweep.execution.jobs import Job, MakeWorkplace, Resources
+from clops_sweep.execution.jobs import Job, MakeWorkplace, Resources, without_ray
 from clops_sweep.execution.ray_pays import Rest
 from clops_sweep.execution.reports import Begun, Finished, Paused, Report, Retrying, Running
 
@@ -123,6 +124,9 @@ def workers(
         of_this_process: creates the settings for this process.
         of_ray: creates the settings for workers of Ray.
         rest: the runs to compute, and what is known of their time.
+
+    Raises:
+        StoreError: Ray cannot take over.
     """
     watch = _Watch(rest, display)
     run_with_ray: RunFed | None = None
@@ -139,12 +143,29 @@ def workers(
                 watch.say_switch()
                 run_here = None
                 until_the_switch.close()  # drops its networks
-                from clops_sweep.execution import on_ray
-
-                run_with_ray = until_the_end.enter_context(on_ray.workers(frames, resources, display, of_ray))
+                run_with_ray = until_the_end.enter_context(_on_ray(frames, resources, display, of_ray))
             else:
                 if run_here is None:
                     run_here = until_the_switch.enter_context(alone.workers(frames, display, of_this_process, watch))
                 run_here(feed, relay)
 
         yield run
+
+
+@contextmanager
+def _on_ray(
+    frames: Mapping[DataKey, FrameSet], resources: Resources, display: Display, make_workplace: MakeWorkplace
+) -> Iterator[RunFed]:
+    """Yield what runs the jobs with Ray.
+
+    Raises:
+        StoreError: Ray does not start. Runs have been computed, so this ends the launch, and the same one continues.
+    """
+    from clops_sweep.execution import on_ray
+
+    with ExitStack() as until_the_end:
+        try:
+            run_fed = until_the_end.enter_context(on_ray.workers(frames, resources, display, make_workplace))
+        except UsageError as error:
+            raise StoreError(f"{error}; {without_ray()} computes without Ray") from None
+        yield run_fed

@@ -35,6 +35,14 @@ main()
 """
 
 
+WITHOUT_MEMORY = SWITCHING.replace(
+    "from clops_sweep.cli.command import main",
+    "from clops_sweep.execution import start_check\n"
+    "start_check._ROOM_FOR_OBJECTS = -(2**40)  # Ray refuses to start\n"
+    "from clops_sweep.cli.command import main",
+)
+
+
 def rest(short: int, long: int, places: int, seconds: float = 0.0) -> Rest:
     """The rest of a launch; `seconds` of a short run are known, unless 0."""
     costs = Costs()
@@ -147,3 +155,14 @@ def test_ray_takes_over_with_the_same_numbers(launch: Launch, forked: Preloaded,
     assert "workers: Ray, which computes 6 runs" in sweep.output
     assert "6 runs asked for, 6 finished" in sweep.output
     assert_same(tmp_path / "results", alone)
+
+
+def test_a_launch_stops_if_ray_cannot_take_over_and_the_same_one_continues(launch: Launch, forked: Preloaded) -> None:
+    sweep = launch("space.py", "--no-report", script=forked, program=WITHOUT_MEMORY)
+    assert sweep.wait() == 1
+    assert "Traceback" not in sweep.errors
+    assert "clops-sweep: stopped: Ray: " in sweep.errors
+    assert "--no-ray computes without Ray; once this is fixed, resume with: " in sweep.errors
+    again = launch("space.py", "--no-report", "--no-ray", script=forked)
+    assert again.wait() == 0
+    assert "6 runs asked for, 6 finished" in again.output
