@@ -148,7 +148,7 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
     if request.selection.files:
         plan = state.plan
         facts = Facts.of(state)
-        pending = bool(state.pending)
+        pending = bool(state.to_compute)
         if as_json:
             data = plan_as_data(facts)
         else:

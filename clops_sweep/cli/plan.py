@@ -71,7 +71,7 @@ class Facts:
             from clops_sweep.execution.jobs import Resources
 
             return cls(state, Resources())
-        if not state.pending:
+        if not state.to_compute:
             return cls(state, resources)
         from clops_sweep.execution.devices import choose
 
@@ -91,7 +91,7 @@ class Facts:
     @cached_property
     def cost(self) -> CostEstimate | None:
         """The cost of the pending runs; None without any."""
-        pending = self.state.pending
+        pending = self.state.to_compute
         return _estimated(self.state, pending, self.resources) if pending else None
 
 
@@ -136,7 +136,7 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
 
 def _pretraining(state: State, resources: Resources) -> list[Facts]:
     """Return the facts of the runs that become encoders, after those that become encoders of these."""
-    first = state.pretraining
+    first = state.of_encoders
     if first is None:
         return []
     return [*_pretraining(first, resources), Facts.of(first, resources)]
@@ -182,7 +182,7 @@ def say_plan(facts: Facts) -> None:
     if cost.known:
         click.echo(_in_words(cost, facts.resources))
     if cost.unknown:
-        of, kind = ("it", "its") if len(state.pending) == 1 else ("them", "their")
+        of, kind = ("it", "its") if len(state.to_compute) == 1 else ("them", "their")
         which = f"{len(cost.unknown)} of them" if cost.known else of
         click.echo(f"no estimate for {which}: no run of {kind} kind is finished")
     if state.searches and cost.known:

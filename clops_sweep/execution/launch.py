@@ -102,9 +102,9 @@ def _first_part(state: State) -> State:
     Raises:
         UsageError: only a shard of the runs is requested, or the data do not fit.
     """
-    while state.pretraining is not None:
+    while state.of_encoders is not None:
         asked, selection = state.asked, state.resolved.selection
-        first = selection.pretraining
+        first = selection.encoders
         if asked.shard:
             raise UsageError(
                 f"{option('shard', str(asked.shard))}: the run of encoder = {shown(first[0])} is not finished; "
@@ -112,7 +112,7 @@ def _first_part(state: State) -> State:
             )
         asked.data.prepare(config.data_key.signals for config in (*selection.configs, *first))
         check_fit(state)
-        state = state.pretraining.again()
+        state = state.of_encoders.again()
     return state
 
 

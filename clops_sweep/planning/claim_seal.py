@@ -110,7 +110,7 @@ def seal(request: Request, check: Callable[[State], object] = lambda state: None
     asked = _without_choices(State.of(request))
     if (there := _sealed(asked)) is not None:
         raise UsageError(f"{there.path}: these claims are {there}; a seal is never replaced")
-    if first := asked.selection.pretraining:
+    if first := asked.selection.encoders:
         raise UsageError(
             f"{_called()}: encoder = {shown(first[0])} is a config, and a seal holds the hash of its features; "
             "expected 'run:RUN_ID' of a finished run"

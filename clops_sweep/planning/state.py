@@ -181,12 +181,12 @@ class State:
         return _plan(self.resolved)
 
     @cached_property
-    def pretraining(self) -> State | None:
+    def of_encoders(self) -> State | None:
         """The state of the runs that become encoders, which come first; None if all of them are finished."""
-        first = self.resolved.selection.pretraining
+        first = self.resolved.selection.encoders
         if not first:
             return None
-        return State._of(_pretraining(self.asked, first), self.resolved.store.keeping("models"))
+        return State._of(_request_of_encoders(self.asked, first), self.resolved.store.keeping("models"))
 
     @cached_property
     def spaces(self) -> list[SearchSpace]:
@@ -214,8 +214,8 @@ class State:
                     yield from [PlannedRun(None, run.config, "pending")] * len(tuned.space.written.seeds)
 
     @cached_property
-    def pending(self) -> list[PlannedRun]:
-        """The pending runs, and those to come."""
+    def to_compute(self) -> list[PlannedRun]:
+        """The pending and waiting runs, and those to come: all that is left to compute."""
         return [*self.plan.of("pending", "waiting"), *self.to_come]
 
     def to_do(self, retry_failed: bool) -> list[PlannedRun]:
@@ -318,7 +318,7 @@ def _plan(request: Request) -> Plan:
     return make_plan(request.selection.requests, request.store, request.data_hash, request.shard)
 
 
-def _pretraining(request: Request, configs: Iterable[RunConfig]) -> Request:
+def _request_of_encoders(request: Request, configs: Iterable[RunConfig]) -> Request:
     """Return the request of configs that are encoders, which keeps their models.
 
     The name of each space has a digest of the config, since the encoders of several files may be in one store.
@@ -336,14 +336,14 @@ def _with_trained_encoders(request: Request) -> Request:
     Raises:
         UsageError: a config is an encoder elsewhere than in base or axes.
     """
-    first = request.selection.pretraining
+    first = request.selection.encoders
     if not first:
         return request
-    if left := _with_encoders(request, dict.fromkeys(first, f"run:{0:024}")).selection.pretraining:
+    if left := _with_encoders(request, dict.fromkeys(first, f"run:{0:024}")).selection.encoders:
         raise UsageError(f"encoder = {shown(left[0])}: expected it in base or axes of the search space")
     stored: dict[RunConfig, str] = {}
     for config in _innermost_first(first):
-        run = _plan(_with_encoders(_pretraining(request, [config]), stored)).asked[0]
+        run = _plan(_with_encoders(_request_of_encoders(request, [config]), stored)).asked[0]
         if run.state == "finished":
             stored[config] = f"run:{run.run_id}"
     return _with_encoders(request, stored)

@@ -37,7 +37,7 @@ def test_the_encoders_of_each_file_are_remembered(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     for name, strategy in (("one", "finetune"), ("two", "er"), ("again", "er")):
         encoder = RunConfig(strategy=strategy, network="small_cnn")
-        before = state_of(SearchSpace(name, RunConfig(encoder=encoder, network="linear"), seeds=1), store).pretraining
+        before = state_of(SearchSpace(name, RunConfig(encoder=encoder, network="linear"), seeds=1), store).of_encoders
         assert before is not None
         remember(before.resolved.selection, store)
     assert sorted(space.base.strategy for space in launched_spaces(store, str)) == ["er", "finetune"]

@@ -176,7 +176,7 @@ class Selection:
         return limited
 
     @cached_property
-    def pretraining(self) -> list[RunConfig]:
+    def encoders(self) -> list[RunConfig]:
         """The configs that are encoders of requested ones, each once: they run first, and keep their models."""
         configs = self.configs if self.given else []
         return list(dict.fromkeys(config.encoder for config in configs if isinstance(config.encoder, RunConfig)))
