@@ -293,8 +293,8 @@ def _as_data(row: Comparison) -> dict[str, object]:
 
 
 OF_P = (
-    "p: two-sided, corrected by Holm over all comparisons of the page in this metric; bold: p < 0.05. An interval has "
-    "the level of its test, so it excludes 0 exactly then."
+    "p: two-sided, corrected by Holm over all comparisons of the page in this metric; bold: p < 0.05. Each "
+    "interval has the level of its test: it excludes 0 exactly if p < 0.05."
 )
 """A note on p-values and intervals of paired differences."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,6 +77,12 @@ class Slice:
     def title(self, noun: str) -> str:
         """Return column and value in words, such as "class AF"; for all, "all recordings" if `noun` is "recording"."""
         return f"all {noun}s" if self.column == "all" else f"{self.column} {self.name}"
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether any of its numbers has an interval."""
+        numbers = (self.accuracy.before, self.accuracy.after, self.right_to_wrong, self.wrong_to_right)
+        return any(math.isfinite(number.low) for number in numbers)
 
 
 @dataclass(frozen=True)
@@ -291,7 +298,7 @@ class Measures:
         decided_before = outputs[paired.before.said.argmax(1)].tolist()
         decided_after = outputs[paired.after.said.argmax(1)].tolist()
         pairs = Counter(zip(decided_before, decided_after, strict=True))
-        names = list(dict.fromkeys(outputs.tolist()))
+        names = sorted(set(outputs.tolist()))  # the order of confusion matrices
         table: dict[str, dict[str, int]] = {}
         for before in names:
             table[before] = {after: pairs[before, after] for after in names}

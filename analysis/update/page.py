@@ -197,13 +197,16 @@ def _apart(quantity: Quantity, units: int) -> tuple[str, str]:
 
 
 def _hardest(report: Findings) -> list[str]:
-    """Describe the class and the subgroup with the largest share of instances that became wrong; empty without any."""
+    """Describe the class and the subgroup with the largest share of instances that became wrong.
+
+    One whose interval includes 0, or that has no interval, is left out: the share of other people may be 0.
+    """
     descriptions = []
     of_classes = [part for part in report.flips if part.column == "class"]
     for among in (of_classes, report.groups):
         large = [part for part in among if part.units >= MIN_UNITS]
         worst = max(large, key=lambda part: part.right_to_wrong.value, default=None)
-        if worst is not None and worst.right_to_wrong.value > 0:
+        if worst is not None and worst.right_to_wrong.low > 0:
             units = several(worst.units, report.unit)
             share = percent(worst.right_to_wrong, worst.units)
             descriptions.append(f"{worst.column} {worst.name} ({share} became wrong, {units})")
@@ -411,8 +414,10 @@ def _tracings_picture(report: Findings) -> Picture | None:
     if not report.tracings:
         return None
     unit = report.tracings[0].unit
+    many = len(report.tracings)
+    whose = f"each of the first {many} {report.unit}s" if many > 1 else f"the first {report.unit}"
     caption = (
-        f"The first flip of each of the first {several(len(report.tracings), report.unit)} of the table, without its "
+        f"The first flip of {whose} of the table, without its "
         f"mean{f', in {unit}' if unit else ''}. Titles: pseudonym, true class and decisions."
     )
     item = sketch(draw_tracings_of_flips, report.tracings, "tracings", "Tracings of flips", caption)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.prepared.pseudonyms import SECRET, kept_pseudonyms, pseudonyms
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, listed, option, several, shown
+from clops_sweep.errors import UsageError, listed, option, prefixed, several, shown
 from clops_sweep.experiment.columns import FIELDS, former_settings
 from clops_sweep.experiment.fields import data_key_of_row, is_missing
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
@@ -34,7 +35,7 @@ from .criteria import Criteria
 from .findings import Findings, NewClass
 from .last_task import Known, TaskFacts, brought, by_knowledge, decided, people_in_training, task_facts
 from .measures import FIXED, Measures, Slice, reliability
-from .page import render_page
+from .page import render_page, verdict
 from .paired import LastUpdate, Paired, last_models, last_update, tasks_in_order
 from .people import changed_people, confusion, decisions, outputs_of, tracings_of
 from .reproduce import Asked, Model, commands_for, models_of
@@ -47,6 +48,12 @@ class UpdateReport(Findings):
     def html(self) -> str:
         """Return the page as self-contained HTML."""
         return render_page(self)
+
+    def __repr__(self) -> str:
+        return f"<UpdateReport of run {self.run_id}: {self}>"
+
+    def __str__(self) -> str:
+        return f"{self.data['compared on']}. {verdict(self)}"
 
 
 def make_report(
@@ -135,7 +142,8 @@ def make_report(
         models=tuple(models_of(store, *compared.models)),
         commands=tuple(commands_for(store, rows, asked, data.root)),
     )
-    verdicts = () if criteria is None else tuple(decisions_on(criteria, report, tested))
+    with prefixed(criteria_file) if criteria_file else nullcontext():
+        verdicts = () if criteria is None else tuple(decisions_on(criteria, report, tested))
     return replace(report, criteria=verdicts, limitations=tuple(_limitations(report, rows[0], facts)))
 
 
@@ -224,6 +232,9 @@ def newest_that_fits(store: RunStore, against: str | None = None) -> str | None:
 
 
 def _predictions(store: RunStore, run_id: str) -> Any:
+    (row,) = store.rows("runs", run_ids=[run_id])
+    if row["status"] == "failed":
+        raise UsageError(f"run {run_id}: it failed, so it has no predictions: {row['reason']}")
     if run_id not in store.predicted():
         raise UsageError(
             f"run {run_id}: its predictions were not stored; run its search space again with "
@@ -258,12 +269,22 @@ def people_behind(store: RunStore, run_id: str, pseudonym: str, prepared_root: P
 
 
 def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> None:
-    for name in ("dataset", "data_hash"):
-        if after[name] != before[name]:
-            raise UsageError(
-                f"runs {after['run_id']} and {before['run_id']} use different data ({name} {after[name]} and "
-                f"{before[name]}); expected runs of one data set, normalisation and patient split"
-            )
+    if after["dataset"] == before["dataset"] and after["data_hash"] == before["data_hash"]:
+        return
+    differing = []
+    for name in _SETTINGS_OF_DATA:
+        values = [row.get(name) for row in (after, before)]
+        if values[0] != values[1] and not all(map(is_missing, values)):
+            differing.append(f"{name} {shown(values[0])} and {shown(values[1])}")
+    what = ", ".join(differing) or "the prepared data have changed in between"
+    raise UsageError(
+        f"runs {after['run_id']} and {before['run_id']} use different data ({what}); "
+        "expected runs of one data set, normalisation and patient split"
+    )
+
+
+_SETTINGS_OF_DATA = ("dataset", "split_seed", "split", "split_within", "validation", "normalize", "leads")
+"""Settings on which the data of a run depend, those that differ most often first."""
 
 
 def _groups(
@@ -306,7 +327,8 @@ def _last_task(
     if known.unavailable:
         yield "new classes", "not available before", ", ".join(known.unavailable)
     before = people_in_training(update.tasks[:-1], facts)
-    yield _TRAINED, _number_or_unknown(before), _number_or_unknown(row["patients_train"])
+    earlier = "unknown without the prepared frames" if facts.people is None else _number_or_unknown(before)
+    yield _TRAINED, earlier, _number_or_unknown(row["patients_train"])
     yield "method", str(row["strategy"]), "the same, continued"
 
 
@@ -414,7 +436,7 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
             "Test data are later parts of recordings of the training patients, not of other patients. Patients in "
             "no task are left out."
         )
-    few = [part.title(report.noun) for part in report.flips if part.units < FEW_PEOPLE]
+    few = [part.title(report.noun) for part in report.flips if part.units < FEW_PEOPLE and part.has_intervals]
     if few:
         yield f"Fewer than {FEW_PEOPLE} {report.unit}s: {listed(few)}. Their intervals cover less: {FEW_COVER}."
     for name, count in report.unknown.items():

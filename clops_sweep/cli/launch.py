@@ -264,7 +264,7 @@ def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
 
 
 def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
-    """Print the command of the update report of the best run with predictions, if there is one.
+    """Print the command of the update report of a typical run of the best method with predictions, if there is one.
 
     A run that was trained on all tasks at once has no model before an update.
     """
@@ -284,7 +284,8 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     fitting = [run_id for run_id in candidates if strategies[run_id] != "multitask"]
     if fitting:
         words = _options_of_report(outcome.state.resolved)
-        click.echo(f"update report of the best run: {update_report_command(store, fitting[0], *words)}")
+        report = update_report_command(store, fitting[0], *words)
+        click.echo(f"update report of a typical run of {strategies[fitting[0]]}: {report}")
 
 
 def _options_of_report(request: Request) -> list[str]:

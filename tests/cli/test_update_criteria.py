@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import declare, forget
-from tests.helpers.stores import record_result
+from tests.helpers.stores import record_failure, record_result
 
 WARDS = """
 from tests.data.declared_files import waves
@@ -58,7 +59,7 @@ def trained(folder: Path, strategy: str = "finetune", **settings: str | float) -
         | {"strategy": strategy}
         | settings
     )
-    frames = open_frames("hospital", prepared_root=folder / "prepared")
+    frames = open_frames("hospital", prepared_root=folder / "prepared", split_seed=config.split_seed)
     store = RunStore(folder / "results", keep=["predictions"])
     store.open_for_writing()
     run_id = config.run_id(frames.data_hash)
@@ -220,6 +221,48 @@ def test_invalid_demands_on_verdicts_name_file_and_key(tmp_path: Path, line: str
     file.write_text("certain = true\n")
     with pytest.raises(UsageError, match="has no limit"):
         read_criteria(file)
+
+
+def test_runs_on_other_splits_are_refused_with_the_seeds_of_both(hospital: Path) -> None:
+    one, other = trained(hospital), trained(hospital, split_seed=1)
+    with pytest.raises(UsageError, match=r"use different data \(split_seed 0 and 1\); expected") as raised:
+        reported(hospital, one, Criteria(), against=other)
+    assert not re.search("[0-9a-f]{64}", str(raised.value))
+
+
+def test_a_failed_run_is_refused_with_its_error(hospital: Path, tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results", keep=["predictions"])
+    store.open_for_writing()
+    config = RunConfig(dataset="hospital", scenario="domain_il", domain="ward", network="linear")
+    run_id = config.run_id("data")
+    error = "Traceback:\nValueError: the loss is not finite"
+    record_failure(store, {run_id: config}, error, lambda config: "data", {"device": "cpu"})
+    with pytest.raises(UsageError, match=r"it failed, so it has no predictions: ValueError: the loss is not finite"):
+        update_report(tmp_path / "results", run_id)
+
+
+def test_a_class_that_is_unknown_names_the_file_of_criteria(hospital: Path, tmp_path: Path) -> None:
+    limits = tmp_path / "limits.toml"
+    limits.write_text("[min_sensitivity]\nVF = 0.5\n")
+    roots = ["--results", str(hospital / "results"), "--prepared-root", str(hospital / "prepared")]
+    words = ["update-report", trained(hospital), "--criteria", str(limits), *roots]
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+    assert str(done.exception).startswith(f"{limits}: min_sensitivity: 'VF' is not a class")
+
+
+def test_a_report_says_what_it_found_in_one_line(hospital: Path) -> None:
+    report = reported(hospital, trained(hospital), Criteria(max_flips=1.0))
+    assert str(report) == f"{report.data['compared on']}. {verdict(report)}"
+    assert repr(report) == f"<UpdateReport of run {report.run_id}: {report}>"
+
+
+def test_the_dearest_group_is_named_only_if_its_interval_excludes_0(hospital: Path) -> None:
+    report = reported(hospital, trained(hospital), Criteria(max_flips=1.0))
+    everything = report.flips[0]
+    for low, named in ((0.0, False), (float("nan"), False), (0.02, True)):
+        part = replace(everything, column="class", name="AF", right_to_wrong=Quantity(0.5, low, 1.0))
+        page = replace(report, flips=(everything, part)).html()
+        assert ("The update costs most for class AF" in page) == named
 
 
 @pytest.mark.parametrize("units", [3, 7, 60])

@@ -103,7 +103,11 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
     for when in ("before", "after"):
         assert beyond[when]["value"] == max(0, uncut[when]["value"])
     assert "sex f" in text
-    assert "Fewer than 20 patients: all recordings, class " in text
+    limitation = text.partition("Fewer than 20 patients: ")[2].partition(". Their intervals")[0]
+    with_intervals = [it for it in found["flips"] if np.isfinite(it["right_to_wrong"]["low"] or np.nan)]
+    assert all(it["column"] == "all" or f"{it['column']} {it['name']}" in limitation for it in with_intervals)
+    of_few = [it for it in found["flips"] if it["units"] < MIN_UNITS]
+    assert not any(f"{it['column']} {it['name']}" in limitation for it in of_few), "they have no intervals"
     assert "http" not in text.replace("http://www.w3.org", "")  # it needs nothing else
     assert '<section id="signatures">' in text
     assert re.fullmatch("[0-9a-f]{64}", found["data"]["SHA-256 of the criteria"])
@@ -317,7 +321,7 @@ def test_runs_of_different_data_are_refused(made: tuple[Path, list[str]], tmp_pa
     )
     tables = {name: store.table(name, one).slice(0, 0) for name in ("r_matrix", "curves", "instances")}
     write_finished(store, other, {**tables, "runs": renamed[0], "predictions": renamed[1]})
-    with pytest.raises(UsageError, match="different data"):
+    with pytest.raises(UsageError, match=r"different data \(the prepared data have changed in between\)"):
         update_report(store.uri, other, against=one)
 
 
@@ -461,7 +465,7 @@ def test_each_model_has_its_own_patients_in_training(ward: Path, tmp_path: Path)
     store = ward / "results-ward-domain_il"
     without = update_report(store, report.run_id, prepared_root=tmp_path)
     trained = {name: values for name, *values in without.description}["patients in training"]
-    assert trained == ["unknown", str(len(training))]
+    assert trained == ["unknown without the prepared frames", str(len(training))]
 
 
 def test_a_class_of_the_last_site_alone_is_shown_apart(ward: Path) -> None:
