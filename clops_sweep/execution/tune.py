@@ -61,8 +61,9 @@ class FirstWithoutWorker(FIFOScheduler):
             return None
         waiting: list[Trial] = [trial for trial in tune_controller.get_trials() if trial.status == Trial.PENDING]
         running = sum(trial.status == Trial.RUNNING for trial in live)
-        taken = places(self._resources) - running - 1
-        return waiting[min(max(taken, 0), len(waiting) - 1)]
+        with_own_worker = max(places(self._resources) - running - 1, 0)
+        first_without = min(with_own_worker, len(waiting) - 1)
+        return waiting[first_without]
 
 
 class ContinualRunTrainable(tune.Trainable):
@@ -349,7 +350,9 @@ class Watcher(tune.Callback, tune.Stopper):
 
     def all_lost(self, trials: Mapping[str, Jobs], error: str) -> None:
         """Handle the end of all workers: jobs of trials that had not begun, if any had, are queued again."""
-        begun = self._last_heard.keys() & trials.keys() or trials.keys()
+        begun = self._last_heard.keys() & trials.keys()
+        if not begun:  # it is not known which trial ended the workers
+            begun = set(trials)
         for trial_id, jobs in trials.items():
             if trial_id in begun:
                 self.lost(trial_id, jobs, error)

@@ -60,13 +60,17 @@ def memories(request: Request) -> list[Memories]:
         if request.data_hash(config) is None:
             continue
         instances = training_instances(scenario_of(config, request.data.frames(config.data_key)))
-        if (held := capacity_of(config, instances)) is not None:
-            capacities.setdefault((config.dataset, config.scenario), []).append((config.strategy, held, instances))
-    return [
-        Memories(dataset, scenario, tuple(sorted(set(strategies))), (min(held), max(held)), (min(of), max(of)))
-        for (dataset, scenario), rows in capacities.items()
-        for strategies, held, of in [tuple(zip(*rows, strict=True))]
-    ]
+        capacity = capacity_of(config, instances)
+        if capacity is not None:
+            rows = capacities.setdefault((config.dataset, config.scenario), [])
+            rows.append((config.strategy, capacity, instances))
+    found = []
+    for (dataset, scenario), rows in capacities.items():
+        strategies = tuple(sorted({strategy for strategy, _, _ in rows}))
+        held = [count for _, count, _ in rows]
+        of = [count for _, _, count in rows]
+        found.append(Memories(dataset, scenario, strategies, (min(held), max(held)), (min(of), max(of))))
+    return found
 
 
 def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:

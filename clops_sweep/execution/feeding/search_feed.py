@@ -275,13 +275,18 @@ class SearchFeed:
         if trial.over:
             if isinstance(report, Paused):
                 self._leave(trial, job)
-            return
+        elif isinstance(report, Failed):
+            self._store.flush()  # if this fails, the trial stays under way
+            trial.counted.add(job.run_id)
+            self._fail(trial, f"run {job.run_id} has failed")
+        else:
+            self._record(trial, job, report)
+            if not (trial.queued or trial.under_way):
+                self._decide(trial)
+
+    def _record(self, trial: _RunningTrial, job: Job, report: Report) -> None:
+        """Record how the job of a running trial ended, other than by a failure."""
         match report:
-            case Failed():
-                self._store.flush()  # if this fails, the trial stays under way
-                trial.counted.add(job.run_id)
-                self._fail(trial, f"run {job.run_id} has failed")
-                return
             case Paused(so_far):
                 trial.so_far[job.run_id] = so_far[self._measure]
             case Unrecorded(error):
@@ -290,17 +295,21 @@ class SearchFeed:
             case Finished():
                 trial.counted.add(job.run_id)
                 trial.finished.add(job.run_id)
-        if trial.queued or trial.under_way:
-            return
+
+    def _decide(self, trial: _RunningTrial) -> None:
+        """Decide how a trial goes on whose jobs have all ended."""
         if trial.unrecorded:
             self._drop(trial)  # it stays running in the study, and the next launch continues it
-            return
-        if trial.until is None or trial.finished.issuperset(trial.runs):
+        elif trial.until is None or trial.finished.issuperset(trial.runs):
             self._go_on(trial)
-            return
-        so_far = trial.so_far | self._after(trial.until, trial.finished)
-        if trial.in_study.prune(fmean(so_far.values()), trial.until):
-            self._prune(trial, trial.until)
+        else:
+            self._prune_or_go_on(trial, trial.until)
+
+    def _prune_or_go_on(self, trial: _RunningTrial, tasks: int) -> None:
+        """Compare a trial that has paused after some tasks with the others."""
+        so_far = trial.so_far | self._after(tasks, trial.finished)
+        if trial.in_study.prune(fmean(so_far.values()), tasks):
+            self._prune(trial, tasks)
         else:
             self._go_on(trial)
 
