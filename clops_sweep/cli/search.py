@@ -11,7 +11,8 @@ import click
 from clops_sweep.cli.plain_table import TERMINAL, print_table
 from clops_sweep.errors import several
 from clops_sweep.experiment.spaces.axes import in_words
-from clops_sweep.planning.state import Search, State
+from clops_sweep.planning.searches import Search
+from clops_sweep.planning.state import State
 from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState, studies_of
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore

@@ -12,7 +12,8 @@ from clops_sweep.errors import StoreError, UsageError, several
 from clops_sweep.experiment.html_table import html_table
 from clops_sweep.experiment.metrics import short_name
 from clops_sweep.planning.plan import Plan
-from clops_sweep.planning.state import Search, State, Tuning
+from clops_sweep.planning.searches import Search, Tuning
+from clops_sweep.planning.state import State
 from clops_sweep.store.rows import reason_of
 from clops_sweep.store.run_store import RunStore
 

@@ -14,7 +14,7 @@ from clops_sweep import RunConfig
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.state import data_hashes
+from clops_sweep.planning.searches import data_hashes
 from clops_sweep.search.study import open_study
 from clops_sweep.store.run_store import RunStore
 from tests.conftest import Command, Tables

@@ -1,7 +1,7 @@
 """Tests of the choices of tuned spaces."""
 
 from clops_sweep import OptunaSearch, RunConfig, SearchSpace
-from clops_sweep.planning.state import Choice, Tuning
+from clops_sweep.planning.searches import Choice, Tuning
 
 
 def test_the_reported_space_is_built_once() -> None:

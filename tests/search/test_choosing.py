@@ -28,7 +28,8 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.execution.jobs import Job
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.state import Choice, State, data_hashes
+from clops_sweep.planning.searches import Choice, data_hashes
+from clops_sweep.planning.state import State
 
 VALUES = [0.25, 0.5, 1.0]
 OTHER_SPLITS = TuneOn(splits=(7, 8))

@@ -13,7 +13,8 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.execution.feeding.sweep_feeds import record_purposes
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.state import State, data_hashes
+from clops_sweep.planning.searches import data_hashes
+from clops_sweep.planning.state import State
 from clops_sweep.search.roles import tuning_runs
 
 METHODS = {"er": {"learning_rate": [1e-3, 1e-4]}}

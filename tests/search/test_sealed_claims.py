@@ -18,7 +18,8 @@ from clops_sweep.experiment.spaces.claims import sha256
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.claim_seal import seal, seal_in_words
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.state import State, data_hashes
+from clops_sweep.planning.searches import data_hashes
+from clops_sweep.planning.state import State
 
 CONTENT = "generated0001"
 ABOVE = Claim("above", "ER is above SI", Contrast(Side("ER", {"strategy": "er"}), Side("SI", {"strategy": "si"})))

@@ -18,7 +18,8 @@ from clops_sweep.experiment.spaces.run_names import RunName
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.planning.launched import remember
 from clops_sweep.planning.plan import Plan
-from clops_sweep.planning.state import State, data_hashes
+from clops_sweep.planning.searches import data_hashes
+from clops_sweep.planning.state import State
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep import delete_checkpoints
