@@ -20,7 +20,10 @@ from clops_sweep.store.tables import EVERY_RUN, TableName
 from clops_sweep.store.writing import merge_parts, tidy, write
 
 SECONDS_PER_FLUSH = 10.0
-"""Seconds of finished runs that a killed driver may lose."""
+"""Most seconds of finished runs that a killed driver may lose."""
+
+_REST = 20.0
+"""Rows wait this many times as long as the last flush took, so that a driver flushes for 5 % of its time at most."""
 
 _BYTES_PER_FLUSH = 2**26
 _MANY_PARTS = 32
@@ -54,6 +57,7 @@ class RunStore(StoreReader):
     def __init__(self, root: str | Path, *, keep: Collection[str] = ()) -> None:
         super().__init__(root, keep=keep)
         self._waiting = _Waiting()
+        self._flush_seconds = 0.0
 
     def at_one_moment(self) -> RunStore:
         """Return the store as it is now, for reading: its parts are listed once, and statuses are computed once.
@@ -145,12 +149,18 @@ class RunStore(StoreReader):
             waiting.checkpoints.append(checkpoint)
 
     def flush_if_due(self) -> None:
-        """Write the added rows if the oldest have waited for ten seconds, or they take much memory."""
+        """Write the added rows if the oldest have waited long enough, or they take much memory.
+
+        They wait for 20 times as long as the last flush took, and for ten seconds at most.
+        """
         waiting = self._waiting
-        if waiting.rows and (
-            time.monotonic() - waiting.since >= SECONDS_PER_FLUSH or waiting.nbytes >= _BYTES_PER_FLUSH
-        ):
+        if not waiting.rows:
+            return
+        longest = min(SECONDS_PER_FLUSH, _REST * self._flush_seconds)
+        if time.monotonic() - waiting.since >= longest or waiting.nbytes >= _BYTES_PER_FLUSH:
+            begun = time.monotonic()
             self.flush()
+            self._flush_seconds = time.monotonic() - begun
 
     def flush(self) -> None:
         """Write the added rows: a run that the store has is not written again, a failed one is replaced.

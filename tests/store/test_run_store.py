@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -139,7 +140,34 @@ def test_the_first_of_two_equal_runs_stays_and_a_failure_is_replaced(store: RunS
 # --- flushing and merging ---------------------------------------------------------------------------------------------
 
 
-def test_rows_are_written_after_ten_seconds_or_when_somebody_reads(
+def test_rows_wait_for_twenty_times_as_long_as_the_last_flush_took(
+    store: RunStore, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(run_store.time, "monotonic", lambda: clock[0])
+    written = run_store.write
+    seconds = [0.2, 3.0, 0.1]
+
+    def slow(*given: Any) -> None:
+        clock[0] += seconds.pop(0)
+        written(*given)
+
+    monkeypatch.setattr(run_store, "write", slow)
+
+    def stored_after(wait: float) -> int:
+        clock[0] += wait
+        store.flush_if_due()
+        return len(RunStore(store.uri).statuses())
+
+    store.add(id_of(1), finished_tables(id_of(1), RunConfig()))
+    assert stored_after(0.0) == 1, "the first run of a launch is stored at once"
+    store.add(id_of(2), finished_tables(id_of(2), RunConfig()))
+    assert [stored_after(3.9), stored_after(0.2)] == [1, 2]
+    store.add(id_of(3), finished_tables(id_of(3), RunConfig()))
+    assert [stored_after(9.9), stored_after(0.2)] == [2, 3], "ten seconds at most"
+
+
+def test_rows_are_written_when_due_when_somebody_reads_or_when_they_are_large(
     store: RunStore, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = [100.0]
@@ -148,10 +176,7 @@ def test_rows_are_written_after_ten_seconds_or_when_somebody_reads(
     checkpoint.parent.mkdir(parents=True)
     checkpoint.write_bytes(b"state")
     store.add(id_of(1), finished_tables(id_of(1), RunConfig()), str(checkpoint))
-    clock[0] += 9
-    store.flush_if_due()
     assert (RunStore(store.uri).statuses(), checkpoint.exists()) == ({}, True)
-    clock[0] += 2
     store.flush_if_due()
     assert (RunStore(store.uri).statuses(), checkpoint.exists()) == ({id_of(1): "finished"}, False)
     add(store, 2, finished_tables)
