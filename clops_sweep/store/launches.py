@@ -114,11 +114,19 @@ class LaunchFile:
             self._files.delete(f"{path}{end}" for path in gone for end in ("", _PENDING))
 
 
-def runs_under_way(store: RunStore) -> tuple[UnderWay, ...]:
-    """Return the runs that launches on a store are computing now, on any machine. Unreadable files are ignored."""
+def runs_under_way(store: RunStore, *, elsewhere: bool = False) -> tuple[UnderWay, ...]:
+    """Return the runs that launches on a store are computing now, on any machine. Unreadable files are ignored.
+
+    Args:
+        store: the store.
+        elsewhere: whether to leave out the launches of this process, whose files may be seconds old.
+    """
+    own = (os.getpid(), _machine())
     under_way: list[UnderWay] = []
     with suppress(OSError, UsageError):
         for _, content in _living(store):
+            if elsewhere and (content.get("pid"), content.get("machine")) == own:
+                continue
             clocks_differ = _clock_difference(content.get("written_at"))
             runs = content.get("runs")
             for given in runs if isinstance(runs, list) else ():

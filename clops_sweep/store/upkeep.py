@@ -138,10 +138,10 @@ def delete_runs(store: RunStore, run_ids: Collection[str]) -> int:
 
 
 def delete_checkpoints(store: RunStore, run_ids: Collection[str]) -> None:
-    """Delete the checkpoints of some runs, except of those that a launch is computing.
+    """Delete the checkpoints of some runs, except of those that another launch is computing.
 
     Raises:
         OSError: the store cannot be written to.
     """
-    under_way = {run.run_id for run in runs_under_way(store)}
+    under_way = {run.run_id for run in runs_under_way(store, elsewhere=True)}
     store.files.delete(store.checkpoint_path(run_id) for run_id in run_ids if run_id not in under_way)

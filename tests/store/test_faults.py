@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -115,16 +116,21 @@ def test_deleted_runs_lose_their_checkpoints(store: RunStore) -> None:
     assert [path.exists() for path in paths] == [False, True, False]
 
 
-def test_the_checkpoint_of_a_run_that_a_launch_computes_stays(store: RunStore) -> None:
+def test_the_checkpoint_of_a_run_that_another_launch_computes_stays(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = Path(store.uri) / store.checkpoint_path(id_of(99))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(b"checkpoint")
+    under_way = [UnderWay(id_of(99), "a trial of a search")]
     launch = LaunchFile(store)
-    launch.begin([])
-    launch.write([UnderWay(id_of(99), "a trial of another search")])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "getpid", lambda: 1)
+        launch.begin([])
+        launch.write(under_way)
     delete_checkpoints(store, [id_of(99)])
     assert path.exists()
-    launch.remove()
+    launch.write(under_way)  # by this process: its file is older than the end of the run
     delete_checkpoints(store, [id_of(99)])
     assert not path.exists()
 
