@@ -469,9 +469,7 @@ def _print_counts(
     seed = "" if manifest.given_split else ", split_seed 0"
     show(f"{manifest.name}: frames (patients) per class{one_lead}{seed}", _split_table("class", rows))
     for scenario, found in tasks.items():
-        if isinstance(found, str):
-            console.print(f"{scenario}: {found}", style="yellow", highlight=False)
-        else:
+        if not isinstance(found, str):
             show(f"{manifest.name}, {scenario}: frames (patients) per task{seed}", _split_table("task", found))
     if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
         show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, patient_table(frames, chosen)))
@@ -493,6 +491,12 @@ def _print_counts(
         console.print(f"note: {note}", highlight=False)
     total = f"{len(frames):,} {manifest.frame_words} in {prepared.folder}"
     console.print(total, highlight=False, soft_wrap=True)
+    for scenario, found in tasks.items():
+        if isinstance(found, str):
+            other = "" if manifest.given_split else "; a launch names the split seeds that work"
+            console.print(
+                f"no tasks: {scenario}{seed}: {found}{other}", style="yellow", highlight=False, soft_wrap=True
+            )
 
 
 def _options_line(manifest: Manifest, prepared_root: Path, data_root: Path | None) -> str:

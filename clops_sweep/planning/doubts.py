@@ -10,7 +10,7 @@ from clops_sweep.planning.state import State
 
 
 def doubts(state: State) -> list[str]:
-    """Return sentences on custom data sets that are prepared: unused domains, and people who are not given."""
+    """Return sentences on prepared data: people who are not given, domains and split seeds without effect."""
     request = state.resolved
     used = dict.fromkeys(config.dataset for config in request.selection.configs)
     sentences = []
@@ -18,7 +18,23 @@ def doubts(state: State) -> list[str]:
         for note in request.data.notes(dataset):
             if note.startswith(PEOPLE_NOT_GIVEN):
                 sentences.append(f"{dataset}: {note}")
-    return [*sentences, *_unused_domains(request)]
+    return [*sentences, *_unused_domains(request), *_seeds_of_given_splits(request)]
+
+
+def _seeds_of_given_splits(request: Request) -> list[str]:
+    """Return a sentence for each data set with a given split, of which runs differ in nothing but the split seed."""
+    seeds: dict[str, set[int]] = {}
+    for config in request.selection.configs:
+        if config.split is None and request.data.has_given_split(config.dataset):
+            seeds.setdefault(config.dataset, set()).add(config.split_seed)
+    sentences = []
+    for dataset, of_runs in seeds.items():
+        if len(of_runs) > 1:
+            sentences.append(
+                f"{dataset}: its split is given in the data, so all {len(of_runs)} split seeds give the same runs; "
+                "leave out split_seed, and take several seeds"
+            )
+    return sentences
 
 
 def _unused_domains(request: Request) -> list[str]:

@@ -86,4 +86,4 @@ def _remedy(covering: Sequence[int]) -> str:
             "each recording (a column, in a table), leave the task or class out of the data or pool it with another "
             "one, or add people who have it"
         )
-    return f"{tried}, these have {every}: {', '.join(map(str, covering))}"
+    return f'{tried}, these have {every}: "split_seed": {[*covering]}'

@@ -96,3 +96,23 @@ def test_a_statement_that_each_person_has_one_recording_is_checked(tmp_path: Pat
     )
     assert done.exit_code != 0
     assert "one_recording_per_person: 96 recordings are of 24 people; leave it out" in str(done.exception)
+
+
+@pytest.mark.parametrize(("seeds", "is_said"), [([0, 1, 2], True), ([0], False)])
+def test_split_seeds_of_a_split_that_is_given_are_said_to_repeat_runs(
+    seeds: list[int], is_said: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "given.py"
+    text = SPACE.replace("wards", "given_wards").replace("DOMAIN", ", domain='ward'")
+    text = text.replace("**people)", "**people,\n        split=np.array(['train', 'test'])[PERSON // 2 % 2])")
+    file.write_text(text.replace("seeds=[0]", f"axes={{'split_seed': {seeds}}}, seeds=[0]"))
+    prepared = ["--prepared-root", str(tmp_path / "prepared")]
+    run = CliRunner().invoke
+    done = run(command, ["data", "prepare", "given_wards", "--plugins", str(file), *prepared])
+    assert done.exit_code == 0, done.output
+    plan = run(command, ["plan", str(file), *prepared, "--results", str(tmp_path / "results")])
+    assert plan.exit_code == 0, plan.output
+    sentence = (
+        "given_wards: its split is given in the data, so all 3 split seeds give the same runs; leave out split_seed"
+    )
+    assert (sentence in plan.output) == is_said, plan.output

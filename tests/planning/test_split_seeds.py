@@ -47,10 +47,19 @@ def _plan(folder: Path, axes: dict[str, Any], rare: list[int], split: str = "Non
     try:
         done = CliRunner().invoke(command, ["data", "prepare", "few_patients", "--plugins", str(file), *prepared])
         assert done.exit_code == 0, done.output
+        _require_impossible_tasks_last(done.output)
         planned = CliRunner().invoke(command, ["plan", str(file), *prepared, "--results", str(folder / "results")])
         return planned.exit_code, str(planned.exception or planned.output)
     finally:
         forget("few_patients")
+
+
+def _require_impossible_tasks_last(prepared: str) -> None:
+    """Check that sentences on tasks that cannot be are the last ones of `data prepare`."""
+    lines = prepared.splitlines()
+    impossible = [number for number, line in enumerate(lines) if re.search(PROBLEM, line)]
+    assert impossible == list(range(len(lines) - len(impossible), len(lines))), prepared
+    assert all(lines[number].startswith("no tasks: domain_il by ward") for number in impossible)
 
 
 def _covers(folder: Path, seed: int) -> bool:
@@ -72,8 +81,7 @@ def test_seeds_that_fail_and_seeds_that_work_are_named(tmp_path: Path) -> None:
         in said
     )
     assert re.search(rf"with {failing[0]}, {PROBLEM}", said), said
-    works = ", ".join(map(str, covering))
-    assert said.endswith(f"of split_seed 0 to 19, these have {EACH}: {works}")
+    assert said.endswith(f'of split_seed 0 to 19, these have {EACH}: "split_seed": {covering}')
     one, said = _plan(tmp_path, {"split_seed": failing[:1]}, rare=[*HALF, 1, 3, 5, 7])
     assert one != 0
     assert re.match(rf"few_patients: split_seed {failing[0]}: {PROBLEM}", said), said
