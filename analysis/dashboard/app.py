@@ -206,7 +206,9 @@ class Dashboard:
     def _compare(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         section = _chosen(snapshot, given)
         table = runs_table(section.experiment, snapshot.running)
-        return compare_page(section, table, self._followed.store, given)
+        methods = snapshot.once("methods by experiment", methods_by_experiment)
+        of_experiment = methods.get(section.experiment.name, [])
+        return compare_page(section, table, self._followed.store, given) | {"tables_of_methods": of_experiment}
 
     def _run(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         asked = given.get("id", "")

@@ -234,6 +234,19 @@ def test_a_running_run_has_its_experiment_before_the_store_holds_a_run_on_its_da
     assert "Runs: 4 missing." in words_of(read(dashboard.page("", {}, "earlier")))
 
 
+def test_compare_has_the_differences_from_the_best(generated: ModuleType, tmp_path: Path) -> None:
+    space = SearchSpace("own", RunConfig(), {"strategy": ["er", "finetune"]}, range(2))
+    store = RunStore(tmp_path / "results")
+    scores = {"er": 0.8, "finetune": 0.7}
+    given = [(it.config, {"auc": 0.7, "test_auc": scores[it.config.strategy]}) for it in space.requests()]
+    generated.write_given_runs(store, given)
+    source = StoreSource(store, lambda key: None, lambda store: [space])
+    page = read_page(Dashboard(FollowedStore(store, source, 0)), "compare", {"experiment": "own"})
+    header, *rows = cells_of(page, "Methods of own on synthetic, class_il")
+    assert header[2] == "minus best [95 %]"
+    assert [row[2] for row in rows] == [DASH, "-0.100"]
+
+
 def test_a_run_of_two_experiments_names_both(generated: ModuleType, tmp_path: Path) -> None:
     first = SearchSpace("first", RunConfig(), {"strategy": ["er", "finetune"]}, range(1))
     second = SearchSpace("second", RunConfig(), {"strategy": ["er", "ewc"]}, range(1))
