@@ -20,7 +20,7 @@ from clops_sweep.data.prepared.pseudonyms import SECRET, kept_pseudonyms, pseudo
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, option, prefixed, several, shown
 from clops_sweep.experiment.columns import FIELDS, former_settings
-from clops_sweep.experiment.fields import data_key_of_row, is_missing
+from clops_sweep.experiment.fields import OF_DATA, data_key_of_row, is_missing
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import unregistered
@@ -272,7 +272,7 @@ def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> N
     if after["dataset"] == before["dataset"] and after["data_hash"] == before["data_hash"]:
         return
     differing = []
-    for name in _SETTINGS_OF_DATA:
+    for name in OF_DATA:
         values = [row.get(name) for row in (after, before)]
         if values[0] != values[1] and not all(map(is_missing, values)):
             differing.append(f"{name} {shown(values[0])} and {shown(values[1])}")
@@ -281,10 +281,6 @@ def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> N
         f"runs {after['run_id']} and {before['run_id']} use different data ({what}); "
         "expected runs of one data set, normalisation and patient split"
     )
-
-
-_SETTINGS_OF_DATA = ("dataset", "split_seed", "split", "split_within", "validation", "normalize", "leads")
-"""Settings on which the data of a run depend, those that differ most often first."""
 
 
 def _groups(

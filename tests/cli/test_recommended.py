@@ -439,6 +439,8 @@ OFFERED = "tests/cli/test_update_report.py:without_an_id_the_newest_run_that_fit
 COUNTED = "tests/cli/test_task_counts.py:tasks_have_frames_and_people_of_one_split"
 COMPLETE = "tests/cli/test_update_report.py:a_page_without_the_plug_ins_keeps_the_fuller_one_and_names_the_command"
 PAGES = "pages_name_the_repetition_and_the_output_of_runs"
+EMPTY = "tests/analysis/dashboard/test_dashboard_pages.py:an_empty_store_says_how_to_begin"
+REPEATED = "tests/cli/test_update_criteria.py:the_last_section_has_commands_that_repeat_the_report"
 PLACES = {
     "clops_sweep/cli/show.py:_repetition": RUN,
     "clops_sweep/cli/launch.py:launch": FAILED,
@@ -456,6 +458,8 @@ PLACES = {
     "analysis/report/page.py:render_page": PAGES,
     "analysis/report/page.py:rerun": PAGES,
     "analysis/dashboard/run_page.py:run_page": PAGES,
+    "analysis/dashboard/app.py:_overview": EMPTY,
+    "analysis/update/reproduce.py:commands_for": REPEATED,
     "clops_sweep/api.py:sweep": "a_launch_from_python_names_the_status",
     "clops_sweep/cli/launch.py:_say_outcome": INTERRUPTED,
     "clops_sweep/cli/data.py:verify": "vfdb_names_the_check_of_its_frames",
@@ -475,6 +479,8 @@ TEMPLATES = {
     "analysis/report/parts.html.jinja": PAGES,
     "analysis/report/checklist.md.jinja": CHECKLIST,
     "analysis/dashboard/templates/run.html.jinja": PAGES,
+    "analysis/dashboard/templates/overview.html.jinja": EMPTY,
+    "analysis/update/page.html.jinja": REPEATED,
 }
 """The templates with commands, likewise; all of these come from functions."""
 
