@@ -20,7 +20,7 @@ def wards(data_root):
     return Recordings(x, 50, ["I", "II"], "mV", labels=y, classes=["no", "yes"], patients=PATIENTS)
 
 
-SPACE = SearchSpace("wards", RunConfig(dataset="NAME", network="small_cnn", epochs_per_task=1), seeds=[0])
+SPACE = SearchSpace("rooms", RunConfig(dataset="NAME", network="small_cnn", epochs_per_task=1), seeds=[0])
 """
 SPACE = """
 import numpy as np
@@ -30,7 +30,7 @@ from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
 PERSON = np.arange(96) // 4
 
 
-@dataset("wards", scenarios=["domain_il"])
+@dataset("rooms", scenarios=["domain_il"])
 def wards(data_root):
     y = np.arange(96) % 2
     x = np.random.default_rng(0).normal(size=(96, 2, 50)) + y[:, None, None]
@@ -39,7 +39,7 @@ def wards(data_root):
     return Recordings(x, 50, ["I", "II"], "mV", labels=y, classes=["no", "yes"], **people)
 
 
-SPACE = SearchSpace("wards", RunConfig(dataset="wards", scenario="domain_il", network="small_cnn"DOMAIN), seeds=[0])
+SPACE = SearchSpace("rooms", RunConfig(dataset="rooms", scenario="domain_il", network="small_cnn"DOMAIN), seeds=[0])
 """
 
 
@@ -51,12 +51,12 @@ def test_domains_that_are_not_used_are_named(domain: str, is_said: bool, tmp_pat
     file.write_text(SPACE.replace("DOMAIN", domain))
     prepared = ["--prepared-root", str(tmp_path / "prepared")]
     run = CliRunner().invoke
-    done = run(command, ["data", "prepare", "wards", "--plugins", str(file), *prepared])
+    done = run(command, ["data", "prepare", "rooms", "--plugins", str(file), *prepared])
     assert done.exit_code == 0, done.output
-    assert "wards, domain_il by ward: frames (patients) per task" in done.output
+    assert "rooms, domain_il by ward: frames (patients) per task" in done.output
     plan = run(command, ["plan", str(file), *prepared, "--results", str(tmp_path / "results")])
     assert plan.exit_code == 0, plan.output
-    sentence = "wards, domain_il: each task is a lead; for tasks by ward, set domain='ward', or domain='lead' to keep"
+    sentence = "rooms, domain_il: each task is a lead; for tasks by ward, set domain='ward', or domain='lead' to keep"
     assert (sentence in plan.output) == is_said, plan.output
 
 
@@ -103,7 +103,7 @@ def test_split_seeds_of_a_split_that_is_given_are_said_to_repeat_runs(
     seeds: list[int], is_said: bool, tmp_path: Path
 ) -> None:
     file = tmp_path / "given.py"
-    text = SPACE.replace("wards", "given_wards").replace("DOMAIN", ", domain='ward'")
+    text = SPACE.replace("rooms", "given_wards").replace("DOMAIN", ", domain='ward'")
     text = text.replace("**people)", "**people,\n        split=np.array(['train', 'test'])[PERSON // 2 % 2])")
     file.write_text(text.replace("seeds=[0]", f"axes={{'split_seed': {seeds}}}, seeds=[0]"))
     prepared = ["--prepared-root", str(tmp_path / "prepared")]
