@@ -86,7 +86,7 @@ def letter_panels(figure: Figure) -> None:
             axes.annotate(letter, (0, 1), (-6, 4), "axes fraction", "offset points", va="bottom", **look)
         else:
             place, line = title.get_position(), title.get_transform()
-            axes.annotate(letter, place, (-6, 0), line, "offset points", va=title.get_va(), **look)
+            axes.annotate(letter, place, (-6, 0), line, "offset points", va=title.get_verticalalignment(), **look)
 
 
 def _left_title(axes: Axes) -> Text | None:

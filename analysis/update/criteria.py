@@ -135,8 +135,8 @@ def read_criteria(path: str | PathLike[str]) -> Criteria:
 
 
 def _check_demands(min_patients: object, certain: object) -> None:
-    is_number = isinstance(min_patients, int) and not isinstance(min_patients, bool)
-    if min_patients is not None and not (is_number and min_patients >= 1):
+    is_whole = isinstance(min_patients, int) and not isinstance(min_patients, bool) and min_patients >= 1
+    if min_patients is not None and not is_whole:
         raise UsageError(f"min_patients: expected a whole number from 1, not {shown(min_patients)}")
     if not isinstance(certain, bool):
         raise UsageError(f"certain: expected true or false, not {shown(certain)}")

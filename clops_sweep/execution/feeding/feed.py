@@ -29,12 +29,13 @@ class Feed(Protocol):
 
     Attributes:
         error: the error that ended it early, such as a journal that cannot be written to; there are no more jobs then.
-        left_out: the runs that are over without the end of a job, so far: they were found finished, or their trial has
-            ended.
     """
 
     error: str | None
-    left_out: Sequence[LeftOut]
+
+    @property
+    def left_out(self) -> Sequence[LeftOut]:
+        """The runs that are over without the end of a job, so far: found finished, or of a trial that has ended."""
 
     @property
     def finished(self) -> bool:
