@@ -48,6 +48,9 @@ def test_the_search_space_of_a_page_asks_for_its_runs(
         if words[0] == "new":
             assert commands.run(tmp_path, environment, *words).returncode == 0
     file, said = ASKED[page]
+    for given in re.findall(r"files=\[(.*?)\]", (tmp_path / file).read_text()):
+        for name in re.findall('"(.*?)"', given):  # plan looks whether they exist
+            (tmp_path / name).touch()
     done = commands.run(tmp_path, environment, "plan", file)
     assert (done.returncode, done.stderr) == (0, "")
     assert said in done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,7 +106,10 @@ def test_an_outcome_shows_scores_of_test_people_and_has_them_as_a_frame() -> Non
         scores("own.py", "results", "aucc")
 
 
-def test_a_script_prints_the_best_configurations_and_where_the_results_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_script_prints_the_best_configurations_and_where_the_results_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(sys, "ps1", raising=False)  # of a notebook that ran in this process
     for idle in ("", "nothing is pending: "):
         line = repr(launched(PLAIN)).splitlines()[1].strip()
         printed = capsys.readouterr().out.splitlines()

@@ -43,8 +43,12 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget("wearable")
 
 
+ENVIRONMENT = {"CLOPS_PREPARED_ROOT": "prepared", "CLOPS_DATA_ROOT": None}
+"""Prepared frames are below the working folder, which is also where the files of data are looked for."""
+
+
 def _run(*words: str) -> Result:
-    done = CliRunner(env={"CLOPS_PREPARED_ROOT": "prepared"}).invoke(command, words)
+    done = CliRunner(env=ENVIRONMENT).invoke(command, words)
     assert done.exit_code == 0, done.output
     return done
 
@@ -130,7 +134,7 @@ def test_plan_refuses_files_that_do_not_exist() -> None:
     Path("own.py").write_text(
         text.replace('scenarios=["class_il_union"]', 'scenarios=["class_il_union"], files=["x.npy"]')
     )
-    done = CliRunner(env={"CLOPS_PREPARED_ROOT": "prepared"}).invoke(command, ["plan", "own.py"])
+    done = CliRunner(env=ENVIRONMENT).invoke(command, ["plan", "own.py"])
     assert isinstance(done.exception, AbsentData)
     assert str(done.exception).startswith(f"dataset 'wearable': files: data root {Path.cwd()} has no x.npy")
 

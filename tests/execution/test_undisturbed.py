@@ -54,7 +54,8 @@ def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) ->
     assert best[3].startswith("the configuration of 'fine-tuning'")
     assert best[6] == "Ranked by validation AUC: the best of many test scores would be partly luck."
     assert best[7].startswith("Mean (lowest to highest); run_id: ")
-    assert len(best) == 3 + 3 + 2 + 1
+    assert best[8] == "Columns of runs: auc, test_auc, test_bwt"
+    assert len(best) == 3 + 3 + 3 + 1
     assert best[-1] == "list runs with: clops-sweep runs"
     assert lines[RUNS + 3 :] == [
         "6 runs asked for, 6 finished, 0 pending, 0 failed",

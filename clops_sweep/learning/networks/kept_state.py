@@ -48,7 +48,8 @@ def kept_by(module: nn.Module) -> dict[str, torch.Tensor]:
 def _in_code(module: nn.Module) -> dict[str, Any]:
     """Return the data that the code of a network's layers can change, by name: in their classes and what these use.
 
-    Layers of PyTorch keep nothing there.
+    Layers of PyTorch keep nothing there. Of a list that functions use, only the first element counts: a log, which
+    decides nothing, grows at its end.
     """
     data = dict[str, Any]()
     functions = [value for value in attributes_of(module).values() if isinstance(value, FunctionType)]
@@ -61,7 +62,9 @@ def _in_code(module: nn.Module) -> dict[str, Any]:
         for name, value in vars(class_).items():
             if not name.startswith("__"):
                 data[f"{class_.__name__}.{name}"] = value
-    data |= used_by([function for function in functions if _is_foreign(function.__module__)])
+    in_functions = used_by([function for function in functions if _is_foreign(function.__module__)])
+    for name, value in in_functions.items():
+        data[name] = value[:1] if isinstance(value, list) else value
     return {name: value for name, value in data.items() if _is_data(value, own)}
 
 

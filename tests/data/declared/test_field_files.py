@@ -227,7 +227,7 @@ def test_a_missing_sample_costs_its_window(kind: str, option: str, tmp_path: Pat
         with pytest.raises(UsageError, match=r"(r4|'4').*channel b has samples that are NaN, infinite or missing"):
             prepare("own", **where)
     made = prepare("own", **where, on_error="skip" if option == "refuse" else "stop").manifest
-    assert (made.frames, dict(made.dropped), made.skipped) == (2 * 34, {"missing samples": 4}, ())
+    assert (made.frames, dict(made.dropped), made.skipped) == (2 * 34, {"missing samples": 2}, ())
     printed = CliRunner().invoke(data, ["counts", "own", "--prepared-root", str(tmp_path / "prepared"), "--json"])
     assert {channel["name"]: channel["missing"] for channel in json.loads(printed.output)["channels"]} == {
         "a": 1,
