@@ -48,8 +48,8 @@ def kept_by(module: nn.Module) -> dict[str, torch.Tensor]:
 def _in_code(module: nn.Module) -> dict[str, Any]:
     """Return the data that the code of a network's layers can change, by name: in their classes and what these use.
 
-    Layers of PyTorch keep nothing there. Of a list that functions use, only the first element counts: a log, which
-    decides nothing, grows at its end.
+    Layers of PyTorch keep nothing there. Of a list that functions use, defaults aside, only the first element counts: a
+    log, which decides nothing, grows at its end.
     """
     data = dict[str, Any]()
     functions = [value for value in attributes_of(module).values() if isinstance(value, FunctionType)]
@@ -64,7 +64,8 @@ def _in_code(module: nn.Module) -> dict[str, Any]:
                 data[f"{class_.__name__}.{name}"] = value
     in_functions = used_by([function for function in functions if _is_foreign(function.__module__)])
     for name, value in in_functions.items():
-        data[name] = value[:1] if isinstance(value, list) else value
+        may_be_log = isinstance(value, list) and not name.startswith("default ")
+        data[name] = value[:1] if may_be_log else value
     return {name: value for name, value in data.items() if _is_data(value, own)}
 
 
