@@ -25,11 +25,11 @@ def _seeds_of_given_splits(request: Request) -> list[str]:
     """Return a sentence for each data set with a given split, of which runs differ in nothing but the split seed."""
     seeds: dict[str, set[int]] = {}
     for config in request.selection.configs:
-        if config.split is None and request.data.has_given_split(config.dataset):
+        if config.split is None:
             seeds.setdefault(config.dataset, set()).add(config.split_seed)
     sentences = []
     for dataset, of_runs in seeds.items():
-        if len(of_runs) > 1:
+        if len(of_runs) > 1 and request.data.has_given_split(dataset):
             sentences.append(
                 f"{dataset}: its split is given in the data, so all {len(of_runs)} split seeds give the same runs; "
                 "leave out split_seed, and take several seeds"
