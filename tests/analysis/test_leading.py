@@ -121,10 +121,11 @@ def test_the_headline_names_no_baseline_of_another_sweep(tmp_path: Path, generat
     (judged,) = with_leading_scores([ours])
     best = best_of_page([judged], elsewhere=[others])
     assert best[0].above is not None
-    assert "fine-tuning" in best_text(best, "best").header[3]
-    assert "fine-tuning" not in best_sentence(best)
-    assert "fine-tuning" in best_sentence(best_of_page([judged], [others]))
-    assert "fine-tuning" not in best_sentence(best_of_page([judged])), "nothing is said of runs that do not exist"
+    baseline = "fine-tuning"
+    assert baseline in best_text(best, "best").header[3]
+    assert baseline in best_sentence(best_of_page([judged], [others]))
+    assert baseline not in best_sentence(best)
+    assert baseline not in best_sentence(best_of_page([judged])), "nothing is said of runs that do not exist"
 
 
 def _two_methods(folder: Path, generated: ModuleType, spread: float) -> Experiment:

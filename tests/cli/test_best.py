@@ -53,6 +53,10 @@ SPACE = SearchSpace("own", BASE, {"split_seed": range(2)}, search=TRIED, seeds=r
 """
 
 
+RANKED = "Ranked by"
+"""The rule is printed where a configuration is chosen, and nowhere else."""
+
+
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
@@ -128,7 +132,7 @@ def test_configurations_that_are_compared_begin_with_test_scores() -> None:
         assert test == f"{scores.mean():.3f} [{in_report['low']:.3f}, {in_report['high']:.3f}]"
         means.append(scores.mean())
     assert means == sorted(means, reverse=True)
-    assert "Ranked by" not in "".join(lines)
+    assert not any(line.startswith(RANKED) for line in lines)
 
 
 def test_a_grid_is_ranked_by_validation_and_says_so_with_test_scores_beside_it() -> None:
@@ -137,7 +141,7 @@ def test_a_grid_is_ranked_by_validation_and_says_so_with_test_scores_beside_it()
     assert list(rows[0])[2:5] == ["validation balanced accuracy", "test balanced accuracy", "test forgetting"]
     validation = [float(row["validation balanced accuracy"]) for row in rows]
     assert validation == sorted(validation, reverse=True)
-    rule = "Ranked by validation balanced accuracy: the best of many test scores would be partly luck."
+    rule = f"{RANKED} validation balanced accuracy: the best of many test scores would be partly luck."
     assert lines.count(rule) == 1
     of_report = _best_of_report()
     assert [row["configuration"] for row in rows] == of_report["configuration"].unique().tolist()

@@ -160,8 +160,8 @@ def test_ray_takes_over_with_the_same_numbers(launch: Launch, forked: Preloaded,
 def test_a_launch_stops_if_ray_cannot_take_over_and_the_same_one_continues(launch: Launch, forked: Preloaded) -> None:
     sweep = launch("space.py", "--no-report", script=forked, program=WITHOUT_MEMORY)
     assert sweep.wait() == 1
-    assert "Traceback" not in sweep.errors
-    assert "clops-sweep: stopped: Ray: " in sweep.errors
+    (stopped,) = sweep.errors.splitlines()
+    assert stopped.startswith("clops-sweep: stopped: Ray: ")
     assert "--no-ray computes without Ray; once this is fixed, resume with: " in sweep.errors
     again = launch("space.py", "--no-report", "--no-ray", script=forked)
     assert again.wait() == 0

@@ -26,6 +26,8 @@ ABOVE = Claim("above", "ER is above SI", Contrast(Side("ER", {"strategy": "er"})
 METHODS = {"er": {"replay_ratio": [0.5, 1.0]}, "si": {}}
 SPACE = SearchSpace("it", RunConfig(), seeds=range(2), search=OptunaSearch(sampler="grid", methods=METHODS))
 
+EARLIER = "an earlier version wrote it"
+
 
 class AnyData(PreparedData):
     """Data that are the same under every split."""
@@ -114,7 +116,7 @@ def test_an_edit_of_a_sealed_search_is_named(world: Any, edited: SearchSpace, ch
     assert ("; changed since: " in words) == bool(changes)
     for change in changes:
         assert change in words
-    assert "earlier version" not in words
+    assert EARLIER not in words
 
 
 def test_a_seal_of_an_earlier_version_says_that_it_does_not_hold_the_searches(world: Any) -> None:
@@ -124,7 +126,7 @@ def test_a_seal_of_an_earlier_version_says_that_it_does_not_hold_the_searches(wo
         del content[name]
     path.write_text(json.dumps({**content, "sha256": sha256(content)}))
     words = seal_in_words(State.of(asked_for(world, tuned(trials=8))))
-    said = "; an earlier version wrote it, so changes of searches and of the seeds of tuned spaces are not known"
+    said = f"; {EARLIER}, so changes of searches and of the seeds of tuned spaces are not known"
     assert words.endswith(f"UTC, before the first run{said}")
     edited = seal_in_words(State.of(asked_for(world, tuned(most=2.0))))
     assert f"{said}; changed since: the search space requests other runs" in edited
@@ -160,7 +162,7 @@ def test_a_seal_of_an_earlier_version_says_that_it_does_not_hold_places(world: A
     for contrast in content["claims"]["by_beta"]["contrasts"]:
         del contrast["places"]
     path.write_text(json.dumps({**content, "sha256": sha256(content)}))
-    said = "before the first run; an earlier version wrote it, so changes of the places of claims are not known"
+    said = f"before the first run; {EARLIER}, so changes of the places of claims are not known"
     request = asked_at_places(world, 0.5)
     assert seal_in_words(State.of(request)).endswith(said)
     moved = replace(request.selection, files=(tmp_path / "elsewhere.py",), titles=("another",))
