@@ -96,15 +96,9 @@ class Dashboard:
             known: the version of the page that the browser has; the store is read again for it.
         """
         snapshot = self._followed.refresh() if known else self._followed.snapshot
-        content: Context = {"name": self._followed.store.files.shown, "seconds": self._followed.seconds, "path": path}
-        content["filtered"] = {name: label for name, label in given.items() if name.startswith("only-")}
-        content |= {"pages": PAGES, "problem": snapshot.problem, "experiment": ""}
-        is_tuning = {name: section.experiment.is_tuning for name, section in snapshot.sections.items()}
-        content["experiments"] = [name for name in is_tuning if not is_tuning[name]]
-        content["tunings"] = [name for name in is_tuning if is_tuning[name]]
-        content["read_at"] = f"{self.read_at:.0f}"
-        content["version"] = f"{self._started}.{snapshot.version}.{snapshot.epochs}.{snapshot.problem}"
-        template, status = PAGES[path].lower(), 200
+        content = self._of_all_pages(snapshot, path, given)
+        template = PAGES[path].lower()
+        status = 200
         try:
             if path == "report" and (section := _experiment(snapshot, given)) is not None:
                 drawing = self._drawings.of(section.experiment.name, section)
@@ -120,6 +114,27 @@ class Dashboard:
             logging.getLogger(__name__).exception("the page %r", path)
             template, content["notice"] = "notice", f"This page cannot be shown: {reason(error)}"
         return rendered(f"dashboard/templates/{template}.html.jinja", **_HELPERS, **content), status
+
+    def _of_all_pages(self, snapshot: Snapshot, path: str, given: Mapping[str, str]) -> Context:
+        """Return the variables that every page has."""
+        experiments = []
+        tunings = []
+        for name, section in snapshot.sections.items():
+            names = tunings if section.experiment.is_tuning else experiments
+            names.append(name)
+        return {
+            "name": self._followed.store.files.shown,
+            "seconds": self._followed.seconds,
+            "path": path,
+            "filtered": {name: label for name, label in given.items() if name.startswith("only-")},
+            "pages": PAGES,
+            "problem": snapshot.problem,
+            "experiment": "",
+            "experiments": experiments,
+            "tunings": tunings,
+            "read_at": f"{self.read_at:.0f}",
+            "version": f"{self._started}.{snapshot.version}.{snapshot.epochs}.{snapshot.problem}",
+        }
 
     def close(self) -> None:
         """Stop drawing."""

@@ -47,22 +47,27 @@ def task_curves(rows: pd.DataFrame, measure: str, split: str) -> Chart:
         traces.append(_line(str(task), by_epoch, position))
     layout = layout_of("epoch", f"{split} {words(measure)}")
     spans = rows.groupby("training_task", sort=False)["epoch"].agg(["min", "max"])
-    layout["shapes"] = [
-        {
-            "type": "rect",
-            "yref": "paper",
-            "x0": span["min"] - 0.5,
-            "x1": span["max"] + 0.5,
-            "y0": 0,
-            "y1": 1,
-            "fillcolor": colour(tasks.index(task)),
-            "opacity": 0.1,
-            "line": {"width": 0},
-            "layer": "below",
-        }
-        for task, span in spans.iterrows()
-    ]
+    bands = []
+    for task, span in spans.iterrows():
+        bands.append(_band(span["min"], span["max"], colour(tasks.index(task))))
+    layout["shapes"] = bands
     return {"data": traces, "layout": layout}
+
+
+def _band(first: float, last: float, fill: str) -> Chart:
+    """Return a band behind the epochs from the first to the last."""
+    return {
+        "type": "rect",
+        "yref": "paper",
+        "x0": first - 0.5,
+        "x1": last + 0.5,
+        "y0": 0,
+        "y1": 1,
+        "fillcolor": fill,
+        "opacity": 0.1,
+        "line": {"width": 0},
+        "layer": "below",
+    }
 
 
 def history(study: StudyRecord) -> list[Chart]:
@@ -75,12 +80,17 @@ def history(study: StudyRecord) -> list[Chart]:
 def _history(record: OptimizationHistory, study: StudyRecord) -> Chart:
     by_number = {trial.number: trial for trial in study.trials}
     texts = []
+    runs = []
     for number, value in zip(record.numbers.tolist(), record.values.tolist(), strict=True):
-        labels = [f"{axis_title(name)}: {value_text(label)}" for name, label in by_number[number].labels.items()]
-        texts.append("<br>".join(map(escape, [f"trial {number}: {value:.4g}", *labels])))
+        trial = by_number[number]
+        said = [f"trial {number}: {value:.4g}"]
+        for name, label in trial.labels.items():
+            said.append(f"{axis_title(name)}: {value_text(label)}")
+        texts.append("<br>".join(map(escape, said)))
+        runs.append(next(iter(trial.run_ids), None))
     points = trace_of("complete trials", record.numbers, record.values, hovertext=texts, hoverinfo="text")
     points["marker"] = {"color": colour(0), "size": 8}
-    points["customdata"] = [next(iter(by_number[number].run_ids), None) for number in record.numbers.tolist()]
+    points["customdata"] = runs
     best = {"color": colour(1), "shape": "hv"}
     traces = [points, trace_of("best so far", record.numbers, record.best, mode="lines", line=best)]
     if len(record.pruned_numbers):

@@ -70,7 +70,7 @@ def _in_code(module: nn.Module) -> dict[str, Any]:
 
 
 def _is_foreign(name: str | None) -> bool:
-    """Return whether a module is none of PyTorch."""
+    """Return whether a module is not part of PyTorch."""
     return (name or "").partition(".")[0] != "torch"
 
 
