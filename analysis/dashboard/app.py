@@ -117,8 +117,8 @@ class Dashboard:
 
     def _of_all_pages(self, snapshot: Snapshot, path: str, given: Mapping[str, str]) -> Context:
         """Return the variables that every page has."""
-        experiments = []
-        tunings = []
+        experiments: list[str] = []
+        tunings: list[str] = []
         for name, section in snapshot.sections.items():
             names = tunings if section.experiment.is_tuning else experiments
             names.append(name)
