@@ -15,6 +15,7 @@ from clops_sweep.execution.tried_networks import TriedNetworks
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.grid import subject_of
+from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.experiment.spaces.tuning import TuneOn
 from clops_sweep.experiment.tasks import scenario_of
@@ -25,7 +26,6 @@ from clops_sweep.planning.state import State, configs_of, in_sequential_order, t
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey
-from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
 
 
 def check_fit(state: State) -> Mapping[DataKey, FrameSet]:

@@ -33,7 +33,7 @@ CLOPS_INLINE V exponential(V x) {
 // exp(x) - 1
 CLOPS_INLINE V exponential_minus_one(V x) {
   const V small = exponential_series(clamped(x, -0.35f, 0.35f));
-  return (x < 0.35f) & (x > -0.35f) ? small : exponential(x) - 1.0f;
+  return ((x < 0.35f) & (x > -0.35f)) ? small : exponential(x) - 1.0f;
 }
 
 CLOPS_INLINE V hyperbolic_tangent(V x) {

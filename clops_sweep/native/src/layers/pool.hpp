@@ -161,7 +161,7 @@ class MaxPool : public Pool {
         V best = least;
         for_entries<width.value>(plane, row, column, [&](Entry from) __attribute__((always_inline)) {
           const V x = of.inputs[0][from];
-          best = (x > best) | (x != x) ? x : best;
+          best = ((x > best) | (x != x)) ? x : best;
         });
         of.output[to] = best;
       });
