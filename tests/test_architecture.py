@@ -106,7 +106,7 @@ PATTERNS = {
 """The files of analysis that use patterns, and what for: to write a format, or to read names that a user chose."""
 
 PATTERNS_OF_SWEEPS = {
-    "execution/cluster_address.py": "reads HOST:PORT, which the user gives",
+    "execution/cluster/cluster_address.py": "reads HOST:PORT, which the user gives",
     "execution/observers/mlflow.py": "replaces characters that MLflow refuses",
     "planning/launched.py": "replaces characters that a file name cannot have",
     "planning/shard.py": "reads i/n, which the user gives",

@@ -54,7 +54,7 @@ def rerun(
 ) -> None:
     """Repeat one run in this process, without touching the store. RUN_ID may be any unambiguous prefix."""
     from clops_sweep.data.prepared.commands import default_prepared_root
-    from clops_sweep.execution.rerun import differences, repeat, stored_run
+    from clops_sweep.store.rerun import differences, repeat, stored_run
 
     store = RunStore.named(results)
     row = stored_run(store, run_id)

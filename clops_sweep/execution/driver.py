@@ -18,6 +18,7 @@ from clops_sweep.data.catalog import DATASETS, DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import StoreError
+from clops_sweep.execution.computing.workers import RayWorkers, ThisProcess, ThisProcessFirst, Workers
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.display.terminal import output_to
 from clops_sweep.execution.feeding.feed import Feed
@@ -27,7 +28,6 @@ from clops_sweep.execution.feeding.under_way import RunsUnderWay
 from clops_sweep.execution.jobs import Resources, SharedFrames, Workplace
 from clops_sweep.execution.observers.requested import requested_observers
 from clops_sweep.execution.observers.thread import SECONDS, Observers
-from clops_sweep.execution.workers import RayWorkers, ThisProcess, ThisProcessFirst, Workers
 from clops_sweep.store.rows import storing
 from clops_sweep.store.run_logs import log_folder
 from clops_sweep.store.run_store import RunStore
@@ -109,15 +109,15 @@ def _workers(
     here = partial(make, alone=True)
     match workers:
         case ThisProcess():
-            from clops_sweep.execution import alone
+            from clops_sweep.execution.computing import alone
 
             return alone.workers(frames, display, here)
         case ThisProcessFirst(rest):
-            from clops_sweep.execution import alone_first
+            from clops_sweep.execution.computing import alone_first
 
             return alone_first.workers(frames, resources, display, here, make, rest)
         case RayWorkers():
-            from clops_sweep.execution import on_ray
+            from clops_sweep.execution.computing import on_ray
 
             return on_ray.workers(frames, resources, display, make)
 

@@ -15,7 +15,6 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, check_limits
 from clops_sweep.experiment.plugins.declarations import Plugin
 from clops_sweep.experiment.spaces.run_names import RunName
-from clops_sweep.machine import available_cores, check_gpu
 from clops_sweep.planning.plan import PlannedRun
 
 if TYPE_CHECKING:
@@ -149,28 +148,6 @@ class Resources:
         if self.nice and (is_alone or self.address):
             how = "start the command with nice -n" if is_alone else "set RAY_worker_niceness where `ray start` runs"
             raise UsageError(f"{option('nice')} is for the workers of a Ray that the launch starts; instead, {how}")
-
-    def check(self) -> None:
-        """Check that the resources exist, as far as possible before Ray starts.
-
-        Raises:
-            UsageError: no cluster answers at the address; this machine has fewer CPUs, or no GPU that PyTorch can use.
-        """
-        if self.address:
-            from clops_sweep.execution.cluster_address import running_cluster
-
-            running_cluster(self.address)
-        if self.is_elsewhere:
-            return  # an existing cluster checks this itself
-        if self.workers != "this process" and self.cpus_per_trial > available_cores():
-            raise UsageError(
-                f"{option('cpus_per_trial', self.cpus_per_trial)}: this machine has {available_cores()} for this "
-                f"process; expected no more, or a cluster with {option('address')}"
-            )
-        if self.gpus_per_trial:
-            check_gpu(option("gpus_per_trial"), self.gpus_per_trial)
-        elif self.device == "gpu":
-            check_gpu(option("device", "gpu"))
 
     @property
     def is_elsewhere(self) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clops_sweep.errors import DamagedStore, StoreError, UsageError, option, several, shown
+from clops_sweep.execution.cluster.start_check import check_resources
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.outcome import Ended, Ending, Interrupted, NothingToDo, Outcome, Stopped
 from clops_sweep.planning.changes import changes
@@ -175,7 +176,7 @@ class _Launch:
         asked = state.asked
         configs = state.resolved.selection.configs
         check_samplers(state.resolved)
-        self.resources.check()
+        check_resources(self.resources)
         asked.store.check_writable()
         keys = list(dict.fromkeys(config.data_key for config in configs))
         is_prepared = None not in map(asked.data.data_hash, keys)
@@ -199,11 +200,11 @@ class _Launch:
 
     def _computed(self, state: State, frames: Mapping[DataKey, FrameSet]) -> tuple[State, Ending]:
         """Compute the runs, and return the state at the end, and how it ended."""
+        from clops_sweep.execution.computing.workers import check_start, choose_workers
         from clops_sweep.execution.devices import choose
         from clops_sweep.execution.driver import run_feeds
         from clops_sweep.execution.feeding.only_driver import only_driver_of_all
         from clops_sweep.execution.feeding.sweep_feeds import SweepFeeds, planned_again
-        from clops_sweep.execution.workers import check_start, choose_workers
 
         choice = choose(state, self.resources)
         pending = state.to_do(self.retry_failed)

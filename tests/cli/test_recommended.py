@@ -520,7 +520,7 @@ def functions_that_name_commands() -> set[str]:
 
 
 PRODUCT = {
-    "clops_sweep/execution/rerun.py:repeat",
+    "clops_sweep/store/rerun.py:repeat",
     *(
         "clops_sweep/cli/command.py:_exit_status",
         "clops_sweep/cli/rerun.py:rerun",

@@ -10,7 +10,7 @@ import torch
 
 from clops_sweep import RunConfig
 from clops_sweep.errors import Diverged
-from clops_sweep.execution.tune import _why_it_ended
+from clops_sweep.execution.computing.tune import _why_it_ended
 from clops_sweep.execution.worker.exceptions import attempt_failed
 from clops_sweep.store.parts import encoded, named
 from clops_sweep.store.rows import last_line, reason_of

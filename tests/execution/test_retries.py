@@ -11,11 +11,11 @@ import pytest
 from clops_sweep import ContinualRun, RunConfig
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import Diverged, UsageError
+from clops_sweep.execution.computing.workers import ThisProcess
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.driver import run_feeds
 from clops_sweep.execution.feeding.feed import GridFeed
 from clops_sweep.execution.jobs import Job, Resources
-from clops_sweep.execution.workers import ThisProcess
 from clops_sweep.learning.strategies.finetune import FineTuning
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.testing import tiny_config, tiny_frames

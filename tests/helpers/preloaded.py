@@ -37,7 +37,7 @@ COMMANDS = (
     "clops_sweep.cli.commands",
     "clops_sweep.learning.run",
     "clops_sweep.search.study",
-    "clops_sweep.execution.rerun",
+    "clops_sweep.store.rerun",
     *forked_worker.IMPORTED,
 )
 """What commands import that start no sweep, and workers: all but Ray, which goes by the environment of its import."""
@@ -45,8 +45,8 @@ COMMANDS = (
 SWEEPS = (
     "clops_sweep.execution.driver",
     "clops_sweep.execution.feeding.search_feed",
-    "clops_sweep.execution.on_ray",
-    "clops_sweep.execution.tune",
+    "clops_sweep.execution.computing.on_ray",
+    "clops_sweep.execution.computing.tune",
     "ray.dag.compiled_dag_node",
 )
 """What a launch imports beside that."""

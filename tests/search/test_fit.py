@@ -19,7 +19,7 @@ from clops_sweep import (
     dataset,
     sweep,
 )
-from clops_sweep.execution import start_check
+from clops_sweep.execution.cluster import start_check
 from tests.data.declared_files import forget, waves
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace, UsageError
 from clops_sweep.analysis.as_stored import recorded_experiments, stored_experiments
-from clops_sweep.execution.rerun import repeat
 from clops_sweep.experiment.columns import CONFIG, config_from_row, former_settings
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
+from clops_sweep.store.rerun import repeat
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.contents import Tables
 

@@ -26,10 +26,9 @@ import ray
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import UsageError, one_line, option
-from clops_sweep.execution.cluster_address import running_cluster, temporary_folder
+from clops_sweep.execution.cluster.cluster_address import running_cluster, temporary_folder
+from clops_sweep.execution.cluster.start_check import SECONDS_OF_RAY, object_store_bytes
 from clops_sweep.execution.jobs import Resources
-from clops_sweep.execution.ray_pays import SECONDS_OF_RAY
-from clops_sweep.execution.start_check import object_store_bytes
 from clops_sweep.execution.worker.scratch import private_folder
 from clops_sweep.machine import available_cores, usable_gpus
 

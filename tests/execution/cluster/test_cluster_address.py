@@ -17,8 +17,8 @@ import grpc
 import pytest
 
 from clops_sweep.errors import UsageError
-from clops_sweep.execution import cluster_address
-from clops_sweep.execution.cluster_address import running_cluster, temporary_folder
+from clops_sweep.execution.cluster import cluster_address
+from clops_sweep.execution.cluster.cluster_address import running_cluster, temporary_folder
 
 
 @pytest.fixture

@@ -270,7 +270,7 @@ def test_a_terminal_shows_where_everything_is_and_loses_it_at_the_end(terminal: 
 
 
 def test_a_sweep_that_stops_says_how_to_go_on_if_ray_ends_too(capsys: pytest.CaptureFixture[str]) -> None:
-    from clops_sweep.execution.on_ray import warn_of_cluster
+    from clops_sweep.execution.computing.on_ray import warn_of_cluster
 
     with SweepDisplay() as display:
         warn_of_cluster(display, "the head no longer answers")

@@ -73,8 +73,8 @@ class Actor:
     ) -> None:
         from ray import tune
 
+        from clops_sweep.execution.computing.tune import ContinualRunTrainable
         from clops_sweep.execution.jobs import Job, Workplace
-        from clops_sweep.execution.tune import ContinualRunTrainable
 
         self.ray = ray
         self.ids = [config.run_id(frames.data_hash) for config in configs]

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from clops_sweep.errors import option, several
+from clops_sweep.execution.cluster.start_check import SECONDS_OF_RAY
 from clops_sweep.execution.jobs import Job, LeftOut, Resources
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.machine import available_cores
 from clops_sweep.planning.costs import Costs, Kind, kind_of
 
-SECONDS_OF_RAY = 8.0
 SECONDS_OF_WORKERS = 4.0
 """Seconds that workers take for their imports on an idle machine."""
 

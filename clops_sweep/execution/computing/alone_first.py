@@ -9,12 +9,12 @@ from contextlib import ExitStack, contextmanager
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.errors import StoreError, UsageError
-from clops_sweep.execution import alone
+from clops_sweep.execution.computing import alone
+from clops_sweep.execution.computing.ray_pays import Rest
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
 from clops_sweep.execution.jobs import Job, MakeWorkplace, Resources, without_ray
-from clops_sweep.execution.ray_pays import Rest
 from clops_sweep.execution.reports import Begun, Finished, Paused, Report, Retrying, Running
 
 
@@ -161,7 +161,7 @@ def _on_ray(
     Raises:
         StoreError: Ray does not start. Runs have been computed, so this ends the launch, and the same one continues.
     """
-    from clops_sweep.execution import on_ray
+    from clops_sweep.execution.computing import on_ray
 
     with ExitStack() as until_the_end:
         try:

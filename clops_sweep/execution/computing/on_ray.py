@@ -19,11 +19,11 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.execution.cluster.shared_store import check_shared
 from clops_sweep.execution.cluster.start import cluster, start_in_words
+from clops_sweep.execution.computing.ray_pays import SECONDS_OF_WORKERS
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
 from clops_sweep.execution.jobs import MakeWorkplace, Resources
-from clops_sweep.execution.ray_pays import SECONDS_OF_WORKERS
 
 _ENDED_TOO = (
     "Ray is ending, too, as by a signal to all processes: what is finished is recorded, and the same sweep, started "
@@ -58,7 +58,7 @@ def workers(
     with cluster(resources, frames, partial(warn_of_cluster, display)):
         display.starting(f"starting workers (about {SECONDS_OF_WORKERS:.0f} s)")
         # The start of the cluster has already imported the slow modules.
-        from clops_sweep.execution.tune import run_fed
+        from clops_sweep.execution.computing.tune import run_fed
 
         workplace = make_workplace({key: ray.put(frame_set) for key, frame_set in frames.items()})
         if workplace.witness:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from clops_sweep import RunConfig
+from clops_sweep.execution.computing.ray_pays import SECONDS_TO_START, Rest, why_ray
 from clops_sweep.execution.jobs import Job, LeftOut, Resources
-from clops_sweep.execution.ray_pays import SECONDS_TO_START, Rest, why_ray
 from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.planning.costs import Costs, kind_of
 from tests.execution.conftest import Launch
@@ -22,7 +22,7 @@ LONG = RunConfig(strategy="clops")
 SWITCHING = """
 import sys
 
-from clops_sweep.execution import ray_pays
+from clops_sweep.execution.computing import ray_pays
 from clops_sweep.execution.worker import job_runner
 
 ray_pays.SECONDS_TO_START = 0.0
@@ -37,7 +37,7 @@ main()
 
 WITHOUT_MEMORY = SWITCHING.replace(
     "from clops_sweep.cli.command import main",
-    "from clops_sweep.execution import start_check\n"
+    "from clops_sweep.execution.cluster import start_check\n"
     "start_check._ROOM_FOR_OBJECTS = -(2**40)  # Ray refuses to start\n"
     "from clops_sweep.cli.command import main",
 )

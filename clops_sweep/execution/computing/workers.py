@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clops_sweep.errors import DamagedStore
+from clops_sweep.execution.computing.ray_pays import Rest, why_ray
 from clops_sweep.execution.jobs import Resources
-from clops_sweep.execution.ray_pays import Rest, why_ray
 from clops_sweep.planning.costs import Costs, known_costs
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.planning.state import State
@@ -65,8 +65,8 @@ def check_start(resources: Resources, workers: Workers) -> None:
     Raises:
         UsageError: Ray cannot start.
     """
+    from clops_sweep.execution.cluster.start_check import check_ray_can_start
     from clops_sweep.execution.ray_environment import stay_on_loopback
-    from clops_sweep.execution.start_check import check_ray_can_start
 
     if isinstance(workers, ThisProcess):
         return
@@ -74,4 +74,4 @@ def check_start(resources: Resources, workers: Workers) -> None:
         check_ray_can_start()
         stay_on_loopback()
     if isinstance(workers, RayWorkers):
-        import clops_sweep.execution.on_ray  # noqa: F401
+        import clops_sweep.execution.computing.on_ray  # noqa: F401
