@@ -18,8 +18,9 @@ from clops_sweep.experiment.metrics import MEASURES, limits_of_difference
 from clops_sweep.experiment.spaces.search_space import TunedSpace
 from clops_sweep.experiment.spaces.tuning import METHOD, TuneOn
 from clops_sweep.planning.request import Request
+from clops_sweep.planning.requested_tasks import configs_of, tasks_of
 from clops_sweep.planning.searches import Tuning
-from clops_sweep.planning.state import State, configs_of, tasks_of
+from clops_sweep.planning.state import State
 
 from ..collect import Experiment, collect
 from ..formats import (

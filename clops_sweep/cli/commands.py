@@ -38,7 +38,7 @@ from clops_sweep.errors import UsageError, several, shown
 from clops_sweep.experiment.limits import Device
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.state import State, check_samplers
+from clops_sweep.planning.state import State
 from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.rows import printable, reason_of
 
@@ -142,7 +142,7 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
     data: dict[str, Any] = {}
     pending = True
     request.data.solve_splits(config.data_key for config in request.selection.configs)
-    check_samplers(request)
+    request.check_samplers()
     state = State.of(request, launched=True)
     request = state.resolved
     if request.selection.files:

@@ -20,7 +20,8 @@ from clops_sweep.machine import available_cores, usable_gpus
 from clops_sweep.planning.changes import changes
 from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.memories import memories
-from clops_sweep.planning.state import State, check_samplers, in_sequential_order
+from clops_sweep.planning.requested_tasks import in_sequential_order
+from clops_sweep.planning.state import State
 from clops_sweep.planning.task_tables import task_tables
 
 _FEW_HOURS = 0.01  # shorter times are printed in seconds
@@ -104,7 +105,7 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
         as_json: whether to print JSON.
     """
     request.data.solve_splits(config.data_key for config in request.selection.configs)
-    check_samplers(request)
+    request.check_samplers()
     state = State.of(request)
     facts = Facts.of(state, resources)
     check_fit(state)

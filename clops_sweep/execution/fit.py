@@ -22,7 +22,8 @@ from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.encoders.adapting import Signals, adapter
 from clops_sweep.learning.encoders.encoders import taken_by_run
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.state import State, configs_of, in_sequential_order, tasks_of
+from clops_sweep.planning.requested_tasks import configs_of, in_sequential_order, tasks_of
+from clops_sweep.planning.state import State
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey

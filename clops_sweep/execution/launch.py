@@ -17,7 +17,7 @@ from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.launched import remember
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.state import State, check_samplers
+from clops_sweep.planning.state import State
 from clops_sweep.store.launch_folders import remember_folders
 from clops_sweep.store.upkeep import without_damage
 
@@ -175,7 +175,7 @@ class _Launch:
         """
         asked = state.asked
         configs = state.resolved.selection.configs
-        check_samplers(state.resolved)
+        state.resolved.check_samplers()
         check_resources(self.resources)
         asked.store.check_writable()
         keys = list(dict.fromkeys(config.data_key for config in configs))

@@ -11,12 +11,14 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.scenarios.scarce import UncoveredTask
-from clops_sweep.errors import UsageError, option
+from clops_sweep.errors import UsageError, option, prefixed
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import check_frames
+from clops_sweep.experiment.spaces.grid import subject_of
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.tasks import with_tasks
 from clops_sweep.planning.launched import LeftOutSpace, left_out_spaces
+from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.planning.shard import Shard
 from clops_sweep.planning.split_seeds import refused_seeds
 from clops_sweep.store.run_store import RunStore
@@ -57,6 +59,22 @@ class Request:
         if self.selection.files:
             return []
         return left_out_spaces(self.store, partial(register_prepared, prepared_root=self.data.root))
+
+    def plan(self) -> Plan:
+        """Look up the state of each requested run in the store."""
+        return make_plan(self.selection.requests, self.store, self.data_hash, self.shard)
+
+    def check_samplers(self) -> None:
+        """Check the samplers of all searches with Optuna.
+
+        Raises:
+            UsageError: invalid options.
+        """
+        for space in self.selection.searches:
+            from clops_sweep.search.study import check_sampler
+
+            with prefixed(subject_of(space.name)):
+                check_sampler(space)
 
     def data_hash(self, config: RunConfig) -> str | None:
         """Return the content hash of a config's data; None if they are not prepared."""

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 from clops_sweep.data.prepared.prepared_folder import register_prepared
-from clops_sweep.errors import UsageError, prefixed, shown
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.spaces.claims import sha256
-from clops_sweep.experiment.spaces.grid import subject_of
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
-from clops_sweep.experiment.tasks import scenario_of, with_distinct_tasks
-from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
+from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.planning.launched import launched_spaces
-from clops_sweep.planning.plan import Plan, PlannedRun, make_plan
+from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.searches import Search, Tuning, choices_of, search_with_study
+from clops_sweep.planning.trained_encoders import request_of_encoders, with_trained_encoders
 from clops_sweep.store.run_store import RunStore
-
-if TYPE_CHECKING:
-    from clops_sweep.data.frames import FrameSet
-    from clops_sweep.data.scenarios import Scenario
-
-
-_DIGEST = 8
-"""Number of hexadecimal digits of a digest in the name of a search space."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +74,7 @@ class State:
     @classmethod
     def _of(cls, asked: Request, store: RunStore) -> State:
         """Return the state of a request in a store at one moment."""
-        resolved = _with_trained_encoders(replace(asked, store=store))
+        resolved = with_trained_encoders(replace(asked, store=store))
         searches = tuple(search_with_study(resolved, space) for space in resolved.selection.searches)
         by_name = {search.space.name: search for search in searches}
         tuned = tuple(Tuning(space, tuple(choices_of(space, by_name))) for space in resolved.selection.tuned)
@@ -99,7 +87,7 @@ class State:
     @cached_property
     def plan(self) -> Plan:
         """The requested runs, and those that they depend on, with their states."""
-        return _plan(self.resolved)
+        return self.resolved.plan()
 
     @cached_property
     def of_encoders(self) -> State | None:
@@ -107,7 +95,7 @@ class State:
         first = self.resolved.selection.encoders
         if not first:
             return None
-        return State._of(_request_of_encoders(self.asked, first), self.resolved.store.keeping("models"))
+        return State._of(request_of_encoders(self.asked, first), self.resolved.store.keeping("models"))
 
     @cached_property
     def spaces(self) -> list[SearchSpace]:
@@ -122,19 +110,16 @@ class State:
     @cached_property
     def to_come(self) -> list[PlannedRun]:
         """The runs that searches and tuning may still request, for an estimate; their parameters are not known."""
-        return list(self._to_come())
-
-    def _to_come(self) -> Iterator[PlannedRun]:
+        runs: list[PlannedRun] = []
         for search in self.searches:
             base = search.space.base
             configs = [base.replace(**settings) for settings in search.space.replicates()]
-            of_a_trial = [PlannedRun(None, config, "pending") for config in configs]
-            for _ in range(search.left):
-                yield from of_a_trial
+            runs += [PlannedRun(None, config, "pending") for config in configs] * search.left
         for tuned in self.tuned:
             if tuned.reported is None:
                 for run in next(tuned.space.at_bounds()).requests():
-                    yield from [PlannedRun(None, run.config, "pending")] * len(tuned.space.written.seeds)
+                    runs += [PlannedRun(None, run.config, "pending")] * len(tuned.space.written.seeds)
+        return runs
 
     @cached_property
     def to_compute(self) -> list[PlannedRun]:
@@ -182,37 +167,6 @@ class State:
         return any(tuned.reported is None for tuned in self.tuned)
 
 
-def check_samplers(request: Request) -> None:
-    """Check the samplers of all searches with Optuna.
-
-    Raises:
-        UsageError: invalid options.
-    """
-    for space in request.selection.searches:
-        from clops_sweep.search.study import check_sampler
-
-        with prefixed(subject_of(space.name)):
-            check_sampler(space)
-
-
-def configs_of(space: SearchSpace) -> list[RunConfig]:
-    """Return the configs of a space; for a search, those at its bounds."""
-    return configs_at_bounds(space) or [request.config for request in space.requests()]
-
-
-def tasks_of(request: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
-    """Return the distinct tasks of some configs with their frames; configs whose data are not prepared are skipped."""
-    prepared = [config for config in configs if request.data_hash(config) is not None]
-    distinct = with_distinct_tasks(prepared, "task_order")
-    kept = [(in_sequential_order(config), request.data.frames(config.data_key)) for config in distinct]
-    return [(scenario_of(config, frames), frames) for config, frames in kept]
-
-
-def in_sequential_order(config: RunConfig) -> RunConfig:
-    """Return a config with a known task order: an order by difficulty depends on unfinished runs."""
-    return config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config
-
-
 def _in_known_order(
     space: SearchSpace, ordered: Mapping[RunConfig, RunConfig | None]
 ) -> Callable[[RunConfig], RunConfig]:
@@ -223,53 +177,3 @@ def _in_known_order(
         return ordered.get(own) or own
 
     return resolved
-
-
-def _plan(request: Request) -> Plan:
-    return make_plan(request.selection.requests, request.store, request.data_hash, request.shard)
-
-
-def _request_of_encoders(request: Request, configs: Iterable[RunConfig]) -> Request:
-    """Return the request of configs that are encoders, which keeps their models.
-
-    The name of each space has a digest of the config, since the encoders of several files may be in one store.
-    """
-    spaces = []
-    for config in configs:
-        name = f"pretraining_{sha256(config.identity)[:_DIGEST]}"
-        spaces.append(SearchSpace(name, config, seeds=[config.seed]))
-    return Request(Selection(tuple(spaces)), request.data, request.store.keeping("models"))
-
-
-def _with_trained_encoders(request: Request) -> Request:
-    """Return the request with `run:RUN_ID` in place of each encoder that is a finished run.
-
-    Raises:
-        UsageError: a config is an encoder elsewhere than in base or axes.
-    """
-    first = request.selection.encoders
-    if not first:
-        return request
-    if left := _with_encoders(request, dict.fromkeys(first, f"run:{0:024}")).selection.encoders:
-        raise UsageError(f"encoder = {shown(left[0])}: expected it in base or axes of the search space")
-    stored: dict[RunConfig, str] = {}
-    for config in _innermost_first(first):
-        run = _plan(_with_encoders(_request_of_encoders(request, [config]), stored)).asked[0]
-        if run.state == "finished":
-            stored[config] = f"run:{run.run_id}"
-    return _with_encoders(request, stored)
-
-
-def _innermost_first(encoders: Sequence[RunConfig]) -> list[RunConfig]:
-    """Return configs that are encoders, and those that are their encoders in turn, each after its own."""
-    outermost_first: list[RunConfig] = []
-    level = list(encoders)
-    while level:
-        outermost_first.extend(level)
-        level = [config.encoder for config in level if isinstance(config.encoder, RunConfig)]
-    return list(dict.fromkeys(reversed(outermost_first)))
-
-
-def _with_encoders(request: Request, stored: Mapping[RunConfig, str]) -> Request:
-    given = tuple(space.with_encoders(stored) for space in request.selection.given)
-    return replace(request, selection=replace(request.selection, given=given, reported=()))
