@@ -23,6 +23,7 @@ from benchmarks import (  # noqa: E402
     full_size,
     gpu,
     kernels,
+    large_store,
     methods,
     networks,
     own_data,
@@ -59,8 +60,9 @@ SECTIONS: dict[str, Callable[[bool], str]] = {
     "sleeping": lambda quick: sleeping.run(quick=quick),
     "sweeps": lambda quick: sweeps.run(quick=quick),
     "end_to_end": lambda quick: end_to_end.run(quick=quick),
+    "large_store": lambda quick: large_store.run(quick=quick),
 }
-LONG = {"end_to_end"}
+LONG = {"end_to_end", "large_store"}
 """Benchmarks that run only if named by --only."""
 
 USUAL = [name for name in SECTIONS if name not in LONG]

@@ -22,6 +22,9 @@ from clops_sweep.store.writing import RUNS_PER_PART, commit
 
 TASKS = ("0-1", "2-3", "4-5", "6-7", "8-9", "10-11")
 _DATA_HASH = "generated0001"
+RUNS_PER_RATE = 2_000
+"""Runs of a grid with one learning rate."""
+
 _TEMPLATES = 40
 _GENERATED = Path(__file__).parents[1] / "tests/analysis/generated_store.py"
 
@@ -45,25 +48,32 @@ SPACE = SearchSpace("large_grid", RunConfig(), {**AXES, "learning_rate": RATES},
 def write_grid(runs: int, file: Path) -> SearchSpace:
     """Write a grid of 10 x 10 cells, 4 variants, 5 seeds, and learning rates up to the number of runs; return it."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(_SPACE % (max(1, runs // 2000) + 1))
+    file.write_text(_SPACE % (max(1, runs // RUNS_PER_RATE) + 1))
     return load_spaces(file)[0]
 
 
-def fill(store: RunStore, space: SearchSpace) -> int:
+def fill(store: RunStore, space: SearchSpace, data_hash: str = _DATA_HASH) -> int:
     """Write all runs that a search space requests, and return their number.
 
     All tables except `runs` repeat those of a few runs.
+
+    Args:
+        store: the store, which need not exist.
+        space: the search space, without a search.
+        data_hash: content hash of the data of all runs.
     """
     generated = _generated()
     store.open_for_writing()
-    configs = {request.config.run_id(_DATA_HASH): request.config for request in space.requests()}
+    configs = {request.config.run_id(data_hash): request.config for request in space.requests()}
     ids = list(configs)
     few = [
-        generated.generated_tables(config, run_id, tasks=TASKS, epochs=2, instances=4)
+        generated.generated_tables(config, run_id, data_hash, tasks=TASKS, epochs=2, instances=4)
         for run_id, config in list(configs.items())[:_TEMPLATES]
     ]
     noise = np.random.default_rng(0).normal(0, 0.01, (len(ids), 5)).tolist()
-    rows = [_row(generated, config, run_id, by) for (run_id, config), by in zip(configs.items(), noise, strict=True)]
+    rows = []
+    for (run_id, config), by in zip(configs.items(), noise, strict=True):
+        rows.append(_row(generated, config, run_id, by, data_hash))
     tables = {name: _again([it[name] for it in few], ids) for name in few[0] if name != "runs"}
     schema = few[0]["runs"].schema
     columns = {name: [row.get(name) for row in rows] for name in schema.names}
@@ -75,13 +85,15 @@ def fill(store: RunStore, space: SearchSpace) -> int:
     return len(ids)
 
 
-def _row(generated: ModuleType, config: RunConfig, run_id: str, noise: Sequence[float]) -> dict[str, Any]:
+def _row(
+    generated: ModuleType, config: RunConfig, run_id: str, noise: Sequence[float], data_hash: str
+) -> dict[str, Any]:
     b, a = config.storage_fraction, config.acquisition_fraction
     unordered = config.storage_order == "random"
     bwt = -0.01 - 0.05 * (1 - b) * (1.5 if unordered else 1.0)
     return {
         **config_row(config),
-        **generated.provenance(_DATA_HASH, SEMANTICS_VERSION, generated.START),
+        **generated.provenance(data_hash, SEMANTICS_VERSION, generated.START),
         **{"run_id": run_id, "status": "finished", "left_out": 0, "replayed": round(1000 * b * a)},
         "auc": 0.72 + 0.05 * b**0.5 + 0.04 * a - 0.03 * unordered + noise[0],
         **{name: bwt + it for name, it in zip(("bwt", "bwt_t", "bwt_lambda"), noise[1:4], strict=True)},
