@@ -57,7 +57,7 @@ def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """
     counts: Counter[tuple[str, str, str]] = Counter()
     for row in rows:
-        counts.update(_changed_plugins(row))
+        counts.update(changed_plugins(row))
     sentences = []
     for (field, name, file), runs in sorted(counts.items()):
         are, count = ("is", "counts") if runs == 1 else ("are", "count")
@@ -68,8 +68,27 @@ def changed_code(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     return sentences
 
 
-def _changed_plugins(row: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return field, name and file of the plug-ins of a run whose code has changed since."""
+def changed_network(row: Mapping[str, Any]) -> str | None:
+    """Return a sentence if the code of a model's network differs from that of the run that trained it; else None.
+
+    Args:
+        row: the run's row of `runs`, with the columns `run_id` and `PROVENANCE`.
+    """
+    for field, name, file in changed_plugins(row):
+        if field == "network":
+            return (
+                f"{field} {name!r}: its code has changed since it was trained in run {row['run_id']} ({file}); the "
+                "model may predict otherwise than that run did"
+            )
+    return None
+
+
+def changed_plugins(row: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return field, name and file of the plug-ins of a run whose code has changed since.
+
+    Args:
+        row: the run's row of `runs`, with the columns `PROVENANCE`.
+    """
     stored = _stored(row["plugins"])
     if not stored:
         return []
@@ -83,6 +102,17 @@ def _changed_plugins(row: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         if before is not None and now is not None and now.differs(before):
             changed.append((field, str(name), before.file or "a notebook"))
     return changed
+
+
+def changed_since(config: RunConfig, plugins: object) -> list[str]:
+    """Return the plug-ins of a config, such as "network 'mine'", whose code has changed since a moment.
+
+    Args:
+        config: the config.
+        plugins: what `plugins_of` returned at that moment.
+    """
+    row = {field: config.get(field) for field in _NAMING}
+    return [f"{field} {name!r}" for field, name, _ in changed_plugins({**row, "plugins": plugins})]
 
 
 def changed_encoders(rows: Iterable[Mapping[str, Any]], now: Mapping[str, str]) -> list[str]:

@@ -35,6 +35,7 @@ from clops_sweep.execution.worker.epoch_watch import epoch_limit
 from clops_sweep.execution.worker.exceptions import attempt_failed
 from clops_sweep.experiment.events import Progress
 from clops_sweep.experiment.plugins.registry import headline
+from clops_sweep.experiment.provenance import changed_since, plugins_of
 from clops_sweep.learning.frame_bank import LastBank
 from clops_sweep.learning.process_state import ProcessState
 from clops_sweep.learning.result import RunResult
@@ -48,6 +49,9 @@ if TYPE_CHECKING:
     import ray
 
 _log = logging.getLogger(__name__)
+
+_PLUGINS = "plugins"
+"""Key of a checkpoint: the custom plug-ins that computed it, as in the column of `runs`."""
 
 _SECONDS_WITHOUT_CHECKPOINT, _ON_S3 = 15.0, 60.0
 _SECONDS_WORTH_A_CHECKPOINT = 2.0
@@ -186,11 +190,11 @@ class RunRunner:
     def _save(self) -> None:
         assert self._run is not None
         with storing(self._store):
-            self._checkpoint.save(self._run.state())
+            self._checkpoint.save({**self._run.state(), _PLUGINS: plugins_of(self._job.config)})
         self._saved_at = time.monotonic()
 
     def _begin(self) -> tuple[ContinualRun, bool]:
-        """Return the run and whether it resumed from a checkpoint, if there is one of this version."""
+        """Return the run and whether it resumed from a checkpoint, if there is one of this version and this code."""
         device = self._device()
         if device.type == "cuda":
             torch.cuda.empty_cache()  # frees memory of earlier runs for other workers on this GPU
@@ -198,8 +202,7 @@ class RunRunner:
         if key not in self._frames:
             self._frames[key] = _frames(self._workplace.frames[key])
         self._saved_at = time.monotonic()
-        with storing(self._store):
-            state = self._checkpoint.load()
+        state = self._saved()
         with self._limit():  # a plug-in may also hang while it is created or restored
             if state is not None:
                 run = self._new_run(device)
@@ -209,6 +212,18 @@ class RunRunner:
                 except (LookupError, TypeError, ValueError, RuntimeError, AttributeError, AssertionError):
                     _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
             return self._new_run(device), False
+
+    def _saved(self) -> dict[str, Any] | None:
+        """Return the state in the checkpoint; None without one, or if the code of a plug-in has changed since."""
+        with storing(self._store):
+            state = self._checkpoint.load()
+        if state is None:
+            return None
+        changed = changed_since(self._job.config, state.pop(_PLUGINS, None))
+        if changed:
+            print(f"{changed[0]} has changed since the checkpoint was written: the run starts anew")
+            return None
+        return state
 
     def _device(self) -> torch.device:
         """Return the GPU of this worker, else the CPU.
