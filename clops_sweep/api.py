@@ -21,6 +21,7 @@ from clops_sweep.execution.launch import launch
 from clops_sweep.execution.outcome import Outcome
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import Keep, seconds_in
+from clops_sweep.experiment.provenance import PROVENANCE, changed_network
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.spaces.started_sweeps import check_may_sweep
@@ -372,7 +373,8 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
         >>> frames = np.zeros((8, 1, 2500), np.float32)  # [B, channels, samples]
         >>> probabilities = model(model.normalized(frames))  # float32 [B, outputs]
 
-    The file is verified against its SHA-256, and nothing in it is executed.
+    The file is verified against its SHA-256, and nothing in it is executed. A warning says if the code of a custom
+    network has changed since the run.
 
     Args:
         results: the store, a folder or a URI.
@@ -388,7 +390,11 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
 
     store = _existing(results)
     whole_id = store.find(run_id)
-    return model_from(store.models.read(whole_id, task), _encoders(store).of_model, f"model of run {whole_id}")
+    model = model_from(store.models.read(whole_id, task), _encoders(store).of_model, f"model of run {whole_id}")
+    for row in store.rows("runs", ["run_id", *PROVENANCE], [whole_id]):
+        if changed := changed_network(row):
+            _warn(changed)
+    return model
 
 
 @named_arguments

@@ -12,7 +12,7 @@ from clops_sweep.errors import DamagedStore, StoreError, UsageError, option, sev
 from clops_sweep.execution.cluster.start_check import check_resources
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.outcome import Ended, Ending, Interrupted, NothingToDo, Outcome, Stopped
-from clops_sweep.planning.changes import changes
+from clops_sweep.planning.changes import changes, check_computed_again
 from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.launched import remember
 from clops_sweep.planning.plan import PlannedRun
@@ -154,6 +154,7 @@ class _Launch:
         state = self._checked(state)
         _check_shard(state)
         frames = check_fit(state)
+        check_computed_again(state)
         changed = changes(state)
         for sentence in (*doubts(state), *changed):
             self.warn(sentence)

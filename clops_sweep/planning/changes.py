@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 
 from clops_sweep.data.origins import ORIGINS
-from clops_sweep.errors import several
+from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.plugins.braindecode import PREFIX, VERSION
-from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, plugins_of
+from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, changed_plugins, plugins_of
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 
@@ -15,6 +16,29 @@ from clops_sweep.planning.state import State
 def changes(state: State) -> list[str]:
     """Return a sentence for each plug-in, encoder and library that changed since finished runs of a request used it."""
     return [*_changed_plugins(state), *_changed_encoders(state.resolved), *_other_versions(state.resolved)]
+
+
+def check_computed_again(state: State) -> None:
+    """Check that the code of finished runs, which are computed again for files to keep, has not changed.
+
+    Otherwise their numbers would be replaced by those of other code, or their models would belong to other numbers.
+
+    Raises:
+        UsageError: it has changed; names a plug-in and a run.
+    """
+    store = state.resolved.store
+    again = {str(run.run_id) for run in state.plan.of("pending")} & store.without_kept()
+    if not ORIGINS or not again:
+        return
+    for row in store.rows("runs", ["run_id", *PROVENANCE], sorted(again)):
+        for field, name, file in changed_plugins(row):
+            run_id = row["run_id"]
+            delete = shlex.join(["clops-sweep", "delete", store.files.shown, "--where", f"run_id == '{run_id}'"])
+            raise UsageError(
+                f"{field} {name!r}: its code ({file}) has changed since run {run_id}, which is finished and lacks only "
+                "what is to be kept; computed again it could get other numbers; restore the code, register the new one "
+                f"under another name, or delete the run: {delete}"
+            )
 
 
 def _changed_plugins(state: State) -> list[str]:

@@ -102,6 +102,50 @@ def test_a_launch_and_sweep_say_that_a_module_of_another_folder_changed(
     assert [line.count(SAID) for line in lines if line.startswith("[")] == [3, 3]
 
 
+SCORES = "from clops_sweep import read; print(read('results', 'runs')[['auc', 'test_auc']].to_numpy().tolist())"
+LOADED = """
+import warnings
+from clops_sweep import load_model, read
+import space
+
+with warnings.catch_warnings(record=True) as caught:
+    load_model("results", read("results", "runs")["run_id"][0])
+print([str(warning.message) for warning in caught])
+"""
+
+
+def test_numbers_of_a_finished_run_are_not_replaced_by_those_of_other_code(
+    project: Path, run: Callable[..., subprocess.CompletedProcess[str]], commands: Preloaded
+) -> None:
+    launch = ("space.py", "--no-ray", "--no-report")
+    run(*launch)
+    scores = run(program=SCORES).stdout
+    (project / "src/layers.py").write_text(LAYERS.format(width=32))
+    environment = {**os.environ, "CLOPS_PREPARED_ROOT": str(project / "prepared")}
+    for keep in ("predictions", "models"):
+        refused = commands.run(project / "exp", environment, *launch, "--keep", keep)
+        assert refused.returncode == 2
+        assert "network 'two_layers': its code (space.py) has changed since run" in refused.stderr
+    assert run(program=SCORES).stdout == scores
+    (project / "src/layers.py").write_text(LAYERS.format(width=4))
+    run(*launch, "--keep", "predictions")
+    assert run(program=SCORES).stdout == scores
+
+
+def test_a_model_says_that_the_code_of_its_network_has_changed(
+    project: Path, run: Callable[..., subprocess.CompletedProcess[str]]
+) -> None:
+    said = "network 'two_layers': its code has changed since it was trained in run"
+    run("space.py", "--no-ray", "--no-report", "--keep", "models")
+    assert run(program=LOADED).stdout == "[]\n"
+    other = LAYERS.format(width=4).replace("ReLU", "Tanh")
+    (project / "src/layers.py").write_text(other)
+    assert said in run(program=LOADED).stdout
+    pytest.importorskip("onnxruntime", reason="needs clops-sweep[onnx]")
+    run_id = run(program="from clops_sweep import read; print(read('results', 'runs')['run_id'][0])").stdout.strip()
+    assert said in run("export", run_id, "model.onnx", "--plugins", "space.py").stderr
+
+
 REDEFINED = """
 import warnings
 from torch import nn
