@@ -105,10 +105,14 @@ def _workers(
     make: partial[Workplace],
     workers: Workers,
 ) -> AbstractContextManager[RunFed]:
-    """Return what computes the jobs: this process, Ray, or one after the other."""
+    """Return what computes the jobs: this process, Ray, or one after the other; show which, and why.
+
+    `alone_first` shows that itself, once it knows.
+    """
     here = partial(make, alone=True)
     match workers:
         case ThisProcess():
+            display.warn(str(workers))
             from clops_sweep.execution.computing import alone
 
             return alone.workers(frames, display, here)
@@ -117,6 +121,7 @@ def _workers(
 
             return alone_first.workers(frames, resources, display, here, make, rest)
         case RayWorkers():
+            display.warn(str(workers))
             from clops_sweep.execution.computing import on_ray
 
             return on_ray.workers(frames, resources, display, make)

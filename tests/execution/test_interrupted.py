@@ -27,11 +27,18 @@ from tests.helpers.preloaded import Preloaded
 RUNS = 6
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGUSR1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGINT,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.nightly),
+        pytest.param(signal.SIGUSR1, marks=pytest.mark.nightly),
+    ],
+)
 def test_an_interrupted_sweep_is_resumed_with_the_command_that_it_prints(
     launch: Launch, forked: Preloaded, attach: Launch, alone: Tables, tmp_path: Path, number: int
 ) -> None:
-    """Slurm sends SIGUSR1 to every process of a job before it takes the machine away."""
+    """Slurm sends SIGUSR1 to every process of a job before its end, and `timeout` SIGTERM to the group."""
     interrupted = launch("space.py", "--no-report", *ONE_WORKER, script=forked)
     interrupted.read_until("[1/")
     interrupted.interrupt(number)

@@ -87,6 +87,7 @@ def test_a_run_that_raises_is_tried_again_from_its_checkpoint(
     assert stored["auc"].tolist() == undisturbed.curves["auc"].tolist()
     counts = [line for line in shown.splitlines() if line.startswith("[")]
     assert len(counts) >= 2
+    assert "\nworkers: this process, as requested\n" in shown
     assert all("] resumed" in line or "] finished" in line for line in counts), counts
     assert not list(Path(store.work_folder, "checkpoints").iterdir())
 

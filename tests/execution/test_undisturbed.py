@@ -40,6 +40,7 @@ def test_a_sweep_says_what_it_does_and_where_the_results_are(finished: Sweep) ->
     assert device.startswith("device: cpu")
     assert lines[0].startswith(f"{RUNS} runs to do; log: {finished.folder}/results/.work/logs/")
     assert Path(lines[0].partition("log: ")[2]).is_file()
+    assert lines.pop(1) == "workers: Ray, as requested"
     assert lines[1:3] == ["starting Ray (about 8 s)", "starting workers (about 4 s)"]
     of_runs = [line.partition("] finished  ") for line in lines[3 : RUNS + 3]]
     assert [number for number, _, _ in of_runs] == [f"[{n}/{RUNS}" for n in range(1, RUNS + 1)]

@@ -12,6 +12,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -82,7 +83,7 @@ def cluster(
     # Workers must import the same package as the driver.
     with contextlib.ExitStack() as until_its_end:
         # No thread may load libraries meanwhile: Ray forks, and its child would wait forever for the loader's lock.
-        with contextlib.chdir(Path(__file__).parents[3]), _signals_kept():
+        with contextlib.chdir(Path(__file__).parents[3]), signals_kept():
             folder = None if address else until_its_end.enter_context(private_folder(_base()))
             until_its_end.callback(ray.shutdown)
             try:
@@ -164,11 +165,13 @@ def _set(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Keep the handler of SIGTERM while Ray starts, which replaces it by one that exits.
+def signals_kept() -> Iterator[None]:
+    """Keep signals that stop the sweep from the processes that Ray starts in the block; the driver handles them.
 
-    Processes started in the block inherit blocked SIGHUP and SIGUSR1: a closed terminal or a batch system sends them to
-    the whole group, and the driver shuts the others down. The driver receives signals sent meanwhile afterwards.
+    A closed terminal, `timeout` and batch systems send them to a whole process group. The processes of Ray get groups
+    of their own (Linux), and inherit blocked SIGHUP and SIGUSR1: a batch system may send these to every process. They
+    must accept SIGTERM, by which the driver ends them. The driver receives signals sent meanwhile afterwards, and keeps
+    its handler of SIGTERM, which Ray replaces by one that exits.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -178,12 +181,40 @@ def _signals_kept() -> Iterator[None]:
     if blocked:
         signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     try:
-        yield
+        with _groups_of_their_own():
+            yield
     finally:
         if before is not None:  # one that Python has installed
             signal.signal(signal.SIGTERM, before)
         if blocked:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, blocked)
+
+
+_get_own_groups = False
+"""Whether processes that this one starts get process groups of their own."""
+
+
+@contextmanager
+def _groups_of_their_own() -> Iterator[None]:
+    """Give process groups of their own to the processes that Ray starts in the block.
+
+    On Linux alone: elsewhere, a process of Ray ends the others, by their group, once the driver is gone.
+    """
+    global _get_own_groups
+    _get_own_groups = sys.platform.startswith("linux")
+    try:
+        yield
+    finally:
+        _get_own_groups = False
+
+
+def _leave_group() -> None:
+    if _get_own_groups:
+        os.setpgrp()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_leave_group)  # also called by `subprocess` with a `preexec_fn`, as Ray has one
 
 
 def check_fits(resources: Resources, warn: Callable[[str], None] | None = None) -> None:

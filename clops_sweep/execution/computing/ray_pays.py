@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from clops_sweep.errors import option, several
 from clops_sweep.execution.cluster.start_check import SECONDS_OF_RAY
-from clops_sweep.execution.jobs import Job, LeftOut, Resources
+from clops_sweep.execution.jobs import Job, LeftOut, Resources, without_ray
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.machine import available_cores
@@ -27,7 +27,10 @@ _MOST_SLOWED = 4.0
 
 
 def why_ray(resources: Resources) -> str | None:
-    """Return why a launch needs Ray however short its runs are; None if this process may compute them.
+    """Return why a launch needs Ray however short its runs are, as in "workers: Ray, as requested".
+
+    None if this process may compute them. It may not compute custom or third-party plug-ins: a crash in their native
+    code would end the process that writes the results, and only Ray's workers can be replaced.
 
     Args:
         resources: the resources of a trial, with the device chosen.
@@ -35,18 +38,21 @@ def why_ray(resources: Resources) -> str | None:
     if resources.workers == "ray":
         return "as requested"
     if resources.is_elsewhere:
-        return "a cluster is given"
+        return "because a cluster is given"
     if resources.gpus_per_trial:
-        return "it shares out the GPUs"
+        return "because it shares out the GPUs"
     if resources.epoch_timeout is not None:
-        return f"{option('epoch_timeout')} ends a worker"
+        return f"because {option('epoch_timeout')} ends a worker"
     if resources.nice:
-        return f"{option('nice')} is for its workers"
+        return f"because {option('nice')} is for its workers"
     if resources.observe:
-        return "observers follow its workers"
+        return "because observers follow its workers"
     for registry in REGISTRIES.values():
         for name in registry.added:
-            return f"a crash in {registry.kind} {name!r}, which is not built in, must not end the launch"
+            return (
+                f"because {registry.kind} {name!r} is not built in, and a crash in its code would end this process; "
+                f"{without_ray()} computes here all the same"
+            )
     return None
 
 

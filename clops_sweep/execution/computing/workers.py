@@ -17,15 +17,27 @@ from clops_sweep.planning.state import State
 class ThisProcess:
     """This process computes all runs, one after another: `--no-ray`."""
 
+    def __str__(self) -> str:
+        return "workers: this process, as requested"
+
 
 @dataclass(frozen=True)
 class RayWorkers:
-    """Workers of Ray compute all runs, for the reason that `ray_pays.why_ray` returns."""
+    """Workers of Ray compute all runs.
+
+    Attributes:
+        why: the reason, as `ray_pays.why_ray` returns it.
+    """
+
+    why: str
+
+    def __str__(self) -> str:
+        return f"workers: Ray, {self.why}"
 
 
 @dataclass(frozen=True)
 class ThisProcessFirst:
-    """This process computes runs until Ray would end the rest sooner, then workers of Ray do.
+    """This process computes runs until Ray would end the rest sooner, then workers of Ray do; see `alone_first`.
 
     Attributes:
         rest: the runs to compute, and what is known of their time.
@@ -47,8 +59,9 @@ def choose_workers(state: State, pending: Sequence[PlannedRun], resources: Resou
     """
     if resources.workers == "this process":
         return ThisProcess()
-    if why_ray(resources) is not None:
-        return RayWorkers()
+    why = why_ray(resources)
+    if why is not None:
+        return RayWorkers(why)
     to_come = [*pending, *state.plan.of("waiting"), *state.to_come]
     try:
         costs = known_costs(to_come, state.plan.of("finished"), state.resolved.store, "cpu")

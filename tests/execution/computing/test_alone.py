@@ -102,6 +102,23 @@ def test_a_launch_of_runs_that_another_one_computes_is_refused_until_that_is_kil
     assert "1 run asked for, 1 finished" in fourth.output
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_group_ends_a_sweep_as_ctrl_c_does(alone_in: Launch, tmp_path: Path, number: int) -> None:
+    """`timeout` sends SIGTERM to the group, and a closed terminal SIGHUP."""
+    if signal.getsignal(number) == signal.SIG_IGN:
+        pytest.skip("these tests run under nohup")
+    (tmp_path / "slow.py").write_text(SLOW.format(folder=str(tmp_path), seconds=0.5))
+    command = ("slow.py", "--no-ray", "--no-report")
+    sweep = alone_in(*command)
+    wait_for((tmp_path / "began").exists, "the second task")
+    sweep.interrupt(number)
+    assert (sweep.wait(), sweep.errors) == (130, "")
+    *_, counted, under_way, resume = sweep.output.splitlines()
+    assert counted == "2 runs asked for, 0 finished, 1 pending, 1 failed"
+    assert under_way.startswith("1 run under way: ")
+    assert resume == f"interrupted; resume with: clops-sweep {' '.join(command)}"
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_stopped_sweep_goes_on_from_its_checkpoint(
     alone_in: Launch, tmp_path: Path, prepared_root: Path, number: int

@@ -9,8 +9,9 @@ import pytest
 
 from clops_sweep import RunConfig
 from clops_sweep.execution.computing.ray_pays import SECONDS_TO_START, Rest, why_ray
+from clops_sweep.execution.computing.workers import RayWorkers
 from clops_sweep.execution.jobs import Job, LeftOut, Resources
-from clops_sweep.experiment.plugins.registry import REGISTRIES
+from clops_sweep.experiment.plugins.registry import REGISTRIES, STRATEGIES
 from clops_sweep.planning.costs import Costs, kind_of
 from tests.execution.conftest import Launch
 from tests.helpers.launching import Tables, assert_same
@@ -132,6 +133,14 @@ def test_some_launches_need_ray(given: dict[str, Any], reason: str | None, monke
         monkeypatch.setattr(type(registry), "added", {})
     found = why_ray(Resources(**given))
     assert found is None if reason is None else reason in str(found)
+
+
+def test_the_line_on_workers_says_why_ray_computes_a_custom_method(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(STRATEGIES), "added", {"mine": object()})
+    why = why_ray(Resources())
+    assert why is not None
+    assert str(RayWorkers(why)).startswith("workers: Ray, because ")
+    assert "'mine' is not built in, and a crash in its code would end this process; --no-ray computes here" in why
 
 
 STARTING = "starting Ray (about 8 s)"
