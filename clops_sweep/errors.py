@@ -44,10 +44,18 @@ class UsageError(ValueError):
     """Wrong usage or input: one sentence that names the file or key, what is wrong and what would be right.
 
     The command prints the sentence and ends with exit status 2, before any worker has started.
+
+    Args:
+        message: the sentence.
+        place: the file or key that it begins with, if a caller may name it too (see `prefixed`).
+
+    Attributes:
+        places: the places that the sentence begins with.
     """
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, *, place: object = None) -> None:
         super().__init__(sentence(message))
+        self.places: tuple[str, ...] = () if place is None else (str(place),)
 
 
 class AbsentData(UsageError):
@@ -87,12 +95,15 @@ OF_USERS = (Exception, SystemExit)
 
 @contextmanager
 def prefixed(where: object) -> Iterator[None]:
-    """Begin errors in the block with a place."""
+    """Begin errors in the block with a place, unless they name it already."""
     try:
         yield
     except UsageError as problem:
-        said = str(problem)
-        raise UsageError(said if said.startswith(str(where)) else f"{where}: {said}") from None
+        if str(where) in problem.places:
+            raise
+        with_place = UsageError(f"{where}: {problem}", place=where)
+        with_place.places += problem.places
+        raise with_place from None
 
 
 @contextmanager

@@ -6,7 +6,17 @@ import pickle
 
 import pytest
 
-from clops_sweep.errors import DamagedStore, StoreError, UsageError, either, masked, one_line, option, speaking_python
+from clops_sweep.errors import (
+    DamagedStore,
+    StoreError,
+    UsageError,
+    either,
+    masked,
+    one_line,
+    option,
+    prefixed,
+    speaking_python,
+)
 
 
 @pytest.mark.parametrize(
@@ -23,6 +33,22 @@ def test_an_address_is_shown_without_its_password(text: str, expected: str) -> N
     for kind in (UsageError, DamagedStore, StoreError):
         assert str(kind(f"results {text}")) == f"results {expected}"
         assert "SECRET" not in repr(pickle.loads(pickle.dumps(kind(text))))
+
+
+def test_an_error_begins_with_each_place_once() -> None:
+    with pytest.raises(UsageError) as raised, prefixed("space.py"), prefixed("seeds"), prefixed("space.py"):
+        raise UsageError("nothing given")
+    assert str(raised.value) == "seeds: space.py: nothing given"
+    with pytest.raises(UsageError) as raised, prefixed("space 'a'"):
+        raise UsageError("space 'a', axis 'b': no values", place="space 'a'")
+    assert str(raised.value) == "space 'a', axis 'b': no values"
+    assert pickle.loads(pickle.dumps(raised.value)).places == ("space 'a'",)
+
+
+def test_a_place_is_named_though_the_error_begins_with_the_same_letters() -> None:
+    with pytest.raises(UsageError) as raised, prefixed("seed"):
+        raise UsageError("seeds has no values")
+    assert str(raised.value) == "seed: seeds has no values"
 
 
 def test_a_long_error_keeps_its_beginning_and_its_end() -> None:

@@ -15,7 +15,7 @@ import click
 from clops_sweep.cli.options import NotEmpty, plugins_option
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
 from clops_sweep.planning.launched import LeftOutSpace
 from clops_sweep.planning.request import Request
@@ -110,13 +110,15 @@ def _plugin_files(store: RunStore) -> list[str]:
 
 
 def _left_out(space: LeftOutSpace, remedy: str) -> str:
-    """Say that a search space is not shown, and the remedy; the names that are known are left out."""
+    """Say that a search space is not shown, and the remedy."""
     if space.name is None:
         return f"A search space is not shown, only its runs by their settings: {space.why}"
-    cause = space.why.removeprefix(f"search space {space.name!r}").lstrip(",: ").split("; known:")[0]
+    why = space.why
+    if space.unknown:
+        unknown = listed(f"{field} = {shown(name)}: not known" for field, name in space.unknown)
+        why = f"its file is not loaded ({unknown})"
     return (
-        f"Search space {shown(space.name)} is not shown, only its runs by their settings: "
-        f"its file is not loaded ({cause}). "
+        f"Search space {shown(space.name)} is not shown, only its runs by their settings: {why}. "
         f"{remedy or '--plugins FILE registers what a file declares.'}"
     )
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.registry import REGISTRIES, STORED_RUN
 from clops_sweep.experiment.spaces.axes import Axes, fields_of
 from clops_sweep.experiment.spaces.claims import sha256
 from clops_sweep.experiment.spaces.search_space import SearchSpace
@@ -119,10 +121,12 @@ class LeftOutSpace:
     Attributes:
         name: its name; None if its file is damaged or cannot be read.
         why: the reason, which names the file if there is no name.
+        unknown: its plug-ins and data sets that are not registered here, as config field and name.
     """
 
     name: str | None
     why: str
+    unknown: tuple[tuple[str, str], ...] = ()
 
 
 def launched_spaces(store: RunStore, register: Callable[[str], object]) -> tuple[SearchSpace, ...]:
@@ -161,6 +165,7 @@ def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[
     for file in names:
         path = f"{_folder(store)}/{file}"
         name = None
+        remembered: Any = {}
         try:
             content = store.files.read(path).to_pybytes()
             remembered = json.loads(content)
@@ -171,13 +176,41 @@ def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[
             check_names([*spaces, space])
         except (OSError, UsageError) as error:
             why = one_line(error)
-            left_out.append(LeftOutSpace(name, f"{path}: cannot be read ({why})" if name is None else why))
+            if name is None:
+                left_out.append(LeftOutSpace(None, f"{path}: cannot be read ({why})"))
+            else:
+                left_out.append(LeftOutSpace(name, why, _unregistered(remembered)))
         except _DAMAGED:
             why = "damaged; delete it, and the next launch of its search space writes it again"
             left_out.append(LeftOutSpace(None, f"{path}: {why}"))
         else:
             spaces.append(space)
     return spaces, left_out
+
+
+def _unregistered(remembered: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return the plug-ins and data sets of a remembered space that are not registered, as config field and name."""
+    unknown = []
+    for field, name in dict.fromkeys(_texts_set(remembered["base"], remembered.get("axes"))):
+        registry = DATASETS if field == "dataset" else REGISTRIES.get(field)
+        is_run = field == "encoder" and STORED_RUN.fullmatch(name) is not None
+        if registry is not None and name not in registry and not is_run:
+            unknown.append((field, name))
+    return tuple(unknown)
+
+
+def _texts_set(base: Any, axes: Any) -> Iterator[tuple[str, str]]:
+    """Yield the config fields that are set to a text, each with the text; values of other forms are skipped."""
+    settings = [base]
+    for axis, values in axes.items() if isinstance(axes, Mapping) else ():
+        if isinstance(values, Mapping):
+            settings.extend(values.values())
+        elif isinstance(values, list):
+            settings.extend({axis: value} for value in values)
+    for values in settings:
+        for field, value in values.items() if isinstance(values, Mapping) else ():
+            if isinstance(value, str):
+                yield field, value
 
 
 @lru_cache(maxsize=32)

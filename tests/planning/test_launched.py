@@ -147,9 +147,21 @@ def test_searches_and_configs_as_encoders_are_left_out(tmp_path: Path) -> None:
     assert _remembered(store) == []
 
 
+NOT_REGISTERED = {
+    str({"base": {"dataset": "nowhere"}}): (("dataset", "nowhere"),),
+    str({"base": {"strategy": "not_registered"}}): (("strategy", "not_registered"),),
+    str({"axes": {"network": ["away"]}}): (("network", "away"),),
+    str({"axes": {"kind": {"a": {"encoder": "away"}}}}): (("encoder", "away"),),
+    str({"name": "", "base": {"dataset": "nowhere"}}): (("dataset", "nowhere"),),
+}
+"""What remembered spaces name that is not registered here."""
+
+
 @pytest.mark.parametrize(
     "changes",
     [
+        {"axes": {"network": ["away"]}},
+        {"axes": {"kind": {"a": {"encoder": "away"}}}},
         {"base": {"dataset": "nowhere"}},
         {"base": ["er"]},
         {"base": {"strategy": "not_registered"}},
@@ -179,6 +191,7 @@ def test_other_files_are_left_out_and_named(changes: dict[str, object], tmp_path
     else:
         assert other.name == str(changes.get("name", "other"))
         assert re.search("expected|known|no values", other.why)
+        assert other.unknown == NOT_REGISTERED.get(str(changes), ())
 
 
 def test_a_remembered_space_that_cannot_be_read_is_named_by_the_dashboard(
@@ -223,13 +236,14 @@ def test_a_space_with_an_own_method_is_named_with_the_reason(tmp_path: Path, mon
     assert _remembered(store) == []
     (left_out,) = asked.left_out_spaces()
     assert left_out.name == "a study"
+    assert left_out.unknown == (("strategy", "mine"),)
     assert "strategy = 'mine': not known" in left_out.why
     monkeypatch.setattr(Server, "serve", _interrupted)
     shown = CliRunner().invoke(command, ["dashboard", "--results", str(tmp_path / "results"), "--port", "0"])
     (notice,) = (line for line in shown.stderr.splitlines() if "'a study'" in line)
     assert notice.startswith("clops-sweep: Search space 'a study' is not shown")
-    assert "by their settings: its file is not loaded (" in notice
-    assert notice.endswith("strategy = 'mine': not known). --plugins FILE registers what a file declares.")
+    assert "by their settings: its file is not loaded (strategy = 'mine': not known). " in notice
+    assert notice.endswith("--plugins FILE registers what a file declares.")
     dashboard = Dashboard(FollowedStore(store, StoreSource(store, lambda key: None), 0), [notice])
     assert "Search space &#39;a study&#39; is not shown, only its runs" in (dashboard.page("", {}) or "")
     dashboard.close()

@@ -111,7 +111,7 @@ class Grid:
                 return None
             hint = "; where= may leave it out" if unchecked is not None else ""
             which = f", cell {in_words(cell.labels)[:_LONGEST_CELL]}" if cell.labels else ""
-            raise UsageError(f"{self.subject}{which}: {error}{hint}") from None
+            raise UsageError(f"{self.subject}{which}: {error}{hint}", place=self.subject) from None
 
     def _keeps(self, config: RunConfig) -> bool:
         if self.where is None:
