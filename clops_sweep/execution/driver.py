@@ -89,7 +89,11 @@ def run_feeds(
             return
         witness = str(log) if resources.address and store.files.local else ""
         workplace = partial(make_workplace, frames, store, resources, plugins, software, witness)
-        with _workers(frames, resources, display, workplace, workers) as run_fed, closing(observers, display):
+        with (
+            _workers(frames, resources, display, workplace, workers) as run_fed,
+            _written_if_interrupted(store),
+            closing(observers, display),
+        ):
             for feed in itertools.chain([first], unfinished):
                 relay = Relay(store, display, feed, observers, under_way, retries)
                 while not (display.interrupted or _is_over(feed)):
@@ -125,6 +129,17 @@ def _workers(
             from clops_sweep.execution.computing import on_ray
 
             return on_ray.workers(frames, resources, display, make)
+
+
+@contextmanager
+def _written_if_interrupted(store: RunStore) -> Iterator[None]:
+    """Write all added rows on an interrupt, before the cluster ends: if its processes have died, so may this one."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        with storing(store):
+            store.flush()
+        raise
 
 
 @contextmanager

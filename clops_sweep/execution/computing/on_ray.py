@@ -5,9 +5,10 @@ Importing this module takes seconds, so a launch imports it only if runs are pen
 
 from __future__ import annotations
 
+import _thread
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 
 import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
 
@@ -31,12 +32,31 @@ _ENDED_TOO = (
 )
 
 
-def warn_of_cluster(display: Display, text: str) -> None:
-    """Show a warning about the cluster, or that it has ended as well if the sweep is stopping.
+class ClusterWarnings:
+    """Shows warnings about the cluster, and ends a sweep that is stopping once the cluster has ended as well.
 
-    A signal to the whole process group, as `timeout` sends it, also ends Ray.
+    A signal to every process, as batch systems send it, also ends Ray. No trial can be checkpointed any more, and Ray
+    ends this process within ten seconds.
+
+    Args:
+        display: shows the progress.
+        in_main_thread: whether the sweep runs in the main thread, which alone can be interrupted.
     """
-    display.warn(_ENDED_TOO if display.interrupted else text)
+
+    def __init__(self, display: Display, *, in_main_thread: bool) -> None:
+        self._display = display
+        self._in_main_thread = in_main_thread
+        self._has_ended = False
+
+    def warn(self, text: str) -> None:
+        """Show a warning, or end the sweep; called from another thread."""
+        if not self._display.interrupted:
+            self._display.warn(text)
+        elif not self._has_ended:
+            self._has_ended = True
+            self._display.warn(_ENDED_TOO)
+            if self._in_main_thread:
+                _thread.interrupt_main()
 
 
 @contextmanager
@@ -55,7 +75,8 @@ def workers(
         UsageError: no cluster at the address, it cannot hold a single trial, or a node does not see the results.
     """
     display.starting(start_in_words(resources))
-    with cluster(resources, frames, partial(warn_of_cluster, display)):
+    warnings = ClusterWarnings(display, in_main_thread=threading.current_thread() is threading.main_thread())
+    with cluster(resources, frames, warnings.warn):
         display.starting(f"starting workers (about {SECONDS_OF_WORKERS:.0f} s)")
         # The start of the cluster has already imported the slow modules.
         from clops_sweep.execution.computing.tune import run_fed

@@ -269,13 +269,25 @@ def test_a_terminal_shows_where_everything_is_and_loses_it_at_the_end(terminal: 
     assert shown.split()[-4:] == ["interrupted;", "resume", "with:", "..."]
 
 
-def test_a_sweep_that_stops_says_how_to_go_on_if_ray_ends_too(capsys: pytest.CaptureFixture[str]) -> None:
-    from clops_sweep.execution.computing.on_ray import warn_of_cluster
+def test_a_sweep_that_stops_says_how_to_go_on_and_ends_if_ray_ends_too(capsys: pytest.CaptureFixture[str]) -> None:
+    from clops_sweep.execution.computing.on_ray import ClusterWarnings
+
+    def wait_for_workers(warnings: ClusterWarnings) -> None:
+        warnings.warn("the scheduler no longer answers")
+        time.sleep(10)  # they have ended
 
     with SweepDisplay() as display:
-        warn_of_cluster(display, "the head no longer answers")
+        warnings = ClusterWarnings(display, in_main_thread=True)
+        warnings.warn("the head no longer answers")
         display.interrupted = True
-        warn_of_cluster(display, "the scheduler no longer answers")
-    first, second = capsys.readouterr().out.splitlines()
+        with pytest.raises(KeyboardInterrupt):
+            wait_for_workers(warnings)
+        warnings.warn("the head no longer answers")  # while this one ends
+        time.sleep(0.1)
+        ClusterWarnings(display, in_main_thread=False).warn("of a sweep in another thread")
+        time.sleep(0.1)
+    first, *others = capsys.readouterr().out.splitlines()
     assert first == "the head no longer answers"
-    assert second.endswith("the same sweep, started again, goes on from the last checkpoints")
+    for line in others:
+        assert line.endswith("the same sweep, started again, goes on from the last checkpoints")
+    assert len(others) == 2
