@@ -133,8 +133,9 @@ def _trials_per_gpu(
     by_cores = int(cores / resources.cpus_per_trial) // len(gpus)
     limits.append((by_cores, f"{several(cores, 'core')} for {several(len(gpus), 'GPU')}"))
     if not request.selection.searches:
-        left = len(request.selection.requests) - len(finished)
-        limits.append((math.ceil(left / len(gpus)), f"{several(left, 'run')} for {several(len(gpus), 'GPU')}"))
+        unfinished = len(request.selection.requests) - len(finished)
+        words = f"{several(unfinished, 'run')} for {several(len(gpus), 'GPU')}"
+        limits.append((math.ceil(unfinished / len(gpus)), words))
     needed = _bytes_of_a_run(request)
     memory = min(gpu.memory for gpu in gpus)
     if needed is None:

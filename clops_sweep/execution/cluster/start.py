@@ -251,14 +251,14 @@ def watched(warn: Callable[[str], None], *, here: bool) -> Iterator[None]:
         (node,) = ray.nodes()
         places["scheduler"] = f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}"
     between, most = (_SECONDS_BETWEEN_LOOKS_HERE, 1) if here else (_SECONDS_BETWEEN_LOOKS, _MISSED_LOOKS)
-    left = threading.Event()
+    ended = threading.Event()
 
     def watch() -> None:
         missed = dict.fromkeys(places, 0)
-        while not left.wait(between):
+        while not ended.wait(between):
             for name, address in places.items():
                 missed[name] = 0 if _answers(address) else missed[name] + 1
-                if missed[name] == most and not left.is_set():  # a look may outlast the cluster
+                if missed[name] == most and not ended.is_set():  # a look may outlast the cluster
                     warn(
                         f"the {name} of the Ray cluster, at {address}, no longer answers; if it is not back, this "
                         "command ends (what is finished is recorded, and the same command goes on with the rest)"
@@ -268,7 +268,7 @@ def watched(warn: Callable[[str], None], *, here: bool) -> Iterator[None]:
     try:
         yield
     finally:
-        left.set()
+        ended.set()
 
 
 def _answers(address: str) -> bool:

@@ -70,7 +70,7 @@ class Rest:
     """
 
     def __init__(self, configs: Iterable[RunConfig], costs: Costs, places: int) -> None:
-        self._left = Counter(kind_of(config).of_any_options for config in configs)
+        self._unfinished = Counter(kind_of(config).of_any_options for config in configs)
         self._costs, self._places = costs, places
         self._guesses = Costs()
         """What whole runs would take, of which a part was computed."""
@@ -133,9 +133,9 @@ class Rest:
         if run_id is not None:
             self._paused.pop(run_id, None)
         kind = kind_of(config).of_any_options
-        if not self._left[kind]:
-            kind = next((other for other, left in self._left.items() if left), kind)
-        self._left[kind] = max(0, self._left[kind] - 1)
+        if not self._unfinished[kind]:
+            kind = next((other for other, runs in self._unfinished.items() if runs), kind)
+        self._unfinished[kind] = max(0, self._unfinished[kind] - 1)
 
     def seconds(self, running: Job | None = None, so_far: float = 0.0) -> tuple[float, float]:
         """Return the expected seconds of the rest in this process, and with Ray.
@@ -146,14 +146,14 @@ class Rest:
         """
         kind = None if running is None else kind_of(running.config).of_any_options
         here, longest, count = -so_far, 0.0, 0
-        for of_kind, left in self._left.items():
-            if left:
+        for of_kind, runs in self._unfinished.items():
+            if runs:
                 seconds = self._mean(of_kind)
                 if of_kind == kind:
                     seconds = max(seconds, so_far)
-                here += left * seconds
+                here += runs * seconds
                 longest = max(longest, seconds)
-                count += left
+                count += runs
         for run in self._paused.values():
             here -= run.share * self._mean(run.kind.of_any_options)
         here = max(here, 0.0)
@@ -168,7 +168,7 @@ class Rest:
     def in_words(self, running: Job | None = None, so_far: float = 0.0) -> str:
         """Return the choice between this process and Ray, with its reason."""
         here, with_ray = self.seconds(running, so_far)
-        runs = several(self._left.total(), "run")
+        runs = several(self._unfinished.total(), "run")
         if with_ray < here:
             return f"workers: Ray, which computes {runs} in about {with_ray:.0f} s instead of {here:.0f} s without it"
         return (

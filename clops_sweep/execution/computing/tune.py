@@ -213,7 +213,7 @@ class FeedSearcher(Searcher):
     def __init__(self, feed: Feed, resources: Resources) -> None:
         super().__init__()
         self._feed, self._resources = feed, resources
-        self._left, self.ended = _TRIALS_PER_TUNE_RUN, False
+        self._trials_to_start, self.ended = _TRIALS_PER_TUNE_RUN, False
         self.suggested: dict[str, Jobs] = {}
         self._places, self._looked_at = 0, -_SECONDS_BETWEEN_LOOKS
 
@@ -228,12 +228,12 @@ class FeedSearcher(Searcher):
         """Return the next jobs; None if no job is ready, "FINISHED" if all are done."""
         if time.monotonic() - self._looked_at >= _SECONDS_BETWEEN_LOOKS:  # a request to another process
             self._places, self._looked_at = places(self._resources), time.monotonic()
-        jobs = self._feed.next_jobs(self._places) if self._left else None
+        jobs = self._feed.next_jobs(self._places) if self._trials_to_start else None
         if jobs is not None:
-            self._left -= 1
+            self._trials_to_start -= 1
             self.suggested[trial_id] = jobs
             return {"jobs": jobs}
-        self.ended = self._feed.finished or not self._left
+        self.ended = self._feed.finished or not self._trials_to_start
         return Searcher.FINISHED if self.ended else None
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
@@ -317,7 +317,7 @@ class Watcher(tune.Callback, tune.Stopper):
         self._relay.pass_on(jobs, reports)
         reports.clear()  # frees memory: Tune keeps the last result of every trial
         if result["done"]:
-            self._feed.returned(jobs)
+            self._feed.take_back(jobs)
             self._last_heard.pop(trial.trial_id, None)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
@@ -357,7 +357,7 @@ class Watcher(tune.Callback, tune.Stopper):
             if trial_id in begun:
                 self.lost(trial_id, jobs, error)
             else:
-                self._feed.returned(jobs)
+                self._feed.take_back(jobs)
 
 
 def _jobs(trial: Any) -> Jobs:

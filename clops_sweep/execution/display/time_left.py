@@ -19,7 +19,7 @@ class TimeLeft:
     """
 
     def __init__(self, configs: Iterable[RunConfig]) -> None:
-        self._left = Counter(kind_of(config) for config in configs)
+        self._unfinished = Counter(kind_of(config) for config in configs)
         self._costs = Costs()
 
     def ended(self, configs: Iterable[RunConfig | None], seconds: float | None = None) -> None:
@@ -33,14 +33,14 @@ class TimeLeft:
             kind = None if config is None else kind_of(config)
             if kind is not None and seconds is not None:
                 self._costs.add(kind, seconds)
-            left = +self._left  # a search requests other configs than its base
-            if left:
-                self._left[kind if kind is not None and kind in left else next(iter(left))] -= 1
+            unfinished = +self._unfinished  # a search requests other configs than its base
+            if unfinished:
+                self._unfinished[kind if kind is not None and kind in unfinished else next(iter(unfinished))] -= 1
 
     def seconds(self, workers: int) -> float | None:
         """Return the expected seconds until the end; None before the first run has finished."""
         mean = self._costs.seconds(None)
         if mean is None:
             return None
-        expected = ((self._costs.guess(kind) or mean, count) for kind, count in (+self._left).items())
+        expected = ((self._costs.guess(kind) or mean, count) for kind, count in (+self._unfinished).items())
         return sum(seconds * count for seconds, count in expected) / max(1, workers)

@@ -47,10 +47,10 @@ class Feed(Protocol):
     def report(self, job: Job, report: Report) -> None:
         """Handle a report of a job."""
 
-    def left_of(self, jobs: Jobs) -> Sequence[Job]:
+    def unfinished(self, jobs: Jobs) -> Sequence[Job]:
         """Return those of a worker's jobs that were not reported as ended."""
 
-    def returned(self, jobs: Jobs) -> None:
+    def take_back(self, jobs: Jobs) -> None:
         """Take back a worker's jobs; those that have not ended are queued again."""
 
     def lost(self, jobs: Jobs) -> None:
@@ -74,7 +74,7 @@ class GridFeed:
     def __init__(self, jobs: Sequence[Job], *, may_grow: bool = False) -> None:
         self._queues: defaultdict[_Queue, deque[Job]] = defaultdict(deque)
         self._costs = Costs()
-        self._left = 0
+        self._queued_jobs = 0
         self._may_grow = may_grow
         self._queue(jobs)
         self._under_way: set[Jobs] = set()
@@ -87,7 +87,7 @@ class GridFeed:
     @property
     def finished(self) -> bool:
         """Whether all jobs have ended."""
-        return not self._under_way and not self._left
+        return not self._under_way and not self._queued_jobs
 
     def next_jobs(self, places: int) -> Jobs | None:
         """Return the next jobs; None if all places are taken."""
@@ -95,12 +95,12 @@ class GridFeed:
         most_under_way = places
         if self._may_grow:
             most_under_way += max(places, _FEWEST_AHEAD)
-        if not self._left or len(self._under_way) >= most_under_way:
+        if not self._queued_jobs or len(self._under_way) >= most_under_way:
             return None
         queue = max(filter(self._queues.get, self._queues), key=lambda queue: self._mean(queue) or inf)
-        most = self._left // (_TRIALS_A_PLACE * places) if self._mean(queue) else 1
+        most = self._queued_jobs // (_TRIALS_A_PLACE * places) if self._mean(queue) else 1
         jobs = self._taken(queue, min(max(most, 1), _MOST_JOBS))
-        self._left -= len(jobs)
+        self._queued_jobs -= len(jobs)
         self._under_way.add(jobs)
         return jobs
 
@@ -111,17 +111,17 @@ class GridFeed:
         if isinstance(report, Finished) and report.seconds is not None:
             self._costs.add(kind_of(job.config), report.seconds)
 
-    def left_of(self, jobs: Jobs) -> list[Job]:
+    def unfinished(self, jobs: Jobs) -> list[Job]:
         """Return those of a worker's jobs that were not reported as ended."""
         return [job for job in jobs if job not in self._ended]
 
-    def returned(self, jobs: Jobs) -> None:
+    def take_back(self, jobs: Jobs) -> None:
         """Queue those of a worker's jobs that did not start, or of which an attempt failed."""
-        self._queue(self._taken_back(jobs))
+        self._queue(self._forget(jobs))
 
     def lost(self, jobs: Jobs) -> None:
         """Queue those of a dead worker's jobs that have not ended, each without others."""
-        for job in self._taken_back(jobs):
+        for job in self._forget(jobs):
             self._queue([job], job.run_id)
 
     def _mean(self, queue: _Queue) -> float | None:
@@ -131,23 +131,23 @@ class GridFeed:
     def _taken(self, queue: _Queue, most: int) -> Jobs:
         """Take at most `most` jobs from a queue, which together take no longer than `most` jobs of its mean."""
         queued = self._queues[queue]
-        left = (most + 0.5) * (self._mean(queue) or 0)  # half a job for rounding
+        seconds = (most + 0.5) * (self._mean(queue) or 0)  # half a job for rounding
         jobs: list[Job] = []
         while queued and len(jobs) < most:
-            left -= self._costs.guess(kind_of(queued[0].config)) or 0
-            if jobs and left < 0:
+            seconds -= self._costs.guess(kind_of(queued[0].config)) or 0
+            if jobs and seconds < 0:
                 break
             jobs.append(queued.popleft())
         return tuple(jobs)
 
     def _queue(self, jobs: Sequence[Job], alone: str | None = None) -> None:
-        self._left += len(jobs)
+        self._queued_jobs += len(jobs)
         for job in jobs:
             self._queues[alone or kind_of(job.config).of_any_options].append(job)
 
-    def _taken_back(self, jobs: Jobs) -> list[Job]:
+    def _forget(self, jobs: Jobs) -> list[Job]:
         """Forget a worker's jobs, and return those that have not ended."""
-        left = self.left_of(jobs)
+        unfinished = self.unfinished(jobs)
         self._under_way.remove(jobs)
         self._ended -= set(jobs)
-        return left
+        return unfinished

@@ -146,9 +146,9 @@ class Relay:
         Reports of its last step are lost. If several jobs have not ended, it is not known in which one the worker died:
         none of them has failed, and each is computed again without the others.
         """
-        left = self._feed.left_of(jobs)
-        for job in left:
-            report = Retrying() if len(left) > 1 else self._retries.after(job, death)
+        unfinished = self._feed.unfinished(jobs)
+        for job in unfinished:
+            report = Retrying() if len(unfinished) > 1 else self._retries.after(job, death)
             self._report(job, report)
         self._feed.lost(jobs)
 

@@ -151,11 +151,11 @@ class SearchFeed:
         except _STORING as error:
             self.error = self.error or one_line(error)
 
-    def left_of(self, jobs: Jobs) -> list[Job]:
+    def unfinished(self, jobs: Jobs) -> list[Job]:
         """Return a worker's job unless it was reported as ended."""
         return [job for job in jobs if job in self._jobs]
 
-    def returned(self, jobs: Jobs) -> None:
+    def take_back(self, jobs: Jobs) -> None:
         """Take back a worker's job; one that was not reported as ended is queued again."""
         (job,) = jobs
         trial = self._jobs.pop(job, None)
@@ -168,7 +168,7 @@ class SearchFeed:
 
     def lost(self, jobs: Jobs) -> None:
         """Take back the job of a worker that has died."""
-        self.returned(jobs)
+        self.take_back(jobs)
 
     def _next_job(self, places: int) -> Job | None:
         while True:

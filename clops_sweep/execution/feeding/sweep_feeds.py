@@ -86,11 +86,11 @@ class SweepFeeds:
         hashes = data_hashes(asked, space)
         with storing(self._store):
             study = open_study(space, self._store, hashes, retry_failed=self._retry_failed)
-            left = study.left
-        if left:
+            trials = study.left
+        if trials:
             of_a_trial = [space.base.replace(**settings) for settings in space.replicates()]
-            count = several(left, "trial")
-            self._display.begin(of_a_trial * left, log, f"search {space.name!r}: {count}, up to ")
+            count = several(trials, "trial")
+            self._display.begin(of_a_trial * trials, log, f"search {space.name!r}: {count}, up to ")
             feed = SearchFeed(
                 space, study, self._store, asked.data_hash, retry_failed=self._retry_failed, display=self._display
             )
