@@ -107,8 +107,8 @@ def patient_bootstrap(
     if other is not None:
         theirs = _TestSet.of(other)
         if not ours.same_instances(theirs):
-            raise UsageError("the two runs were not tested on the same instances of the same tasks: expected two runs "
-                             "of one data set, scenario and patient split")  # fmt: skip
+            raise UsageError("the two runs were not tested on the same instances, with the same people and classes: "
+                             "expected two runs of one data set, scenario and patient split")  # fmt: skip
         runs.append(theirs)
 
     def measured(weights: Floats) -> Floats:
@@ -190,11 +190,12 @@ def intervals(store: RunStore, run_ids: Iterable[str] | None = None) -> pd.DataF
 
 @dataclass(frozen=True)
 class _Task:
-    """The test instances of a task: their patients, as indices into `people`, and targets [n, C]."""
+    """The test instances of a task: their patients, as indices into `people`, targets [n, C], and classes as text."""
 
     patients: Ints
     instances: Ints
     targets: Bools
+    labels: npt.NDArray[np.object_]
 
     def classes(self) -> Iterator[tuple[str, Ints]]:
         """Yield each class of tasks with several classes, with the people who have it."""
@@ -227,6 +228,7 @@ class _TestSet:
         unit, unit_of_row = drawn_units(rows)
         people, codes = np.unique(unit_of_row, return_inverse=True)
         instances = rows["instance"].to_numpy()
+        labels = rows["label"].fillna("").to_numpy(dtype=object)
         trained = rows["trained_on"].to_numpy()
         evaluated = rows["evaluated_on"].to_numpy()
         numbers = np.unique(evaluated).tolist()
@@ -237,27 +239,30 @@ class _TestSet:
         names = []
         for number in numbers:
             of_task = (trained == trained[0]) & (evaluated == number)
-            tasks.append(_Task(codes[of_task], instances[of_task], predicted.targets[of_task]))
+            tasks.append(_Task(codes[of_task], instances[of_task], predicted.targets[of_task], labels[of_task]))
             names.append(str(rows["task"].to_numpy()[of_task][0]))
         if len(stages) == 1 and len(tasks) > 1:  # trained on all tasks at once
             union = _Task(
                 np.concatenate([task.patients for task in tasks]),
                 np.concatenate([task.instances for task in tasks]),
                 np.concatenate([task.targets for task in tasks]),
+                np.concatenate([task.labels for task in tasks]),
             )
             return cls(unit, people, [union], ["all tasks"], [[predicted]])
         return cls(unit, people, tasks, names, stages)
 
     def same_instances(self, other: _TestSet) -> bool:
-        """Return whether both were tested on the same instances of the same people, in any tasks."""
-        return self._person_of_instance() == other._person_of_instance()
+        """Return whether both were tested on the same instances of the same people and classes, in any tasks."""
+        return self._facts_of_instances() == other._facts_of_instances()
 
-    def _person_of_instance(self) -> dict[int, object]:
-        person_of_instance: dict[int, object] = {}
+    def _facts_of_instances(self) -> dict[int, tuple[object, object]]:
+        """Return the person and the classes of each instance."""
+        facts: dict[int, tuple[object, object]] = {}
         for task in self.tasks:
             people = self.people[task.patients]
-            person_of_instance.update(zip(task.instances.tolist(), people, strict=True))
-        return person_of_instance
+            of_instances = zip(people, task.labels, strict=True)
+            facts.update(zip(task.instances.tolist(), of_instances, strict=True))
+        return facts
 
     def obstacle(self, metric: str) -> str:
         """Return why a metric has no interval; empty if it has one."""

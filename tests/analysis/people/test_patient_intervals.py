@@ -42,6 +42,7 @@ def predicted(seed: int, skill: float = 1.0, tasks: int = 3, run_id: str = "a") 
                             "task": f"task {evaluated_on}",
                             "instance": (evaluated_on * PEOPLE + person) * OF_EACH + frame,
                             "patient": f"p{person}",
+                            "label": "ab"[label],
                             "target_0": label,
                             "probability_0": 1 / (1 + np.exp(-logit)),
                         }
@@ -108,6 +109,18 @@ def test_a_difference_is_paired_by_patient() -> None:
     assert all(it.value == 0 and np.isnan(it.low) and "resamples are equal" in it.obstacle for it in same.values())
 
 
+def test_runs_on_other_people_or_classes_are_not_subtracted() -> None:
+    """The instances of any two data sets are numbered from 0, and people often are."""
+    one = predicted(3, tasks=2)
+    other = predicted(4, tasks=2, run_id="b")
+    reversed_labels = other.assign(label=other["label"].map({"a": "b", "b": "a"}), target_0=1 - other["target_0"])
+    for changed in (reversed_labels, other.assign(patient="q" + other["patient"])):
+        with pytest.raises(UsageError, match="not tested on the same instances, with the same people and classes"):
+            patient_bootstrap(one, changed)
+    other_outputs = other.assign(target_0=1 - other["target_0"])
+    assert np.isfinite(patient_bootstrap(one, other_outputs)["test_auc"].low), "outputs differ between scenarios"
+
+
 @pytest.mark.parametrize("kind", ["binary", "softmax", "multilabel"])
 def test_weighted_scores_are_those_of_scikit_learn(kind: str) -> None:
     rng = np.random.default_rng(7)
@@ -144,7 +157,7 @@ def exclusive(person_right: list[bool], classes: list[int], tasks: list[int]) ->
         said = of_class if right else (of_class + 1) % count
         for frame in range(3):
             row = {"run_id": "a", "evaluated_on": task, "task": f"task {task}", "instance": 3 * person + frame}
-            row |= {"patient": f"p{person}", "exclusive": True}
+            row |= {"patient": f"p{person}", "label": f"class {of_class}", "exclusive": True}
             for name, chosen in (("target", of_class), ("logit", said), ("probability", said)):
                 row |= {f"{name}_{c}": float(c == chosen) for c in range(count)}
             rows += [row | {"trained_on": stage} for stage in range(1, max(tasks) + 1)]
