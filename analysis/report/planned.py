@@ -18,7 +18,7 @@ from ..figures.task_titles import TaskTitles
 from ..results import Reference
 from ..selection import cell_name, data_of, fields_unlike_paper
 from ..tables.comparisons import Comparisons, comparisons
-from ..tables.strategies import editions_by_cell, same_editions
+from ..tables.editions_of_cells import editions_by_cell, same_editions
 from .page import Section
 from .search_section import build_search_section
 from .sections import SectionFiles, build_section

@@ -41,7 +41,7 @@ from .comparisons import (
     levels_in_words,
     paired,
 )
-from .strategies import editions_by_cell, same_editions
+from .editions_of_cells import editions_by_cell, same_editions
 
 MOST_ROWS = 6
 """Most configurations of a search space of which one is chosen: the best of each variant."""

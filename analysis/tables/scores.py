@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from clops_sweep.experiment.columns import CONFIG
+from clops_sweep.experiment.fields import REPLICATES
+from clops_sweep.experiment.identity import REVISED_BY
+from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.planning.state import State
 
-from ..collect import Experiment
+from ..collect import FAMILY, Experiment
 from ..leading import leading_columns, names_of_tuned, with_leading_scores
 from ..results import mean_of
 from ..search_trials import collect_with_searches
@@ -33,8 +37,22 @@ COLUMNS = (
 
 def leading_experiments(state: State) -> list[Experiment]:
     """Return the experiment of each search space of a state, judged by the scores that lead."""
-    experiments = [experiment for experiment, _ in collect_with_searches(state.spaces, state.resolved.store)]
+    experiments = _experiments(state)
     return with_leading_scores(experiments, names_of_tuned(experiments, reported_names(state)))
+
+
+def _experiments(state: State) -> list[Experiment]:
+    """Return the experiment of each search space, with the columns of `runs` that scores need.
+
+    Those are all but most settings: of grids, the configs have them. Runs of searches are read with their settings.
+    """
+    store = state.resolved.store
+    columns = None
+    if all(space.search is None for space in state.spaces):
+        left_out = {*CONFIG, *OPTIONS}.difference(FAMILY, REVISED_BY, REPLICATES)
+        columns = [name for name in store.schema("runs", store.live()).names if name not in left_out]
+    runs = store.read("runs", columns=columns)
+    return [experiment for experiment, _ in collect_with_searches(state.spaces, store, runs=runs)]
 
 
 def reported_names(state: State) -> list[str]:
@@ -45,7 +63,7 @@ def reported_names(state: State) -> list[str]:
 def run_ids_of(state: State) -> list[str]:
     """Return the ids of the stored runs of the search spaces of a state, those of tuning included."""
     run_ids: dict[str, None] = {}
-    for experiment, _ in collect_with_searches(state.spaces, state.resolved.store):
+    for experiment in _experiments(state):
         is_stored = experiment.runs["status"] != "missing"
         run_ids.update(dict.fromkeys(experiment.runs.loc[is_stored, "run_id"]))
     return list(run_ids)

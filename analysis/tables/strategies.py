@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,14 +12,15 @@ from matplotlib.figure import Figure
 
 from clops_sweep.experiment.fields import equally_trained, training_of
 
-from ..collect import Experiment, shared_versions
+from ..collect import Experiment
 from ..drawing.labels import name_rows
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled
 from ..drawing.values_in_words import NamedValues
 from ..metrics import metric_named
 from ..selection import cell_name, fields_unlike_paper, shown_metrics
-from ..statistics import PairedDifference, Split, splits_of
+from ..statistics import PairedDifference, Split
 from .comparisons import Comparisons, ContrastKind, paired
+from .editions_of_cells import editions_of, same_editions
 
 _BASELINES = ("finetune", "multitask")
 
@@ -104,30 +105,6 @@ def _comparison(sources: Sequence[tuple[Experiment, int]]) -> Iterator[StrategyC
 def _preference(source: tuple[Experiment, int]) -> tuple[int, int]:
     experiment, index = source
     return len(fields_unlike_paper(experiment.cells[index].config)), -len(experiment.run_ids(index))
-
-
-def editions_of(experiment: Experiment, cell: int) -> dict[Split, tuple[str, int]]:
-    """Return data hash and shared semantics version of a cell's finished runs, by patient split or fold."""
-    runs = experiment.runs_of(cell, "finished")
-    columns = splits_of(runs), runs["data_hash"], shared_versions(runs)
-    return {split: (str(data_hash), int(version)) for split, data_hash, version in zip(*columns, strict=True)}
-
-
-def editions_by_cell(experiment: Experiment) -> dict[int, dict[Split, tuple[str, int]]]:
-    """Return `editions_of` for every cell with finished runs, all at once."""
-    by_cell: dict[int, dict[Split, tuple[str, int]]] = {}
-    runs = experiment.runs[experiment.runs["status"] == "finished"]
-    if runs.empty:
-        return by_cell
-    columns = runs["cell"], splits_of(runs), runs["data_hash"], shared_versions(runs)
-    for cell, split, data_hash, version in zip(*columns, strict=True):
-        by_cell.setdefault(int(cell), {})[split] = str(data_hash), int(version)
-    return by_cell
-
-
-def same_editions(ours: Mapping[Split, tuple[str, int]], theirs: Mapping[Split, tuple[str, int]]) -> bool:
-    """Return whether two cells have equal data and semantics version in every patient split that both have."""
-    return all(theirs.get(split, edition) == edition for split, edition in ours.items())
 
 
 @styled
