@@ -113,9 +113,11 @@ def same_rows(one: pa.Table, other: pa.Table) -> bool:
     """Return whether two tables have equal values in equal order; nan equals nan, and a missing column null."""
     if one.num_rows != other.num_rows:
         return False
-    for name in {*one.column_names, *other.column_names}:
-        ours = one[name] if name in one.column_names else None
-        theirs = other[name] if name in other.column_names else None
+    names = frozenset(one.column_names)  # pyarrow makes a new list at each call
+    names_of_other = frozenset(other.column_names)
+    for name in names | names_of_other:
+        ours = one[name] if name in names else None
+        theirs = other[name] if name in names_of_other else None
         if not _same(ours, theirs):
             return False
     return True

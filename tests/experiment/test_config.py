@@ -372,8 +372,8 @@ def _canonical(config: RunConfig) -> tuple[str, dict[str, Any]]:
 def _from_a_row(config: RunConfig) -> RunConfig:
     row = config_row(config)
     everything = dict.fromkeys([*RunConfig.model_fields, *BUILT_IN])
-    (by_pandas, _) = pd.DataFrame([everything | row, everything | config_row(RunConfig())]).to_dict("records")
-    read = config_from_row({str(name): value for name, value in by_pandas.items()})
+    table = pd.DataFrame([everything | row, everything | config_row(RunConfig())])
+    read = config_from_row({str(name): column.tolist()[0] for name, column in table.items()})
     assert read.identity == config_from_row(row).identity == config.identity
     assert read.options == config.options
     return read

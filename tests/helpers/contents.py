@@ -63,7 +63,9 @@ def raw(store: RunStore) -> Content:
     for table in SCHEMAS:
         folder = Path(store.uri) / table
         parts = [path for path in folder.glob("*.parquet") if not path.name.startswith(".")]
-        rows = ds.dataset(folder, format="parquet").to_table() if parts else SCHEMAS[table].empty_table()
+        rows = (
+            ds.dataset(folder, format="parquet").to_table(use_threads=False) if parts else SCHEMAS[table].empty_table()
+        )
         found[table] = rows.sort_by("run_id") if rows.num_rows else rows
     return found
 

@@ -116,10 +116,12 @@ CONDITIONS = st.recursive(
 )
 
 
+CONFIGS = [RunConfig(seed=seed, batch_size=size) for seed in (1, 3) for size in (3, 16)]
+TABLE: Any = pd.DataFrame([config.model_dump(include=set(FIELDS)) for config in CONFIGS])
+
+
 @given(CONDITIONS)
 def test_the_same_as_pandas(condition: str) -> None:
-    configs = [RunConfig(seed=seed, batch_size=size) for seed in (1, 3) for size in (3, 16)]
-    table: Any = pd.DataFrame([config.model_dump() for config in configs])
-    expected = table.eval(condition, engine="python")
+    expected = TABLE.eval(condition, engine="python")
     holds = Where(condition)
-    assert [holds(config) for config in configs] == expected.tolist()
+    assert [holds(config) for config in CONFIGS] == expected.tolist()
