@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from clops_sweep.arguments import named_arguments
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, listed, shown, speaking_python
+from clops_sweep.errors import UsageError, listed, nearest, shown, speaking_python
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Resources, workers_asked
 from clops_sweep.execution.launch import launch
@@ -77,8 +77,9 @@ def sweep(
 ) -> Outcome:
     """Compute the unfinished runs of a search space, as `clops-sweep SPACE.py` does.
 
-    An interrupt (Ctrl-C, or a notebook's stop button) checkpoints running trials and stops; the same call continues. In
-    a script, call it under ``if __name__ == "__main__":``: commands that read the script's plug-ins refuse other calls.
+    Ctrl-C, or a notebook's stop button, checkpoints running trials and raises KeyboardInterrupt; the same call
+    continues. In a script, call it under ``if __name__ == "__main__":``: commands that read the script's plug-ins
+    refuse other calls.
 
     Example:
         >>> space = SearchSpace("first", RunConfig(epochs_per_task=1), {"strategy": ["finetune", "er"]}, seeds=[0])
@@ -122,6 +123,7 @@ def sweep(
     Raises:
         UsageError: the request, the data, the store or the cluster is invalid, or a command reads the script that calls
             it. Nothing has been computed.
+        KeyboardInterrupt: the user stopped it. Finished runs and checkpoints are stored.
     """
     check_may_sweep()
     changes = {} if settings is None else settings
@@ -154,8 +156,12 @@ def sweep(
     display = partial(SweepDisplay, store.command("status"), stop_at)
     outcome = launch(request, resources, display, retry_failed=retry_failed, warn=_warn)
     outcome = replace(outcome, scorer=_scores_of)
-    if not hasattr(sys, "ps1"):  # an interactive Python shows what the call returns
-        print(outcome.in_lines())
+    is_time_up = stop_at is not None and time.monotonic() >= stop_at
+    is_by_user = outcome.interrupted and not is_time_up
+    if is_by_user or not hasattr(sys, "ps1"):  # an interactive Python shows what the call returns
+        print(outcome.in_lines(), flush=True)
+    if is_by_user:
+        raise KeyboardInterrupt  # a script that went on would read the results of an unfinished sweep
     return outcome
 
 
@@ -326,7 +332,8 @@ def read(
         run_ids = _runs_of(space, _existing(results))
     known = (*SCHEMAS, "intervals", "people")
     if not isinstance(table, str) or table not in known:
-        raise UsageError(f"table {shown(table)}: not known; known: {listed(known)}")
+        hint = nearest(table, known) if isinstance(table, str) else ""
+        raise UsageError(f"table {shown(table)}: not known{hint}; known: {listed(known)}")
     if table == "intervals" or table == "people":
         return _computed(table, _existing(results), run_ids, columns)
     if table == "runs":

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from clops_sweep.experiment.metrics import short_name
+from clops_sweep.experiment.spaces.claims import Contrast
 
 from .. import statistics
 from ..axis_names import axis_symbol
@@ -187,13 +188,18 @@ def _cells(verdict: Verdict) -> tuple[TextCell, ...]:
     )
 
 
+def minus(contrast: Contrast) -> str:
+    """Return the difference of a contrast in words: "ER minus fine-tuning"; 0 stands for a missing side."""
+    sides = ["0" if side is None else side.name for side in contrast.sides]
+    return " minus ".join(sides)
+
+
 def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
     """Return every contrast of every claim in full precision, with the condition that selects its runs."""
     rows: list[dict[str, object]] = []
     for verdict in verdicts:
         claim = verdict.claim
         for evidence in verdict.evidence:
-            sides = ["0" if side is None else side.name for side in evidence.contrast.sides]
             interval = evidence.interval
             rows.append(
                 {
@@ -206,7 +212,7 @@ def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
                     "says": claim.says,
                     "matters": claim.matters,
                     "measure": evidence.contrast.measure,
-                    "minus": " minus ".join(sides),
+                    "minus": minus(evidence.contrast),
                     "difference": evidence.mean,
                     "low": interval.low if np.isfinite(interval.low) else np.nan,
                     "high": interval.high if np.isfinite(interval.high) else np.nan,

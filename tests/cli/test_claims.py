@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from click.testing import CliRunner, Result
 from scipy import stats
 
 import clops_sweep
+from clops_sweep import OptunaSearch
 from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash
@@ -334,6 +336,17 @@ def test_claims_are_decided_from_python_as_the_command_decides_them(folder: Path
         clops_sweep.claims(space, "results", **root)
     with pytest.raises(UsageError, match=r"^seal_claims: 8 runs of this file ended already"):
         clops_sweep.seal_claims("space.py", "results", **root)
+    Path("empty").mkdir()
+    tuned = replace(
+        space,
+        search=OptunaSearch(sampler="grid", methods={"CLOPS": {"strategy": "clops"}, "ER": {"strategy": "er"}}),
+        axes={},
+    )
+    for untrained in (space, tuned):  # what a tuned space reports is not known before its search
+        without_runs = clops_sweep.claims(untrained, "empty", declared[:1], **root)
+        assert without_runs.columns.tolist() == table.columns.tolist()
+        assert without_runs[["claim", "verdict", "n"]].to_numpy().tolist() == [["helps", "undecided", 0]]
+        assert without_runs["missing"].tolist() == ["no finished run of CLOPS and fine-tuning"]
     sealed = clops_sweep.seal_claims("space.py", "others", **root)
     assert Path(sealed).parent == Path("others").resolve() / "claims"
     again = told("space.py", "--results", "others", "--seal", prepared_root=prepared_root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -44,7 +44,19 @@ TRIED = OptunaSearch(sampler="grid", methods=METHODS)
 SPACE = SearchSpace("same", BASE, {"split_seed": [0, 1]}, search=TRIED, seeds=[0])
 """
 
+INTERRUPTED = """
+import signal
 
+from clops_sweep import RunEnd, observer
+
+
+@observer("ctrl_c")
+def ctrl_c(event):
+    if isinstance(event, RunEnd):
+        signal.raise_signal(signal.SIGINT)
+
+
+"""
 PRETRAINED = """
 @dataset("worn_before", scenarios=["class_il_union"])
 def worn_before(data_root):
@@ -70,9 +82,9 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget("worn_before")
 
 
-def launched(space: str) -> Outcome:
+def launched(space: str, observe: Sequence[str] = ()) -> Outcome:
     Path("own.py").write_text(FILE + space)
-    return sweep("own.py", "results", ray=False)
+    return sweep("own.py", "results", ray=False, observe=observe)
 
 
 def test_an_outcome_shows_scores_of_test_people_and_has_them_as_a_frame() -> None:
@@ -116,6 +128,22 @@ def test_a_script_prints_the_best_configurations_and_where_the_results_are(
         start = printed.index(f"{idle}12 runs asked for, 12 finished, 0 pending, 0 failed")
         assert printed[start + 1].strip() == line
         assert f"results: {Path('results').resolve()}" in printed
+
+
+@pytest.mark.parametrize("is_interactive", [False, True])
+def test_an_interrupted_sweep_ends_the_script_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, is_interactive: bool
+) -> None:
+    """Finished runs are stored, and the script does not go on with half of the results."""
+    monkeypatch.delattr(sys, "ps1", raising=False)
+    if is_interactive:
+        monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
+    with pytest.raises(KeyboardInterrupt):
+        launched(INTERRUPTED + PLAIN, observe=["ctrl_c"])
+    assert len(read("results", "runs")) == 1
+    printed = capsys.readouterr().out
+    assert "interrupted; 12 runs asked for, 1 finished, 11 pending, 0 failed" in printed
+    assert "the same call of sweep continues; finished runs are not repeated" in printed
 
 
 def test_trials_of_tuning_have_a_role_and_no_scores() -> None:
