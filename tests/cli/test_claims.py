@@ -339,7 +339,9 @@ def test_claims_are_decided_from_python_as_the_command_decides_them(folder: Path
     Path("empty").mkdir()
     tuned = replace(
         space,
-        search=OptunaSearch(sampler="grid", methods={"CLOPS": {"strategy": "clops"}, "ER": {"strategy": "er"}}),
+        search=OptunaSearch(
+            sampler="grid", methods={"CLOPS": {"strategy": "clops"}, "fine-tuning": {"strategy": "finetune"}}
+        ),
         axes={},
     )
     for untrained in (space, tuned):  # what a tuned space reports is not known before its search
