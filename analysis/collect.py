@@ -27,7 +27,7 @@ from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 from .editions import Edition, older_editions
-from .statistics import Partitions, Replicate, ordered, partitions, splits_of
+from .statistics import Partitions, Replicate, Split, ordered, partitions, splits_of
 
 _PLACES = {"cell", *REPLICATES}
 
@@ -148,6 +148,30 @@ class Experiment:
         """The pairs (patient split, seed) that repeat the cells, ascending."""
         return tuple(ordered(self.replicates_of(self.runs)))
 
+    @cached_property
+    def distinct(self) -> Mapping[Split, Split]:
+        """The first patient split with the same people in each part, for each patient split.
+
+        Split seeds of data whose split is given have the same people. A split that no run records is its own.
+        """
+        people: dict[Split, set[tuple[str, str, str]]] = {}
+        if "split_hash" in self.runs:
+            recorded = self.runs.dropna(subset=["split_hash"])
+            columns = splits_of(recorded), recorded["cell"], recorded["split_hash"]
+            for split, cell, content in zip(*columns, strict=True):
+                config = self.cells[cell].config
+                people.setdefault(split, set()).add((config.dataset, config.scenario, content))
+        first: dict[frozenset[tuple[str, str, str]], Split] = {}
+        same: dict[Split, Split] = {}
+        for split in dict.fromkeys(split for split, _ in self.replicates):
+            same[split] = first.setdefault(frozenset(people[split]), split) if split in people else split
+        return same
+
+    @property
+    def repetitions(self) -> tuple[Replicate, ...]:
+        """The replicates with splits of the same people as one split: what means and deviations are over."""
+        return tuple(dict.fromkeys((self.distinct[split], seed) for split, seed in self.replicates))
+
     @staticmethod
     def replicates_of(runs: pd.DataFrame) -> list[Replicate]:
         """Return the pair (patient split, seed) of each row of `runs`."""
@@ -176,28 +200,38 @@ class Experiment:
     def by_split(self, column: str) -> npt.NDArray[np.float64]:
         """Return `by_replicate` as (cells, patient splits), each the mean over its seeds; with one split, its seeds.
 
-        So a mean over the splits gives each split one weight, however many seeds it has.
+        So a mean over the splits gives each split one weight, however many seeds it has. Splits of the same people are
+        one split (`distinct`).
         """
         values = self.by_replicate(column)
-        splits = list(dict.fromkeys(split for split, _ in self.replicates))
-        if len(splits) < 2:
+        if len(self.distinct) < 2:
             return values
-        is_of_split = np.zeros((len(self.replicates), len(splits)))
-        for replicate, (split, _) in enumerate(self.replicates):
-            is_of_split[replicate, splits.index(split)] = 1
+        units = self._units(self.replicates)
+        columns = {unit: position for position, unit in enumerate(dict.fromkeys(units))}
+        is_of_unit = np.zeros((len(units), len(columns)))
+        for replicate, unit in enumerate(units):
+            is_of_unit[replicate, columns[unit]] = 1
         is_finite = np.isfinite(values)
-        sums = np.where(is_finite, values, 0) @ is_of_split
+        sums = np.where(is_finite, values, 0) @ is_of_unit
         with np.errstate(invalid="ignore"):
-            return np.asarray(sums / (is_finite @ is_of_split))
+            return np.asarray(sums / (is_finite @ is_of_unit))
+
+    def _units(self, replicates: Iterable[Replicate]) -> list[str]:
+        """Return the unit of each replicate: its patient split; the seed, if all splits have the same people."""
+        if len(set(self.distinct.values())) > 1:
+            return [str(self.distinct[split]) for split, _ in replicates]
+        return [f"seed {seed}" for _, seed in replicates]
 
     def in_units(self, rows: pd.DataFrame) -> pd.DataFrame:
         """Add the column `unit` to rows of a table: the patient split of the run; with one split, the run.
 
-        Figures average over the runs of a unit first, so that each split has one weight.
+        Figures average over the runs of a unit first, so that each split has one weight. If all splits have the same
+        people, the unit is the seed.
         """
-        splits = dict(zip(self.runs["run_id"], map(str, splits_of(self.runs)), strict=True))
-        several = len(set(splits.values())) > 1
-        return rows.assign(unit=rows["run_id"].map(splits) if several else rows["run_id"])
+        if len(self.distinct) < 2:
+            return rows.assign(unit=rows["run_id"])
+        units = dict(zip(self.runs["run_id"], self._units(self.replicates_of(self.runs)), strict=True))
+        return rows.assign(unit=rows["run_id"].map(units))
 
     @cached_property
     def on_test(self) -> bool:

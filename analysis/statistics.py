@@ -198,9 +198,9 @@ def partitions(runs: pd.DataFrame) -> dict[Split, Partition]:
             of distinct people in each part over all tasks, in no task (`unseen`), and in any of these (`all`).
     """
     of_splits: dict[Split, Partition] = {}
-    if "split_hash" not in runs or "patients_train" not in runs:
+    if "split_hash" not in runs:
         return of_splits
-    recorded = runs.dropna(subset=["split_hash", "patients_train"])
+    recorded = runs.dropna(subset=["split_hash"])
     overlaps = _overlaps(recorded)
     runs_of: dict[Split, list[int]] = {}
     for position, split in enumerate(splits_of(recorded)):

@@ -38,7 +38,7 @@ def held_in_words(experiment: Experiment) -> str:
     more = len(parts) - _MOST_AXES
     if more > 1:
         parts = [*parts[:_MOST_AXES], f"{more} more axes"]
-    splits = {split for split, _ in experiment.replicates}
+    splits = {split for split, _ in experiment.repetitions}
     seeds = {seed for _, seed in experiment.replicates}
     if len(splits) > 1:
         parts.append(plural(len(splits), "patient split"))

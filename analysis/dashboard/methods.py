@@ -135,7 +135,7 @@ def method_tables(snapshot: Snapshot) -> list[MethodTable]:
         for data, sources in _sources_by_data(experiment).items():
             finished = [source for source in sources if experiment.run_ids(source.shown)]
             if finished:
-                splits = frozenset(split for split, _ in experiment.replicates)
+                splits = frozenset(split for split, _ in experiment.repetitions)
                 groups.setdefault(data, {}).setdefault(splits, []).extend(finished)
     tables = []
     for data, by_splits in groups.items():

@@ -62,7 +62,7 @@ def difference_heatmap(
 def _pairs_asked(experiment: Experiment) -> npt.NDArray[np.int64]:
     """Return the number of pairs of each cell if all runs were finished."""
     runs = experiment.runs
-    splits = [str(split) for split in splits_of(runs)]
+    splits = [str(experiment.distinct[split]) for split in splits_of(runs)]
     units = pd.Series(splits, runs.index) if len(set(splits)) > 1 else runs["seed"]
     of_cells = units.groupby(runs["cell"]).nunique()
     of_all_cells = of_cells.reindex(range(len(experiment.cells)), fill_value=0)

@@ -79,8 +79,8 @@ def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[s
         of_others = [_other_label(other, cell.labels[other]) for other in others]
         variant_of_cell.append(", ".join(of_others))
     variants = tuple(dict.fromkeys(variant_of_cell))
-    n_splits = len({split for split, _ in experiment.replicates})
-    n_values = n_splits if n_splits > 1 else len(experiment.replicates)
+    n_splits = len({split for split, _ in experiment.repetitions})
+    n_values = n_splits if n_splits > 1 else len(experiment.repetitions)
     columns = {repr(label): position for position, label in enumerate(labels)}
     values = {}
     for name in metrics or experiment.headline:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from clops_sweep.errors import listed
 from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.metrics import without_split
 from clops_sweep.store.run_store import RunStore
@@ -31,7 +32,7 @@ from ..metrics import PAPER, metric_named
 from ..published import Departure
 from ..results import Reference, ResultTable, result_table
 from ..selection import cell_name, cells_by_data, competing_cells, shown_metrics, variants
-from ..statistics import Estimate, Fold, estimate, split_name
+from ..statistics import Estimate, Fold, Split, estimate, split_name
 from ..tables.comparisons import Comparisons, comparison_text, comparisons, without_undecided
 from ..tables.latex import figure_to_latex, to_latex
 from ..tables.patients import patients_text
@@ -239,7 +240,7 @@ def _heatmaps(
     elif metrics and experiment.counts("finished").any():
         record = profile(experiment, metrics=metrics)
         caption = f"{_means(experiment)}."
-        if len(experiment.replicates) > 1:
+        if len(experiment.repetitions) > 1:
             caption = f"{_means(experiment)} with one standard deviation from n = 3 on; small dots are the n values."
         title = "Variants of BWT" if set(map(without_split, metrics)) <= set(BWT_VARIANTS) else "Metrics"
         yield sketch(draw_profile, record, f"{prefix}-{name}", title, caption + same)
@@ -276,7 +277,7 @@ def _heatmap_picture(
     same: str,
 ) -> Sketch:
     record = heatmap(experiment, metric, axes, reference_estimates(references, metric))
-    deviation = " ± one standard deviation" * (len(experiment.replicates) > 1 and not record.is_large)
+    deviation = " ± one standard deviation" * (len(experiment.repetitions) > 1 and not record.is_large)
     of_what = "each data set and scenario" if len(cells_by_data(experiment)) > 1 else "all"
     caption = (
         f"{_means(experiment)}{deviation}, one colour scale for all panels. Frame: the best cell of a panel; star: the "
@@ -326,7 +327,7 @@ def _result_tables(
     links = [f"{prefix}-runs-{i}" for i in range(len(table.rows))]
     notes = (
         f"Mean ± standard deviation (n - 1) over {_replicate_words(experiment)}."
-        if len(experiment.replicates) > 1
+        if len(experiment.repetitions) > 1
         else "Values of single runs.",
         f"Metrics of {computed_on([experiment], metrics)}.",
         "Bold: the best row, if each paired difference to another row has an unadjusted 95 % interval without 0 and a "
@@ -372,6 +373,19 @@ def tuning_notice(experiment: Experiment) -> Iterator[str]:
         yield "Tuning trials: they choose a configuration and are no results. Other sections rank the reported runs."
 
 
+def same_splits_in_words(experiment: Experiment) -> Iterator[str]:
+    """Yield a sentence on patient splits with the same people, if there are any."""
+    same: dict[Split, list[Split]] = {}
+    for split, first in experiment.distinct.items():
+        same.setdefault(first, []).append(split)
+    repeated = [listed(splits) for splits in same.values() if len(splits) > 1]
+    if repeated:
+        yield (
+            f"Patient splits {' and '.join(repeated)} have the same people in training, validation and test: they "
+            "count as one split in means, deviations and n."
+        )
+
+
 def _notices(experiment: Experiment) -> Iterator[str]:
     yield from tuning_notice(experiment)
     if not experiment.counts("finished").any():
@@ -389,7 +403,8 @@ def _notices(experiment: Experiment) -> Iterator[str]:
             "The data have no validation set: all metrics, R and forgetting are computed on the test set"
             f"{', and so are the learning curves' * of_curves}. Do not choose anything by them."
         )
-    if len(experiment.replicates) == 1:
+    yield from same_splits_in_words(experiment)
+    if len(experiment.repetitions) == 1:
         yield "One seed only: there are no standard deviations, no intervals and no p-values."
     # A network trained on all tasks together forgets none: its missing BWT needs no warning.
     one_by_one = [cell.config.strategy != "multitask" for cell in experiment.cells]
@@ -431,17 +446,18 @@ def _run_list(anchor: str, title: str, runs: Sequence[RunEntry]) -> RunList:
 
 
 def _means(experiment: Experiment) -> str:
-    runs, splits = len(experiment.replicates), len({split for split, _ in experiment.replicates})
+    runs, splits = len(experiment.repetitions), len({split for split, _ in experiment.repetitions})
     n = splits if splits > 1 else runs
     if runs == 1:
         return "Values of single runs"
     finished = experiment.counts("finished")
-    fewer = " or fewer, where runs are missing" if (finished[finished > 0] < runs).any() else ""
+    every = len(experiment.replicates)
+    fewer = " or fewer, where runs are missing" if (finished[finished > 0] < every).any() else ""
     return f"Means over {_replicate_words(experiment)} (n = {n}{fewer})"
 
 
 def _replicate_words(experiment: Experiment) -> str:
-    seeds = Counter(split for split, _ in experiment.replicates)
+    seeds = Counter(split for split, _ in experiment.repetitions)
     counts = sorted(Counter(seeds.values()).items(), reverse=True)
     if len(seeds) == 1:
         return plural(counts[0][0], "seed")

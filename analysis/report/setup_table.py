@@ -200,7 +200,7 @@ def _epochs(config: RunConfig) -> str:
 
 
 def _repetitions(shown: Shown) -> str:
-    replicates = shown.experiment.replicates
+    replicates = shown.experiment.repetitions
     splits = list(dict.fromkeys(split for split, _ in replicates))
     seeds = len({seed for _, seed in replicates})
     of_splits = plural(len(splits), "fold" if splits and isinstance(splits[0], Fold) else "patient split")

@@ -664,6 +664,11 @@ class RunConfig(BaseModel):
         encoder = "" if isinstance(self.encoder, RunConfig) else self.encoder
         return DataKey(self.dataset, *view, encoder, within, is_adapted=self.lora_rank > 0)
 
+    @property
+    def draws_with_split_seed(self) -> bool:
+        """Whether the split seed draws a fold, a validation set or blurry tasks, also where the split is given."""
+        return self.split is not None or self.validation is not None or self.blurry > 0
+
     @cached_property
     def tasks_key(self) -> tuple[Any, ...]:
         """The settings, besides data and `task_order`, that determine the tasks."""

@@ -25,7 +25,7 @@ def _seeds_of_given_splits(request: Request) -> list[str]:
     """Return a sentence for each data set with a given split, of which runs differ in nothing but the split seed."""
     seeds: dict[str, set[int]] = {}
     for config in request.selection.configs:
-        if config.split is None:
+        if not config.draws_with_split_seed:
             seeds.setdefault(config.dataset, set()).add(config.split_seed)
     sentences = []
     for dataset, of_runs in seeds.items():

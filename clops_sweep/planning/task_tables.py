@@ -26,6 +26,7 @@ class TaskTable:
         split_seed: seed of the patient split that is counted, the lowest one.
         split: the fold that is counted; None without folds.
         splits: number of patient splits that are requested.
+        is_given: whether the split is given in the data, so that every split seed is the same split.
         orders: number of task orders that are requested; the rows are in the natural order if there are several.
         rows: a row for each task; None if the data are not prepared on this machine.
     """
@@ -36,16 +37,19 @@ class TaskTable:
     split_seed: int
     split: str | None
     splits: int
+    is_given: bool
     orders: int
     rows: list[Row] | None
 
     @property
     def title(self) -> str:
-        """Return a phrase such as "wearable, class_il_union, split_seed 0 of 5 splits"."""
+        """Return a phrase such as "wearable, class_il_union, split_seed 0 of 5 splits", or with "the given split"."""
         chosen = "".join(f", {name} = {shown(value)}" for name, value in self.settings.items())
         words = f"{self.dataset}, {self.scenario}{chosen}"
         if self.rows is None:
             return words
+        if self.is_given:
+            return f"{words}, the given split"
         split = f"split {self.split}" if self.split is not None else f"split_seed {self.split_seed}"
         return f"{words}, {split}" + (f" of {self.splits} splits" if self.splits > 1 else "")
 
@@ -69,11 +73,16 @@ def task_tables(request: Request) -> list[TaskTable]:
         settings = {name: first.tasks_settings.get(name) for name in names}
         if _is_by_difficulty(first) and first.first_tasks is not None:
             settings |= {"first_tasks": first.first_tasks, "task_order": first.task_order}
+        is_drawn = any(config.draws_with_split_seed for config in configs)
+        is_given = not is_drawn and request.data.has_given_split(first.dataset)
         splits = {(config.split_seed, config.split) for config in configs}
         orders = len({config.task_order for config in configs})
         rows = _rows(request, first, several_orders=orders > 1)
         tables.append(
-            TaskTable(first.dataset, first.scenario, settings, first.split_seed, first.split, len(splits), orders, rows)
+            TaskTable(
+                *(first.dataset, first.scenario, settings, first.split_seed, first.split, len(splits), is_given),
+                *(orders, rows),
+            )
         )
     return tables
 

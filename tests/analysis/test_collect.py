@@ -11,6 +11,9 @@ from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.as_stored import stored_experiments
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.editions import older_in_words
+from clops_sweep.analysis.figures.task_titles import TaskTitles
+from clops_sweep.analysis.report.sections import same_splits_in_words
+from clops_sweep.analysis.report.setup_table import Shown, setup_text
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import Fold
 from clops_sweep.analysis.tables.comparisons import comparisons
@@ -212,3 +215,42 @@ def test_a_mean_gives_each_split_one_weight(tmp_path: Path, generated: ModuleTyp
     (experiment,) = collect([space], store.read("runs"))
     np.testing.assert_allclose(experiment.by_split("auc"), [[0.5, 0.9]])
     assert result_table(experiment).rows[0].estimates["auc"].mean == pytest.approx(0.7)
+
+
+def test_split_seeds_of_the_same_people_are_one_split(tmp_path: Path, generated: ModuleType) -> None:
+    """The deviation over three equal splits was 0 with n = 3."""
+    space = SearchSpace("given", RunConfig(), {"split_seed": [3, 4, 5]}, seeds=range(2))
+    store = RunStore(tmp_path)
+    rows = []
+    for request in space.requests():
+        rows.append((request.config, {"auc": 0.5 + 0.4 * request.config.seed, "split_hash": "same"}))
+    generated.write_given_runs(store, rows)
+    (experiment,) = collect([space], store.read("runs"))
+    np.testing.assert_allclose(experiment.by_split("auc"), [[0.5, 0.9]])
+    assert experiment.repetitions == ((3, 0), (3, 1))
+    (row,) = result_table(experiment).rows
+    assert (row.estimates["auc"].n, row.estimates["auc"].sd) == (2, pytest.approx(0.4 / 2**0.5))
+    of_seeds = dict(zip(experiment.runs["run_id"], experiment.runs["seed"], strict=True))
+    curves = experiment.in_units(store.read("runs")[["run_id"]])
+    assert curves["unit"].nunique() == 2
+    assert curves.groupby("unit")["run_id"].agg(lambda ids: {of_seeds[run_id] for run_id in ids}).map(len).tolist() == [
+        1,
+        1,
+    ]
+    (sentence,) = same_splits_in_words(experiment)
+    assert sentence.startswith(
+        "Patient splits 3, 4, 5 have the same people in training, validation and test: they count"
+    )
+    facts = {str(row[0].text): str(row[1].text) for row in setup_text([Shown(experiment, TaskTitles())], "set-up").rows}
+    assert facts["repetitions"] == "2 seeds, 1 patient split, 6 runs"
+
+
+def test_splits_with_other_people_stay_apart(tmp_path: Path, generated: ModuleType) -> None:
+    space = SearchSpace("random", RunConfig(), {"split_seed": [0, 1, 2]})
+    store = RunStore(tmp_path)
+    hashes = ["a", "b", None]
+    configs = [request.config for request in space.requests()]
+    generated.write_given_runs(store, [(c, {"auc": 0.5, "split_hash": hashes[c.split_seed]}) for c in configs])
+    (experiment,) = collect([space], store.read("runs"))
+    assert experiment.by_split("auc").shape == (1, 3)
+    assert list(same_splits_in_words(experiment)) == []

@@ -129,6 +129,13 @@ def test_partitions_come_from_the_runs() -> None:
     assert partitions(without)[0].validation == 0.4, "judged by test people where there are no others"
 
 
+def test_equal_splits_of_unknown_people_are_one_partition() -> None:
+    """Three split seeds of a given split counted as three splits if the data do not say whose recordings they are."""
+    runs = pd.DataFrame({"split_seed": [0, 1, 2], "split_hash": "given", "patients_train": np.nan})
+    units = units_of([(0, 0), (1, 0), (2, 0), (0, 1)], partitions(runs))
+    assert (units.kind, units.members) == ("seeds", ((0, 1, 2), (3,)))
+
+
 def test_people_in_training_and_in_evaluation_are_a_share_of_all_people() -> None:
     """Ten of 47 people are in no task; the others are in all three parts: rho = f / (1 - f) with f = 37 / 47."""
     people = {"split_hash": ["a", "b"], "split_seed": [0, 1], "split_within": "time", "patients_unseen": 10}

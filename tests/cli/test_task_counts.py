@@ -108,10 +108,16 @@ def test_a_table_for_each_choice_of_tasks() -> None:
     assert "lie / stand" in output
 
 
+GIVEN = "PERSON, split=np.array(['train', 'test'])[PERSON % 2]"
+
+
 def test_a_launch_counts_the_tasks_before_the_first_run() -> None:
-    _write()
+    _write(GIVEN)
     output = _run("own.py", "--no-ray", "--no-report").output
-    assert output.index("tasks of wearable, class_il_union, split_seed 0 of 3") < output.index("[1/12] finished")
+    first = output.index("[1/12] finished")
+    assert output.index("tasks of wearable, class_il_union, the given split: frames (people)\n") < first
+    said = "wearable: its split is given in the data, so all 3 split seeds give the same runs; leave out split_seed"
+    assert output.index(said) < first
 
 
 def test_the_first_tasks_by_difficulty_are_planned_and_launched() -> None:
@@ -158,3 +164,15 @@ def test_equal_declarations_of_two_files_are_prepared_once_each() -> None:
 def _plan(file: str) -> str:
     forget("wearable")
     return _run("plan", file).output
+
+
+@pytest.mark.parametrize("drawn", ["validation=0.2", "blurry=0.2"])
+def test_split_seeds_that_draw_from_a_given_split_are_splits(drawn: str) -> None:
+    """The validation set and the blurry tasks are drawn with the split seed: the runs differ."""
+    _write(GIVEN)
+    text = Path("own.py").read_text()
+    Path("own.py").write_text(text.replace("epochs_per_task=1", f"epochs_per_task=1, {drawn}"))
+    _run("data", "prepare", "wearable", "--plugins", "own.py")
+    planned = _run("plan", "own.py").output
+    assert "tasks of wearable, class_il_union, split_seed 0 of 3 splits: frames (people)\n" in planned
+    assert "give the same runs" not in planned
