@@ -416,7 +416,10 @@ def _print_counts(
     from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, task_rows, total_row
     from clops_sweep.data.prepared.manifest import MANIFEST, left_out
     from clops_sweep.data.preparing.prepare import open_frames
+    from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.data.scenarios import build_scenario, reference_lead_of
+    from clops_sweep.data.scenarios.scarce import UncoveredTask
+    from clops_sweep.planning.split_seeds import refusal_of
 
     # Without a terminal there is no width limit, and tables must not be cut.
     console, manifest = Console(width=None if sys.stdout.isatty() else _WIDE), prepared.manifest
@@ -442,6 +445,7 @@ def _print_counts(
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
     channels = channel_ranges(manifest, prepared.table)
     tasks: dict[str, list[Row] | str] = {}
+    working_seeds: set[int] = set()
     kinds: list[tuple[str, str, FrameSet, dict[str, Any]]] = []
     for scenario in info.scenarios:
         of_domains = scenario == "domain_il"
@@ -449,12 +453,26 @@ def _print_counts(
             kinds.append((scenario, scenario, opened["single" if of_domains else info.leads], {}))
         if of_domains:
             kinds += [(f"domain_il by {name}", scenario, frames, {"domain": name}) for name in frames.domains]
+    splits = PreparedData(prepared.folder.parent, data_root)
     for title, scenario, of_scenario, options in kinds:
+        tasks_of = partial(build_scenario, scenario=scenario, **options)
         try:
-            tasks[title] = task_rows(build_scenario(of_scenario, scenario, **options), of_scenario)
+            tasks[title] = task_rows(tasks_of(of_scenario), of_scenario)
+        except UncoveredTask as problem:
+            leads = info.leads if of_scenario is opened[info.leads] else "single"
+            key = DataKey(manifest.name, split_seed, "none", leads)
+            try:
+                refusal = refusal_of({split_seed: problem}, of_scenario, key, splits, tasks_of)
+            except UsageError as other:  # of another task, for which no split seed helps
+                tasks[title] = str(other)
+                continue
+            tasks[title] = str(problem) if refusal is None else refusal.sentence
+            working_seeds.update(() if refusal is None else refusal.covering)
         except UsageError as problem:
             # The scenario is printed in front of the sentence.
             tasks[title] = str(problem).removeprefix(f"{scenario} ")
+    nothing_runs = not working_seeds and all(isinstance(found, str) for found in tasks.values())
+    nothing_runs = nothing_runs and manifest.info is not None and not _may_have_other_tasks(frames)
     if as_json:
         built = {name: it for name, it in tasks.items() if not isinstance(it, str)}
         of_set = {it: getattr(manifest, it) for it in ("name", "options", "dropped", "skipped", "notes")}
@@ -465,8 +483,10 @@ def _print_counts(
             | {"tasks": {name: rows_as_data(it) for name, it in built.items()}}
             | {"impossible": {name: it for name, it in tasks.items() if isinstance(it, str)}}
         )
+        if nothing_runs:
+            raise Ended(EXIT_BAD_INPUT)
         return
-    seed = "" if manifest.given_split else ", split_seed 0"
+    seed = "" if manifest.given_split else f", split_seed {split_seed}"
     show(f"{manifest.name}: frames (patients) per class{one_lead}{seed}", _split_table("class", rows))
     for scenario, found in tasks.items():
         if not isinstance(found, str):
@@ -493,10 +513,29 @@ def _print_counts(
     console.print(total, highlight=False, soft_wrap=True)
     for scenario, found in tasks.items():
         if isinstance(found, str):
-            other = "" if manifest.given_split else "; a launch names the split seeds that work"
-            console.print(
-                f"no tasks: {scenario}{seed}: {found}{other}", style="yellow", highlight=False, soft_wrap=True
-            )
+            console.print(f"no tasks: {scenario}: {found}", style="yellow", highlight=False, soft_wrap=True)
+    if nothing_runs:
+        raise UsageError(
+            f"{manifest.name}: nothing can be run on these frames, as no scenario has tasks; "
+            f"{'the reason is' if len(tasks) == 1 else 'the reasons are'} above"
+        )
+
+
+def _may_have_other_tasks(frames: FrameSet) -> bool:
+    """Return whether other tasks than the default ones may be built on frames.
+
+    They are those of a custom scenario, and of `task_classes` if two classes have a person for each part of a split.
+    """
+    from clops_sweep.data.catalog import DATASETS
+    from clops_sweep.data.scenarios.scarce import parts_of, people_of_classes
+    from clops_sweep.experiment.plugins.registry import SCENARIOS
+
+    if SCENARIOS.added:
+        return True
+    scenarios = DATASETS[frames.name].scenarios
+    if not any("task_classes" in SCENARIOS.declaration(scenario).fields for scenario in scenarios):
+        return False
+    return sum(people >= parts_of(frames) for people in people_of_classes(frames)) >= 2
 
 
 def _options_line(manifest: Manifest, prepared_root: Path, data_root: Path | None) -> str:

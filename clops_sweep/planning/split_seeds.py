@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from clops_sweep.data.catalog import DataKey
@@ -37,33 +38,70 @@ def refused_seeds(
     for config in with_distinct_tasks(configs):
         if first is not None and _without_seed(config) != _without_seed(first):
             continue
-        problem = _problem(config, frames[config.data_key])
+        problem = _problem(partial(built_tasks, config), frames[config.data_key])
         if problem is not None:
             first = first or config
             problems.setdefault(config.split_seed, problem)
     if first is None:
         return None
-    seeds = sorted(problems)
-    problem = problems[seeds[0]]
     whole = frames[first.data_key]
     if first.split is not None:
-        said = str(problem).removeprefix(f"{whole.name}: ")
-        return UsageError(f"{whole.name}: split = {first.split!r}, split_seed {seeds[0]}: {said}")
-    splits = data.other_splits(first.data_key, CANDIDATES)
+        seed = min(problems)
+        said = str(problems[seed]).removeprefix(f"{whole.name}: ")
+        return UsageError(f"{whole.name}: split = {first.split!r}, split_seed {seed}: {said}")
+    refusal = refusal_of(problems, whole, first.data_key, data, partial(built_tasks, first))
+    return None if refusal is None else UsageError(refusal.sentence)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Split seeds that leave a task without a class in a part of the split.
+
+    Attributes:
+        sentence: which seeds, which task, and what to do.
+        covering: the seeds of `CANDIDATES` with which each part of the split has each class of each task.
+    """
+
+    sentence: str
+    covering: tuple[int, ...]
+
+
+def refusal_of(
+    problems: Mapping[int, UncoveredTask],
+    frames: FrameSet,
+    key: DataKey,
+    data: PreparedData,
+    tasks_of: Callable[[FrameSet], object],
+) -> Refusal | None:
+    """Return what is wrong with some split seeds, and which seeds work; None if the split is given, or a fold.
+
+    Args:
+        problems: the error of each split seed.
+        frames: the frames, with any split.
+        key: the key of the frames.
+        data: the prepared data, for other splits.
+        tasks_of: builds the tasks on frames.
+    """
+    splits = data.other_splits(key, CANDIDATES)
     if splits is None:
         return None
-    covering = [seed for seed, split in splits.items() if _problem(first, replace(whole, split=split)) is None]
-    return UsageError(f"{_failing(whole.name, seeds, problem)}; {_remedy(covering)}")
+    covering = []
+    for seed, split in splits.items():
+        if _problem(tasks_of, replace(frames, split=split)) is None:
+            covering.append(seed)
+    seeds = sorted(problems)
+    sentence = f"{_failing(frames.name, seeds, problems[seeds[0]])}; {_remedy(covering)}"
+    return Refusal(sentence, tuple(covering))
 
 
 def _without_seed(config: RunConfig) -> tuple[object, ...]:
     return config.data_key._replace(split_seed=0), config.tasks_key
 
 
-def _problem(config: RunConfig, frames: FrameSet) -> UncoveredTask | None:
+def _problem(tasks_of: Callable[[FrameSet], object], frames: FrameSet) -> UncoveredTask | None:
     """Return the error about a task without a class in a part of the split; None if the split covers every task."""
     try:
-        built_tasks(config, frames)
+        tasks_of(frames)
     except UncoveredTask as problem:
         return problem
     return None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from click.testing import CliRunner
 
 from clops_sweep import open_frames
 from clops_sweep.cli.commands import command
+from clops_sweep.errors import UsageError
 from tests.data.declared_files import forget
 
 SPACE = """
@@ -39,17 +42,31 @@ EACH = "each class of each task in each part"
 PROBLEM = r"task ward [AB] has no instance of (yes|no) in the (training|validation|test) split, so it cannot be scored"
 
 
-def _plan(folder: Path, axes: dict[str, Any], rare: list[int], split: str = "None", wards: int = 2) -> tuple[int, str]:
+def _plan(
+    folder: Path,
+    axes: dict[str, Any],
+    rare: list[int],
+    split: str = "None",
+    wards: int = 2,
+    *,
+    nothing_runs: bool = False,
+) -> tuple[int, str]:
     file = folder / "wards.py"
     text = SPACE.replace("RARE", repr(rare)).replace("AXES", repr(axes)).replace("SPLIT", split)
     file.write_text(text.replace("WARDS", str(wards)))
     prepared = ["--prepared-root", str(folder / "prepared")]
     try:
         done = CliRunner().invoke(command, ["data", "prepare", "few_patients", "--plugins", str(file), *prepared])
-        assert done.exit_code == 0, done.output
+        if nothing_runs:
+            assert "few_patients: nothing can be run on these frames" in str(done.exception)
+        else:
+            assert done.exit_code == 0, done.output
         _require_impossible_tasks_last(done.output)
         planned = CliRunner().invoke(command, ["plan", str(file), *prepared, "--results", str(folder / "results")])
-        return planned.exit_code, str(planned.exception or planned.output)
+        said = str(planned.exception or planned.output)
+        if planned.exit_code and axes.get("split_seed") == [0]:
+            assert f"no tasks: domain_il by ward: {said}\n" in done.output, "the sentence of the launch"
+        return planned.exit_code, said
     finally:
         forget("few_patients")
 
@@ -57,9 +74,10 @@ def _plan(folder: Path, axes: dict[str, Any], rare: list[int], split: str = "Non
 def _require_impossible_tasks_last(prepared: str) -> None:
     """Check that sentences on tasks that cannot be are the last ones of `data prepare`."""
     lines = prepared.splitlines()
-    impossible = [number for number, line in enumerate(lines) if re.search(PROBLEM, line)]
+    impossible = [number for number, line in enumerate(lines) if line.startswith("no tasks: ")]
     assert impossible == list(range(len(lines) - len(impossible), len(lines))), prepared
-    assert all(lines[number].startswith("no tasks: domain_il by ward") for number in impossible)
+    by_ward = [lines[number] for number in impossible if "domain_il by ward: few_patients: " in lines[number]]
+    assert all(re.search(PROBLEM, line) for line in by_ward)
 
 
 def _covers(folder: Path, seed: int) -> bool:
@@ -124,7 +142,50 @@ def test_a_fold_is_named_instead_of_seeds(tmp_path: Path) -> None:
 
 def test_a_given_split_has_no_seed_that_helps(tmp_path: Path) -> None:
     given = "np.array(['train', 'validation', 'test', 'train'])[PERSON // 2 % 4]"
-    status, said = _plan(tmp_path, {"split_seed": [0]}, rare=[*HALF, 1, 9, 17], split=given)
+    status, said = _plan(tmp_path, {"split_seed": [0]}, rare=[*HALF, 1, 9, 17], split=given, nothing_runs=True)
     assert status != 0
     assert re.match(f"few_patients: {PROBLEM}", said), said
     assert EACH not in said
+
+
+@pytest.mark.parametrize(
+    ("scenarios", "people", "status"),
+    [
+        (["domain_il"], 4, 2),  # two people in each ward: no split seed helps
+        (["class_il_union", "domain_il"], 4, 0),  # the tasks of one scenario can be built
+        (["domain_il"], 12, 0),  # other split seeds work
+    ],
+)
+def test_preparing_ends_with_status_2_if_nothing_can_be_run(
+    scenarios: list[str], people: int, status: int, tmp_path: Path
+) -> None:
+    """It ended with 0, and named no split seed that works."""
+    text = SPACE.replace('["domain_il"]', repr(scenarios)).replace(
+        "np.random.default_rng(0).normal(size=(48, 2, 50))", "rng"
+    )
+    text = text.replace('["I", "II"]', '["I"]').replace(
+        "rng + y", "np.random.default_rng(0).normal(size=(48, 1, 50)) + y"
+    )
+    text = (
+        text.replace("np.arange(48) // 2", f"np.arange(48) % {people}").replace("SPLIT", "None").replace("WARDS", "2")
+    )
+    text = text.replace("y = np.isin(PERSON, RARE) ^ (PERSON % 2 == 0)", "y = np.arange(48) // 24 > 0")
+    file = tmp_path / "wards.py"
+    file.write_text(text.replace("AXES", "{'split_seed': [0]}"))
+    prepared = ["--prepared-root", str(tmp_path / "prepared"), "--plugins", str(file)]
+    try:
+        done = CliRunner().invoke(command, ["data", "prepare", "few_patients", *prepared])
+        as_json = CliRunner().invoke(command, ["data", "counts", "few_patients", *prepared, "--json"])
+    finally:
+        forget("few_patients")
+    assert as_json.exit_code == status, as_json.output
+    said = "few_patients: nothing can be run on these frames, as no scenario has tasks; the reason is above"
+    if status:
+        assert isinstance(done.exception, UsageError)
+        assert str(done.exception) == said
+    else:
+        assert done.exit_code == 0, done.output
+    (sentence,) = json.loads(as_json.stdout)["impossible"].values()
+    assert f"no tasks: domain_il by ward: {sentence}\n" in done.output
+    assert ("so no split_seed helps" in sentence) == (people == 4), sentence
+    assert ('these have each class of each task in each part: "split_seed": [' in sentence) == (people == 12), sentence

@@ -30,7 +30,7 @@ def empty_task(frames: FrameSet, task: Task, split: str) -> UsageError:
     """Return the error about a task without an instance in a part of the split."""
     sentence = f"{frames.name}: task {task.name} has no instance in the {split} split"
     people = _people(frames, _rows_of(task))
-    if people < _parts(frames):
+    if people < parts_of(frames):
         return UsageError(f"{sentence}; {_remedy(frames, people, f'task {task.name}', 'it')}")
     return UncoveredTask(f"{sentence}; {_REMEDY}", sentence)
 
@@ -55,7 +55,7 @@ def constant_task(
     for code in missing if not people_recur else ():
         of_class = _rows_of(task)[_has(frames, _rows_of(task), code)]
         people = _people(frames, of_class)
-        if people < _parts(frames):
+        if people < parts_of(frames):
             return UsageError(f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}")
     return UncoveredTask(f"{sentence}; {_REMEDY}", sentence)
 
@@ -66,8 +66,8 @@ def _remedy(frames: FrameSet, people: int, what: str, it: str) -> str:
     have = "has" if people == 1 else "have"
     counted = several(people, of) if of == "recording" or people == 1 else f"{people:,} people"
     return (
-        f"only {counted} {have} {what}, and each of the {_parts(frames)} parts of a split needs one, so no split_seed "
-        f"helps: leave {it} out of the data or pool it with another one"
+        f"only {counted} {have} {what}, and each of the {parts_of(frames)} parts of a split needs one, so no "
+        f"split_seed helps: leave {it} out of the data or pool it with another one"
     )
 
 
@@ -79,7 +79,13 @@ def _people(frames: FrameSet, rows: NDArray[np.int64]) -> int:
     return len(np.unique(frames.patients[rows]))
 
 
-def _parts(frames: FrameSet) -> int:
+def people_of_classes(frames: FrameSet) -> list[int]:
+    """Return the number of people with each class; of recordings, if people are unknown."""
+    rows = np.arange(len(frames))
+    return [_people(frames, rows[_has(frames, rows, code)]) for code in range(len(frames.classes))]
+
+
+def parts_of(frames: FrameSet) -> int:
     """Return the number of parts of the split: three, or two without a validation set."""
     return 3 if (frames.split == VALIDATION).any() else 2
 
