@@ -190,3 +190,29 @@ def test_files_that_number_their_recordings_need_ids(tmp_path: Path) -> None:
             file["x"] = X[:10, :1]
     with pytest.raises(UsageError, match=r"b.h5: its recording '0' has the name of one in a.h5; give ids"):
         _of_one_channel(tmp_path, "x")
+
+
+@pytest.mark.parametrize(("shape", "channels"), [((20, 2, 20), 2), ((4, 50, 4), 4), ((20, 20), 1)])
+@pytest.mark.parametrize("marked", [False, True])
+def test_a_shape_that_reads_the_same_in_both_orders_is_refused_without_a_mark(
+    shape: tuple[int, ...], channels: int, marked: bool, tmp_path: Path
+) -> None:
+    """Recordings were taken as the first axis, which is the last one in files of h5write."""
+    with h5py.File(tmp_path / "x.mat", "w") as file:
+        data = file.create_dataset("x", data=np.arange(np.prod(shape), dtype="f4").reshape(shape))
+        if marked:
+            data.attrs["MATLAB_class"] = np.bytes_(b"single")
+    rows = [f"{number},{'xy'[number % 2]}" for number in range(shape[0])]
+    (tmp_path / "t.csv").write_text("\n".join(["file,kind", *rows]))
+
+    def read() -> Recordings:
+        names = [f"c{number}" for number in range(channels)]
+        return Recordings.from_hdf5(
+            tmp_path, "*.mat", signals="x", table="t.csv", label="kind", channels=names, units="mV", sampling_rate=100
+        )
+
+    if marked:
+        read()
+        return
+    with pytest.raises(UsageError, match=r"x\.mat: x has the shape .*, which does not tell whether recordings are its"):
+        read()

@@ -161,6 +161,9 @@ def _of_rows(
     """Return the recordings of a dataset [n, channels, samples] or [n, samples, channels], or of its reverse.
 
     With one channel it may be [n, samples].
+
+    Raises:
+        UsageError: another shape, or one that reads the same in both orders.
     """
     names = None if ids is None else _names(file, opened_file, ids)
     is_reversed = _is_reversed(data, channels, numbered if names is None else len(names))
@@ -173,6 +176,12 @@ def _of_rows(
         raise UsageError(
             f"{shorten(file)}: {signals} has the shape {list(data.shape)}; expected [{how_many}, {channels}, samples] "
             f"or [{how_many}, samples, {channels}], for {how_many} recordings"
+        )
+    if not is_reversed and shape[0] == shape[-1] > 1:
+        raise UsageError(
+            f"{shorten(file)}: {signals} has the shape {list(data.shape)}, which does not tell whether recordings are "
+            "its first axis, or its last one as h5write of MATLAB has it; read the file with h5py, and give "
+            "Recordings(signals=...) with recordings first"
         )
     kind = _real(file, signals, data.dtype)
     rows = [_Row(name, file, signals, position, is_reversed) for position, name in enumerate(names)]
