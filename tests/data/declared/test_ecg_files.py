@@ -6,7 +6,7 @@ import base64
 import json
 import struct
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,29 @@ def test_sequence_sets_lie_side_by_side_by_their_times(tmp_path: Path) -> None:
     write_aecg(tmp_path / "x.xml", [[*quarters[:3], ("20200101130003+0100", quarters[3][1])]])
     with pytest.raises(UsageError, match="does not say by one clock when its 4 groups of leads begin"):
         from_ecg(tmp_path / "x.xml")  # local time and UTC
+
+
+@pytest.mark.parametrize(
+    ("head", "start"),
+    [
+        ("20200101123456.5", datetime(2020, 1, 1, 12, 34, 56, 500_000)),
+        ("20200101123456Z", datetime(2020, 1, 1, 12, 34, 56, tzinfo=UTC)),
+        ("20200101123456-0330", datetime(2020, 1, 1, 16, 4, 56, tzinfo=UTC)),
+        ("202001011234", datetime(2020, 1, 1, 12, 34)),  # was 12:03:04
+        ("2020111512", None),  # was the 1st of November, 05:01:02
+    ],
+)
+def test_stamps_of_a_start(head: str, start: datetime | None, tmp_path: Path) -> None:
+    write_aecg(tmp_path / "x.xml", [[(head.ljust(14), _leads([0]))]])
+    assert from_ecg(tmp_path / "x.xml").start == start
+
+
+def test_sequence_sets_with_times_of_minutes_have_no_common_clock(tmp_path: Path) -> None:
+    """12:10 and 12:11 were read as 12:01:00 and 12:01:01: one second apart."""
+    sets = [(f"2020010112{minute}".ljust(14), _leads([number])) for number, minute in enumerate((10, 11))]
+    write_aecg(tmp_path / "x.xml", [sets])
+    with pytest.raises(UsageError, match="does not say by one clock when its 2 groups of leads begin"):
+        from_ecg(tmp_path / "x.xml")
 
 
 def test_rhythm_series_follow_each_other_with_missing_samples_between(tmp_path: Path) -> None:

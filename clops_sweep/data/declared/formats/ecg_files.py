@@ -64,6 +64,7 @@ _OF_HEADER = (
     "alivecor_kardia", "ge_muse_xml", "hl7_aecg", "ishne_holter", "mfer", "mortara_el250", "scp_ecg", "sierra_xml",
 )  # fmt: skip
 """Formats whose header gives the start; ecgdatakit takes that of others from the file's name or drops its zone."""
+_DIGITS_OF_STAMP = len("20200101120000")
 _LONGEST_BREAK = 3600.0
 _FAULT_OF_ISHNE = -32768
 """Sample that the standard reserves for a fault of the lead."""
@@ -538,10 +539,17 @@ def _clock(at: Moment) -> str:
 
 
 def _moment(stamp: str) -> Moment | None:
-    """Return the date of a stamp of HL7 or DICOM such as 20200101120000.500+0100; None if it has no seconds."""
+    """Return the date of a stamp of HL7 or DICOM such as 20200101120000.500+0100; None if it has no seconds.
+
+    The zone may be Z, as in ISO 8601.
+    """
+    if stamp.endswith("Z"):
+        stamp = f"{stamp[:-1]}+0000"
     zone = max(stamp.rfind("+"), stamp.rfind("-"))
     digits, offset = (stamp, "") if zone < 0 else (stamp[:zone], stamp[zone:])
     whole, _, fraction = digits.partition(".")
+    if len(whole) != _DIGITS_OF_STAMP:  # strptime reads 202001011234 as 12:03:04
+        return None
     try:
         date = datetime.strptime(whole, "%Y%m%d%H%M%S").replace(tzinfo=UTC)
         if offset:
