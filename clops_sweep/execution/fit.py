@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clops_sweep.data.frames import VALIDATION, Encoded, FrameSet
-from clops_sweep.data.scenarios.leaks import Seen, check_leaks
-from clops_sweep.errors import UsageError, prefixed, several, shown
+from clops_sweep.data.scenarios.leaks import Seen
+from clops_sweep.errors import UsageError, shown
 from clops_sweep.execution.tried_networks import TriedNetworks
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.grid import subject_of
-from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
-from clops_sweep.experiment.spaces.tuning import TuneOn
 from clops_sweep.experiment.tasks import scenario_of
 from clops_sweep.learning.encoders.adapting import Signals, adapter
 from clops_sweep.learning.encoders.encoders import taken_by_run
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.requested_tasks import configs_of, in_sequential_order, tasks_of
+from clops_sweep.planning.requested_tasks import check_tuning, configs_of, in_sequential_order
 from clops_sweep.planning.state import State
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
     """
     request = state.resolved
     for tuned in request.selection.tuned:
-        _check_tuning(request, tuned)
+        check_tuning(request, tuned)
     _check_pretraining(request)
     to_compute = _to_compute(state)
     keys = list(dict.fromkeys(config.data_key for config in to_compute))
@@ -114,28 +113,3 @@ def _check_validation(space: SearchSpace, frames: Mapping[DataKey, FrameSet]) ->
                 f"{subject_of(space.name)}: dataset {key.dataset!r} has no validation set, and a search does not "
                 "choose on test data; give its base config validation=0.2, a share of the training people"
             )
-
-
-def _check_tuning(request: Request, tuned: TunedSpace) -> None:
-    """Check that a space with a `TuneOn` is not tuned on what it reports.
-
-    Raises:
-        UsageError: it is tuned on all tasks, or on people or signals that are reported (see `check_leaks`).
-    """
-    tune_on = tuned.search.tune_on
-    if not isinstance(tune_on, TuneOn):
-        return
-    with prefixed(subject_of(tuned.name)):
-        reported = tasks_of(request, tuned.reported_at_bounds)
-        for scenario, _ in reported:
-            tasks = len(scenario.tasks)
-            if tune_on.tasks is not None and tasks <= tune_on.tasks:
-                raise UsageError(
-                    f"{tune_on}: {scenario.name} of {tuned.written.base.dataset} has {several(tasks, 'task')}, and all "
-                    f"of them are reported; expected fewer to tune on, or tune_on='same'"
-                )
-        if tune_on.splits is None and tune_on.dataset is None:
-            return
-        tuned_on = tasks_of(request, [config for phase in tuned.phases for config in configs_of(phase)])
-        for scenario, frames in reported:
-            check_leaks(scenario, frames, tuned_on=tuned_on)

@@ -14,8 +14,10 @@ from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.planning.launched import launched_spaces
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
+from clops_sweep.planning.requested_tasks import check_tuning
 from clops_sweep.planning.searches import Search, Tuning, choices_of, search_with_study
 from clops_sweep.planning.trained_encoders import request_of_encoders, with_trained_encoders
+from clops_sweep.search.definition import OtherDefinition
 from clops_sweep.store.run_store import RunStore
 
 
@@ -75,7 +77,12 @@ class State:
     def _of(cls, asked: Request, store: RunStore) -> State:
         """Return the state of a request in a store at one moment."""
         resolved = with_trained_encoders(replace(asked, store=store))
-        searches = tuple(search_with_study(resolved, space) for space in resolved.selection.searches)
+        try:
+            searches = tuple(search_with_study(resolved, space) for space in resolved.selection.searches)
+        except OtherDefinition:
+            for space in resolved.selection.tuned:
+                check_tuning(resolved, space)  # another name would not help a space that cannot be tuned so
+            raise
         by_name = {search.space.name: search for search in searches}
         tuned = tuple(Tuning(space, tuple(choices_of(space, by_name))) for space in resolved.selection.tuned)
         if tuned:

@@ -17,6 +17,10 @@ DEFINITION = "definition"
 """Attribute of a study."""
 
 
+class OtherDefinition(UsageError):
+    """A study was created from another definition than that of the search space."""
+
+
 def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, Any]:
     """Return everything that the values of trials depend on, as JSON: equal definitions have comparable trials.
 
@@ -59,7 +63,7 @@ def check_definition(
         where: the name of the journal.
 
     Raises:
-        UsageError: another definition, or a study that another program created.
+        UsageError: another definition (`OtherDefinition`), or a study that another program created.
     """
     if DEFINITION not in attributes:
         if has_trials:
@@ -68,7 +72,7 @@ def check_definition(
             )
         return
     for name, before, after in differences(attributes[DEFINITION], definition(space, data_hashes)):
-        raise UsageError(
+        raise OtherDefinition(
             f"search space {space.name!r}: its study in {where} was made with {name} {before} and not {after}; "
             "a study keeps its definition (n_trials and sampler apart): give the space another name, or other "
             f"{option('results')}"

@@ -20,6 +20,8 @@ from clops_sweep import (
     sweep,
 )
 from clops_sweep.execution.cluster import start_check
+from clops_sweep.search.study import open_study
+from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget, waves
 
 
@@ -106,3 +108,30 @@ def test_tuning_on_what_is_reported_is_refused(launched: Any, tune_on: TuneOn, s
     for search in (grid, optuna):
         with pytest.raises(Starting if sentence is None else UsageError, match=expected):
             launched("three_parts", search)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "sentence"),
+    [
+        (9, r"TuneOn\(tasks=9\): class_il of three_parts has 2 tasks, and all of them are reported; expected fewer"),
+        (1, r"its study in .* was made with base\.epochs_per_task 2 and not 1"),
+    ],
+)
+def test_a_space_that_cannot_be_tuned_so_is_refused_before_its_study(
+    launched: Any, tasks: int, sentence: str, tmp_path: Path
+) -> None:
+    """The study was named first, so that the space got another name and was refused then."""
+
+    def search(tasks: int) -> OptunaSearch:
+        return OptunaSearch({"learning_rate": [1e-4, 1e-3]}, n_trials=2, tune_on=TuneOn(tasks=tasks))
+
+    with pytest.raises(Starting):
+        launched("three_parts", search(1), epochs_per_task=2)
+    before = SearchSpace("it", RunConfig(dataset="three_parts", epochs_per_task=2), search=search(1)).tuned
+    assert before is not None
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    for phase in before.phases:
+        open_study(phase, store, {})
+    with pytest.raises(UsageError, match=sentence):
+        launched("three_parts", search(tasks), epochs_per_task=1)
