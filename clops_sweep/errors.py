@@ -58,6 +58,10 @@ class UsageError(ValueError):
         self.places: tuple[str, ...] = () if place is None else (str(place),)
 
 
+class OtherDefinition(UsageError):
+    """A study was created from another definition than that of the search space of its name."""
+
+
 class AbsentData(UsageError):
     """The files of a data set are not under the data root, so that none can be damaged."""
 

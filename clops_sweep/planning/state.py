@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from clops_sweep.data.prepared.prepared_folder import register_prepared
+from clops_sweep.errors import OtherDefinition
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
@@ -17,7 +18,6 @@ from clops_sweep.planning.request import Request
 from clops_sweep.planning.requested_tasks import check_tuning
 from clops_sweep.planning.searches import Search, Tuning, choices_of, search_with_study
 from clops_sweep.planning.trained_encoders import request_of_encoders, with_trained_encoders
-from clops_sweep.search.definition import OtherDefinition
 from clops_sweep.store.run_store import RunStore
 
 

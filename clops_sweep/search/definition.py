@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from clops_sweep.errors import UsageError, option
+from clops_sweep.errors import OtherDefinition, UsageError, option
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.fields import BEFORE
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
@@ -15,10 +15,6 @@ from clops_sweep.experiment.spaces.selection import configs_at_bounds
 
 DEFINITION = "definition"
 """Attribute of a study."""
-
-
-class OtherDefinition(UsageError):
-    """A study was created from another definition than that of the search space."""
 
 
 def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, Any]:
