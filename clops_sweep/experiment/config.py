@@ -125,9 +125,19 @@ def _order(value: Any) -> Any:
         if not 0 < (length(value) or 0) <= _MOST_TASKS:
             raise ValueError("no positions")
         value = as_list(value)
+        if all(isinstance(name, str) and name.strip() for name in value):
+            return _names_of_tasks(value)
         if not all(map(is_whole, value)):
             raise ValueError("no positions")
     return value
+
+
+def _names_of_tasks(names: list[str]) -> tuple[str, ...]:
+    """Return the names of tasks in an order, each of which is there once."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError("a name twice")
+    return tuple(names)
 
 
 REPLACED = frozenset({"norm", "head", "projection", "uniform", "scales", "encoder"})
@@ -211,10 +221,11 @@ class RunConfig(BaseModel):
     )
 
     task_order: Annotated[
-        Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...], BeforeValidator(_order)
+        Literal["sequential", "curriculum", "anti_curriculum"] | Seed | tuple[int, ...] | tuple[str, ...],
+        BeforeValidator(_order),
     ] = Field(
         "sequential",
-        description="default order, seed of a shuffle, permutation counted from 0, or by difficulty",
+        description="default order, seed of a shuffle, names or positions (from 0) of all tasks, or by difficulty",
         json_schema_extra=stating(FieldFacts("tasks", equal_cost=True, is_seed=True)),
     )
     blurry: ShareOrNone = Field(
@@ -531,7 +542,8 @@ class RunConfig(BaseModel):
                 f"class_il has one output per position in a task, but task_classes has groups of {min(sizes)} and of "
                 f"{max(sizes)} classes; use groups of one size, or scenario = 'class_il_union'"
             )
-        if isinstance(self.task_order, tuple) and sorted(self.task_order) != list(range(len(self.task_order))):
+        order = self.task_order
+        if isinstance(order, tuple) and not self.orders_by_name and sorted(order) != list(range(len(order))):
             raise ValueError(f"task_order {shown(list(self.task_order))} is not a permutation of 0..N-1")
 
     def _check_validation_set(self) -> None:
@@ -663,6 +675,11 @@ class RunConfig(BaseModel):
         within = "time" if by_time else "people"
         encoder = "" if isinstance(self.encoder, RunConfig) else self.encoder
         return DataKey(self.dataset, *view, encoder, within, is_adapted=self.lora_rank > 0)
+
+    @property
+    def orders_by_name(self) -> bool:
+        """Whether the tasks are in an order of their names, whose positions are known once the data are prepared."""
+        return isinstance(self.task_order, tuple) and isinstance(self.task_order[0], str)
 
     @property
     def draws_with_split_seed(self) -> bool:
@@ -868,7 +885,10 @@ def _first_sentence(error: ValidationError) -> str:
         return message
     if first["loc"][0] == "task_order":
         names = ", ".join(_NAMES_OF_ORDERS)
-        message = f"expected one of {names}, a seed (an integer from 0) or a permutation of the task positions"
+        message = (
+            f"expected one of {names}, a seed (an integer from 0), a permutation of the task positions, or one of "
+            "their names"
+        )
     return f"{first['loc'][0]} = {shown(first['input'])}: {message}"
 
 

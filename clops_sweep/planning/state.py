@@ -13,6 +13,7 @@ from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
 from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.planning.launched import launched_spaces
+from clops_sweep.planning.named_orders import with_positions
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.requested_tasks import check_tuning
@@ -35,8 +36,9 @@ class State:
     ==========  ================================================  =======================  ===================
     `asked`     as the user wrote it                              live                     to write, and by
                                                                                            `again`
-    `resolved`  trained encoders are `run:RUN_ID`; `reported`     as it was at the moment  to read and list
-                has the configurations that searches have chosen  of the state, read-only  runs
+    `resolved`  trained encoders are `run:RUN_ID`, names of       as it was at the moment  to read and list
+                tasks in orders are positions; `reported` has     of the state, read-only  runs
+                the configurations that searches have chosen
     ==========  ================================================  =======================  ===================
 
     Attributes:
@@ -76,7 +78,7 @@ class State:
     @classmethod
     def _of(cls, asked: Request, store: RunStore) -> State:
         """Return the state of a request in a store at one moment."""
-        resolved = with_trained_encoders(replace(asked, store=store))
+        resolved = with_trained_encoders(with_positions(replace(asked, store=store)))
         try:
             searches = tuple(search_with_study(resolved, space) for space in resolved.selection.searches)
         except OtherDefinition:

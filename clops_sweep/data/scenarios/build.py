@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.catalog import LEAD
 from clops_sweep.data.frames import SPLIT_NAMES, TEST, TRAINING, VALIDATION, FrameSet
 from clops_sweep.data.scenarios.blurry import with_blurry_boundaries
 from clops_sweep.data.scenarios.class_incremental import class_il, class_il_union
@@ -26,7 +27,7 @@ from clops_sweep.data.scenarios.tasks import (
     TaskInstances,
 )
 from clops_sweep.data.scenarios.terms import time_il
-from clops_sweep.errors import UsageError, one_line, shown, user_code
+from clops_sweep.errors import UsageError, listed, one_line, shown, user_code
 
 _BUILT_IN: Mapping[str, ScenarioFunction] = {
     "class_il": class_il,
@@ -40,7 +41,7 @@ _BUILT_IN: Mapping[str, ScenarioFunction] = {
 def build_scenario(
     frames: FrameSet,
     scenario: str,
-    task_order: str | int | tuple[int, ...] = "sequential",
+    task_order: str | int | tuple[int, ...] | tuple[str, ...] = "sequential",
     *,
     function: ScenarioFunction | None = None,
     blurry: float = 0.0,
@@ -54,7 +55,7 @@ def build_scenario(
     Args:
         frames: the data set.
         scenario: name of the scenario.
-        task_order: "sequential", a seed, or a permutation of the tasks.
+        task_order: "sequential", a seed, or a permutation of the tasks, by position or by name.
         function: the function of the scenario; by default that of the built-in scenario.
         blurry: share of each task's training instances that come with its neighbours, in training order.
         blur_seed: seed of the draw, see `with_blurry_boundaries`.
@@ -74,7 +75,7 @@ def build_scenario(
         _check_task(task, made, frames)
     if isinstance(task_order, int) and len(tasks) == 1:
         raise UsageError(f"task_order = {task_order}: scenario {scenario!r} has one task; leave it out")
-    order = _order(task_order, len(tasks))
+    order = _order(task_order, tasks, _word_of_domain(scenario, options))
     ordered = tuple(tasks[position] for position in order)
     if blurry:
         if made.by_position or len(ordered) == 1:
@@ -94,6 +95,14 @@ def build_scenario(
     built = Scenario(scenario, made.kind, outputs, ordered, *said, unseen)
     check_leaks(built, frames)
     return built
+
+
+def _word_of_domain(scenario: str, options: Mapping[str, Any]) -> str:
+    """Return the word before the value of a domain in the names of tasks; empty in other scenarios."""
+    if scenario != "domain_il":
+        return ""
+    domain = options.get("domain", LEAD)
+    return "Lead" if domain == LEAD else str(domain)
 
 
 def _made(function: ScenarioFunction, name: str, frames: FrameSet, options: Mapping[str, Any]) -> ScenarioTasks:
@@ -201,16 +210,46 @@ def _check_task(task: Task, made: ScenarioTasks, frames: FrameSet) -> None:
         raise constant_task(frames, task, split, subset.rows, people_recur=made.people_recur)
 
 
-def _order(task_order: str | int | tuple[int, ...], count: int) -> list[int]:
+def _positions_of(order: Sequence[str], tasks: Sequence[Task], where: str, domain: str = "") -> tuple[int, ...]:
+    """Return the position of each named task.
+
+    A name is that of a task or its title; in domain_il also the value of the domain alone, such as "A" for "ward A".
+
+    Args:
+        order: the names, one for each task.
+        tasks: the tasks in their natural order.
+        where: begin of an error message.
+        domain: the word before the value of a domain, in the names of tasks.
+
+    Raises:
+        UsageError: a name that no task has, or several; or a task that is not named, or twice.
+    """
+    short = [task.name.removeprefix(f"{domain} ") if domain else task.title for task in tasks]
+    known = listed(short)
+    positions = []
+    for name in order:
+        found = [place for place, task in enumerate(tasks) if name in (task.name, task.title, short[place])]
+        if len(found) != 1:
+            how_many = f"{len(found)} tasks are" if found else "no task is"
+            raise UsageError(f"{where}: {how_many} called {shown(name)}; the tasks are {known}")
+        positions.append(found[0])
+    if sorted(positions) != list(range(len(tasks))):
+        raise UsageError(f"{where}: expected each of the {len(tasks)} tasks once, which are {known}")
+    return tuple(positions)
+
+
+def _order(task_order: str | int | tuple[int, ...] | tuple[str, ...], tasks: Sequence[Task], domain: str) -> list[int]:
+    count = len(tasks)
     if isinstance(task_order, int):
         return random.Random(task_order).sample(range(count), count)
     if isinstance(task_order, tuple):
+        where = f"task_order {shown(list(task_order))}"
+        names = [name for name in task_order if isinstance(name, str)]
+        if names:
+            return list(_positions_of(names, tasks, where, domain))
         if sorted(task_order) != list(range(count)):
-            raise UsageError(
-                f"task_order {list(task_order)}: this scenario has {count} tasks, so a permutation of "
-                f"0..{count - 1} is needed"
-            )
-        return list(task_order)
+            raise UsageError(f"{where}: this scenario has {count} tasks, so a permutation of 0..{count - 1} is needed")
+        return [int(position) for position in task_order]
     if task_order != "sequential":
         raise UsageError(f"task_order {task_order!r} follows from an earlier run; replace it by a permutation first")
     return list(range(count))

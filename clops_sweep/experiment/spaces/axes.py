@@ -134,20 +134,34 @@ def cells_of(space: str, axes: Axes) -> list[Cell]:
     return cells
 
 
-def with_values(axes: Axes, changed: Callable[[Any], Any]) -> dict[str, Axis]:
-    """Return axes with each value of a field replaced by what a function returns for it."""
+def with_values(axes: Axes, changed: Callable[[Any], Any], field: str | None = None) -> dict[str, Axis]:
+    """Return axes with each value of a field, or of all fields, replaced by what a function returns for it."""
     replaced: dict[str, Axis] = {}
     for axis, values in axes.items():
         if isinstance(values, Mapping):
-            replaced[axis] = {label: settings_with(settings, changed) for label, settings in values.items()}
+            replaced[axis] = {label: settings_with(settings, changed, field) for label, settings in values.items()}
+        elif field is not None and axis != field:
+            replaced[axis] = values
         else:
             replaced[axis] = [changed(value) for value in values]
     return replaced
 
 
-def settings_with(settings: Mapping[str, Any], changed: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return settings with each value replaced by what a function returns for it."""
-    return {name: changed(value) for name, value in settings.items()}
+def settings_with(
+    settings: Mapping[str, Any], changed: Callable[[Any], Any], field: str | None = None
+) -> dict[str, Any]:
+    """Return settings with each value, or that of a field, replaced by what a function returns for it."""
+    replaced = {}
+    for name, value in settings.items():
+        replaced[name] = changed(value) if field in (None, name) else value
+    return replaced
+
+
+def in_positions(order: Any, positions: Mapping[tuple[str, ...], tuple[int, ...]]) -> Any:
+    """Return a task order with positions in place of names, where these are known."""
+    if isinstance(order, str) or not isinstance(order, Sequence) or not all(isinstance(name, str) for name in order):
+        return order
+    return positions.get(tuple(order), order)
 
 
 def in_words(labels: Mapping[str, Any]) -> str:

@@ -21,6 +21,7 @@ from clops_sweep.experiment.spaces.axes import (
     check_axis,
     check_twice,
     fields_of,
+    in_positions,
     plain_axis,
     settings_with,
     with_values,
@@ -271,6 +272,15 @@ class SearchSpace:
 
         base = self.base.replace(**settings_with(self.base.explicit, settled))
         return replace(self, base=base, axes=with_values(self.axes, settled))
+
+    def with_task_orders(self, positions: Mapping[tuple[str, ...], tuple[int, ...]]) -> SearchSpace:
+        """Return the space with positions in place of task orders by name, where these are known."""
+
+        def settled(value: Any) -> Any:
+            return in_positions(value, positions)
+
+        base = self.base.replace(**settings_with(self.base.explicit, settled, "task_order"))
+        return replace(self, base=base, axes=with_values(self.axes, settled, "task_order"))
 
     def __repr__(self) -> str:
         """The call that makes it, and the number of its runs."""
