@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from clops_sweep.data.prepared.manifest import Manifest
     from clops_sweep.data.prepared.prepared_folder import PreparedSet
     from clops_sweep.data.records import OnError
+    from clops_sweep.data.scenarios import Scenario
     from clops_sweep.learning.encoders.encoders import Encoders
 
 _MOST_PATIENTS_LISTED = 100
@@ -417,7 +418,7 @@ def _print_counts(
     from clops_sweep.data.prepared.manifest import MANIFEST, left_out
     from clops_sweep.data.preparing.prepare import open_frames
     from clops_sweep.data.preparing.prepared_data import PreparedData
-    from clops_sweep.data.scenarios import build_scenario, reference_lead_of
+    from clops_sweep.data.scenarios import reference_lead_of
     from clops_sweep.data.scenarios.scarce import UncoveredTask
     from clops_sweep.planning.split_seeds import refusal_of
 
@@ -455,7 +456,7 @@ def _print_counts(
             kinds += [(f"domain_il by {name}", scenario, frames, {"domain": name}) for name in frames.domains]
     splits = PreparedData(prepared.folder.parent, data_root)
     for title, scenario, of_scenario, options in kinds:
-        tasks_of = partial(build_scenario, scenario=scenario, **options)
+        tasks_of = partial(_tasks, scenario, options)
         try:
             tasks[title] = task_rows(tasks_of(of_scenario), of_scenario)
         except UncoveredTask as problem:
@@ -519,6 +520,13 @@ def _print_counts(
             f"{manifest.name}: nothing can be run on these frames, as no scenario has tasks; "
             f"{'the reason is' if len(tasks) == 1 else 'the reasons are'} above"
         )
+
+
+def _tasks(scenario: str, options: dict[str, Any], frames: FrameSet) -> Scenario:
+    """Return the default tasks of a scenario."""
+    from clops_sweep.data.scenarios import build_scenario
+
+    return build_scenario(frames, scenario, **options)
 
 
 def _may_have_other_tasks(frames: FrameSet) -> bool:

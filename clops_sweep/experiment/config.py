@@ -544,7 +544,7 @@ class RunConfig(BaseModel):
             )
         order = self.task_order
         if isinstance(order, tuple) and not self.orders_by_name and sorted(order) != list(range(len(order))):
-            raise ValueError(f"task_order {shown(list(self.task_order))} is not a permutation of 0..N-1")
+            raise ValueError(f"task_order {shown(list(order))} is not a permutation of 0..N-1")
 
     def _check_validation_set(self) -> None:
         if self.split is not None and self.validation is not None:

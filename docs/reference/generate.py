@@ -119,7 +119,9 @@ def values_of(annotation: Any, metadata: Iterable[Any] = ()) -> str:
         return ", ".join(f"`{it}`" for it in get_args(annotation))
     if get_origin(annotation) is tuple:
         inner = get_args(annotation)[0]
-        return "list of lists" if get_origin(inner) is tuple else "list of positions"
+        if get_origin(inner) is tuple:
+            return "list of lists"
+        return "list of names" if inner is str else "list of positions"
     given = [it for it in get_args(annotation) if it is not NoneType]
     if given:
         return ", ".join(values_of(it, metadata) for it in given)

@@ -297,9 +297,10 @@ class OptunaSearch:
                 seen[key] = name
         for labels in self.corners():
             config = base.replace(**self.settings(labels))
-            if "task_order" in seen and config.orders_by_name:
+            order = config.task_order
+            if "task_order" in seen and isinstance(order, tuple) and config.orders_by_name:
                 raise UsageError(
-                    f"task_order {shown(list(config.task_order))}: names of tasks cannot be searched over; expected "
+                    f"task_order {shown(list(order))}: names of tasks cannot be searched over; expected "
                     "permutations of their positions"
                 )
             if config.task_order in ("curriculum", "anti_curriculum"):
