@@ -472,7 +472,7 @@ def _print_counts(
         except UsageError as problem:
             # The scenario is printed in front of the sentence.
             tasks[title] = str(problem).removeprefix(f"{scenario} ")
-    nothing_runs = not working_seeds and all(isinstance(found, str) for found in tasks.values())
+    nothing_runs = not working_seeds and all(isinstance(rows_or_reason, str) for rows_or_reason in tasks.values())
     nothing_runs = nothing_runs and manifest.info is not None and not _may_have_other_tasks(frames)
     if as_json:
         built = {name: it for name, it in tasks.items() if not isinstance(it, str)}

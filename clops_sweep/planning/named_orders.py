@@ -34,10 +34,10 @@ def with_positions(request: Request) -> Request:
     named = [config for config in selection.configs if config.orders_by_name]
     positions: dict[tuple[str, ...], tuple[int, ...]] = {}
     for config in with_distinct_tasks(named, "task_order"):
-        found = _positions(request, config)
-        if found is None:
+        of_config = _positions(request, config)
+        if of_config is None:
             continue
-        if positions.setdefault(_names(config), found) != found:
+        if positions.setdefault(_names(config), of_config) != of_config:
             order = shown(list(_names(config)))
             raise UsageError(
                 f"task_order = {order}: means other positions in other runs of the request; give positions"

@@ -228,11 +228,14 @@ def _positions_of(order: Sequence[str], tasks: Sequence[Task], where: str, domai
     known = listed(short)
     positions = []
     for name in order:
-        found = [place for place, task in enumerate(tasks) if name in (task.name, task.title, short[place])]
-        if len(found) != 1:
-            how_many = f"{len(found)} tasks are" if found else "no task is"
+        fitting = []
+        for number, task in enumerate(tasks):
+            if name in (task.name, task.title, short[number]):
+                fitting.append(number)
+        if len(fitting) != 1:
+            how_many = f"{len(fitting)} tasks are" if fitting else "no task is"
             raise UsageError(f"{where}: {how_many} called {shown(name)}; the tasks are {known}")
-        positions.append(found[0])
+        positions.append(fitting[0])
     if sorted(positions) != list(range(len(tasks))):
         raise UsageError(f"{where}: expected each of the {len(tasks)} tasks once, which are {known}")
     return tuple(positions)
