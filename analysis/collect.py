@@ -36,12 +36,12 @@ _PLACES = {"cell", *REPLICATES}
 class Cell:
     """One configuration of an experiment, without its seed: a cell of a heatmap, a row of a table.
 
-    `written` is the config as the search space has it: its task order may be a curriculum that `config` resolves.
+    `asked` is the config as the search space has it: its task order may be a curriculum that `config` resolves.
     """
 
     labels: Mapping[str, Any] = field(hash=False)
     config: RunConfig
-    written: RunConfig
+    asked: RunConfig
 
     def label(self, axis: str) -> str:
         """Return the cell's label on an axis as text."""
@@ -382,7 +382,7 @@ def frame_of_runs(
     for request in requests:
         labels = {axis: request.labels[axis] for axis in axes}
         key = json.dumps([repr(label) for label in labels.values()])
-        position, _ = cells.setdefault(key, (len(cells), Cell(labels, request.config, request.written)))
+        position, _ = cells.setdefault(key, (len(cells), Cell(labels, request.config, request.asked)))
         positions.append(position)
     replicates = {}
     for name in REPLICATES:

@@ -228,7 +228,7 @@ def _rows(
     rows = []
     for position, (experiment, cell) in enumerate(sources):
         key = id(experiment)
-        config = experiment.cells[cell].written
+        config = experiment.cells[cell].asked
         published = {metric: value for metric, value in published_values(config).items() if metric in metrics}
         rows.append(
             Row(

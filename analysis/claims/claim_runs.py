@@ -173,7 +173,7 @@ class FinishedRuns:
         for experiment, runs in zip(experiments, finished, strict=True):
             ids_of_cells = []
             for cell in experiment.cells:
-                config = cell.written
+                config = cell.asked
                 of_data = self._cells.setdefault((config.dataset, config.scenario), {})
                 _, ids = of_data.setdefault(_fields(config, config.options), (config, {}))
                 ids_of_cells.append(ids)

@@ -116,7 +116,7 @@ def tuned_methods(state: State) -> list[TunedMethod]:
 
 def _rows(tuned: Tuning, asked: Request) -> Iterator[TunedMethod]:
     space = tuned.space
-    ((measure, direction),) = space.written.objectives.items()
+    ((measure, direction),) = space.undivided.objectives.items()
     test = f"test_{measure}" if f"test_{measure}" in RESULTS else measure
     seen = _seen(space, asked)
     tune_on = space.search.tune_on

@@ -305,7 +305,7 @@ def _content(request: Request) -> dict[str, Any]:
         "runs": len(identities),
         "data": data,
         "searches": {space.name: _search(space) for space in request.selection.searches},
-        "reported": {tuned.name: list(tuned.written.seeds) for tuned in request.selection.tuned},
+        "reported": {tuned.name: list(tuned.undivided.seeds) for tuned in request.selection.tuned},
     }
 
 

@@ -110,7 +110,7 @@ def _grid(space: SearchSpace) -> dict[str, Any]:
     kept = None
     if space.where is not None:
         varied = _varied(space.axes)
-        kept = [_cell(varied, request.written) for request in space.requests()]
+        kept = [_cell(varied, request.asked) for request in space.requests()]
     return {"axes": space.axes, "seeds": space.seeds, "kept": kept}
 
 

@@ -50,11 +50,12 @@ def check_tuning(request: Request, tuned: TunedSpace) -> None:
         return
     with prefixed(subject_of(tuned.name)):
         reported = tasks_of(request, tuned.reported_at_bounds)
+        dataset = tuned.undivided.base.dataset
         for scenario, _ in reported:
             tasks = len(scenario.tasks)
             if tune_on.tasks is not None and tasks <= tune_on.tasks:
                 raise UsageError(
-                    f"{tune_on}: {scenario.name} of {tuned.written.base.dataset} has {several(tasks, 'task')}, and all "
+                    f"{tune_on}: {scenario.name} of {dataset} has {several(tasks, 'task')}, and all "
                     f"of them are reported; expected fewer to tune on, or tune_on='same'"
                 )
         if tune_on.splits is None and tune_on.dataset is None:

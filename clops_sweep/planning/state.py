@@ -127,7 +127,7 @@ class State:
         for tuned in self.tuned:
             if tuned.reported is None:
                 for run in next(tuned.space.at_bounds()).requests():
-                    runs += [PlannedRun(None, run.config, "pending")] * len(tuned.space.written.seeds)
+                    runs += [PlannedRun(None, run.config, "pending")] * len(tuned.space.undivided.seeds)
         return runs
 
     @cached_property

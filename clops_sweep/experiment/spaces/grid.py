@@ -23,13 +23,13 @@ MOST_RUNS = 250_000
 class RunRequest:
     """A requested run, with its label on each axis of its search space.
 
-    `written` is the config as in the search space; its task order may be a curriculum that `config` resolves.
+    `asked` is the config as in the search space; its task order may be a curriculum that `config` resolves.
     """
 
     config: RunConfig
     space: str
     labels: Mapping[str, Any] = field(hash=False)
-    written: RunConfig
+    asked: RunConfig
 
 
 def subject_of(space: str) -> str:

@@ -311,17 +311,17 @@ class TunedSpace:
     `reported` is the grid of the chosen configurations over the axes and seeds of the space.
 
     Attributes:
-        written: the search space as written.
+        undivided: the search space, not divided into phases.
         search: its search.
     """
 
-    written: SearchSpace
+    undivided: SearchSpace
     search: OptunaSearch
 
     @property
     def name(self) -> str:
         """Name of the search space, and of the grid that is reported."""
-        return self.written.name
+        return self.undivided.name
 
     @property
     def _subject(self) -> str:
@@ -336,7 +336,7 @@ class TunedSpace:
     @cached_property
     def phases(self) -> list[SearchSpace]:
         """The searches that choose, one for each method that is tuned itself."""
-        space = self.written
+        space = self.undivided
         with prefixed(self._subject):
             base, axes, seeds = setting_while_tuning(self.search.tune_on, space.base, space.axes, space.seeds)
         phases = []
@@ -367,7 +367,7 @@ class TunedSpace:
             chosen: the chosen config fields by method; "" is a single method.
             seeds: seeds of its runs; by default those of the space.
         """
-        space = self.written
+        space = self.undivided
         seeds = space.seeds if seeds is None else seeds
         settings = {method.name: {**method.fixed, **chosen[method.like or method.name]} for method in self.methods}
         if "" in settings:
@@ -389,7 +389,7 @@ class TunedSpace:
         most = max(len(settings) for settings in bounds.values())
         for position in range(most):
             chosen = {name: settings[min(position, len(settings) - 1)] for name, settings in bounds.items()}
-            yield self.reported(chosen, self.written.seeds[:1])
+            yield self.reported(chosen, self.undivided.seeds[:1])
 
     @cached_property
     def reported_at_bounds(self) -> list[RunConfig]:
@@ -404,7 +404,7 @@ class TunedSpace:
     def size(self) -> str:
         """Number of its trials and reported runs in words."""
         trials = sum(phase.search.n_trials for phase in self.phases if phase.search is not None)
-        runs = len(self.methods) * len(self.written.replicates())
+        runs = len(self.methods) * len(self.undivided.replicates())
         return f"{several(trials, 'trial')} of {several(len(self.phases), 'method')}, then {several(runs, 'run')}"
 
     def requests(self) -> Iterator[RunRequest]:
@@ -426,9 +426,9 @@ class TunedSpace:
                 reported, or an invalid space.
         """
         where = self._subject
-        if len(self.written.objectives) != 1:
+        if len(self.undivided.objectives) != 1:
             raise UsageError(f"{where}: tune_on and methods choose one configuration; expected one objective")
-        if self.methods[0].name and METHOD in self.written.axes:
+        if self.methods[0].name and METHOD in self.undivided.axes:
             raise UsageError(f"{where}: axis {METHOD!r} is that of the search's methods; expected another name")
         _ = self.phases, self.reported_at_bounds
         return []

@@ -28,7 +28,7 @@ class Selection:
     """Search spaces with options applied.
 
     Attributes:
-        given: the search spaces as written.
+        given: the search spaces as their files declare them.
         settings: overrides of the base configs, by field.
         seeds: seeds 0 .. seeds - 1 instead of the spaces' seeds.
         limit: maximum number of runs, or of trials of a search.
@@ -97,17 +97,17 @@ class Selection:
         A tuned space is replaced by its phases, the searches that choose, and after the choice by the reported grid.
         """
         spaces: list[SearchSpace] = []
-        for space in self.written:
+        for space in self.undivided:
             spaces += [space] if space.tuned is None else space.tuned.phases
         return [*spaces, *self.reported]
 
     @cached_property
     def tuned(self) -> list[TunedSpace]:
         """The tuned spaces, with options applied."""
-        return [space.tuned for space in self.written if space.tuned is not None]
+        return [space.tuned for space in self.undivided if space.tuned is not None]
 
     @cached_property
-    def written(self) -> list[SearchSpace]:
+    def undivided(self) -> list[SearchSpace]:
         """The search spaces with options applied, not yet divided into phases."""
         kept = [space for space in self.given if space not in self.left_out]
         spaces = [space.overridden(self._settings_of(space, kept)) for space in kept]
@@ -193,7 +193,7 @@ class Selection:
 
         None if several spaces may, or if its runs differ from the base in one of some fields.
         """
-        spaces = self.written
+        spaces = self.undivided
         if len(spaces) > 1:
             names = {request.space for request in self.requests if request.config == config}
             spaces = [space for space in spaces if space.name in names]
