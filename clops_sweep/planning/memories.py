@@ -1,19 +1,27 @@
-"""Capacity of the fixed-size memories of the requested runs."""
+"""Sizes of the memories of the requested runs."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.experiment.plugins.values import count_of
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.tasks import capacity_of, scenario_of, training_instances, with_distinct_tasks
 from clops_sweep.planning.request import Request
 
-_SIZES = ("memory_size", "memory_fraction")
-"""Options of strategies with a memory of fixed size."""
+if TYPE_CHECKING:
+    from clops_sweep.data.scenarios import Scenario
+
+_SIZES = ("memory_size", "memory_fraction", "storage_fraction")
+"""Options that set the size of a memory: a fixed one, or a share of each task."""
+
+_SIMILAR = 1.05
+"""Factor between memories at most that still count as equal: shares of tasks are rounded task by task."""
 
 
 @dataclass(frozen=True)
@@ -23,9 +31,10 @@ class Memories:
     Attributes:
         dataset: name of the data set.
         scenario: name of the scenario.
-        strategies: the methods with a memory of fixed size.
-        held: capacity of the smallest and the largest memory, in instances.
+        strategies: the methods with a memory.
+        held: instances in the smallest and the largest memory after all tasks.
         of: training instances of all tasks, minimum and maximum over the splits.
+        by_strategy: as `held`, by method.
     """
 
     dataset: str
@@ -33,18 +42,31 @@ class Memories:
     strategies: tuple[str, ...]
     held: tuple[int, int]
     of: tuple[int, int]
+    by_strategy: Mapping[str, tuple[int, int]]
+
+    @property
+    def differ(self) -> bool:
+        """Whether some methods have larger memories than others."""
+        smallest = [low for low, _ in self.by_strategy.values()]
+        largest = [high for _, high in self.by_strategy.values()]
+        return max(smallest) > min(smallest) * _SIMILAR or max(largest) > min(largest) * _SIMILAR
 
     @property
     def words(self) -> str:
-        """Return a phrase such as "memory of er on mitbih, class_il: 120 of 480 training instances"."""
-        return (
-            f"memory of {', '.join(self.strategies)} on {self.dataset}, {self.scenario}: {_span(self.held)} of "
-            f"{_span(self.of)} training instances"
-        )
+        """Return the sizes in words.
+
+        Equal memories are "memory of er on mitbih, class_il: 120 of 480 training instances".
+        """
+        where = f"on {self.dataset}, {self.scenario}"
+        instances = f"{_span(self.of)} training instances"
+        if not self.differ:
+            return f"memory of {', '.join(self.strategies)} {where}: {_span(self.held)} of {instances}"
+        sizes = ", ".join(f"{strategy} {_span(held)}" for strategy, held in self.by_strategy.items())
+        return f"memories differ {where}, of {instances}: {sizes}"
 
 
 def memories(request: Request) -> list[Memories]:
-    """Return the fixed-size memories of runs whose data are prepared on this machine; of a search, at its bounds.
+    """Return the memories of runs whose data are prepared on this machine; of a search, at its bounds.
 
     Raises:
         UsageError: a memory exceeds the training instances of all tasks, or the data do not fit the config.
@@ -59,18 +81,42 @@ def memories(request: Request) -> list[Memories]:
     for config in _distinct(itertools.chain(request.selection.configs, of_trials)):
         if request.data_hash(config) is None:
             continue
-        instances = training_instances(scenario_of(config, request.data.frames(config.data_key)))
-        capacity = capacity_of(config, instances)
-        if capacity is not None:
+        scenario = scenario_of(config, request.data.frames(config.data_key))
+        held = _held(config, scenario)
+        if held is not None:
             rows = capacities.setdefault((config.dataset, config.scenario), [])
-            rows.append((config.strategy, capacity, instances))
+            rows.append((config.strategy, held, training_instances(scenario)))
     found = []
-    for (dataset, scenario), rows in capacities.items():
-        strategies = tuple(sorted({strategy for strategy, _, _ in rows}))
-        held = [count for _, count, _ in rows]
-        of = [count for _, _, count in rows]
-        found.append(Memories(dataset, scenario, strategies, (min(held), max(held)), (min(of), max(of))))
+    for (dataset, scenario_name), rows in capacities.items():
+        by_strategy = {}
+        for strategy in sorted({strategy for strategy, _, _ in rows}):
+            by_strategy[strategy] = _bounds([held for name, held, _ in rows if name == strategy])
+        found.append(
+            Memories(
+                dataset,
+                scenario_name,
+                tuple(by_strategy),
+                _bounds([held for _, held, _ in rows]),
+                _bounds([instances for _, _, instances in rows]),
+                by_strategy,
+            )
+        )
     return found
+
+
+def _held(config: RunConfig, scenario: Scenario) -> int | None:
+    """Return the number of instances in the memory of a run after all tasks; None without a memory."""
+    capacity = capacity_of(config, training_instances(scenario))
+    if capacity is not None:
+        return capacity
+    share = config.get("storage_fraction")
+    if share is None:
+        return None
+    return sum(count_of(share, len(task.train.rows)) for task in scenario.tasks)
+
+
+def _bounds(counts: Sequence[int]) -> tuple[int, int]:
+    return min(counts), max(counts)
 
 
 def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
