@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +29,7 @@ from .methods import method_tables, methods_by_experiment
 from .overview import counts, lines, newest, progress, searches, statuses
 from .run_page import newest_run, on_its_way, run_named, run_page
 from .runs import RunsTable, filters, kept_labels, run_names, runs_table
-from .snapshot import FollowedStore, Snapshot
+from .snapshot import FollowedStore, Snapshot, log_fault
 
 NOT_INSTALLED = (
     "the dashboard needs Flask, Plotly and waitress; install them with: pip install 'clops-sweep[dashboard]'"
@@ -97,7 +96,6 @@ class Dashboard:
         """
         snapshot = self._followed.refresh() if known else self._followed.snapshot
         content = self._of_all_pages(snapshot, path, given)
-        template = PAGES[path].lower()
         status = 200
         try:
             if path == "report" and (section := _experiment(snapshot, given)) is not None:
@@ -105,15 +103,15 @@ class Dashboard:
                 content["version"] = f"{self._started}.{drawing.version}.{snapshot.problem}"
             if content["version"] == known:
                 return None, 304
-            content |= self._contexts[path](snapshot, given)
+            return _html(PAGES[path].lower(), content | self._contexts[path](snapshot, given)), status
         except UnknownAddress as error:
-            template, content["notice"], status = "notice", one_line(error), 404
+            notice, status = one_line(error), 404
         except (UsageError, OSError) as error:
-            template, content["notice"] = "notice", one_line(error)
+            notice = one_line(error)
         except Exception as error:  # a store is untrusted input, and an error must not leave the previous page in place
-            logging.getLogger(__name__).exception("the page %r", path)
-            template, content["notice"] = "notice", f"This page cannot be shown: {reason(error)}"
-        return rendered(f"dashboard/templates/{template}.html.jinja", **_HELPERS, **content), status
+            notice = f"This page cannot be shown: {reason(error)}"
+            log_fault(f"the page {PAGES[path]}", error)
+        return _html("notice", content | {"notice": notice}), status
 
     def _of_all_pages(self, snapshot: Snapshot, path: str, given: Mapping[str, str]) -> Context:
         """Return the variables that every page has."""
@@ -295,6 +293,11 @@ def make_app(dashboard: Dashboard) -> Any:
 
     app.add_url_rule("/runs.csv", "csv", csv)
     return app
+
+
+def _html(template: str, content: Context) -> str:
+    """Return a page as HTML."""
+    return rendered(f"dashboard/templates/{template}.html.jinja", **_HELPERS, **content)
 
 
 def _experiment(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+import traceback
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,7 +14,7 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 import pandas as pd
 
-from clops_sweep.errors import UsageError, one_line
+from clops_sweep.errors import UsageError, one_line, reason
 from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.parts import owners_of
 from clops_sweep.store.run_store import RunStore
@@ -61,6 +63,14 @@ class Snapshot:
         return frozenset(it.run_id for it in self.under_way)
 
 
+def log_fault(what: str, error: Exception) -> None:
+    """Log in one line what cannot be shown, why, and where the error was raised; the traceback at level DEBUG."""
+    raised = traceback.extract_tb(error.__traceback__)[-1]
+    logger = logging.getLogger(__name__)
+    logger.error("%s cannot be shown: %s (%s, line %s)", what, reason(error), raised.filename, raised.lineno)
+    logger.debug("%s", what, exc_info=error)
+
+
 class Source(Protocol):
     """Source of experiments: search-space files, or the store alone."""
 
@@ -99,7 +109,12 @@ class FollowedStore:
         self._asked = 0.0
         self.read_at = 0.0
         self.snapshot = Snapshot(0, store.read("runs", []).set_index("run_id", drop=False))
-        self.snapshot = self._read()
+        try:
+            self.snapshot = self._read()
+        except (UsageError, OSError):
+            raise
+        except Exception as error:
+            self.snapshot = self._as_before(error)
 
     def refresh(self) -> Snapshot:
         """Return the current snapshot. Of concurrent calls, one reads the store; the others get the last snapshot."""
@@ -108,14 +123,24 @@ class FollowedStore:
         try:
             if time.monotonic() - self._asked >= self.seconds:
                 self.snapshot = self._read()
-        except (UsageError, OSError) as error:
-            self._mark, before = None, self.snapshot
-            version = before.version + (one_line(error) != before.problem)
-            self.snapshot = replace(before, version=version, problem=one_line(error))
+        except Exception as error:  # a store is untrusted input
+            self.snapshot = self._as_before(error)
         finally:
             self._asked = time.monotonic()
             self._one_reader.release()
         return self.snapshot
+
+    def _as_before(self, error: Exception) -> Snapshot:
+        """Return the last snapshot with the error of reading the store as its problem."""
+        self._mark = None
+        before = self.snapshot
+        if isinstance(error, UsageError | OSError):
+            problem = one_line(error)
+        else:
+            problem = reason(error)
+            if problem != before.problem:
+                log_fault("the store", error)
+        return replace(before, version=before.version + (problem != before.problem), problem=problem)
 
     def _read(self) -> Snapshot:
         self.store.files.check_is_there()

@@ -487,6 +487,41 @@ def test_what_a_store_says_is_text(name: str, hostile: RunStore) -> None:
     assert "<script>alert(1)</script>" in seen, "as it is, as text"
 
 
+class Unprintable:
+    """A notice that no page can show."""
+
+    def __str__(self) -> str:
+        raise LookupError("no text")
+
+
+class FaultySource(StoreSource):
+    """Experiments that cannot be computed."""
+
+    def experiments(self, runs: pd.DataFrame, store: RunStore) -> list[Found]:
+        raise LookupError("no experiment")
+
+
+def test_a_fault_of_a_page_is_a_sentence_and_other_pages_are_shown(store: RunStore) -> None:
+    server = make_server(store, source_of(store), host=None, port=0, token=None, notices=[Unprintable()])
+    server.close()
+    client = server.app.test_client()
+    overview = client.get("/", headers={"Host": "localhost"}).get_data(as_text=True)
+    assert "This page cannot be shown: LookupError: no text." in overview
+    assert "cannot be shown" not in client.get("/runs", headers={"Host": "localhost"}).get_data(as_text=True)
+
+
+def test_a_store_that_cannot_be_shown_at_the_start_is_named_in_a_sentence(
+    store: RunStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = make_server(store, FaultySource(store, lambda key: None), host=None, port=0, token=None)
+    server.close()
+    for path in PAGES:
+        page = server.app.test_client().get(f"/{path}", headers={"Host": "localhost"}).get_data(as_text=True)
+        assert "its last known content: LookupError: no experiment." in page
+    (line,) = [it.getMessage() for it in caplog.records if it.levelname == "ERROR"]
+    assert re.fullmatch(r"the store cannot be shown: LookupError: no experiment \(.*\.py, line \d+\)", line)
+
+
 # --- who may see it ---------------------------------------------------------------------------------------------------
 
 

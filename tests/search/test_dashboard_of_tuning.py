@@ -1,0 +1,117 @@
+"""The dashboard of a tuned space: every page, at each moment of its sweep."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace, TuneOn
+from clops_sweep.analysis.dashboard.app import PAGES, Dashboard
+from clops_sweep.analysis.dashboard.snapshot import FollowedStore
+from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.execution.jobs import Job
+from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.planning.request import Request
+from clops_sweep.planning.searches import data_hashes
+from clops_sweep.planning.state import State
+from clops_sweep.store.run_store import RunStore
+
+VALUES = [0.25, 0.5]
+
+
+class AnyData(PreparedData):
+    """Data that are the same under every split."""
+
+    def data_hash(self, key: DataKey) -> str | None:
+        return "generated0001"
+
+
+def tuned() -> SearchSpace:
+    methods = {"er": {"replay_ratio": VALUES}, "derpp": {"replay_ratio": VALUES}, "finetune": {}}
+    search = OptunaSearch(sampler="grid", methods=methods, tune_on=TuneOn(splits=(7,)))
+    return SearchSpace("sites", RunConfig(), {"split_seed": [1, 2]}, search=search)
+
+
+def state(world: Any) -> State:
+    return State.of(Request(Selection.of(tuned()), AnyData(Path("nowhere"), None), world.store))
+
+
+def studies(world: Any) -> Sequence[SearchSpace]:
+    request = state(world).resolved
+    for study in request.selection.searches:
+        world.data = data_hashes(request, study)
+    return request.selection.searches
+
+
+def nothing(world: Any) -> None:
+    """Before the first trial."""
+
+
+def first_trial(world: Any) -> None:
+    """The first trial of the first method is under way."""
+    world.driver(studies(world)[0])[0].next_jobs(1)
+
+
+def first_method(world: Any) -> None:
+    """Between two methods: the study of the second does not exist."""
+    world.finish(studies(world)[0])
+
+
+def second_method(world: Any) -> None:
+    """Within the second method, one of whose trials has ended."""
+    first_method(world)
+    feed, _ = world.driver(studies(world)[1])
+    (job,) = feed.next_jobs(1)
+    feed.report(job, world.work(job))
+
+
+def selection(world: Any) -> None:
+    """After the selection, before a reported run."""
+    for study in studies(world):
+        world.finish(study)
+
+
+def all_runs(world: Any) -> None:
+    """After the last reported run."""
+    selection(world)
+    for run in state(world).plan.of("pending"):
+        world.work(Job(run.config.run_id("generated0001"), run.config))
+
+
+def of_store(request: Request, store: RunStore) -> list[SearchSpace]:
+    return State.of(replace(request, store=store)).spaces
+
+
+@pytest.mark.parametrize("moment", [nothing, first_trial, first_method, second_method, selection, all_runs])
+def test_every_page_is_shown_at_each_moment_of_a_tuned_sweep(
+    world: Any, moment: Callable[[Any], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    moment(world)
+    request = state(world).asked
+    with_file = StoreSource(world.store, lambda key: None, partial(of_store, request), whole=False)
+    without_file = StoreSource(world.store, lambda key: None)
+    for source in (with_file, without_file):
+        followed = FollowedStore(world.store, source, 0)
+        dashboard = Dashboard(followed)
+        for path in PAGES:
+            for name in ("", *followed.snapshot.sections):
+                html, _ = dashboard.answer(path, {"experiment": name})
+                assert html is not None
+                assert "cannot be shown" not in html, (path, name)
+        if source is with_file:
+            overview = dashboard.page("", {})
+            assert overview is not None
+            words = re.sub("<[^>]+>", "", overview)
+            assert "sites_selection_er" in words
+            assert "sites_selection_derpp" in words
+        dashboard.close()
+    assert [it for it in caplog.records if it.levelno >= logging.ERROR] == []
