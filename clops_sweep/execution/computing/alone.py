@@ -89,7 +89,7 @@ def _run(
                 if watch.should_end():
                     runner.stop()
                     break
-        feed.take_back(jobs)
+        relay.take_back(jobs)
         if watch is not None and watch.should_end():
             return
 

@@ -136,7 +136,7 @@ def run_fed(
     )
     # Tune's own files are not needed, since results are in the store.
     searcher = FeedSearcher(feed, resources)
-    watcher = Watcher(workplace, display, feed, relay)
+    watcher = Watcher(workplace, display, relay)
     with private_folder() as files, _many_pending():
         tuner = tune.Tuner(
             trainable,
@@ -257,10 +257,9 @@ class Watcher(tune.Callback, tune.Stopper):
         is_stopping: whether trials are being stopped, and no more are started.
     """
 
-    def __init__(self, workplace: Workplace, display: Display, feed: Feed, relay: Relay) -> None:
+    def __init__(self, workplace: Workplace, display: Display, relay: Relay) -> None:
         self._workplace = workplace
         self._display = display
-        self._feed = feed
         self._relay = relay
         self._user_signal = getattr(signal, "SIGUSR1", None)  # Windows has no such signal
         self._before = signal.getsignal(self._user_signal) if self._user_signal else None
@@ -317,7 +316,7 @@ class Watcher(tune.Callback, tune.Stopper):
         self._relay.pass_on(jobs, reports)
         reports.clear()  # frees memory: Tune keeps the last result of every trial
         if result["done"]:
-            self._feed.take_back(jobs)
+            self._relay.take_back(jobs)
             self._last_heard.pop(trial.trial_id, None)
 
     def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
@@ -357,7 +356,7 @@ class Watcher(tune.Callback, tune.Stopper):
             if trial_id in begun:
                 self.lost(trial_id, jobs, error)
             else:
-                self._feed.take_back(jobs)
+                self._relay.take_back(jobs)
 
 
 def _jobs(trial: Any) -> Jobs:

@@ -79,6 +79,9 @@ class Display(Protocol):
     def started(self, job: Job) -> None:
         """Show that a worker started a job."""
 
+    def taken_back(self, job: Job) -> None:
+        """Show that a worker gave a job back before its end; it is queued again."""
+
     def report(self, job: Job, report: Report) -> None:
         """Show a report of a job: progress, its end, or the death of its worker."""
 
@@ -216,6 +219,11 @@ class SweepDisplay:
         self._running[job.run_id] = (job, None)
         self._unfinished.setdefault(job.run_id, job)
         self._workers = max(self._workers, len(self._running))
+        self._draw_in_notebook(soon=True)
+
+    def taken_back(self, job: Job) -> None:
+        """Show that a worker gave a job back before its end."""
+        self._running.pop(job.run_id, None)
         self._draw_in_notebook(soon=True)
 
     def report(self, job: Job, report: Report) -> None:

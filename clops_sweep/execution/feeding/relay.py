@@ -93,6 +93,13 @@ class Relay:
         self._display.started(job)
         self._under_way.started(job)
 
+    def take_back(self, jobs: Jobs) -> None:
+        """Take back a worker's jobs: those that have not ended are queued again, and no worker computes them."""
+        for job in self._feed.unfinished(jobs):
+            self._display.taken_back(job)
+            self._under_way.taken_back(job)
+        self._feed.take_back(jobs)
+
     def pass_on(self, jobs: Jobs, reports: Sequence[tuple[int, WorkerReport]]) -> list[tuple[Job, Begun | Report]]:
         """Pass on the reports of a step of a worker.
 

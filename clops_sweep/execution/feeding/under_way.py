@@ -58,6 +58,11 @@ class RunsUnderWay:
             self._runs[job.run_id] = UnderWay(job.run_id, called(job), request=request_id(job.config))
             self._since.pop(job.run_id, None)
 
+    def taken_back(self, job: Job) -> None:
+        """Record that a worker gave a job back before its end; it is queued again."""
+        with self._lock:
+            self._forget(job)
+
     def scored(self, job: Job, scores: EpochScores) -> None:
         """Record the scores of a job after an epoch."""
         with self._lock:
@@ -70,8 +75,11 @@ class RunsUnderWay:
             if isinstance(report, Running):
                 self._advanced(job, report.progress, now)
             else:
-                self._runs.pop(job.run_id, None)
-                self._since.pop(job.run_id, None)
+                self._forget(job)
+
+    def _forget(self, job: Job) -> None:
+        self._runs.pop(job.run_id, None)
+        self._since.pop(job.run_id, None)
 
     def _advanced(self, job: Job, progress: Progress, now: float) -> None:
         """Record the progress of a job, and expect its end anew."""

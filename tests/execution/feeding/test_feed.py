@@ -44,6 +44,7 @@ class Said:
         self.reports.append((job.run_id, report))
 
     def started(self, job: Job) -> None: ...
+    def taken_back(self, job: Job) -> None: ...
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from clops_sweep import RunConfig
+from clops_sweep.execution.computing import alone
+from clops_sweep.execution.display.live import SweepDisplay
+from clops_sweep.execution.driver import make_workplace
+from clops_sweep.execution.feeding.feed import GridFeed
+from clops_sweep.execution.feeding.relay import Relay
+from clops_sweep.execution.feeding.retries import Retries
 from clops_sweep.execution.feeding.under_way import RunsUnderWay
-from clops_sweep.execution.jobs import Job
+from clops_sweep.execution.jobs import Job, Resources
+from clops_sweep.execution.observers.thread import Observers
 from clops_sweep.execution.reports import Running
 from clops_sweep.experiment.events import Progress
 from clops_sweep.experiment.spaces.run_names import RunName
 from clops_sweep.store.launches import UnderWay, request_id, runs_under_way
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.testing.frames import tiny_config, tiny_frames
 
 JOB = Job("a" * 24, RunConfig(seed=1), name=RunName.of("CLOPS"))
 REQUEST = request_id(RunConfig(seed=1))
@@ -40,3 +49,43 @@ def test_a_run_is_told_with_its_place_and_its_end(tmp_path: Path) -> None:
     (run,) = told(under_way, store)
     assert run.progress == Progress(1, "a", 2, 5, 10)
     assert run.ends_at == pytest.approx(108 + 15 * 2), "four epochs took 8 s, and 15 are left"
+
+
+class AfterOneStep:
+    """Ends the work of this process after its first step, as if Ray paid."""
+
+    def __init__(self) -> None:
+        self.reports: list[object] = []
+
+    def begun(self, job: Job) -> None: ...
+
+    def heard(self, reports: Sequence[tuple[Job, object]]) -> None:
+        self.reports += [report for _, report in reports]
+
+    def should_end(self) -> bool:
+        return bool(self.reports)
+
+
+def test_a_run_that_is_queued_again_for_other_workers_is_not_under_way(tmp_path: Path) -> None:
+    """A launch that goes on with Ray queues the run of its own process behind others of its kind."""
+    config = tiny_config("class_il", strategy="finetune", epochs_per_task=5000)
+    frames = tiny_frames("class_il")
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    job = Job(config.run_id(frames.data_hash), config)
+    feed = GridFeed([job])
+    under_way = RunsUnderWay(store, (), tmp_path / "1.log")
+    display = SweepDisplay()
+    observers = Observers([], display.warn)
+    retries = Retries(store, 0, lambda config: frames.data_hash, {})
+    relay = Relay(store, display, feed, observers, under_way, retries)
+    data = {config.data_key: frames}
+    watch = AfterOneStep()
+    with alone.workers(
+        data, display, lambda shared: make_workplace(data, store, Resources(), {}, {}, "", shared, alone=True), watch
+    ) as run_fed:
+        run_fed(feed, relay)
+    assert [type(report) for report in watch.reports] == [Running]
+    assert told(under_way, store) == ()
+    assert display.unfinished() == [job], "an interrupted launch says that it goes on from its checkpoint"
+    assert feed.next_jobs(1) == (job,)
