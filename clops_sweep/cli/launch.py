@@ -308,7 +308,7 @@ def _say_outcome(request: Request, outcome: Outcome, best: Sequence[BestOfSpace]
     if outcome.interrupted:
         if outcome.plan.asked:
             click.echo(counts(outcome.plan))
-        print_searches(outcome.searches)
+        print_searches(outcome.searches, outcome.tuned)
         if outcome.under_way:
             click.echo(_under_way_in_words(outcome.under_way, outcome.checkpointed))
         click.echo(f"interrupted; resume with: {resume}")
@@ -322,11 +322,12 @@ def _say_outcome(request: Request, outcome: Outcome, best: Sequence[BestOfSpace]
             say_first(plan)
         idle = "" if outcome.ran else "nothing can be done: " if plan.of("waiting") else "nothing is pending: "
         click.echo(f"{idle}{counts(plan)}")
-        if not outcome.ran and plan.count_asked("failed"):
-            click.echo("--retry failed runs failed runs again")
     _say_best(outcome, best)
     print_tuned(tuned)
-    print_searches(outcome.searches)
+    print_searches(outcome.searches, outcome.tuned)
+    if plan.count_asked("failed"):
+        options = "" if "--retry" in sys.argv else " --retry failed"
+        click.echo(f"run the failed runs again with: {resume}{options}")
     _say_update_report(outcome, best)
     click.echo(f"results: {request.store.files.shown}")
 

@@ -168,7 +168,9 @@ def say_plan(facts: Facts) -> None:
     state = facts.state
     if state.plan.asked:
         click.echo(counts(state.plan))
-    print_searches(state.searches)
+    if state.searches and state.to_compute:
+        click.echo(_to_do_in_words(state))
+    print_searches(state.searches, state.tuned)
     print_tuned(facts.tuned)
     for sentence in facts.changed:
         click.echo(sentence)
@@ -188,6 +190,16 @@ def say_plan(facts: Facts) -> None:
         click.echo(f"no estimate for {which}: no run of {kind} kind is finished")
     if state.searches and cost.known:
         click.echo("the estimate assumes that runs of searches cost as much as their base config and are not pruned")
+
+
+def _to_do_in_words(state: State) -> str:
+    """Return the number of runs that are left to compute, those of searches apart."""
+    of_trials = sum(search.left * len(search.space.replicates()) for search in state.searches)
+    others = len(state.to_compute) - of_trials
+    parts = [f"{of_trials:,} of trials"]
+    if others:
+        parts.append(f"{others:,} to report" if state.tuned else f"{others:,} of grids")
+    return f"{several(of_trials + others, 'run')} to do: {', '.join(parts)}"
 
 
 def plan_as_data(facts: Facts) -> dict[str, Any]:

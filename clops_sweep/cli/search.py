@@ -11,7 +11,7 @@ import click
 from clops_sweep.cli.plain_table import TERMINAL, print_table
 from clops_sweep.errors import several
 from clops_sweep.experiment.spaces.axes import in_words
-from clops_sweep.planning.searches import Search
+from clops_sweep.planning.searches import Search, Tuning
 from clops_sweep.planning.state import State
 from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState, studies_of
 from clops_sweep.store.rows import printable
@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 _CHOSEN = "chosen"
 
 
-def print_searches(searches: Sequence[Search]) -> None:
-    """Print the state of every search."""
+def print_searches(searches: Sequence[Search], tuned: Sequence[Tuning] = ()) -> None:
+    """Print the state of every search, except complete ones of tuned spaces, which `print_tuned` shows."""
+    of_tuned = {phase.name for tuning in tuned for phase in tuning.space.phases}
     for it in searches:
+        if it.complete and it.space.name in of_tuned:
+            continue
         found = {state: it.count(state) for state in ("complete", "pruned", "failed", "running")}
         pending = max(0, it.left - found["running"])
         click.echo(

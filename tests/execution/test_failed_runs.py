@@ -94,6 +94,10 @@ def test_failed_runs_are_taken_up_again(
     failing = attach(*command, "--max-retries", "1")
     assert failing.wait() == 1
     assert "8 runs asked for, 4 finished, 0 pending, 4 failed" in failing.output
+    assert (
+        "\nrun the failed runs again with: clops-sweep breakable.py --no-report --max-retries 1 --retry failed\n"
+        in failing.output
+    )
     runs = pd.read_parquet(results / "runs").set_index("run_id")
     failed = runs[runs["status"] == "failed"]
     assert recorded <= set(runs.index)
