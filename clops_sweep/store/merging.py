@@ -1,20 +1,16 @@
-"""Merging another store into a store, and the comparison of tables that it needs."""
+"""Merging another store into a store."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from clops_sweep.errors import UsageError, one_line
-from clops_sweep.experiment.columns import PHASES, RESULTS
+from clops_sweep.store.comparing import NUMBERS, same_rows
 from clops_sweep.store.parts import Part, owners_of
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS, TableName
-
-_NUMBERS = ("run_id", *(name for name in RESULTS if name not in ("seconds", "cpu_seconds", *PHASES)))
-"""Columns of `runs` that are equal whenever the same run is computed again."""
 
 _RUNS_AT_A_TIME = 256
 
@@ -96,7 +92,7 @@ def _check_equal(store: RunStore, other: RunStore, run_ids: Sequence[str]) -> No
     """
     predicted = store.predicted() & other.predicted()
     for table in SCHEMAS:
-        columns = _NUMBERS if table == "runs" else None
+        columns = NUMBERS if table == "runs" else None
         compared = [run_id for run_id in run_ids if table != "predictions" or run_id in predicted]
         for portion in _portions(compared):
             if same_rows(store.table(table, portion, columns), other.table(table, portion, columns)):
@@ -107,38 +103,3 @@ def _check_equal(store: RunStore, other: RunStore, run_ids: Sequence[str]) -> No
                         f"run {run_id}: its numbers in table {table} differ between {store.files.shown} and "
                         f"{other.files.shown}; delete it from one of them, and merge again"
                     )
-
-
-def same_rows(one: pa.Table, other: pa.Table) -> bool:
-    """Return whether two tables have equal values in equal order; nan equals nan, and a missing column null."""
-    if one.num_rows != other.num_rows:
-        return False
-    names = frozenset(one.column_names)  # pyarrow makes a new list at each call
-    names_of_other = frozenset(other.column_names)
-    for name in names | names_of_other:
-        ours = one[name] if name in names else None
-        theirs = other[name] if name in names_of_other else None
-        if not _same(ours, theirs):
-            return False
-    return True
-
-
-def _same(one: pa.ChunkedArray | None, other: pa.ChunkedArray | None) -> bool:
-    """Return whether two columns have equal values; None is a missing column."""
-    if one is None or other is None:
-        present = one or other
-        return present is None or present.null_count == len(present)
-    if one.type != other.type:
-        other = other.cast(one.type)
-    if one.equals(other):
-        return True
-    if pa.types.is_list(one.type):
-        have_equal_lengths = _same(pc.list_value_length(one), pc.list_value_length(other))
-        return have_equal_lengths and _same(pc.list_flatten(one), pc.list_flatten(other))
-    if not pa.types.is_floating(one.type) or len(one) != len(other):
-        return False
-    is_nan = pc.fill_null(pc.is_nan(one), False)
-    is_nan_in_other = pc.fill_null(pc.is_nan(other), False)
-    if not is_nan.equals(is_nan_in_other):
-        return False
-    return bool(pc.if_else(is_nan, 0, one).equals(pc.if_else(is_nan, 0, other)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from clops_sweep.errors import DamagedStore, UnreadableFile, UsageError, one_line, shown
+from clops_sweep.errors import DamagedStore, UnreadableFile, UsageError, one_line, several, shown
 from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.store.launches import runs_under_way
 from clops_sweep.store.parts import Part, decoded, is_name, owners_of, read_verified
@@ -32,9 +32,25 @@ def faults(store: RunStore) -> Iterator[str]:
     mended = f"`clops-sweep merge {results} --parts` mends it, and so does a launch that computes a run"
     if twice:
         yield f"{len(twice)} runs are there twice, such as {min(twice)}; {mended}"
+        yield from _differing(store, live)
     if len({part.schema for part in live}) > 1:
         yield f"the parts of runs have different columns, as after copying files; {mended}"
     yield from store.models.faults()
+
+
+def _differing(store: RunStore, live: Sequence[Part]) -> Iterator[str]:
+    """Yield a sentence on runs that are there twice with different numbers."""
+    from clops_sweep.store.comparing import with_other_numbers  # imports pyarrow.compute, which is slow
+
+    differing = set[str]()
+    for run_ids in with_other_numbers(store, live).values():
+        differing |= run_ids
+    if differing:
+        which = f"{several(len(differing), 'run')} of these, such as {min(differing)}"
+        yield (
+            f"{which}: the numbers differ, as after copying stores of different machines or code; the newest part with "
+            "predictions, or else the newest, is read, and what mends it keeps the other in .work/left"
+        )
 
 
 def _read(store: RunStore) -> Iterator[tuple[str, Part | UsageError]]:

@@ -230,14 +230,26 @@ def _batches(store: StoreReader, parts: Sequence[Part]) -> Iterator[list[Part]]:
 def tidy(store: StoreReader) -> None:
     """Finish what a killed process or a copy has begun: replaced parts go, each run stays once, columns are added.
 
-    Files that no part names are moved away, not deleted: the part that named them may have been damaged.
+    Files that no part names are moved away, not deleted: the part that named them may have been damaged. Of a part with
+    other numbers of a run than the one that is read, copies stay in the folder to which these are moved.
     """
     live = store.live()
     owners = owners_of(live)
     schemas = _schemas(store, live)
+    doubled: dict[str, set[str]] = {}
     for part in live:
         if twice := {run_id for run_id in part.statuses if owners[run_id] is not part}:
-            commit(store, [part], schemas, gone=twice)
+            doubled[part.name] = twice
+    if doubled:
+        from clops_sweep.store.comparing import with_other_numbers  # imports pyarrow.compute, which is slow
+
+        differing = with_other_numbers(store, live)
+        for part in live:
+            if part.name in differing:
+                _keep_copy(store, part)
+    for part in live:
+        if part.name in doubled:
+            commit(store, [part], schemas, gone=doubled[part.name])
     live = [_with_columns(store, part, schemas) for part in store.live()]
     names: dict[TableName, set[str]] = {table: set() for table in SCHEMAS}
     names["runs"] = {part.name for part in live}
@@ -251,6 +263,16 @@ def tidy(store: StoreReader) -> None:
             if not store.files.local and time.time() - written_at(name) <= _OLD_ORPHAN:
                 continue
             store.files.move(store.path(table, name), f"{store.work_folder}/left/{table}-{name}")
+
+
+def _keep_copy(store: StoreReader, part: Part) -> None:
+    """Copy the files of a part to the folder of files that no part names."""
+    folder = f"{store.work_folder}/left"
+    store.files.make_folder(folder)
+    for table in SCHEMAS:
+        for name in files_of(part, table):
+            content = store.files.read(store.path(table, name))
+            store.files.write(f"{folder}/{table}-{name}", content)
 
 
 def _schemas(store: StoreReader, parts: Sequence[Part]) -> Mapping[TableName, pa.Schema]:

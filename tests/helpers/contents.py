@@ -106,6 +106,6 @@ def faults(after: int, error: Callable[[], BaseException] = Killed) -> Iterator[
 
 def equal(one: Mapping[TableName, pa.Table], other: Mapping[TableName, pa.Table]) -> bool:
     """Return whether two stores have equal rows; a column that is null throughout may be missing."""
-    from clops_sweep.store.merging import same_rows
+    from clops_sweep.store.comparing import same_rows
 
     return all(same_rows(one[table], other[table]) for table in SCHEMAS)

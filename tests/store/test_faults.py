@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from clops_sweep import merge
@@ -278,6 +279,33 @@ def test_of_two_copies_of_a_run_the_one_with_predictions_stays(tmp_path: Path, f
     assert before["predictions"].num_rows
     as_a_launch(RunStore(tmp_path / "one"))
     assert equal(content(RunStore(tmp_path / "one")), before)
+
+
+def test_copies_of_a_run_with_other_numbers_are_named_and_none_is_lost(
+    store: RunStore, tmp_path: Path, finished_tables: Tables
+) -> None:
+    """As rsync brings them from a machine where the code of a method was another."""
+    before = content(store)
+    other = RunStore(tmp_path / "other")
+    other.open_for_writing()
+    add(other, 2, finished_tables, predicted=1)
+    add(other, 4, finished_tables, auc=0.25)
+    other.flush()
+    for file in sorted(Path(other.uri).glob("*/*.parquet")):
+        shutil.copy(file, Path(store.uri) / file.parent.name)
+    (twice, differing) = damages(RunStore(store.uri))
+    assert twice.startswith("2 runs are there twice, such as ")
+    assert differing.startswith(f"1 run of these, such as {id_of(4)}: the numbers differ")
+    read_now = content(store)
+    as_a_launch(RunStore(store.uri))
+    assert equal(content(store), read_now)
+    assert list(damages(RunStore(store.uri))) == []
+    left = [pq.read_table(file) for file in Path(store.work_folder, "left").glob("runs-*")]
+    of_run = [rows.filter(pc.equal(rows["run_id"], id_of(4)))["auc"].to_pylist() for rows in left]
+    kept = [value for values in of_run for value in values]
+    now = read_now["runs"].filter(pc.equal(read_now["runs"]["run_id"], id_of(4)))["auc"].to_pylist()
+    first = before["runs"].filter(pc.equal(before["runs"]["run_id"], id_of(4)))["auc"].to_pylist()
+    assert sorted(kept + now) == sorted([0.25, *first])
 
 
 def test_numbers_that_differ_are_not_merged(store: RunStore, tmp_path: Path, finished_tables: Tables) -> None:
