@@ -58,16 +58,17 @@ def counts_in_words(verdicts: Sequence[Verdict]) -> str:
     return f"{holds} {hold}, {fails} {do} not hold, {counts['undecided']} undecided"
 
 
-def claims_sentence(verdicts: Sequence[Verdict]) -> str:
+def claims_in_words(verdicts: Sequence[Verdict]) -> list[str]:
     """Return the outcomes of claims with their differences as sentences; of many claims, those of the first ones.
 
-    Claims without runs are counted.
+    Several claims are counted before, also those without runs.
     """
     compared = [verdict for verdict in verdicts if verdict.weakest.n]
     if not compared:
-        return ""
+        return []
     several_data = len({(verdict.claim.scenario, verdict.dataset) for verdict in verdicts}) > 1
-    sentences = [f"Claims of this file: {counts_in_words(verdicts)}."]
+    sentences = [f"Claims of this file: {counts_in_words(verdicts)}."] if len(verdicts) > 1 else []
+    opening = "" if len(verdicts) > 1 else "Claim: "
     for verdict in compared[:_MOST_IN_HEADLINE]:
         where = f" on {verdict.dataset}, {verdict.claim.scenario}" if several_data else ""
         contrast = verdict.weakest.contrast
@@ -75,8 +76,8 @@ def claims_sentence(verdicts: Sequence[Verdict]) -> str:
         measure = " minus ".join(map(short_name, measures))
         evidence = f"{measure} {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
         claim = verdict.claim.sentence
-        sentences.append(f"{claim[0].upper()}{claim[1:]}{where}: {verdict.outcome} ({evidence}).")
-    return " ".join(sentences)
+        sentences.append(f"{opening}{claim[0].upper()}{claim[1:]}{where}: {verdict.outcome} ({evidence}).")
+    return sentences
 
 
 def difference_in_words(verdict: Verdict) -> str:

@@ -89,7 +89,7 @@ class Section:
 
 def render_page(
     title: str,
-    lead: str,
+    lead: Sequence[str],
     best: LinkedTable | None,
     sections: Sequence[Section],
     methods: Sequence[tuple[str, str]],
@@ -105,7 +105,7 @@ def render_page(
 
     Args:
         title: heading of the page.
-        lead: the sentence below it.
+        lead: the paragraphs below it: claims, the best configuration, and the runs.
         best: the best configurations.
         sections: one section per search space.
         methods: names and texts; adjacent texts of equal names share a heading.

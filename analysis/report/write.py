@@ -38,7 +38,7 @@ from ..tables.best import Best, best_of_page, best_sentence, best_text, correcte
 from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
 from ..tables.tuning import TunedMethod, tuning_text
-from .claims_section import claims_section, claims_sentence
+from .claims_section import claims_in_words, claims_section
 from .marks import DRAWN_FROM, MARKER
 from .page import LinkedTable, Section, free_name, no_links, render_page
 from .planned import Found, PlannedSection, planned_sections
@@ -167,11 +167,11 @@ def write_report(
     decided = verdicts(written if claims else [*written, *results], store, frames, claims)
     decided = [it for it in decided if claims or it.dataset not in DATASETS.added]
     claimed = claims_section(decided, sections, files, seal if claims else "")
-    best, lead = _best(planned, page_of.best, files, claims_sentence(decided) if claims else "")
+    best, lead = _best(planned, page_of.best, files, claims_in_words(decided) if claims else [])
     if tuned and lead:
-        lead = f"{lead} {_what_was_tuned(tuned)}"
+        lead.append(_what_was_tuned(tuned))
     if all(it.experiment.is_tuning for it in drawn):
-        lead = "No result yet: the reported runs wait for the choices of the tuning."
+        lead = ["No result yet: the reported runs wait for the choices of the tuning."]
     of_names = {space.name: space for space in spaces}
     of_setup = [Shown(it.experiment, it.titles, of_names.get(it.experiment.name)) for it in planned]
     setup = setup_text(of_setup, free_name("setup", names, "-of-all"))
@@ -180,7 +180,7 @@ def write_report(
     overview = tuple(pictures[picture.name] for picture in overview)
     page = render_page(
         title,
-        f"{lead} {_lead(shown)}".strip(),
+        [*lead, _lead(shown)],
         best,
         sections,
         [*_metrics(shown), *provenance(shown)],
@@ -297,19 +297,19 @@ def _compared(
 
 
 def _best(
-    planned: Sequence[PlannedSection], found: Sequence[Best], files: SectionFiles, claimed: str
-) -> tuple[LinkedTable | None, str]:
-    """Return the best configurations of all search spaces, as a table and in a sentence, if any run is finished.
+    planned: Sequence[PlannedSection], found: Sequence[Best], files: SectionFiles, claimed: Sequence[str]
+) -> tuple[LinkedTable | None, list[str]]:
+    """Return the best configurations of all search spaces, as a table and in sentences, if any run is finished.
 
     Claims that the search-space file declares come first, and say what is compared, instead of fine-tuning.
     """
     if not found:
-        return None, ""
+        return None, []
     drawn = [section for section in planned if not section.alone]
     text = best_text(found, free_name("best", [file_name(section.experiment.name) for section in drawn], "-of-all"))
     links = tuple(_anchor_of_runs(best, drawn) for best in found)
-    table = LinkedTable(text, links, files.add_table(text))
-    return table, f"{claimed} {best_sentence(found, compares=not claimed)}".strip()
+    table = LinkedTable(text, links, files.add_table(text), stacked=True)
+    return table, [*claimed, best_sentence(found, compares=not claimed)]
 
 
 def _anchor_of_runs(best: Best, drawn: Sequence[PlannedSection]) -> str:

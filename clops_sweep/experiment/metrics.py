@@ -143,8 +143,9 @@ def metric_named(column: str) -> Metric:
     """
     if column.startswith("test_"):
         base = metric_named(column.removeprefix("test_"))
-        names = {name: f"{getattr(base, name)}, test" for name in ("plain", "latex")}
-        return replace(base, column=column, split="test", **names)  # type: ignore[arg-type]
+        return replace(
+            base, column=column, split="test", plain=f"test {_small(base.plain)}", latex=f"test {base.latex}"
+        )
     of_transfer = _of_transfer(column)
     if of_transfer is not None:
         return _transfer(column, *of_transfer)
@@ -283,4 +284,9 @@ def short_name(column: str, measure: str | None = None) -> str:
     name = metric.plain.removeprefix("Average ")
     if metric.measure is not None and metric.measure == measure:
         name = name.removesuffix(f" of {words(measure)}")
+    return _small(name)
+
+
+def _small(name: str) -> str:
+    """Return a name that begins with a small letter, unless it begins with an abbreviation, such as BWT."""
     return name[0].lower() + name[1:] if name[:2].istitle() else name

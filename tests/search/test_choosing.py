@@ -165,7 +165,7 @@ def test_optimism_of_tuning_on_the_first_task_is_about_that_task(world: Any, pre
     assert "optimism" in table.header
     assert "on the tasks of tuning" in table.notes[-1]
     assert table.notes[0] == "auc: of validation people while tuning, of test people in n reported runs"
-    assert "Average AUC, test, tasks of tuning" in tuning_text([row], "t").header
+    assert "test average AUC, tasks of tuning" in tuning_text([row], "t").header
 
 
 def test_optimism_is_left_out_where_nothing_is_comparable(world: Any, prepared_root: Path) -> None:

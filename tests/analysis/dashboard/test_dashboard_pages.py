@@ -357,7 +357,7 @@ def test_overview_and_runs_say_whose_scores_they_show(dashboard: Dashboard) -> N
     (table,) = read_page(dashboard).find("table", aria_label=f"Methods of {CLOPS['experiment']} on synthetic, class_il")
     header, *rows = table.find("tr")
     assert words_of(header).startswith(
-        "method Average AUC, test [95 %] minus best [95 %] BWT, test [95 %] n runs failed"
+        "method test average AUC [95 %] minus best [95 %] test BWT [95 %] n runs failed"
     )
     assert [bool(row.find("span", class_="mark")) for row in rows] == [True, False]
     (link,) = rows[0].find("a")[:1]
@@ -371,8 +371,8 @@ def test_methods_are_shown_with_test_scores_of_the_configuration_that_validation
 ) -> None:
     page = read_page(dashboard, "methods")
     header, *rows = cells_of(page, "Methods on synthetic, class_il")
-    assert header[:3] == ["method", "Average AUC, test [95 %]", "minus best of its experiment [95 %]"]
-    assert header[3:5] == ["BWT, test [95 %]", "n"]
+    assert header[:3] == ["method", "test average AUC [95 %]", "minus best of its experiment [95 %]"]
+    assert header[3:5] == ["test BWT [95 %]", "n"]
     runs = store.read("runs").query("strategy == 'clops' and status == 'finished'")
     cells = runs.groupby(["storage_fraction", "acquisition_fraction", "storage_order"])
     best = cells["auc"].mean().idxmax()

@@ -175,7 +175,7 @@ def test_the_best_method_is_that_of_terminal_and_report_with_test_scores(
     snapshot = FollowedStore(store, OfSpace(spaces[0]), 0).snapshot
     experiment = snapshot.sections["grid"].experiment
     (table,) = methods_by_experiment(snapshot)["grid"]
-    assert table.metrics == ("Average AUC, test", "BWT, test")
+    assert table.metrics == ("test average AUC", "test BWT")
     best = best_of_page([experiment])[0].cell
     first, *others = table.rows
     assert first.is_best

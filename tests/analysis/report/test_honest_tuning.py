@@ -93,8 +93,8 @@ def test_a_report_ranks_reported_runs_alone(study: Path, tmp_path: Path, known: 
     means = {row["configuration"]: float(row["mean"]) for row in rows if row["metric"] == "test_auc"}
     assert means == pytest.approx(reported.to_dict()), "scores of test people, which tuning has not used"
     page = (tmp_path / "index.html").read_text()
-    lead = page.partition('<p class="lead">')[2].partition("</p>")[0]
-    assert re.match("Best: .*, test AUC [01].", lead)
+    lead = page.partition('<div class="lead">')[2].partition("</div>")[0]
+    assert re.match(r"\s*<p>Best: .*, test AUC [01].", lead)
     assert ("Tuning chose the configurations by Average AUC on validation people (TuneOn(tasks=1))" in lead) == known
     if known:
         assert "(tuned)</td>" in page, "the learning rate"

@@ -84,7 +84,7 @@ def test_commands_are_in_one_section_at_the_end() -> None:
     section = Section("s", "S", "", (), (), (), (), (run,))
     setup = no_links(TextTable("setup", "Set-up", (), ()), ())
     commands = [("Compute missing runs", "clops-sweep 'my <space>.py'")]
-    text = render_page("T", "Best: er.", None, [section], [], None, "results", setup, (), commands=commands)
+    text = render_page("T", ["Best: er."], None, [section], [], None, "results", setup, (), commands=commands)
     assert "<code" not in text.split("<main>")[0]
     last = text.rpartition("<section id=")[2]
     assert last.startswith('"reproduce">')
@@ -97,7 +97,7 @@ def test_sections_of_tuning_are_folded_before_those_of_results() -> None:
         sections = [Section(f"r{n}", f"r{n}", "", (), (), (), (), ()) for n in range(results)]
         sections += [Section(f"t{n}", f"t{n}", "", (), (), (), (), (), of_tuning=True) for n in range(tuning)]
         setup = no_links(TextTable("setup", "Set-up", (), ()), ())
-        text = render_page("T", "", None, sections, [], None, "results", setup, ())
+        text = render_page("T", [], None, sections, [], None, "results", setup, ())
         return ['<details class="experiment">' in text.split(f'<section id="{it.anchor}">')[1][:60] for it in sections]
 
     assert folded(2, 3) == [False] * 5
