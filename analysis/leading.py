@@ -70,6 +70,20 @@ def names_of_tuned(experiments: Iterable[Experiment], known: Iterable[str] = ())
     return names
 
 
+def what_was_tuned(name: str, spaces: Collection[str]) -> str:
+    """Return the title of a tuning experiment: "er" for the tuning of a method, with its space if there are several.
+
+    Args:
+        name: name of the experiment, such as "my space_selection_er".
+        spaces: names of all tuned search spaces that are shown beside it.
+    """
+    space, _, method = name.rpartition(SELECTION)
+    method = method.removeprefix("_")
+    if not space or not method:
+        return name
+    return method if set(spaces) <= {space} else f"{space}: {method}"
+
+
 def with_leading_scores(experiments: Sequence[Experiment], tuned: Collection[str] = ()) -> list[Experiment]:
     """Return experiments that are shown together, judged by the scores that lead.
 

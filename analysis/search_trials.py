@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.columns import CONFIG
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.options import OPTIONS
@@ -20,7 +21,6 @@ from clops_sweep.search.records import StudyRecord, TrialRecord, studies_of
 from clops_sweep.store.run_store import RunStore
 
 from .as_stored import stored_value
-from .axis_names import axis_title
 from .collect import FAMILY, Experiment, Family, collect, family_of, frame_of_runs, label_text, shared_versions
 from .editions import Edition
 from .formats import TextCell, TextTable, count_cell, plus_minus

@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from clops_sweep.data.catalog import ScenarioName
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.axis_names import axis_symbol
 from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.experiment.fields import DRAWS
 
-from .axis_names import axis_symbol
 from .collect import Cell, Experiment, headline_of, label_text
 from .metrics import metric_named
 

@@ -13,10 +13,10 @@ from urllib.parse import parse_qsl, urlencode
 import pandas as pd
 
 from clops_sweep.errors import UsageError, listed, one_line, reason, shown
+from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.store.rows import reason_of
 
 from ..as_stored import stored_value
-from ..axis_names import axis_title
 from ..collect import computed_on, label_text
 from ..failures import Failure, failures
 from ..formats import DASH, plural
@@ -30,6 +30,7 @@ from .overview import counts, lines, newest, progress, searches, statuses
 from .run_page import newest_run, on_its_way, run_named, run_page
 from .runs import RunsTable, filters, kept_labels, run_names, runs_table
 from .snapshot import FollowedStore, Snapshot, log_fault
+from .update_reports import POLICY, written_page
 
 NOT_INSTALLED = (
     "the dashboard needs Flask, Plotly and waitress; install them with: pip install 'clops-sweep[dashboard]'"
@@ -144,6 +145,10 @@ class Dashboard:
         section = _experiment(snapshot, given)
         return "" if section is None else _table(section, snapshot, given).csv()
 
+    def update_report(self, name: str) -> bytes | None:
+        """Return an update report that lies in the store, by its file name; None without one."""
+        return written_page(self._followed.store, name)
+
     def _overview(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         found = counts(snapshot)
         rows = progress(snapshot)
@@ -247,7 +252,7 @@ class Dashboard:
 
 
 def make_app(dashboard: Dashboard) -> Any:
-    """Return the application: the pages, `/runs.csv`, and the files of `/assets` with Plotly.js.
+    """Return the application: pages, `/runs.csv`, update reports, and the files of `/assets` with Plotly.js.
 
     A browser asks for its page again with the version that it shows, and gets 304 if nothing has changed.
 
@@ -292,6 +297,14 @@ def make_app(dashboard: Dashboard) -> Any:
         return Response(text, mimetype="text/csv", headers=as_file)
 
     app.add_url_rule("/runs.csv", "csv", csv)
+
+    def update_report(name: str) -> Response:
+        written = dashboard.update_report(name)
+        if written is None:
+            return Response(f"{name}: this store has no such update report", 404, mimetype="text/plain")
+        return Response(written, headers={"Content-Security-Policy": POLICY}, mimetype="text/html")
+
+    app.add_url_rule("/update-report/<name>", "update report", update_report)
     return app
 
 

@@ -14,9 +14,9 @@ from typing import Any
 import numpy.typing as npt
 import pandas as pd
 
+from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.fields import REPLICATES
 
-from ..axis_names import axis_title
 from ..collect import label_text
 from ..metrics import metric_named
 

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..axis_names import axis_title
+from clops_sweep.experiment.axis_names import axis_title
+
 from ..collect import label_text
 from ..drawing.style import colour
 from .chart_parts import (

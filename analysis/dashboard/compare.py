@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.store.run_store import RunStore
 
-from ..axis_names import axis_title
 from ..collect import Experiment, computed_on
 from ..drawing.style import colour
 from ..formats import plural

@@ -7,9 +7,9 @@ from html import escape
 
 import pandas as pd
 
+from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.search.records import StudyRecord
 
-from ..axis_names import axis_title
 from ..drawing.style import colour
 from ..figures.optimization_history import OptimizationHistory, optimization_history
 from ..metrics import metric_named, words

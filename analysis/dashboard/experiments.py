@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.config import RunConfig, names_of
 from clops_sweep.experiment.fields import DRAWS
 
-from ..axis_names import axis_title
 from ..collect import Experiment, label_text
 from ..formats import plural
 from ..selection import data_of

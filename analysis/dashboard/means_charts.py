@@ -17,8 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.axis_names import axis_title
 
-from ..axis_names import axis_title
 from ..collect import Experiment, label_text
 from ..drawing.style import colour
 from ..formats import plural

@@ -38,6 +38,7 @@ from .run_log import RunLog, run_log
 from .runs import run_names
 from .snapshot import Snapshot
 from .task_scores import TaskScores, task_scores
+from .update_reports import command_for, reports_of
 
 
 def newest_run(snapshot: Snapshot) -> str:
@@ -98,6 +99,8 @@ def run_page(run: str, snapshot: Snapshot, store: RunStore) -> dict[str, Any]:
         "error": error if isinstance(error, str) else "",
         "curves": json.dumps(chart) if chart is not None else "",
         "log": log,
+        "update_reports": reports_of(store, run),
+        "update_command": command_for(store, run) if is_finished else "",
         "logs": store_command(store.files.anywhere, "logs", run),
         "rerun": rerun,
     }

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
+from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.fields import REPLICATES
 
-from ..axis_names import axis_title
 from ..collect import Experiment, label_text
 from ..formats import as_csv
 from ..selection import cell_name

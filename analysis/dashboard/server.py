@@ -162,7 +162,7 @@ def guard(app: Any, token: str | None, port: int) -> None:
     )
 
     def with_headers(answer: Any) -> Any:
-        answer.headers["Content-Security-Policy"] = policy
+        answer.headers.setdefault("Content-Security-Policy", policy)  # an update report has its own
         answer.headers["X-Content-Type-Options"] = "nosniff"
         answer.headers["Referrer-Policy"] = "no-referrer"
         return answer

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.axis_names import axis_symbol, axis_title
 
-from ..axis_names import axis_symbol, axis_title
 from ..collect import Experiment, label_text
 from ..drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
 from ..drawing.labels import in_lines, inches, name_columns, name_rows, shortened

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.axis_names import axis_title
 
-from ..axis_names import axis_title
 from ..collect import Experiment
 from ..drawing.style import GRID, colour, new_figure, styled
 from ..drawing.svg import tell_points

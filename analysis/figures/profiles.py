@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.axis_names import axis_title
 
-from ..axis_names import axis_title
 from ..collect import Experiment, label_text
 from ..drawing.labels import in_lines, legend_columns, name_columns, name_rows, shortened
 from ..drawing.style import GRID, MUTED, colour, new_figure, styled

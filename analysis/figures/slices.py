@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.search.records import StudyRecord
 
-from ..axis_names import axis_title
 from ..collect import label_text
 from ..drawing.style import GRID, colour, new_figure, styled
 from ..drawing.svg import tell_points

@@ -9,11 +9,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from clops_sweep.experiment.axis_names import axis_symbol
 from clops_sweep.experiment.metrics import short_name
 from clops_sweep.experiment.spaces.claims import Contrast
 
 from .. import statistics
-from ..axis_names import axis_symbol
 from ..claims.verdicts import Verdict
 from ..collect import label_text
 from ..formats import DASH, TextCell, TextTable, count_cell, label_cell, number, p_cell, plural, with_interval
@@ -129,8 +129,7 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         seal: whether declared claims are sealed, in words; empty for the paper's claims.
     """
     shown = [verdict for verdict in verdicts if verdict.weakest.n]
-    source = "source" if seal else "paper"
-    header = (
+    header: tuple[str, ...] = (
         "claim",
         "data",
         "measure",
@@ -141,9 +140,11 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         "matters",
         "p for",
         "p against",
-        source,
     )
     rows = [_cells(verdict) for verdict in shown]
+    if any(verdict.claim.where for verdict in shown):
+        header = (*header, "source" if seal else "paper")
+        rows = [(*row, label_cell(verdict.claim.where)) for row, verdict in zip(rows, shown, strict=True)]
     whose = (
         "The paper's claims, in our words, and whether these runs support them. On data other than the paper's, a "
         "verdict says nothing about the paper's own results."
@@ -185,7 +186,6 @@ def _cells(verdict: Verdict) -> tuple[TextCell, ...]:
         TextCell(f"{claim.matters:.2g}", claim.matters),
         p_cell(verdict.p_for),
         p_cell(verdict.p_against),
-        label_cell(claim.where),
     )
 
 

@@ -12,9 +12,9 @@ from types import MappingProxyType
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from clops_sweep.experiment.axis_names import axis_symbol
 from clops_sweep.store.reading import rerun_command
 
-from ..axis_names import axis_symbol
 from ..drawing.pictures import Picture
 from ..formats import DASH, TextCell, TextTable
 

@@ -10,13 +10,14 @@ import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import SELECTION, SearchSpace, search_of
 
-from ..axis_names import axis_title
 from ..collect import Experiment, label_text
 from ..figures.task_titles import TaskTitles
 from ..formats import TextTable, label_cell, plural
+from ..leading import names_of_tuned, what_was_tuned
 from ..statistics import Fold
 
 _MOST_VALUES = 6
@@ -68,15 +69,17 @@ def setup_text(experiments: Sequence[Shown], name: str) -> TextTable:
     }
     reported = [shown for shown in experiments if not shown.experiment.is_tuning]
     tuning = [shown for shown in experiments if shown.experiment.is_tuning]
+    spaces = names_of_tuned(shown.experiment for shown in tuning)
     rows = []
     data = []
     for fact, value_of in [*facts.items(), ("tuning", _tried)]:
         of_fact = tuning if fact == "tuning" else reported or tuning
         values = {shown.experiment.name: value_of(shown) for shown in of_fact}
+        titles = {name: what_was_tuned(name, spaces) if of_fact is tuning else name for name in values}
         for space in _names_that_tuned(tuning, _TRAINING.get(fact, "")):
             if values.get(space):
                 values[space] += " (tuned)"
-        text = _stated_once(values)
+        text = _stated_once({titles[name]: value for name, value in values.items()})
         if text:
             rows.append((label_cell(fact), label_cell(text)))
             data += [(fact, experiment, value) for experiment, value in values.items()]
@@ -146,8 +149,11 @@ def _of_frames(shown: Shown, sentences_of: Callable[[FrameSet], Sequence[str]]) 
 
 
 def _people(shown: Shown) -> str:
+    return people_in_words(shown.experiment.runs)
+
+
+def people_in_words(runs: pd.DataFrame) -> str:
     """Return the numbers of people by split, from the finished runs: ranges, if they differ between splits."""
-    runs = shown.experiment.runs
     parts = []
     if len(runs) and "patients_test" in runs and runs["patients_test"].isna().all():
         return "unknown: each recording counts as a person"

@@ -30,7 +30,7 @@ from ..drawing.style import write_whole
 from ..figures.best_figure import BestMeans, draw_best
 from ..figures.frames import Frames
 from ..formats import plural
-from ..leading import names_of_tuned, with_leading_scores
+from ..leading import names_of_tuned, what_was_tuned, with_leading_scores
 from ..metrics import metric_named
 from ..search_trials import collect_with_searches
 from ..statistics import MIN_UNITS
@@ -44,7 +44,7 @@ from .page import LinkedTable, Section, free_name, no_links, render_page
 from .planned import Found, PlannedSection, planned_sections
 from .provenance import distinct_runs, files_of_plugins, provenance
 from .sections import CountedFiles, SectionFiles, with_pictures
-from .setup_table import Shown, setup_text
+from .setup_table import Shown, people_in_words, setup_text
 from .strategies_section import strategies_section
 
 _MOST_PANELS = 2
@@ -158,7 +158,8 @@ def write_report(
         sections.append(replace(it.draw(files, of_section), of_tuning=it.experiment.is_tuning))
     compared = strategies_section(page_of.strategies, [section.anchor for section in sections], files)
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
-    sections = [_named_apart(section, title) for section in sections]
+    of_tuned = {row.space for row in tuned}
+    sections = [_named_apart(section, title, of_tuned) for section in sections]
     if compared is not None:
         sections.insert(0, compared)
     if tuned:
@@ -180,7 +181,7 @@ def write_report(
     overview = tuple(pictures[picture.name] for picture in overview)
     page = render_page(
         title,
-        [*lead, _lead(shown)],
+        [*lead, f"{_lead(shown)}{_people(shown)}"],
         best,
         sections,
         [*_metrics(shown), *provenance(shown)],
@@ -203,8 +204,10 @@ def write_report(
     return ReportPaths(index, tuple(figures), tuple(tables))
 
 
-def _named_apart(section: Section, title: str) -> Section:
-    """Return a section of runs that has another title than its page."""
+def _named_apart(section: Section, title: str, spaces: Collection[str]) -> Section:
+    """Return a section of runs that has another title than its page; that of tuning names the method."""
+    if section.of_tuning and spaces:
+        return replace(section, title=f"Tuning of {what_was_tuned(section.title, spaces)}")
     return replace(section, title=f"Runs of {section.title}") if section.title == title else section
 
 
@@ -382,6 +385,14 @@ def _lead(experiments: Sequence[Experiment]) -> str:
     if not tuning or not reported:
         return f"{_counted(experiments, 'run')}."
     return f"{_counted(reported, 'reported run')}, and {_counted(tuning, 'tuning run')}."
+
+
+def _people(experiments: Sequence[Experiment]) -> str:
+    """Return a sentence with the numbers of people of the reported runs; empty if search spaces differ in them."""
+    reported = [experiment for experiment in experiments if not experiment.is_tuning]
+    texts = {people_in_words(experiment.runs) for experiment in reported or experiments}
+    text = texts.pop() if len(texts) == 1 else ""
+    return f" People of a run: {text}." if text and not text.startswith("unknown") else ""
 
 
 def _counted(experiments: Sequence[Experiment], noun: str) -> str:

@@ -269,6 +269,15 @@ def in_words(values: Mapping[str, float], prefix: str = "") -> str:
     return ", ".join(parts)
 
 
+def columns_behind(values: Mapping[str, float]) -> str:
+    """Return a sentence with the columns of `runs` behind `scores_in_words`; empty if the words name them."""
+    columns = list(values)
+    first = metric_named(columns[0]).measure if columns else None
+    if all(short_name(column, first).lower().replace(" ", "_") == column for column in columns):
+        return ""
+    return f"scores: columns {', '.join(columns)} of runs"
+
+
 def scores_in_words(values: Mapping[str, float]) -> str:
     """Format headline metrics in one line that says whose they are: "validation AUC 0.812, BWT -0.046"."""
     text = in_words(values)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from clops_sweep.execution.jobs import Job
 from clops_sweep.execution.reports import Failed, Finished, FoundFinished, Unrecorded
@@ -80,8 +81,7 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, stat
     name = called(job)
     match report:
         case Finished():
-            rest = f", seed {job.config.seed}: {scores_in_words(report.values)}"
-            return f"finished  {_cut(name_of(job), width - len('finished  ') - len(rest))}{rest}"
+            return _finished(job, report.values, width)
         case FoundFinished():
             return f"finished  {name}, in the store already"
         case Failed(reason):
@@ -89,6 +89,20 @@ def ended(job: Job, report: Finished | FoundFinished | Failed | Unrecorded, stat
             return f"failed    {name}{why}  ({status} shows {'more' if why else 'why'})"
         case Unrecorded(error):
             return f"not recorded  {name}: {error}"
+
+
+def _finished(job: Job, values: Mapping[str, float], width: int) -> str:
+    """Return the line of a finished run. If its name has no room, symbols are tried, then only the first score."""
+    name = name_of(job)
+    first = dict(islice(values.items(), 1))
+    for shown in (values, first):
+        rest = f", seed {job.config.seed}: {scores_in_words(shown)}"
+        for text in (str(name), name.short, name.symbolic):
+            line = f"finished  {text}{rest}"
+            if len(line) <= width:
+                return line
+    rest = f", seed {job.config.seed}: {scores_in_words(values)}"
+    return f"finished  {_cut(name, width - len('finished  ') - len(rest))}{rest}"
 
 
 def resumed(job: Job, progress: Progress) -> str:

@@ -38,6 +38,7 @@ from clops_sweep.execution.reports import (
 )
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.events import Progress as RunProgress
+from clops_sweep.experiment.metrics import columns_behind
 from clops_sweep.experiment.spaces.run_names import RunName
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class SweepDisplay:
         self._pending = self._finished = self._failed = self._left_out = 0
         self._doing = ""
         self._of_search = False
+        self._columns_named = False
         self._time_left: TimeLeft | None = None
         self._ends_at: float | None = None
         self._workers = 0
@@ -262,11 +264,20 @@ class SweepDisplay:
         self._met.discard(job.run_id)
         self._progress.update(self._bar, completed=self._done)
         if not self._shows_bar:
+            if isinstance(report, Finished):
+                self._name_columns(report.values)
             count = f"[{self._done}/{self._pending}] "
             self._print(count + ended(job, report, self._status, WIDTH - len(count)))
         elif isinstance(report, Failed | Unrecorded):
             self._print(ended(job, report, self._status))
         self._draw_in_notebook(soon=True)
+
+    def _name_columns(self, values: Mapping[str, float]) -> None:
+        """Print once the columns of `runs` behind the scores of finished runs, where the words do not name them."""
+        columns = columns_behind(values)
+        if columns and not self._columns_named:
+            self._columns_named = True
+            self._print(columns)
 
     def trial_ended(self, text: str, left_out: Collection[str] = (), *, best: bool = False) -> None:
         """Show the end of a trial of a search."""

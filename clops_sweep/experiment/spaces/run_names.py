@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from clops_sweep.experiment.axis_names import axis_symbol
 from clops_sweep.experiment.spaces.axes import is_field
 from clops_sweep.experiment.spaces.grid import RunRequest
 
@@ -52,6 +53,12 @@ class Label:
             return self.text
         return f"{_SHORT_AXES.get(self.axis, self.axis)} {self.text}"
 
+    @property
+    def symbolic(self) -> str:
+        """The label with the paper's symbol of its config field, such as "b = 0.1"; the short label without one."""
+        symbol = axis_symbol(self.axis)
+        return self.short if symbol == self.axis else f"{symbol} = {self.text}"
+
 
 @dataclass(frozen=True)
 class RunName:
@@ -82,6 +89,11 @@ class RunName:
     def short(self) -> str:
         """The name with short labels."""
         return self._joined([label.short for label in self.labels])
+
+    @property
+    def symbolic(self) -> str:
+        """The name with symbols of config fields, which is shorter still."""
+        return self._joined([label.symbolic for label in self.labels])
 
     def _joined(self, labels: Sequence[str]) -> str:
         texts = [text for text in (self.space, ", ".join(labels)) if text]

@@ -356,9 +356,7 @@ def test_overview_and_runs_say_whose_scores_they_show(dashboard: Dashboard) -> N
     assert "Metrics of the validation set" in words_of(read_page(dashboard, "runs", CLOPS).find("main")[0])
     (table,) = read_page(dashboard).find("table", aria_label=f"Methods of {CLOPS['experiment']} on synthetic, class_il")
     header, *rows = table.find("tr")
-    assert words_of(header).startswith(
-        "method test average AUC [95 %] minus best [95 %] test BWT [95 %] n runs failed"
-    )
+    assert words_of(header).startswith("method test average AUC [95 %] minus best [95 %] test BWT [95 %] n runs failed")
     assert [bool(row.find("span", class_="mark")) for row in rows] == [True, False]
     (link,) = rows[0].find("a")[:1]
     path, given = followed_link(link)
@@ -584,6 +582,30 @@ def test_the_beginning_of_an_id_leads_to_its_run(store: RunStore) -> None:
     assert version is not None
     again = client.get(f"/run?id={ids[0][:10]}", headers={"If-None-Match": version[1]})
     assert (again.status_code, again.data) == (304, b"")
+
+
+def test_a_run_leads_to_its_update_reports_and_to_no_other_file(generated: ModuleType, tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    configs = [RunConfig(strategy="er", seed=seed) for seed in range(2)]
+    generated.write_given_runs(store, [(config, {"auc": 0.7}) for config in configs])
+    one, other = (config.run_id("generated0001") for config in configs)
+    folder = tmp_path / "results" / "report"
+    folder.mkdir()
+    names = [f"update-{one}.html", f"update-{one}-against-{other}.html", f"update-{other}-2.html"]
+    for name in (*names, "update-notes.html", "index.html"):
+        (folder / name).write_text(f"<script>shown</script>{name}")
+    _, client = served(store, None, None)
+    page = read(client.get(f"/run?id={one}").get_data(as_text=True))
+    links = [it for it in page.find("a") if it.attributes["href"].startswith("/update-report/")]
+    assert {it.attributes["href"].rpartition("/")[2]: words_of(it) for it in links} == {
+        names[0]: "its last task",
+        names[1]: f"{one[:8]} in place of {other[:8]}",
+    }
+    answer = client.get(links[0].attributes["href"])
+    assert answer.get_data(as_text=True).endswith(links[0].attributes["href"].rpartition("/")[2])
+    assert "sandbox allow-scripts;" in answer.headers["Content-Security-Policy"], "it must not read other pages"
+    for name in ("update-notes.html", "index.html", "..%2Fruns", f"update-{one[:-1]}.html"):
+        assert client.get(f"/update-report/{name}").status_code == 404
 
 
 def test_elsewhere_the_token_lets_in_and_then_its_cookie(store: RunStore) -> None:

@@ -100,6 +100,7 @@ def test_a_report_ranks_reported_runs_alone(study: Path, tmp_path: Path, known: 
         assert "(tuned)</td>" in page, "the learning rate"
         assert "<h1>first ward</h1>" in page
         assert "<h2>Runs of first ward" in page
+        assert "<h2>Tuning of er</h2>" in page
         assert "4 of 4 reported runs are finished, and" in lead
         assert re.search(r"\d+ of \d+ tuning runs are finished\.", lead)
         assert page.index('<figure id="setup"') < page.index('<section id="tuning"') < page.index('id="first-ward"')

@@ -97,6 +97,29 @@ def test_the_line_of_a_finished_run_has_100_characters_at_most(labels: tuple[Lab
     assert len(line) <= 100
 
 
+def test_a_line_has_symbols_or_one_score_rather_than_a_name_without_its_numbers() -> None:
+    labels = Label("0.05", "storage_fraction"), Label("0.1", "acquisition_fraction"), Label("0", "split_seed")
+    of = Job("run", RunConfig(scenario="class_il_union"), name=RunName(labels))
+    report = Finished({"balanced_accuracy": 0.548, "balanced_accuracy_forgetting": 0.518})
+    scores = "validation balanced accuracy 0.548"
+    assert ended(of, report, "status", 100) == (
+        f"finished  b = 0.05, a = 0.1, split 0, seed 0: {scores}, forgetting 0.518"
+    )
+    assert ended(of, report, "status", 85) == f"finished  b = 0.05, a = 0.1, split 0, seed 0: {scores}"
+
+
+def test_the_columns_of_scores_are_named_once_where_their_words_do_not(capsys: pytest.CaptureFixture[str]) -> None:
+    values = {"balanced_accuracy": 0.5, "balanced_accuracy_forgetting": 0.1}
+    jobs = [job(seed) for seed in range(2)]
+    with SweepDisplay() as display:
+        display.begin([it.config for it in jobs], Path("/tmp/log"))
+        for it in jobs:
+            display.report(it, Finished(values))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "scores: columns balanced_accuracy, balanced_accuracy_forgetting of runs"
+    assert [line[:5] for line in lines[2:]] == ["[1/2]", "[2/2]"]
+
+
 def test_names_are_shortened_by_their_labels_whatever_the_labels_say() -> None:
     shared = Label("Random storage, seed 0: mc_samples 5")
     names = [RunName((shared, Label(b, "storage_fraction")), "space: one, two") for b in ("0.1", "0.5")]
@@ -112,7 +135,12 @@ def test_numbers_in_names_of_runs_keep_the_names_of_their_fields() -> None:
     labels = Label("0.00148", "learning_rate"), Label("8", "replay_ratio"), Label("0", "split_seed")
     assert str(RunName((Label("finetune"), labels[-1]))) == "finetune, split 0"
     job = Job("run", RunConfig(), name=RunName(labels, "trial 0"))
-    for width, name in ((80, "trial 0: lr 0.00148, …, split 0"), (68, "trial 0: …, split 0")):
+    shortened = {
+        80: "trial 0: lr 0.00148, ratio = 8, split 0",
+        78: "trial 0: lr 0.00148, …, split 0",
+        68: "trial 0: …, split 0",
+    }
+    for width, name in shortened.items():
         line = ended(job, Finished({"auc": 0.8123}), "status", width)
         assert line == f"finished  {name}, seed 0: validation AUC 0.812"
 
