@@ -29,6 +29,9 @@ _COLUMNS = {
     "host": "Host",
 }
 
+_HASH_DIGITS = 16
+"""Digits of data hashes on the page; any command that takes a data hash takes its beginning."""
+
 
 def _key(config: RunConfig) -> str:
     """Return the identity of a config; its text if it names a plug-in that is not registered."""
@@ -78,7 +81,7 @@ def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
     Names may repeat: every edition of the data has a line.
     """
     editions = dict.fromkeys(
-        edition.described(edition.data_hash) for experiment in experiments for edition in experiment.shown
+        edition.described(edition.data_hash[:_HASH_DIGITS]) for experiment in experiments for edition in experiment.shown
     )
     lines = [("Data", edition) for edition in editions or ("no run yet",)]
     parts = [experiment.runs[experiment.runs["status"] == "finished"] for experiment in experiments]

@@ -123,7 +123,11 @@ def _data_set(shown: Shown) -> str:
         title = ""
         if config.dataset in DATASETS:
             title = DATASETS[config.dataset].title
-        named = f"{config.dataset} ({title})" if title and title != config.dataset else config.dataset
+        named = config.dataset
+        if title.startswith(f"{config.dataset}, "):  # a declared data set
+            named = title
+        elif title and title != config.dataset:
+            named = f"{config.dataset} ({title})"
         texts.append(f"{named}, scenario {config.scenario}")
     return _listed(texts)
 
