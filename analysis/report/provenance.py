@@ -81,7 +81,9 @@ def provenance(experiments: Sequence[Experiment]) -> list[tuple[str, str]]:
     Names may repeat: every edition of the data has a line.
     """
     editions = dict.fromkeys(
-        edition.described(edition.data_hash[:_HASH_DIGITS]) for experiment in experiments for edition in experiment.shown
+        edition.described(edition.data_hash[:_HASH_DIGITS])
+        for experiment in experiments
+        for edition in experiment.shown
     )
     lines = [("Data", edition) for edition in editions or ("no run yet",)]
     parts = [experiment.runs[experiment.runs["status"] == "finished"] for experiment in experiments]

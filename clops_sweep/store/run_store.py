@@ -148,6 +148,11 @@ class RunStore(StoreReader):
         if checkpoint is not None:
             waiting.checkpoints.append(checkpoint)
 
+    @property
+    def waiting_runs(self) -> int:
+        """The number of runs whose rows were added and are not written yet."""
+        return len(self._waiting.rows)
+
     def flush_if_due(self) -> None:
         """Write the added rows if the oldest have waited long enough, or they take much memory.
 

@@ -92,6 +92,9 @@ class Display(Protocol):
     def left_out(self, run_ids: Collection[str]) -> None:
         """Count runs that are not computed to their end, because their trial has ended."""
 
+    def not_stored(self, runs: int) -> None:
+        """Show how many of the runs that are over are not in the store yet."""
+
     def stopping(self) -> None:
         """Show that the sweep is stopping at the user's request."""
 
@@ -124,7 +127,7 @@ class SweepDisplay:
         self._notebook = NotebookBar() if self.console.is_jupyter else None
         self._shows_bar = self._is_live or self._notebook is not None
         self._interrupted = self.stops_in_order = False
-        self._pending = self._finished = self._failed = self._left_out = 0
+        self._pending = self._finished = self._failed = self._left_out = self._not_stored = 0
         self._doing = ""
         self._of_search = False
         self._columns_named = False
@@ -191,7 +194,7 @@ class SweepDisplay:
         """Start with a number of pending runs; print it and the path of the log."""
         self._draw_in_notebook()  # the bar of an earlier search
         self._pending, self._of_search = len(runs), bool(of)
-        self._finished = self._failed = self._left_out = 0
+        self._finished = self._failed = self._left_out = self._not_stored = 0
         self._best, self._best_trial = BestCell(), ""
         self._time_left = TimeLeft(runs) if self._shows_bar else None
         if self._notebook:
@@ -296,6 +299,10 @@ class SweepDisplay:
         self._are_over([None] * len(run_ids))
         self._progress.update(self._bar, completed=self._done)
 
+    def not_stored(self, runs: int) -> None:
+        """Show how many of the runs that are over are not in the store yet."""
+        self._not_stored = runs
+
     def stopping(self) -> None:
         """Show that the sweep is stopping."""
         if self._doing != "stopping":
@@ -380,7 +387,8 @@ class SweepDisplay:
     def _summary(self) -> Text:
         """Return a line with the numbers of runs by state, and the time left."""
         running = len(self._running)
-        summary = Text(f"{self._finished} finished, {running} running, ", overflow="ellipsis", no_wrap=True)
+        waits = f" ({self._not_stored} not stored yet)" if self._not_stored and not self._ended.is_set() else ""
+        summary = Text(f"{self._finished} finished{waits}, {running} running, ", overflow="ellipsis", no_wrap=True)
         summary.append(f"{self._failed} failed", style="bold red" if self._failed else "")
         summary.append(f", {max(0, self._pending - self._done - running)} pending")
         if self._ended.is_set():

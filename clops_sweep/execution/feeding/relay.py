@@ -75,7 +75,10 @@ class Relay:
         self._next_try = 0.0
 
     def look(self) -> None:
-        """Write rows that have waited long enough, and look after the observers; called several times a second."""
+        """Write rows that have waited long enough, show how many wait, and look after the observers.
+
+        It is called several times a second.
+        """
         self._observers.look()
         if time.monotonic() >= self._next_try:
             try:
@@ -87,6 +90,7 @@ class Relay:
                 self._next_try = time.monotonic() + _SECONDS_BETWEEN_TRIES
                 if self._failed_tries == _FAILURES_IN_A_ROW:
                     self.store_error = str(error)
+        self._display.not_stored(self._store.waiting_runs)
 
     def started(self, job: Job) -> None:
         """Record that a worker started a job."""

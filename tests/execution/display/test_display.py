@@ -242,6 +242,9 @@ with SweepDisplay() as display:
         display.started(job)
     display.stops_in_order = True
     display.report(jobs[1], Finished({"auc": 0.8, "bwt": 0.1}, 60.0))
+    display.not_stored(1)
+    time.sleep(0.4)
+    display.not_stored(0)
     display.report(jobs[0], Running(Progress(2, "a", 6, 2, 40), resumed=True))
     display.report(jobs[0], Running(Progress(2, "a", 6, 4, 40)))
     Path("ready").touch()
@@ -287,6 +290,7 @@ def test_a_terminal_shows_where_everything_is_and_loses_it_at_the_end(terminal: 
     shown = re.sub(r"\x1b\[[?\d;]*[a-zA-Z]", "", written)
     for said in (
         "0 finished, 0 running, 0 failed, 2 pending; starting Ray",
+        "1 finished (1 not stored yet), 1 running, 0 failed, ",
         "1 finished, 1 running, 0 failed, 0 pending; about ",
         "1 finished, 1 running, 0 failed, 0 pending; stopping",
         "^C",
