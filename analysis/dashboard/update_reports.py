@@ -32,7 +32,7 @@ def reports_of(store: RunStore, run_id: str) -> Sequence[tuple[str, str]]:
         if about is None or run_id not in about.groups():
             continue
         after, before = about.groups()
-        title = "its last task" if before is None else f"{after[:8]} in place of {before[:8]}"
+        title = "after its last task" if before is None else f"{after[:8]} in place of {before[:8]}"
         reports.append((name, title))
     return reports
 

@@ -598,7 +598,7 @@ def test_a_run_leads_to_its_update_reports_and_to_no_other_file(generated: Modul
     page = read(client.get(f"/run?id={one}").get_data(as_text=True))
     links = [it for it in page.find("a") if it.attributes["href"].startswith("/update-report/")]
     assert {it.attributes["href"].rpartition("/")[2]: words_of(it) for it in links} == {
-        names[0]: "its last task",
+        names[0]: "after its last task",
         names[1]: f"{one[:8]} in place of {other[:8]}",
     }
     answer = client.get(links[0].attributes["href"])
