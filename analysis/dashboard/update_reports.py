@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from clops_sweep.errors import UsageError
@@ -11,7 +10,8 @@ from clops_sweep.store.launch_folders import update_report_command
 from clops_sweep.store.run_store import RunStore
 
 _FOLDER = "report"
-_NAME = re.compile(r"update-([0-9a-f]+)(?:-against-([0-9a-f]+))?(?:-[0-9]+)?\.html")
+_BEGINNING, _ENDING, _AGAINST = "update-", ".html", "against"
+_HEXADECIMAL = frozenset("0123456789abcdef")
 _LARGEST = 2**28
 """Most bytes of a page that is served."""
 
@@ -27,14 +27,31 @@ def reports_of(store: RunStore, run_id: str) -> Sequence[tuple[str, str]]:
     if folder is None or not (folder / _FOLDER).is_dir():
         return []
     reports = []
-    for name in store.files.names(str(folder / _FOLDER), "update-"):
-        about = _NAME.fullmatch(name)
-        if about is None or run_id not in about.groups():
+    for name in store.files.names(str(folder / _FOLDER), _BEGINNING):
+        ids = _runs_of(name)
+        if run_id not in ids:
             continue
-        after, before = about.groups()
-        title = "after its last task" if before is None else f"{after[:8]} in place of {before[:8]}"
-        reports.append((name, title))
+        short = [it[:8] for it in ids]
+        reports.append((name, "after its last task" if len(ids) == 1 else " in place of ".join(short)))
     return reports
+
+
+def _runs_of(name: str) -> list[str]:
+    """Return the ids in the name of a page: of its run, and of the run that this one replaces; none of other files.
+
+    Names are update-RUN.html or update-RUN-against-RUN.html, with a number before the ending if a page was kept.
+    """
+    if not (name.startswith(_BEGINNING) and name.endswith(_ENDING)):
+        return []
+    parts = name.removeprefix(_BEGINNING).removesuffix(_ENDING).split("-")
+    if len(parts) in (2, 4) and parts[-1].isdecimal():
+        parts.pop()
+    if len(parts) == 3 and parts[1] == _AGAINST:
+        parts.pop(1)
+    elif len(parts) != 1:
+        return []
+    are_ids = all(part and _HEXADECIMAL.issuperset(part) for part in parts)
+    return parts if are_ids else []
 
 
 def command_for(store: RunStore, run_id: str) -> str:
@@ -45,7 +62,7 @@ def command_for(store: RunStore, run_id: str) -> str:
 def written_page(store: RunStore, name: str) -> bytes | None:
     """Return an update report by its file name; None if the store has no such page."""
     folder = store.files.folder
-    if folder is None or _NAME.fullmatch(name) is None:
+    if folder is None or not _runs_of(name):
         return None
     try:
         with open_regular(folder / _FOLDER / name, _LARGEST) as file:
