@@ -166,6 +166,9 @@ def say_networks(state: State) -> None:
 def say_plan(facts: Facts) -> None:
     """Print the state of the runs and the pending ones."""
     state = facts.state
+    files = state.asked.store.files
+    if not files.is_there():
+        click.echo(f"results {files.shown}: no such folder yet")
     if state.plan.asked:
         click.echo(counts(state.plan))
     if state.searches and state.to_compute:

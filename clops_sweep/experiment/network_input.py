@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
-from clops_sweep.data.scenarios.class_incremental import groups_of
+from clops_sweep.data.scenarios.class_incremental import ONE_TASK, groups_of, other_scenario, too_few_classes
 from clops_sweep.errors import UsageError, sentence
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.options import OPTIONS
@@ -63,6 +63,9 @@ def check_frames(
             f"{config.scenario} needs one label per instance, and instances of {config.dataset!r} have several"
         )
         remedy |= {"scenario": "subject_il", "task_classes": None}
+    elif config.scenario in ("class_il", "class_il_union") and config.task_classes is None and count == ONE_TASK:
+        wrong.append(too_few_classes(config.scenario, config.dataset))
+        remedy |= {**other_scenario(frames), "task_classes": None}
     elif config.scenario in ("class_il", "class_il_union") and config.task_classes is None and count % 2:
         wrong.append(f"{config.scenario} pairs classes, and {config.dataset!r} has {count}")
         remedy |= {"scenario": "class_il_union", "task_classes": groups_of(count)}

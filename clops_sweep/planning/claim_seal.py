@@ -35,7 +35,8 @@ class Sealed:
         path: path of the file.
         content: `sealed_at`, `claims` by key, `space` (SHA-256 of the identities of the runs), `runs` (their number),
             `data` (content hashes of the data) and, since version 0.4, `studies` and `files`, their places relative to
-            the parent of the store's folder, `searches` (see `_search`) and `reported` (seeds by tuned space).
+            the parent of the store's folder, `settings` (see `_settings`), `searches` (see `_search`) and `reported`
+            (seeds by tuned space).
         is_moved: whether the files were elsewhere when they were sealed.
     """
 
@@ -59,7 +60,7 @@ class Sealed:
             f"claim {key} was edited" for key in sorted(before.keys() & after.keys()) if before[key] != after[key]
         ]
         if was["space"] != now["space"]:
-            differences.append(f"the search space requests other runs ({now['runs']:,} instead of {was['runs']:,})")
+            differences.append(_other_runs(was, now))
         if self._has_searches:
             differences += _changes_of_searches(was["searches"], now["searches"])
             differences += _changes_of_seeds(was["reported"], now["reported"])
@@ -304,9 +305,20 @@ def _content(request: Request) -> dict[str, Any]:
         "space": sha256(identities),
         "runs": len(identities),
         "data": data,
+        "settings": {space.name: _settings(space) for space in request.selection.spaces if space.search is None},
         "searches": {space.name: _search(space) for space in request.selection.searches},
         "reported": {tuned.name: list(tuned.undivided.seeds) for tuned in request.selection.tuned},
     }
+
+
+def _settings(space: SearchSpace) -> dict[str, Any]:
+    """Return base config, axes and seeds of a grid as JSON, by the names that a change of them is reported with."""
+    described: dict[str, Any] = space.base.model_dump(mode="json", exclude={"seed"})
+    for axis, values in space.axes.items():
+        described[f"axis {axis}"] = values
+    described["seeds"] = list(space.seeds)
+    plain: dict[str, Any] = json.loads(json.dumps(described, default=str))
+    return plain
 
 
 def _search(space: SearchSpace) -> dict[str, Any]:
@@ -320,6 +332,20 @@ def _search(space: SearchSpace) -> dict[str, Any]:
 def _kind_in_words(value: object) -> str:
     """Return the type of an option that is no JSON, such as a function, whose text differs in each process."""
     return type(value).__name__
+
+
+def _other_runs(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Describe that a search space requests other runs, with the settings that a seal holds and that differ."""
+    words = "the search space requests other runs"
+    if was["runs"] != now["runs"]:
+        words += f" ({now['runs']:,} instead of {was['runs']:,})"
+    before, after = was.get("settings", {}), now["settings"]
+    changes = []
+    for name in sorted(before.keys() & after.keys()):
+        for entry, then, current in definition.differences(before[name], after[name]):
+            of_space = f"{name}: " if len(after) > 1 else ""
+            changes.append(f"{of_space}{entry} {current} instead of {then}")
+    return f"{words}: {listed(changes)}" if changes else words
 
 
 def _changes_of_searches(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.plugins.values import count_of
-from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.tasks import capacity_of, scenario_of, training_instances, with_distinct_tasks
 from clops_sweep.planning.request import Request
 
@@ -72,13 +70,7 @@ def memories(request: Request) -> list[Memories]:
         UsageError: a memory exceeds the training instances of all tasks, or the data do not fit the config.
     """
     capacities: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
-    of_trials = (
-        space.base.replace(**space.search.settings(labels))
-        for space in request.selection.spaces
-        if isinstance(space.search, OptunaSearch)
-        for labels in space.search.corners()
-    )
-    for config in _distinct(itertools.chain(request.selection.configs, of_trials)):
+    for config in _distinct(request.selection.configs):
         if request.data_hash(config) is None:
             continue
         scenario = scenario_of(config, request.data.frames(config.data_key))

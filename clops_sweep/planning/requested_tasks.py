@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from clops_sweep.data.scenarios.leaks import check_leaks
+from clops_sweep.data.scenarios.scarce import UncoveredTask
 from clops_sweep.errors import UsageError, prefixed, several
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.grid import subject_of
@@ -15,6 +16,7 @@ from clops_sweep.experiment.spaces.tuning import TuneOn
 from clops_sweep.experiment.tasks import scenario_of, with_distinct_tasks
 from clops_sweep.planning.curriculum import BY_DIFFICULTY
 from clops_sweep.planning.request import Request
+from clops_sweep.planning.split_seeds import refused_seeds
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
@@ -27,11 +29,20 @@ def configs_of(space: SearchSpace) -> list[RunConfig]:
 
 
 def tasks_of(request: Request, configs: Iterable[RunConfig]) -> list[tuple[Scenario, FrameSet]]:
-    """Return the distinct tasks of some configs with their frames; configs whose data are not prepared are skipped."""
+    """Return the distinct tasks of some configs with their frames; configs whose data are not prepared are skipped.
+
+    Raises:
+        UsageError: data and scenario of a config do not fit; of split seeds that leave a task without a class, all are
+            named (see `refused_seeds`).
+    """
     prepared = [config for config in configs if request.data_hash(config) is not None]
     distinct = with_distinct_tasks(prepared, "task_order")
     kept = [(in_sequential_order(config), request.data.frames(config.data_key)) for config in distinct]
-    return [(scenario_of(config, frames), frames) for config, frames in kept]
+    try:
+        return [(scenario_of(config, frames), frames) for config, frames in kept]
+    except UncoveredTask as problem:
+        of_keys = {config.data_key: frames for config, frames in kept}
+        raise refused_seeds([config for config, _ in kept], of_keys, request.data) or problem from None
 
 
 def in_sequential_order(config: RunConfig) -> RunConfig:

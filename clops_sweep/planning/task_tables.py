@@ -44,8 +44,9 @@ class TaskTable:
     @property
     def title(self) -> str:
         """Return a phrase such as "wearable, class_il_union, split_seed 0 of 5 splits", or with "the given split"."""
-        chosen = "".join(f", {name} = {shown(value)}" for name, value in self.settings.items())
-        words = f"{self.dataset}, {self.scenario}{chosen}"
+        words = f"{self.dataset}, {self.scenario}"
+        for name, value in self.settings.items():
+            words += ", all tasks" if (name, value) == ("first_tasks", None) else f", {name} = {shown(value)}"
         if self.rows is None:
             return words
         if self.is_given:

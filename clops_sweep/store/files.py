@@ -86,12 +86,19 @@ class Files:
         Raises:
             UsageError: the root does not exist or is not a folder.
         """
+        if not self.is_there():
+            raise UsageError(f"results {self.shown}: there is no such folder")
+
+    def is_there(self) -> bool:
+        """Return whether the root is a folder.
+
+        Raises:
+            UsageError: it cannot be read.
+        """
         try:
-            there = self.system.get_file_info(self.root).type == arrow_fs.FileType.Directory
+            return bool(self.system.get_file_info(self.root).type == arrow_fs.FileType.Directory)
         except OSError as error:
             raise UsageError(f"results {self.shown}: cannot be read ({one_line(error)})") from None
-        if not there:
-            raise UsageError(f"results {self.shown}: there is no such folder")
 
     def check_answers(self) -> None:
         """Check that the server answers within seconds; a sweep would retry for minutes.

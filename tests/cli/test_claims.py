@@ -169,7 +169,7 @@ def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared
     data = json.loads(told("new.py", "--json", prepared_root=prepared_root).stdout)
     assert data["seal"].endswith(
         "changed since: claim higher was added, claim above was removed, the search space requests other runs "
-        "(10 instead of 8)"
+        "(10 instead of 8): seeds [0, 1, 2, 3, 4] instead of [0, 1, 2, 3]"
     )
     (seal,) = (folder / "results" / "claims").iterdir()
     seal.write_text(seal.read_text().replace("sealed_at", "sealed_on"))
@@ -233,7 +233,10 @@ def test_a_seal_follows_a_file_that_is_moved_also_once_it_is_edited(unsealed: Pa
     assert "never replaced" in str(told("folder/renamed.py", "--seal", prepared_root=prepared_root).exception)
     moved.write_text(moved.read_text().replace("range(4)", "range(5)"))
     said = standing("folder/renamed.py", prepared_root)
-    assert said.endswith("as space.py; changed since: the search space requests other runs (10 instead of 8)")
+    assert said.endswith(
+        "as space.py; changed since: the search space requests other runs (10 instead of 8): "
+        "seeds [0, 1, 2, 3, 4] instead of [0, 1, 2, 3]"
+    )
 
 
 def test_another_file_with_the_same_name_of_study_has_no_seal_of_the_first(unsealed: Path, prepared_root: Path) -> None:

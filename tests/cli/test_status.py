@@ -69,6 +69,16 @@ print("loaded:", *sorted({"pandas", "torch", "optuna"} & set(sys.modules)))
 """
 
 
+@pytest.mark.parametrize("name", ["status", "plan"])
+def test_a_store_that_is_not_there_is_named(store: RunStore, name: str) -> None:
+    """A moved store passed for an empty one."""
+    sentence = f"results {Path('elsewhere').absolute()}: no such folder yet\n"
+    done = CliRunner().invoke(command, [name, "space.py", "--results", "elsewhere"], standalone_mode=False)
+    assert done.output.startswith(sentence), done.output
+    done = CliRunner().invoke(command, [name, "space.py"], standalone_mode=False)
+    assert "no such folder" not in done.output
+
+
 @pytest.mark.parametrize("name", ["plan", "status"])
 def test_the_rows_of_finished_runs_are_read_without_pandas(
     store: RunStore, prepared_root: Path, finished_tables: Tables, name: str

@@ -134,6 +134,19 @@ def test_the_first_tasks_by_difficulty_are_planned_and_launched() -> None:
     assert [row.split("  ")[0] for row in rows] == ["0-1 (lie / sit)", "2-3 (stand / walk)"]
 
 
+def test_tasks_of_tuning_are_apart_from_all_tasks() -> None:
+    """The title of the reported tasks had "first_tasks = None"."""
+    _write()
+    text = Path("own.py").read_text()
+    search = "OptunaSearch(methods={'er': {'replay_ratio': [0.5, 1.0]}}, sampler='grid', tune_on=TuneOn(tasks=1))"
+    text = text.replace("SearchSpace,", "OptunaSearch, SearchSpace, TuneOn,")
+    Path("own.py").write_text(text.replace("BASE, AXES, seeds=range(2)", f"BASE, seeds=range(1), search={search}"))
+    _run("data", "prepare", "wearable", "--plugins", "own.py")
+    output = _run("plan", "own.py").output
+    assert "tasks of wearable, class_il_union, first_tasks = 1, split_seed 0" in output
+    assert "tasks of wearable, class_il_union, all tasks, split_seed 0" in output
+
+
 def test_plan_refuses_files_that_do_not_exist() -> None:
     _write()
     text = Path("own.py").read_text()

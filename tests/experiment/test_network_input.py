@@ -19,7 +19,7 @@ from clops_sweep.planning.request import Request
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.registries import only_built_in_data_sets
 
-ONE_LABEL, SEVERAL = "five_classes", "five_findings"
+ONE_LABEL, SEVERAL, THREE = "five_classes", "five_findings", "three_classes"
 SCENARIOS = ("class_il", "class_il_union", "subject_il")
 CLASSES = ["a", "b", "c", "d", "e"]
 
@@ -38,7 +38,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         def five_findings(data_root: Path | None) -> Recordings:
             return recordings(np.random.default_rng(1).integers(0, 2, (300, 5)))
 
-        for name in (ONE_LABEL, SEVERAL):
+        @dataset(THREE, scenarios=(*SCENARIOS, "domain_il"))
+        def three_classes(data_root: Path | None) -> Recordings:
+            signals = np.random.default_rng(0).normal(size=(300, 3, 50)).astype(np.float32)
+            person = np.arange(300) // 10
+            wards = {"ward": np.array(["A", "B"])[person % 2]}
+            return Recordings(signals, 50, ["x", "y", "z"], "g", np.arange(300) % 3, CLASSES[:3], person, domains=wards)
+
+        for name in (ONE_LABEL, SEVERAL, THREE):
             prepare(name, prepared_root=root, data_root=None)
         yield root
 
@@ -99,6 +106,21 @@ def test_every_setting_is_kept(
     config = suggested(refused(prepared, tmp_path, SearchSpace("s", base, {}, seeds=[0])))
     assert config == base.replace(**corrected)
     assert config.explicit.keys() == base.explicit.keys() | corrected.keys()
+    assert refused(prepared, tmp_path, SearchSpace("s", config, {}, seeds=[0])) == ""
+
+
+@pytest.mark.parametrize("scenario", ["class_il", "class_il_union"])
+def test_three_classes_are_one_task_so_another_scenario_is_suggested(
+    prepared: Path, tmp_path: Path, scenario: str
+) -> None:
+    """One task of three classes was suggested, which is no continual learning."""
+    base = RunConfig(dataset=THREE, scenario=scenario, network="small_cnn")
+    message = refused(prepared, tmp_path, SearchSpace("s", base, {}, seeds=[0]))
+    assert message.startswith(
+        f"{scenario} needs two tasks of two classes or more, and 'three_classes' has 3 classes, enough for one task; "
+    )
+    config = suggested(message)
+    assert (config.scenario, config.domain) == ("domain_il", "ward")
     assert refused(prepared, tmp_path, SearchSpace("s", config, {}, seeds=[0])) == ""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from clops_sweep import open_frames
+from clops_sweep import RunConfig, open_frames
 from clops_sweep.cli.commands import command
 from clops_sweep.errors import UsageError
 from tests.data.declared_files import forget
@@ -18,7 +18,7 @@ from tests.data.declared_files import forget
 SPACE = """
 import numpy as np
 
-from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
+from clops_sweep import OptunaSearch, Recordings, RunConfig, SearchSpace, TuneOn, dataset
 
 PERSON = np.arange(48) // 2
 
@@ -33,7 +33,7 @@ def few_patients(data_root):
 
 
 base = RunConfig(dataset="few_patients", scenario="domain_il", domain="ward", network="small_cnn", epochs_per_task=1)
-SPACE = SearchSpace("few_patients", base, AXES, seeds=[0])
+SPACE = SearchSpace("few_patients", base, AXES, seeds=[0], search=SEARCH)
 """
 
 HALF = range(0, 24, 4)
@@ -50,9 +50,12 @@ def _plan(
     wards: int = 2,
     *,
     nothing_runs: bool = False,
+    search: str = "None",
 ) -> tuple[int, str]:
     file = folder / "wards.py"
-    text = SPACE.replace("RARE", repr(rare)).replace("AXES", repr(axes)).replace("SPLIT", split)
+    text = (
+        SPACE.replace("RARE", repr(rare)).replace("AXES", repr(axes)).replace("SPLIT", split).replace("SEARCH", search)
+    )
     file.write_text(text.replace("WARDS", str(wards)))
     prepared = ["--prepared-root", str(folder / "prepared")]
     try:
@@ -104,6 +107,20 @@ def test_seeds_that_fail_and_seeds_that_work_are_named(tmp_path: Path) -> None:
     assert one != 0
     assert re.match(rf"few_patients: split_seed {failing[0]}: {PROBLEM}", said), said
     status, said = _plan(tmp_path, {"split_seed": covering}, rare=[*HALF, 1, 3, 5, 7])
+    assert status == 0, said
+
+
+@pytest.mark.parametrize("tune_on", ["", ", tune_on=TuneOn(tasks=1)"])
+def test_the_split_seed_of_the_base_is_not_checked_if_a_search_has_others(tune_on: str, tmp_path: Path) -> None:
+    search = f"OptunaSearch(methods={{'er': {{'replay_ratio': [0.5, 1.0]}}}}, sampler='grid'{tune_on})"
+    rare = [*HALF, 1, 3, 5]
+    status, said = _plan(tmp_path, {}, rare, search=search)
+    assert status != 0, said
+    covering = [seed for seed in range(20) if _covers(tmp_path, seed)]
+    assert RunConfig().split_seed not in covering, "a poor example"
+    assert said.endswith(f'of split_seed 0 to 19, these have {EACH}: "split_seed": {covering}')
+    assert re.search(PROBLEM + r" \(\d people of this task have (yes|no)\)", said), said
+    status, said = _plan(tmp_path, {"split_seed": covering[:2]}, rare, search=search)
     assert status == 0, said
 
 
@@ -171,7 +188,7 @@ def test_preparing_ends_with_status_2_if_nothing_can_be_run(
     )
     text = text.replace("y = np.isin(PERSON, RARE) ^ (PERSON % 2 == 0)", "y = np.arange(48) // 24 > 0")
     file = tmp_path / "wards.py"
-    file.write_text(text.replace("AXES", "{'split_seed': [0]}"))
+    file.write_text(text.replace("AXES", "{'split_seed': [0]}").replace("SEARCH", "None"))
     prepared = ["--prepared-root", str(tmp_path / "prepared"), "--plugins", str(file)]
     try:
         done = CliRunner().invoke(command, ["data", "prepare", "few_patients", *prepared])

@@ -155,6 +155,33 @@ def test_an_edit_of_the_places_of_a_sealed_claim_is_named(world: Any) -> None:
     assert seal_in_words(State.of(asked_at_places(world, 0.5))).endswith("changed since: claim by_beta was edited")
 
 
+@pytest.mark.parametrize(
+    ("base", "axes", "changes"),
+    [
+        ({"epochs_per_task": 20}, {}, "the search space requests other runs: epochs_per_task 20 instead of 10"),
+        (
+            {},
+            {"storage_fraction": [0.1, 0.5]},
+            "the search space requests other runs (4 instead of 6): "
+            "axis storage_fraction [0.1, 0.5] instead of [0.1, 0.25, 0.5]",
+        ),
+    ],
+)
+def test_changed_settings_of_a_sealed_grid_are_named(
+    world: Any, base: dict[str, Any], axes: dict[str, Any], changes: str
+) -> None:
+    """It said that the search space requests other runs (6 instead of 6)."""
+    request = asked_at_places(world, 0.5)
+    (space,) = request.selection.given
+    edited = replace(space, base=space.base.replace(**base), axes={**space.axes, **axes})
+    first = replace(space, base=space.base.replace(epochs_per_task=10))
+    if not base:
+        edited = replace(edited, base=first.base)
+    seal(replace(request, selection=replace(request.selection, given=(first,))))
+    words = seal_in_words(State.of(replace(request, selection=replace(request.selection, given=(edited,)))))
+    assert words.endswith(f"changed since: {changes}")
+
+
 def test_a_seal_of_an_earlier_version_says_that_it_does_not_hold_places(world: Any, tmp_path: Path) -> None:
     path = Path(seal(asked_at_places(world, 0.1, 0.5)).path)
     content = json.loads(path.read_text())

@@ -13,6 +13,9 @@ from clops_sweep.data.scenarios.instances import reference_lead_of
 from clops_sweep.data.scenarios.tasks import ScenarioTasks, TaskInstances
 from clops_sweep.errors import UsageError, shown
 
+ONE_TASK = 3
+"""Number of classes of a single task: two and one cannot be two tasks, since one class cannot be scored."""
+
 TaskClasses = Sequence[Sequence[int | str]]
 """The classes of each task, by number (from 0) or name."""
 
@@ -92,12 +95,28 @@ def groups_of(count: int) -> list[list[int]]:
     return [list(range(first)), *([low, low + 1] for low in range(first, count, 2))]
 
 
+def too_few_classes(scenario: str, dataset: str) -> str:
+    """Return the sentence about a data set of three classes."""
+    needed = f"{scenario} needs two tasks of two classes or more"
+    return f"{needed}, and {dataset!r} has {ONE_TASK} classes, enough for one task"
+
+
+def other_scenario(frames: FrameSet) -> dict[str, str]:
+    """Return the settings of a scenario for too few classes: its tasks are values of a column, or groups of people."""
+    column = next(iter(frames.domains), None)
+    return {"scenario": "subject_il"} if column is None else {"scenario": "domain_il", "domain": column}
+
+
 def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -> list[tuple[int, ...]]:
     """Return the classes of each task by number."""
     if frames.multi_label:
         raise UsageError(f"{scenario} needs one label per instance, but instances of {frames.name!r} carry several")
     count = len(frames.classes)
     if task_classes is None:
+        if count == ONE_TASK:
+            settings = other_scenario(frames)
+            named = " and ".join(f"{name} = {value!r}" for name, value in settings.items())
+            raise UsageError(f"{too_few_classes(scenario, frames.name)}; set {named}")
         if count < 2 or count % 2:
             raise UsageError(
                 f"{scenario} needs an even number of classes to pair them, but {frames.name!r} has {count}; "

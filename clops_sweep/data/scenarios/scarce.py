@@ -18,7 +18,7 @@ class UncoveredTask(UsageError):
     """A part of the split lacks a task or one of its classes, and another split_seed can help.
 
     Attributes:
-        what: the sentence without the remedy.
+        what: the sentence without the remedy, with the number of people who have the task or class.
     """
 
     def __init__(self, message: str, what: str = "") -> None:
@@ -32,7 +32,8 @@ def empty_task(frames: FrameSet, task: Task, split: str) -> UsageError:
     people = _people(frames, _rows_of(task))
     if people < parts_of(frames):
         return UsageError(f"{sentence}; {_remedy(frames, people, f'task {task.name}', 'it')}")
-    return UncoveredTask(f"{sentence}; {_REMEDY}", sentence)
+    counted = _counted(frames, people)
+    return UncoveredTask(f"{sentence}; {_REMEDY}", f"{sentence} ({counted} have this task)")
 
 
 def constant_task(
@@ -57,18 +58,28 @@ def constant_task(
         people = _people(frames, of_class)
         if people < parts_of(frames):
             return UsageError(f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}")
-    return UncoveredTask(f"{sentence}; {_REMEDY}", sentence)
+    what = sentence
+    if len(missing) == 1:
+        of_class = _rows_of(task)[_has(frames, _rows_of(task), missing[0])]
+        counted = _counted(frames, _people(frames, of_class))
+        what += f" ({counted} of this task have {frames.classes[missing[0]]})"
+    return UncoveredTask(f"{sentence}; {_REMEDY}", what)
 
 
 def _remedy(frames: FrameSet, people: int, what: str, it: str) -> str:
     """Return what helps where fewer people have a class or task than a split has parts."""
-    of = "person" if frames.people_known else "recording"
     have = "has" if people == 1 else "have"
-    counted = several(people, of) if of == "recording" or people == 1 else f"{people:,} people"
     return (
-        f"only {counted} {have} {what}, and each of the {parts_of(frames)} parts of a split needs one, so no "
-        f"split_seed helps: leave {it} out of the data or pool it with another one"
+        f"only {_counted(frames, people)} {have} {what}, and each of the {parts_of(frames)} parts of a split needs "
+        f"one, so no split_seed helps: leave {it} out of the data or pool it with another one"
     )
+
+
+def _counted(frames: FrameSet, people: int) -> str:
+    """Return the number of people in words; of recordings, if people are unknown."""
+    if not frames.people_known:
+        return several(people, "recording")
+    return "1 person" if people == 1 else f"{people:,} people"
 
 
 def _rows_of(task: Task) -> NDArray[np.int64]:
