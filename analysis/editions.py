@@ -41,6 +41,8 @@ class Edition:
         parts.append(f"patient split {data.split_seed}")
         if data.split:
             parts.append(data.split)
+        if data.stratify:
+            parts.append(f"stratified by {data.stratify}")
         if data.validation:
             parts.append(f"validation {data.validation:g}")
         if data.encoder:

@@ -446,14 +446,14 @@ def _print_counts(
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
     channels = channel_ranges(manifest, prepared.table)
     tasks: dict[str, list[Row] | str] = {}
-    working_seeds: set[int] = set()
+    can_run = False  # with another split
     kinds: list[tuple[str, str, FrameSet, dict[str, Any]]] = []
     for scenario in info.scenarios:
         of_domains = scenario == "domain_il"
-        if not of_domains or len(frames.lead_names) > 1 or not frames.domains:
-            kinds.append((scenario, scenario, opened["single" if of_domains else info.leads], {}))
         if of_domains:
             kinds += [(f"domain_il by {name}", scenario, frames, {"domain": name}) for name in frames.domains]
+        if not of_domains or len(frames.lead_names) > 1 or not frames.domains:
+            kinds.append((scenario, scenario, opened["single" if of_domains else info.leads], {}))
     splits = PreparedData(prepared.folder.parent, data_root)
     for title, scenario, of_scenario, options in kinds:
         tasks_of = partial(_tasks, scenario, options)
@@ -463,16 +463,16 @@ def _print_counts(
             leads = info.leads if of_scenario is opened[info.leads] else "single"
             key = DataKey(manifest.name, split_seed, "none", leads)
             try:
-                refusal = refusal_of({split_seed: problem}, of_scenario, key, splits, tasks_of)
+                refusal = refusal_of({split_seed: problem}, of_scenario, key, splits, tasks_of, options.get("domain"))
             except UsageError as other:  # of another task, for which no split seed helps
                 tasks[title] = str(other)
                 continue
             tasks[title] = str(problem) if refusal is None else refusal.sentence
-            working_seeds.update(() if refusal is None else refusal.covering)
+            can_run = can_run or (refusal is not None and (refusal.is_stratifiable or bool(refusal.covering)))
         except UsageError as problem:
             # The scenario is printed in front of the sentence.
             tasks[title] = str(problem).removeprefix(f"{scenario} ")
-    nothing_runs = not working_seeds and all(isinstance(rows_or_reason, str) for rows_or_reason in tasks.values())
+    nothing_runs = not can_run and all(isinstance(rows_or_reason, str) for rows_or_reason in tasks.values())
     nothing_runs = nothing_runs and manifest.info is not None and not _may_have_other_tasks(frames)
     if as_json:
         built = {name: it for name, it in tasks.items() if not isinstance(it, str)}

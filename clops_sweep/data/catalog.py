@@ -36,6 +36,8 @@ class DataKey(NamedTuple):
     split_within: str = "people"
     is_adapted: bool = False
     """Whether the frames are signals adapted to the encoder, which runs train further, and not its features."""
+    stratify: str | None = None
+    """The column of the data whose values every part of the split has in proportion."""
 
     @property
     def view(self) -> dict[str, Any]:
@@ -45,7 +47,7 @@ class DataKey(NamedTuple):
 
     @property
     def given(self) -> dict[str, Any]:
-        """The attributes that are None by default and are given: fold, share of validation and encoder."""
+        """The attributes that are None by default and are given, such as the fold."""
         optional = [name for name, value in self._field_defaults.items() if value is None]
         return {name: getattr(self, name) for name in optional if getattr(self, name) is not None}
 

@@ -403,6 +403,19 @@ class RunConfig(BaseModel):
             )
         ),
     )
+    stratify: str | None = Field(
+        None,
+        min_length=1,
+        description="column of domains, such as site: its people are in each part of the split in proportion, by class",
+        json_schema_extra=stating(
+            FieldFacts(
+                "data",
+                prepared=True,
+                before=None,
+                not_searched="a search over it would find the luckiest split of the patients",
+            )
+        ),
+    )
     validation: Share | None = Field(
         None,
         description="share of the training people used for validation, if the publisher provides no validation set",
@@ -551,9 +564,14 @@ class RunConfig(BaseModel):
             raise ValueError(
                 f"split = {self.split!r} has a validation set of its own; expected no validation = {self.validation:g}"
             )
-        if self.curves is not None and (self.split or self.validation) is not None:
+        if self.stratify is not None and self.validation is not None:
             raise ValueError(
-                "curves = 'test' is for data without a validation set, which split and validation make; leave it out"
+                f"stratify = {self.stratify!r} makes a validation set; expected no validation = {self.validation:g}"
+            )
+        if self.curves is not None and (self.split or self.stratify or self.validation) is not None:
+            raise ValueError(
+                "curves = 'test' is for data without a validation set, which split, stratify and validation make; "
+                "leave it out"
             )
 
     def _check_encoder(self) -> None:
@@ -674,7 +692,7 @@ class RunConfig(BaseModel):
         by_time = "split_within" in SCENARIOS.declaration(self.scenario).fields and self.split_within == "time"
         within = "time" if by_time else "people"
         encoder = "" if isinstance(self.encoder, RunConfig) else self.encoder
-        return DataKey(self.dataset, *view, encoder, within, is_adapted=self.lora_rank > 0)
+        return DataKey(self.dataset, *view, encoder, within, is_adapted=self.lora_rank > 0, stratify=self.stratify)
 
     @property
     def orders_by_name(self) -> bool:
@@ -684,7 +702,7 @@ class RunConfig(BaseModel):
     @property
     def draws_with_split_seed(self) -> bool:
         """Whether the split seed draws a fold, a validation set or blurry tasks, also where the split is given."""
-        return self.split is not None or self.validation is not None or self.blurry > 0
+        return self.split is not None or self.stratify is not None or self.validation is not None or self.blurry > 0
 
     @cached_property
     def tasks_key(self) -> tuple[Any, ...]:

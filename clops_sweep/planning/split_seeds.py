@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from clops_sweep.data.catalog import DataKey
+import numpy as np
+from numpy.typing import NDArray
+
+from clops_sweep.data.catalog import LEAD, DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.scenarios.scarce import UncoveredTask
@@ -49,7 +52,8 @@ def refused_seeds(
         seed = min(problems)
         said = str(problems[seed]).removeprefix(f"{whole.name}: ")
         return UsageError(f"{whole.name}: split = {first.split!r}, split_seed {seed}: {said}")
-    refusal = refusal_of(problems, whole, first.data_key, data, partial(built_tasks, first))
+    domain = first.domain if first.scenario == "domain_il" and first.domain != LEAD else None
+    refusal = refusal_of(problems, whole, first.data_key, data, partial(built_tasks, first), domain)
     return None if refusal is None else UsageError(refusal.sentence)
 
 
@@ -60,10 +64,12 @@ class Refusal:
     Attributes:
         sentence: which seeds, which task, and what to do.
         covering: the seeds of `CANDIDATES` with which each part of the split has each class of each task.
+        is_stratifiable: whether the seeds work in a split that is stratified by the domain of the tasks.
     """
 
     sentence: str
     covering: tuple[int, ...]
+    is_stratifiable: bool
 
 
 def refusal_of(
@@ -72,6 +78,7 @@ def refusal_of(
     key: DataKey,
     data: PreparedData,
     tasks_of: Callable[[FrameSet], object],
+    domain: str | None = None,
 ) -> Refusal | None:
     """Return what is wrong with some split seeds, and which seeds work; None if the split is given, or a fold.
 
@@ -81,17 +88,34 @@ def refusal_of(
         key: the key of the frames.
         data: the prepared data, for other splits.
         tasks_of: builds the tasks on frames.
+        domain: the column of the data that defines the tasks, if one does.
     """
     splits = data.other_splits(key, CANDIDATES)
     if splits is None:
         return None
+    seeds = sorted(problems)
+    covering = _covering(splits, frames, tasks_of)
+    sentence = f"{_failing(frames.name, seeds, problems[seeds[0]])}; {_remedy(covering)}"
+    is_stratifiable = False
+    if domain is not None and key.stratify is None:
+        stratified = data.other_splits(key._replace(stratify=domain), seeds) or {}
+        is_stratifiable = _covering(stratified, frames, tasks_of) == seeds
+    if is_stratifiable:
+        sentence += f"; or give RunConfig stratify={domain!r}, with which split_seed {listed(seeds)} " + (
+            "has them" if len(seeds) == 1 else "have them"
+        )
+    return Refusal(sentence, tuple(covering), is_stratifiable)
+
+
+def _covering(
+    splits: Mapping[int, NDArray[np.int8]], frames: FrameSet, tasks_of: Callable[[FrameSet], object]
+) -> list[int]:
+    """Return the seeds of the splits whose parts have each class of each task."""
     covering = []
     for seed, split in splits.items():
         if _problem(tasks_of, replace(frames, split=split)) is None:
             covering.append(seed)
-    seeds = sorted(problems)
-    sentence = f"{_failing(frames.name, seeds, problems[seeds[0]])}; {_remedy(covering)}"
-    return Refusal(sentence, tuple(covering))
+    return covering
 
 
 def _without_seed(config: RunConfig) -> tuple[object, ...]:

@@ -133,6 +133,7 @@ ALWAYS = {
     *("scenario", "dataset", "strategy", "task_order", "epochs_per_task", "batch_size", "learning_rate", "normalize"),
     *("split_seed", "seed", "weight_seed", "leads", "network"),
     *(NONE_BY_DEFAULT := {"task_classes", "class_weights", "augment", "split", "validation", "curves", "encoder"}),
+    *(NONE_BY_DEFAULT := NONE_BY_DEFAULT | {"stratify"}),
     *(NONE_BY_DEFAULT := NONE_BY_DEFAULT | {"early_stopping", "first_tasks"}),
     *(CONSTANT_BY_DEFAULT := {"norm", "head", "optimizer", "weight_decay", "schedule", "precision", "lora_rank"}),
     *(CONSTANT_BY_DEFAULT := CONSTANT_BY_DEFAULT | {"stream", "blurry"}),
@@ -189,7 +190,7 @@ OTHERS = {
     **{"scenario": "time_il", "strategy": "another", "acquisition": "entropy", "storage_function": "squared_area"},
     **{"task_order": 3, "task_classes": ((1, 0), (2, 3)), "weight_seed": 7, "memory_division": "task_balanced"},
     **{"storage_order": "bottom", "class_weights": "balanced", "weight_decay": 0.1},
-    **{"split": "fold:1/5", "validation": 0.2, "curves": "test", "encoder": f"run:{'0' * 24}"},
+    **{"split": "fold:1/5", "validation": 0.2, "stratify": "site", "curves": "test", "encoder": f"run:{'0' * 24}"},
     **{"early_stopping": 3, "blurry": 0.2, "first_tasks": 2},
     **{"people_per_task": 3, "people_order": 3},
 }

@@ -102,7 +102,10 @@ def test_seeds_that_fail_and_seeds_that_work_are_named(tmp_path: Path) -> None:
         in said
     )
     assert re.search(rf"with {failing[0]}, {PROBLEM}", said), said
-    assert said.endswith(f'of split_seed 0 to 19, these have {EACH}: "split_seed": {covering}')
+    assert said.endswith(
+        f"of split_seed 0 to 19, these have {EACH}: \"split_seed\": {covering}; or give RunConfig stratify='ward', "
+        f"with which split_seed {', '.join(map(str, failing))} have them"
+    )
     one, said = _plan(tmp_path, {"split_seed": failing[:1]}, rare=[*HALF, 1, 3, 5, 7])
     assert one != 0
     assert re.match(rf"few_patients: split_seed {failing[0]}: {PROBLEM}", said), said
@@ -132,8 +135,14 @@ def test_without_any_seed_that_works_the_sentence_says_what_would(tmp_path: Path
     assert said.endswith(
         f"none of split_seed 0 to 19 has {EACH}: divide the people yourself with split=..., a train, validation or "
         "test for each recording (a column, in a table), leave the task or class out of the data or pool it with "
-        "another one, or add people who have it"
+        "another one, or add people who have it; or give RunConfig stratify='ward', with which split_seed 0 has them"
     )
+
+
+def test_a_split_that_is_stratified_by_ward_covers_what_no_seed_does(tmp_path: Path) -> None:
+    axes = {"split_seed": [*range(6)], "stratify": ["ward"]}
+    status, said = _plan(tmp_path, axes, rare=[*range(12)], wards=4)
+    assert (status, "ward D" in said) == (0, True), said
 
 
 def test_a_split_of_ones_own_covers_what_no_seed_does(tmp_path: Path) -> None:

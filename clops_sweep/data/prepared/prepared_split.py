@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,10 @@ from clops_sweep.data.records import Index
 from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.sets.named import data_set
 from clops_sweep.data.splits.by_time import split_by_time
-from clops_sweep.data.splits.dealing import fold_split, validation_share
+from clops_sweep.data.splits.dealing import fold_split, strata, stratified_split, validation_share
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.data.splits.split_program import balanced_split
-from clops_sweep.errors import UsageError, prefixed, several, shown
+from clops_sweep.errors import UsageError, listed, prefixed, several, shown
 from clops_sweep.regular_files import open_regular
 
 _SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
@@ -32,7 +33,11 @@ _SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
 
 
 def split_at_hand(
-    prepared: PreparedSet, seed: int, split: str | None = None, validation: float | None = None
+    prepared: PreparedSet,
+    seed: int,
+    split: str | None = None,
+    validation: float | None = None,
+    stratify: str | None = None,
 ) -> NDArray[np.int8] | None:
     """Return the split of each frame, int8 [n], for a split seed, or None if it needs a solver. Takes milliseconds.
 
@@ -44,13 +49,16 @@ def split_at_hand(
         seed: the split seed.
         split: the name of a fold; None for the split of the data set.
         validation: share of the training people that becomes the validation set; None to keep the split as it is.
+        stratify: a column of domains that the split balances, beside classes; None for classes alone.
 
     Raises:
-        UsageError: the data set cannot be split into these folds, or is too small for this share.
+        UsageError: the data set has no such column, cannot be split into these folds, or is too small for this share.
         DamagedStore: the prepared set is damaged.
     """
     if split is not None:
-        return _fold(prepared, seed, split)
+        return _fold(prepared, seed, split, stratify)
+    if stratify is not None:
+        return _stratified(prepared, seed, stratify)
     if validation is not None:
         return _with_validation(prepared, seed, validation)
     if seed == 0 or prepared.manifest.given_split:
@@ -67,14 +75,18 @@ def split_at_hand(
 
 
 def split_of(
-    prepared: PreparedSet, seed: int, split: str | None = None, validation: float | None = None
+    prepared: PreparedSet,
+    seed: int,
+    split: str | None = None,
+    validation: float | None = None,
+    stratify: str | None = None,
 ) -> NDArray[np.int8]:
     """Return `split_at_hand`, or solve the split and cache it in the prepared folder.
 
     Raises:
         UsageError: as `split_at_hand`.
     """
-    of_frames = split_at_hand(prepared, seed, split, validation)
+    of_frames = split_at_hand(prepared, seed, split, validation, stratify)
     key = (prepared.manifest.content_hash, seed)
     if of_frames is None:
         index = frame_index(prepared)
@@ -130,7 +142,7 @@ def frame_index(prepared: PreparedSet) -> Index:
     return prepared.table.index()
 
 
-def _fold(prepared: PreparedSet, seed: int, split: str) -> NDArray[np.int8]:
+def _fold(prepared: PreparedSet, seed: int, split: str, stratify: str | None) -> NDArray[np.int8]:
     """Return the split of each frame [n] in a fold."""
     manifest, (i, k) = prepared.manifest, fold_of(split)
     if manifest.given_split:
@@ -140,14 +152,70 @@ def _fold(prepared: PreparedSet, seed: int, split: str) -> NDArray[np.int8]:
         )
     index = frame_index(prepared)
     counts = _data_set(prepared).counts(index)
+    _require_people(prepared, split, k, counts, "each class", manifest.classes)
+    if stratify is not None:
+        codes, names = _column(prepared, stratify)
+        of_values = _frames_of_values(index, codes, len(names))
+        _require_people(prepared, split, k, of_values, f"each {stratify}", names)
+        counts = _strata(prepared, index, codes, of_values)
+    return _of_frames(fold_split(counts, i, k, seed), index)
+
+
+def _require_people(
+    prepared: PreparedSet, split: str, k: int, counts: NDArray[np.int64], each: str, names: Sequence[str]
+) -> None:
+    """Check that each of some columns has at least k people, from the frames of every person [people, columns]."""
     people = (counts > 0).sum(0)
     fewest = int(np.argmin(np.where(people > 0, people, len(counts) + 1)))
     if people[fewest] < k:
         raise UsageError(
-            f"dataset {manifest.name!r}: split = {split!r} needs {k} people of each class, and "
-            f"{manifest.classes[fewest]} has {people[fewest]}; expected fewer folds, or split_seed alone"
+            f"dataset {prepared.manifest.name!r}: split = {split!r} needs {k} people of {each}, and "
+            f"{names[fewest]} has {people[fewest]}; expected fewer folds, or split_seed alone"
         )
-    return _of_frames(fold_split(counts, i, k, seed), index)
+
+
+def _stratified(prepared: PreparedSet, seed: int, stratify: str) -> NDArray[np.int8]:
+    """Return the split of each frame [n], with the people of each value of a column in proportion."""
+    if prepared.manifest.given_split:
+        raise UsageError(
+            f"dataset {prepared.manifest.name!r} has a split fixed by its publisher; leave out stratify = {stratify!r}"
+        )
+    index = frame_index(prepared)
+    codes, names = _column(prepared, stratify)
+    counts = _strata(prepared, index, codes, _frames_of_values(index, codes, len(names)))
+    return _of_frames(stratified_split(counts, seed), index)
+
+
+def _column(prepared: PreparedSet, stratify: str) -> tuple[NDArray[np.int32], tuple[str, ...]]:
+    """Return the code of each frame [n] in a column of domains, and the names of the codes."""
+    domains = prepared.manifest.domains
+    if stratify not in domains:
+        there = f"its columns are {listed(domains)}" if domains else "it has none; declare domains=..."
+        raise UsageError(
+            f"dataset {prepared.manifest.name!r}: stratify = {stratify!r}: expected a column of its domains; {there}"
+        )
+    return prepared.table.domain(stratify), domains[stratify]
+
+
+def _frames_of_values(index: Index, codes: NDArray[np.int32], values: int) -> NDArray[np.int64]:
+    """Return the frames of every person and value of a column, [people, values]."""
+    people = len(index.patient_names)
+    cells = index.patients.astype(np.int64) * values + codes
+    return np.bincount(cells, minlength=people * values).reshape(people, values)
+
+
+def _strata(
+    prepared: PreparedSet, index: Index, codes: NDArray[np.int32], of_values: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the `strata` of the classes and a column of domains."""
+    data, whole = _data_set(prepared), _data_set(prepared).counts(index)
+    counts = np.zeros((len(whole), of_values.shape[1], whole.shape[1]), np.int64)
+    for code in range(of_values.shape[1]):
+        chosen = codes == code
+        of_value = replace(index, patients=index.patients[chosen], labels=index.labels[chosen])
+        found = data.counts(of_value)
+        counts[:, code, : found.shape[1]] = found
+    return strata(counts, of_values)
 
 
 def _with_validation(prepared: PreparedSet, seed: int, share: float) -> NDArray[np.int8]:

@@ -122,6 +122,7 @@ def open_frames(
     split: str | None = None,
     validation: float | None = None,
     split_within: str = "people",
+    stratify: str | None = None,
     data_root: str | Path | None = None,
 ) -> FrameSet:
     """Open a prepared data set, with its frames mapped read-only from disk.
@@ -141,6 +142,7 @@ def open_frames(
         validation: share of the training patients for validation, if the publisher defines no validation set.
         split_within: ``people``, or ``time`` to split recordings of training and validation patients by time into three
             parts (`split_by_time`).
+        stratify: a column of domains, such as "site", whose people are in every part in proportion, by class.
         data_root: folder to check files of a declared data set for changes; by default that of the file that declares
             it, if it has them, else that of the preparation.
 
@@ -156,7 +158,7 @@ def open_frames(
     table = prepared.table
     frames = mapped_frames(prepared)
     gain, offset = normalized_gain_offset(normalize, table.gain, table.offset, table.statistics)
-    of_people = split_of(prepared, split_seed, split, validation)
+    of_people = split_of(prepared, split_seed, split, validation, stratify)
     split_codes = within(prepared, of_people, split_within)
     dropped = left_out(manifest)
     if manifest.skipped:
@@ -266,6 +268,7 @@ def data_hash(
     split: str | None = None,
     validation: float | None = None,
     split_within: str = "people",
+    stratify: str | None = None,
     data_root: Path | None = None,
 ) -> str | None:
     """Return the `data_hash` of the FrameSet of `open_frames` in milliseconds, without writing anything.
@@ -279,7 +282,7 @@ def data_hash(
     prepared = prepared_set(name, prepared_root, data_root)
     if prepared is None:
         return None
-    of_people = split_at_hand(prepared, split_seed, split, validation)
+    of_people = split_at_hand(prepared, split_seed, split, validation, stratify)
     if of_people is None:
         return None
     split_codes = within(prepared, of_people, split_within)

@@ -92,7 +92,9 @@ class PreparedData:
         seeds: dict[str, set[int]] = {}
         encoded: dict[DataKey, None] = {}
         for key in keys:
-            seeds.setdefault(key.dataset, set()).update([key.split_seed] if key.split is None else [])
+            of_set = seeds.setdefault(key.dataset, set())
+            if key.split is None and key.stratify is None:
+                of_set.add(key.split_seed)
             if key.encoder is not None and self.encoders is not None and self.encoders.is_fitted(key.encoder):
                 encoded[key] = None
             elif key.encoder is not None:  # features do not depend on the split
@@ -131,7 +133,8 @@ class PreparedData:
 
         seeds: dict[str, set[int]] = {}
         for key in dict.fromkeys(keys):  # one of each: a set that is not prepared is looked up anew each time
-            if key.split is None and key.validation is None and self.data_hash(key.signals) is None:
+            is_dealt = (key.split, key.stratify, key.validation) != (None, None, None)
+            if not is_dealt and self.data_hash(key.signals) is None:
                 seeds.setdefault(key.dataset, set()).add(key.split_seed)
         for name, split_seeds in seeds.items():
             prepared = prepared_set(name, self.root, self.source)
@@ -152,7 +155,8 @@ class PreparedData:
         prepared = prepared_set(key.dataset, self.root, self.source)
         if prepared is None or prepared.manifest.given_split or (key.split, key.validation) != (None, None):
             return None
-        make_splits(prepared, seeds, progress=True)
+        if key.stratify is None:
+            make_splits(prepared, seeds, progress=True)
         return {seed: self.frames(key.signals._replace(split_seed=seed)).split for seed in seeds}
 
     def frames(self, key: DataKey) -> FrameSet:

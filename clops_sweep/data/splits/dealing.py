@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
+from clops_sweep.data.splits.split_program import FRACTIONS, required_patients
+
+Quotas = Callable[[int], Sequence[float]]
+"""The share of each part in a number of people or frames."""
+
+
+def stratified_split(counts: NDArray[np.int64], seed: int) -> NDArray[np.int8]:
+    """Return TRAINING, VALIDATION or TEST for every person, [people] int8, by iterative stratification.
+
+    Each column is dealt 60, 20 and 20 percent of its people, and at least `required_patients`, as far as people with
+    several columns allow.
+
+    Args:
+        counts: frames of every person and column, [people, K], as `strata` returns them.
+        seed: the split seed.
+    """
+    return deal(counts, FRACTIONS, _stream(seed, "stratified"), _covering).astype(np.int8)
+
+
+def strata(counts: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the frames of every person in each group with each class, and in each group, [people, G * C + G].
+
+    Args:
+        counts: frames of every person, group and class, [people, G, C].
+        groups: frames of every person and group, [people, G]; a frame with several classes counts once.
+    """
+    return np.hstack([counts.reshape(len(counts), -1), groups])
 
 
 def fold_split(counts: NDArray[np.int64], i: int, k: int, seed: int) -> NDArray[np.int8]:
@@ -35,7 +63,12 @@ def validation_share(counts: NDArray[np.int64], share: float, seed: int) -> NDAr
     return np.asarray(parts == 1)
 
 
-def deal(counts: NDArray[np.int64], shares: Sequence[float], random: np.random.Generator) -> NDArray[np.int64]:
+def deal(
+    counts: NDArray[np.int64],
+    shares: Sequence[float],
+    random: np.random.Generator,
+    quotas: Quotas | None = None,
+) -> NDArray[np.int64]:
     """Return the part of every person, [people], balanced over classes by iterative stratification.
 
     The class with the fewest unassigned people comes first, in a random order. A person goes to the part that lacks
@@ -47,12 +80,13 @@ def deal(counts: NDArray[np.int64], shares: Sequence[float], random: np.random.G
         counts: frames of every person and class, [people, C].
         shares: the share of every part; they add up to 1.
         random: generator of the order.
+        quotas: the share of each part in the people of a class; by default in proportion to `shares`.
     """
     people = len(counts)
     carries = counts > 0
     parts = np.full(people, -1, np.int64)
     order = random.permutation(people)
-    needs = _Needs(counts, shares)
+    needs = _Needs(counts, shares, quotas or partial(_shared, shares=shares))
     left = carries.sum(0)
     while left.any():
         code = int(np.argmin(np.where(left > 0, left, people + 1)))
@@ -69,14 +103,14 @@ def deal(counts: NDArray[np.int64], shares: Sequence[float], random: np.random.G
 class _Needs:
     """What each part still lacks of its share: people, people of each class, and frames of each class."""
 
-    def __init__(self, counts: NDArray[np.int64], shares: Sequence[float]) -> None:
+    def __init__(self, counts: NDArray[np.int64], shares: Sequence[float], quotas: Quotas) -> None:
         people_of_class = (counts > 0).sum(0).tolist()
         frames_of_class = counts.sum(0).tolist()
         self._counts = counts
         self._parts = range(len(shares))
         self._people_of_class = people_of_class
         self._people = [share * len(counts) for share in shares]
-        self._of_class = [_shared(many, shares) for many in people_of_class]
+        self._of_class = [[*quotas(many)] for many in people_of_class]
         self._frames = [_shared(many, shares) for many in frames_of_class]
 
     def neediest(self, person: int, code: int) -> int:
@@ -107,6 +141,13 @@ class _Needs:
 
 def _shared(many: int, shares: Sequence[float]) -> list[float]:
     return [share * many for share in shares]
+
+
+def _covering(many: int) -> list[float]:
+    """Return 60, 20 and 20 percent of a number of people, with at least `required_patients` in the last two parts."""
+    _, *required = required_patients(many)
+    evaluated = [max(share * many, least) for share, least in zip(FRACTIONS[1:], required, strict=True)]
+    return [many - sum(evaluated), *evaluated]
 
 
 def _stream(seed: int, name: str, *counters: int) -> np.random.Generator:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clops_sweep import folds
 from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
-from clops_sweep.data.splits.dealing import deal, fold_split, validation_share
+from clops_sweep.data.splits.dealing import deal, fold_split, strata, stratified_split, validation_share
 from clops_sweep.data.splits.fold_names import fold_of
 
 tables = hnp.arrays(
@@ -87,3 +87,22 @@ def test_the_rarest_class_is_dealt_first(seed: int) -> None:
     parts = deal(counts, [1 / 2, 1 / 2], np.random.default_rng(seed))
     assert sorted(parts[18:]) == [0, 1]
     assert parts.sum() == 10
+
+
+@given(
+    hnp.arrays(np.int64, st.tuples(st.integers(3, 40)), elements=st.integers(0, 5)),
+    st.integers(0, 3),
+)
+@settings(max_examples=40, deadline=None)
+def test_people_of_one_site_and_class_are_dealt_60_20_20_and_into_each_part(cell: NDArray[np.int64], seed: int) -> None:
+    counts = np.zeros((len(cell), 3, 2), np.int64)  # three sites, two classes
+    counts.reshape(len(cell), 6)[np.arange(len(cell)), cell] = 7
+    split = stratified_split(strata(counts, counts.sum(2)), seed)
+    np.testing.assert_array_equal(split, stratified_split(strata(counts, counts.sum(2)), seed))
+    for code in range(6):
+        parts = np.bincount(split[cell == code], minlength=3)
+        many = int(parts.sum())
+        if many >= 3:
+            assert parts.min() >= 1
+        if many >= 5:
+            assert (np.abs(parts - np.array([0.6, 0.2, 0.2]) * many) <= 1).all()
