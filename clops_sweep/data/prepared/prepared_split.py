@@ -213,8 +213,8 @@ def _strata(
     for code in range(of_values.shape[1]):
         chosen = codes == code
         of_value = replace(index, patients=index.patients[chosen], labels=index.labels[chosen])
-        found = data.counts(of_value)
-        counts[:, code, : found.shape[1]] = found
+        of_classes = data.counts(of_value)
+        counts[:, code, : of_classes.shape[1]] = of_classes
     return strata(counts, of_values)
 
 

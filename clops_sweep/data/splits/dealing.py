@@ -26,7 +26,9 @@ def stratified_split(counts: NDArray[np.int64], seed: int) -> NDArray[np.int8]:
         counts: frames of every person and column, [people, K], as `strata` returns them.
         seed: the split seed.
     """
-    return deal(counts, FRACTIONS, _stream(seed, "stratified"), _covering).astype(np.int8)
+    random = _stream(seed, "stratified")
+    parts = deal(counts, FRACTIONS, random, _covering)
+    return parts.astype(np.int8)
 
 
 def strata(counts: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -36,7 +38,9 @@ def strata(counts: NDArray[np.int64], groups: NDArray[np.int64]) -> NDArray[np.i
         counts: frames of every person, group and class, [people, G, C].
         groups: frames of every person and group, [people, G]; a frame with several classes counts once.
     """
-    return np.hstack([counts.reshape(len(counts), -1), groups])
+    people = len(counts)
+    of_cells = counts.reshape(people, -1)
+    return np.hstack([of_cells, groups])
 
 
 def fold_split(counts: NDArray[np.int64], i: int, k: int, seed: int) -> NDArray[np.int8]:
@@ -145,9 +149,11 @@ def _shared(many: int, shares: Sequence[float]) -> list[float]:
 
 def _covering(many: int) -> list[float]:
     """Return 60, 20 and 20 percent of a number of people, with at least `required_patients` in the last two parts."""
-    _, *required = required_patients(many)
-    evaluated = [max(share * many, least) for share, least in zip(FRACTIONS[1:], required, strict=True)]
-    return [many - sum(evaluated), *evaluated]
+    _, least_validation, least_test = required_patients(many)
+    _, of_validation, of_test = FRACTIONS
+    validation = max(of_validation * many, least_validation)
+    test = max(of_test * many, least_test)
+    return [many - validation - test, validation, test]
 
 
 def _stream(seed: int, name: str, *counters: int) -> np.random.Generator:
