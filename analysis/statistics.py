@@ -579,7 +579,8 @@ def power_of_t_test(n: float, deviation: float, difference: float, overlap: floa
         critical = stats.norm.ppf(1 - ALPHA / 2)
         return float(stats.norm.sf(critical - shift) + stats.norm.cdf(-critical - shift))
     critical = stats.t.ppf(1 - ALPHA / 2, n - 1)
-    return float(stats.nct.sf(critical, n - 1, shift) + stats.nct.cdf(-critical, n - 1, shift))
+    below = stats.nct.sf(critical, n - 1, -shift)  # = cdf(-critical, n - 1, shift), which is NaN for large shifts
+    return float(stats.nct.sf(critical, n - 1, shift) + below)
 
 
 def splits_needed(

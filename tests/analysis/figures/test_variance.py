@@ -67,6 +67,17 @@ def test_power_is_how_often_the_test_finds_it() -> None:
     assert power_of_t_test(9, 0.03, 0.02) == pytest.approx(share, abs=0.025)
     assert power_of_t_test(9, 0.03, 0.0) == pytest.approx(0.05)
     assert (power_of_t_test(2, 0.03, 0.02), power_of_t_test(3, 0.0, 0.02)) == (0.0, 1.0)
+    for deviation in (0.0005, 0.001, 0.005, 0.01, 0.02, 0.05):  # NaN here for many n, with cdf for the lower tail
+        for n in (3, 5, 10, 30, 100, 500):
+            shift = 0.02 / deviation * n**0.5
+            assert power_of_t_test(n, deviation, 0.02) == pytest.approx(_power(n, shift), abs=1e-4)
+
+
+def _power(n: int, shift: float) -> float:
+    """The mean power of normal tests over the distribution of the sample standard deviation."""
+    quantiles = (np.arange(20_000) + 0.5) / 20_000
+    limits = stats.t.ppf(0.975, n - 1) * np.sqrt(stats.chi2.ppf(quantiles, n - 1) / (n - 1))
+    return float(np.mean(stats.norm.sf(limits - shift) + stats.norm.cdf(-limits - shift)))
 
 
 METHODS = {"f": {"strategy": "finetune"}, "r": {"strategy": "replay"}, "c": {}}
