@@ -26,6 +26,10 @@ from clops_sweep.store.run_store import RunStore
 
 _ROWS = 20
 _SHORTEST_ID = 8
+_SHORT_HASH = 12
+
+EDITION = ("semantics_version", "data_hash")
+"""Columns that are part of a run id beside the settings."""
 
 Row = Mapping[str, Any]
 
@@ -78,7 +82,8 @@ class ListedRuns:
     Attributes:
         table: rows of the table `runs`.
         order: positions of the rows in the order of the list.
-        settings: the config fields and options in which they differ, patient splits and seeds last.
+        settings: the config fields and options in which they differ, patient splits and seeds last; then, if runs have
+            equal ones, what else is part of a run id.
         scores: the headline metrics of their scenarios; the first one sorts the runs.
         left_out: number of runs of the other kind: trials that chose a configuration, or all others.
         of_tuning: whether the listed runs are trials that chose a configuration.
@@ -155,6 +160,7 @@ def _list_runs(
     scores = _scores(table)
     differ = [name for name in columns if _differs(name, table)]
     differ.sort(key=lambda name: REPLICATES.index(name) if name in REPLICATES else -1)
+    differ += _editions(table, differ)
     column = sort or (scores[0] if scores else "run_id")
     if column.removeprefix("-") not in columns:
         raise UsageError(
@@ -202,6 +208,17 @@ def _differs(name: str, table: pa.Table) -> bool:
     if name in OPTIONS:
         values.discard(None)
     return len(values) > 1
+
+
+def _editions(table: pa.Table, settings: Sequence[str]) -> list[str]:
+    """Return the columns beside the settings, of `EDITION`, in which runs with equal settings differ."""
+    seen: dict[tuple[Any, ...], Row] = {}
+    differ = dict.fromkeys(EDITION, False)
+    for row in table.select([*settings, *EDITION]).to_pylist():
+        first = seen.setdefault(tuple(_comparable(row[name]) for name in settings), row)
+        for name in EDITION:
+            differ[name] |= row[name] != first[name]
+    return [name for name in EDITION if differ[name]]
 
 
 def _comparable(value: Any) -> Any:
@@ -255,7 +272,7 @@ def _print_table(rows: Sequence[Row], listed: ListedRuns) -> None:
     numbers = (*listed.scores, "seconds")
     texts = []
     for row in rows:
-        settings = [printable(_in_words(row[name])) for name in listed.settings]
+        settings = [printable(_setting(name, row[name])) for name in listed.settings]
         of_run = [_number(name, row[name]) for name in numbers]
         if row["status"] != "finished":
             of_run[0] = str(row["status"])
@@ -269,6 +286,11 @@ def shortest(ids: Sequence[str]) -> int:
     while len({run_id[:digits] for run_id in ids}) < len(ids):
         digits += 1
     return digits
+
+
+def _setting(name: str, value: Any) -> str:
+    text = _in_words(value)
+    return text[:_SHORT_HASH] if name == "data_hash" else text
 
 
 def _in_words(value: Any) -> str:

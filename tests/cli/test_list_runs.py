@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
 
@@ -119,3 +120,25 @@ def test_an_empty_store_has_no_runs(tmp_path: Path) -> None:
     store = RunStore(tmp_path / "results")
     store.open_for_writing()
     assert "0 runs" in invoked(store, []).output
+
+
+def test_runs_with_equal_settings_differ_by_version_or_data(
+    store: RunStore, listed: Listed, finished_tables: Tables
+) -> None:
+    """Runs of an older semantics version, or of other data, were rows with equal settings and other scores."""
+    row = store.rows("runs", run_ids=["0" * 8 + "a" * 16])[0]
+    for number, edition in enumerate(({"semantics_version": 1}, {"data_hash": "b" * 64})):
+        run_id = f"{number:08}{'c' * 16}"
+        tables = dict(finished_tables(run_id, RunConfig(strategy="er", memory_fraction=0.25), auc=0.1))
+        changed = row | {"run_id": run_id, "auc": 0.1} | edition
+        tables["runs"] = pa.Table.from_pylist([changed], schema=tables["runs"].schema)
+        write_finished(store, run_id, tables)
+    settings = list(listed()[0]["settings"])
+    assert settings == ["strategy", "memory_fraction", "seed", "semantics_version", "data_hash"]
+    assert [run["settings"]["semantics_version"] for run in listed("--where", "auc < 0.2")] == [
+        1,
+        row["semantics_version"],
+    ]
+    output = invoked(store, []).output
+    assert "b" * 12 in output
+    assert "b" * 13 not in output
