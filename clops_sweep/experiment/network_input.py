@@ -6,14 +6,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from clops_sweep.data.catalog import LEAD
 from clops_sweep.data.frames import FRAME_LENGTH, FrameSet
 from clops_sweep.data.scenarios.class_incremental import ONE_TASK, groups_of, other_scenario, too_few_classes
-from clops_sweep.errors import UsageError, sentence
+from clops_sweep.data.scenarios.domains import lacks_leads
+from clops_sweep.errors import UsageError, listed, sentence
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import NETWORKS, PAPER_NETWORK, may_use
 
-_CHECKED = ("dataset", "scenario", "task_classes", "network", "leads")
+_CHECKED = ("dataset", "scenario", "task_classes", "domain", "network", "leads")
 """Fields of a config whose values decide what a suggested config corrects."""
 
 
@@ -36,8 +38,8 @@ def check_frames(
 
     Raises:
         UsageError: the frames are not features of the config's encoder; or, all in one message that ends with the
-            config to use, the scenario cannot group the classes and the network takes other frames. The config to use
-            keeps every other setting of the user.
+            config to use, the scenario cannot group the classes or lacks leads, and the network takes other frames. The
+            config to use keeps every other setting of the user.
     """
     encoded = frames.encoded
     encoder, adapted = (None, False) if encoded is None else (encoded.encoder, encoded.module is not None)
@@ -69,6 +71,14 @@ def check_frames(
     elif config.scenario in ("class_il", "class_il_union") and config.task_classes is None and count % 2:
         wrong.append(f"{config.scenario} pairs classes, and {config.dataset!r} has {count}")
         remedy |= {"scenario": "class_il_union", "task_classes": groups_of(count)}
+    by_lead = config.scenario == "domain_il" and config.domain == LEAD and frames.single_leads
+    if by_lead and frames.domains and lacks_leads(frames):
+        columns = "the column" if len(frames.domains) == 1 else "the columns"
+        wrong.append(
+            f"domain_il by lead needs recordings of several leads, which {config.dataset!r} does not have; it declares "
+            f"{columns} {listed(frames.domains)}"
+        )
+        remedy["domain"] = next(iter(frames.domains))
     if not fits:
         one = " (a single lead with leads='single')" if frames.samples == FRAME_LENGTH else ""
         wrong.append(

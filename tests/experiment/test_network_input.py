@@ -19,7 +19,7 @@ from clops_sweep.planning.request import Request
 from clops_sweep.store.run_store import RunStore
 from tests.helpers.registries import only_built_in_data_sets
 
-ONE_LABEL, SEVERAL, THREE = "five_classes", "five_findings", "three_classes"
+ONE_LABEL, SEVERAL, THREE, SITES = "five_classes", "five_findings", "three_classes", "sites_of_one_lead"
 SCENARIOS = ("class_il", "class_il_union", "subject_il")
 CLASSES = ["a", "b", "c", "d", "e"]
 
@@ -45,7 +45,14 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             wards = {"ward": np.array(["A", "B"])[person % 2]}
             return Recordings(signals, 50, ["x", "y", "z"], "g", np.arange(300) % 3, CLASSES[:3], person, domains=wards)
 
-        for name in (ONE_LABEL, SEVERAL, THREE):
+        @dataset(SITES, scenarios=(*SCENARIOS, "domain_il"))
+        def sites_of_one_lead(data_root: Path | None) -> Recordings:
+            signals = np.random.default_rng(0).normal(size=(300, 1, 50)).astype(np.float32)
+            person = np.arange(300) // 10
+            sites = {"site": np.array(["A", "B"])[person % 2]}
+            return Recordings(signals, 50, ["x"], "g", np.arange(300) % 5, CLASSES, person, domains=sites)
+
+        for name in (ONE_LABEL, SEVERAL, THREE, SITES):
             prepare(name, prepared_root=root, data_root=None)
         yield root
 
@@ -121,6 +128,19 @@ def test_three_classes_are_one_task_so_another_scenario_is_suggested(
     )
     config = suggested(message)
     assert (config.scenario, config.domain) == ("domain_il", "ward")
+    assert refused(prepared, tmp_path, SearchSpace("s", config, {}, seeds=[0])) == ""
+
+
+def test_tasks_by_a_declared_column_are_suggested_where_there_is_one_lead(prepared: Path, tmp_path: Path) -> None:
+    """It named the leads alone, and the network in a second message."""
+    base = RunConfig(dataset=SITES, scenario="domain_il", epochs_per_task=3)
+    message = refused(prepared, tmp_path, SearchSpace("s", base, {}, seeds=[0]))
+    assert message.startswith(
+        "domain_il by lead needs recordings of several leads, which 'sites_of_one_lead' does not have; it declares the "
+        "column site; network 'clops_cnn' takes frames of "
+    )
+    config = suggested(message)
+    assert config == base.replace(domain="site", network="small_cnn")
     assert refused(prepared, tmp_path, SearchSpace("s", config, {}, seeds=[0])) == ""
 
 

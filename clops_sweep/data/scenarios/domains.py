@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import LEAD
 from clops_sweep.data.frames import FrameSet
@@ -42,15 +43,25 @@ def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
     return ScenarioTasks(kind_of_labels(frames), tasks)
 
 
+def lacks_leads(frames: FrameSet) -> bool:
+    """Return whether no two leads of recordings can be tasks."""
+    return len(_leads(frames)) < 2 or "domain_il" not in info_of(frames).scenarios
+
+
+def _leads(frames: FrameSet) -> NDArray[np.int64]:
+    """Return the leads that instances have, by number."""
+    return np.flatnonzero(np.bincount(frames.leads, minlength=len(frames.lead_names)))
+
+
 def _by_lead(frames: FrameSet) -> ScenarioTasks:
     if not frames.single_leads:
         raise UsageError(
             f"domain_il by lead takes instances of one lead, and those of {frames.name!r} are opened with all leads; "
             "expected leads='single'"
         )
-    present = np.flatnonzero(np.bincount(frames.leads, minlength=len(frames.lead_names)))
-    if len(present) < 2 or "domain_il" not in info_of(frames).scenarios:
+    if lacks_leads(frames):
         raise UsageError(f"domain_il needs recordings of several leads, which {frames.name!r} does not have")
+    present = _leads(frames)
     targets = class_targets(frames)
     rank = {name: index for index, name in enumerate(_LEAD_ORDER)}
     order = sorted(present, key=lambda lead: rank.get(frames.lead_names[lead].upper(), len(rank)))

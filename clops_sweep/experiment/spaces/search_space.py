@@ -253,9 +253,14 @@ class SearchSpace:
             if self.search is not None and key in self.search.fields:
                 raise UsageError(f"{self._subject} searches over {key!r} itself; change its distribution instead")
             if key in fields_of(self.axes):
-                raise UsageError(
-                    f"{self._subject} varies {key!r} itself; keep some of its values with {option('where')} instead"
-                )
+                if self.search is None:
+                    instead = f"keep some of its values with {option('where')} instead"
+                else:
+                    instead = (
+                        "write the values to keep in its axes, and give it another name or other "
+                        f"{option('results')}, since a study keeps its definition"
+                    )
+                raise UsageError(f"{self._subject} varies {key!r} itself; {instead}")
             if key == "seed":
                 raise UsageError(
                     f"seeds are set by the search space and by {option('seeds')}, not by {option('settings')}"

@@ -164,7 +164,7 @@ class Selection:
         if searches and self.where:
             raise UsageError(
                 f"{option('where')} keeps some of a list of runs, and {subject_of(searches[0][0].name)} has none "
-                "before it is run; bound its distributions instead"
+                "before it is run; bound its distributions, or shorten the lists of its axes and methods, instead"
             )
         for space, _ in searches:
             for config in configs_at_bounds(space):

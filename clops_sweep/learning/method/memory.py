@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -80,6 +80,12 @@ class Memory:
         self._offered = 0
         self._waiting: list[_Offer] = []
         self._steps: Steps | None = None
+
+    if not TYPE_CHECKING:  # a type checker finds names that are not there by itself
+
+        def __getattr__(self, name: str) -> Any:
+            hint = f"; self.memory.all().{name} is that of the stored instances" if hasattr(FrameBatch, name) else ""
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def __len__(self) -> int:
         """Return m, the number of stored instances."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clops_sweep import RunConfig, SearchSpace
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.space_files import load_spaces
 
@@ -113,6 +113,17 @@ def test_wrong_spaces_are_refused_when_they_are_written(arguments: dict[str, Any
 
 
 # --- changes from the command line ------------------------------------------------------------------------------------
+
+
+def test_an_axis_of_a_tuned_space_is_changed_in_its_file() -> None:
+    """It named --where, which a search does not take."""
+    search = OptunaSearch(sampler="grid", methods={"er": {"replay_ratio": [0.5, 1.0]}})
+    space = SearchSpace("tuned", RunConfig(), {"split_seed": [1, 2]}, search=search)
+    with pytest.raises(UsageError, match="varies 'split_seed' itself; write the values to keep in its axes") as raised:
+        space.overridden({"split_seed": 1})
+    assert "--where" not in str(raised.value)
+    with pytest.raises(UsageError, match="varies 'split_seed' itself; keep some of its values with --where instead"):
+        SearchSpace("grid", RunConfig(), {"split_seed": [1, 2]}).overridden({"split_seed": 1})
 
 
 def test_overriding_changes_the_base_of_every_run() -> None:

@@ -109,6 +109,15 @@ def test_offers_of_a_step_are_taken_up_after_it(steps: Any) -> None:
     assert memory.index.tolist() == [1, 2]
 
 
+def test_a_memory_says_where_targets_of_stored_instances_are() -> None:
+    memory = Reservoir(3)
+    with pytest.raises(AttributeError, match=r"'Reservoir' object has no attribute 'y'; self\.memory\.all\(\)\.y is"):
+        _ = memory.y
+    with pytest.raises(AttributeError, match=r"'Reservoir' object has no attribute 'others'$"):
+        _ = memory.others
+    assert not hasattr(memory, "x")
+
+
 def test_drawing(steps: Any) -> None:
     memory = Memory(6, "ring")
     memory.offer(batch(steps, *range(6)), share=torch.tensor([0.0, 1, 0, 3, 0, 0]))
