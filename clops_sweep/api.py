@@ -411,8 +411,10 @@ def update_report(
     run_id: str,
     *,
     against: str | None = None,
+    folds: bool = False,
     groups: Sequence[str] = (),
     criteria: Criteria | None = None,
+    title: str = "",
     data_root: str | PathLike[str] | None = None,
     prepared_root: str | PathLike[str] | None = None,
 ) -> UpdateReport:
@@ -428,15 +430,19 @@ def update_report(
         run_id: id of the run, or an unambiguous prefix.
         against: id of the run whose last model is replaced. By default, it is the model of the same run before its last
             task, and the instances of earlier tasks are compared.
+        folds: whether to pool the runs that differ from the run in the fold alone (``axes={"split": folds(5)}``). Each
+            person is judged once, by the run that tests them. Needs the prepared frames.
         groups: columns that define subgroups: those of ``Recordings(..., groups={...})``, or domains.
         criteria: acceptance criteria.
+        title: words for the top of the page.
         data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
         prepared_root: folder of the prepared frames, which contain the subgroups; by default CLOPS_PREPARED_ROOT, else
             in the user's cache.
 
     Raises:
         UsageError: the run does not exist or has no predictions, the two runs differ in data, instances or labels, a
-            column or class is unknown, or a column has more than 50 values.
+            column or class is unknown, a column has more than 50 values, or with `folds` the run has no fold, or a fold
+            has no finished run of the same settings.
     """
     from clops_sweep.analysis.update.criteria import Criteria
     from clops_sweep.analysis.update.report import make_report
@@ -448,7 +454,7 @@ def update_report(
         raise UsageError(f"groups = {shown(groups)}: expected names of columns")
     store = _existing(results)
     data = _data(store, data_root, prepared_root)
-    return make_report(store, run_id, against, [*names], criteria, data)
+    return make_report(store, run_id, against, [*names], criteria, data, folds=folds, title=title)
 
 
 @named_arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,17 @@ class Predicted:
         return Predicted(
             self.targets[rows], self.probabilities[rows], self.scores[rows], self.said[rows], self.exclusive
         )
+
+
+def joined_predictions(parts: Sequence[Predicted]) -> Predicted:
+    """Return the predictions of several models, each for its own instances, as one; outputs mean the same in all."""
+    return Predicted(
+        np.concatenate([part.targets for part in parts]),
+        np.concatenate([part.probabilities for part in parts]),
+        np.concatenate([part.scores for part in parts]),
+        np.concatenate([part.said for part in parts]),
+        parts[0].exclusive,
+    )
 
 
 def drawn_units(rows: pd.DataFrame) -> tuple[str, npt.NDArray[np.object_]]:

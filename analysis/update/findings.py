@@ -87,20 +87,69 @@ class LastTask:
 
 
 @dataclass(frozen=True)
+class CountByTask:
+    """Test instances and their people by task: of all, of a class or of a subgroup.
+
+    Attributes:
+        name: what is counted, such as "all", "class AF" or "sex f".
+        instances: number of instances by title of the task.
+        units: number of distinct patients, or of recordings or instances if people are unknown, by title of the task.
+    """
+
+    name: str
+    instances: Mapping[str, int]
+    units: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """What the models of one fold do; each patient is tested in one fold.
+
+    Attributes:
+        fold: its name, such as "fold:1/5".
+        run_id: the run.
+        instances: number of compared test instances.
+        units: number of distinct patients of these, or of recordings or instances if people are unknown.
+        accuracy: accuracy before and after.
+        right_to_wrong: share of the instances that were right before and are wrong after.
+        brier: Brier score before and after.
+        calibration: expected calibration error before and after.
+        new_units: number of distinct patients of the last task alone; 0 without any.
+        new_accuracy: accuracy of the updated model on them; None without any.
+    """
+
+    fold: str
+    run_id: str
+    instances: int
+    units: int
+    accuracy: Change
+    right_to_wrong: Quantity
+    brier: Change
+    calibration: Change
+    new_units: int
+    new_accuracy: Quantity | None
+
+
+@dataclass(frozen=True)
 class Findings:
     """A model before and after an update, measured on the same test instances.
 
     Attributes:
-        run_id: the run whose last model is the updated one.
+        title: words of the user for the top of the page; empty without any.
+        run_id: the run whose last model is the updated one; of pooled folds the run of fold 1.
         against: the run whose last model is replaced; empty if it is the same run before its last task.
+        folds: results of each fold if several are pooled; else empty.
+        pooled: sentences on what pooled folds judge; empty for a single run.
         description: the settings that changed, as (name, before, after).
         data: facts about the evaluation data, by name.
         instances: number of compared test instances.
         units: number of distinct patients, or of recordings or instances if people are unknown.
         unit: what the bootstrap resamples: "patient", "recording" or "instance".
-        noun: what an instance is in words: "recording" if each is a recording of its own, else "instance".
+        noun: what an instance is in words: "recording" if each is a recording of its own, "window" if it is a part of
+            one, else "instance".
         resamples: number of bootstrap resamples.
         flips: flips and accuracy of all instances, then of each class, task and subgroup.
+        counts: test instances and patients by task, those of the last task included: all, then each class and subgroup.
         changed_decisions: share of instances on which the two models decide differently.
         drift: Jensen-Shannon distance between the predicted probabilities.
         overall: accuracy, Brier score, expected calibration error, and calibration error beyond chance.
@@ -128,8 +177,11 @@ class Findings:
         commands: commands that repeat the report, each with its purpose.
     """
 
+    title: str
     run_id: str
     against: str
+    folds: tuple[FoldResult, ...]
+    pooled: str
     description: tuple[tuple[str, str, str], ...]
     data: Mapping[str, str]
     instances: int
@@ -138,6 +190,7 @@ class Findings:
     noun: str
     resamples: int
     flips: tuple[Slice, ...]
+    counts: tuple[CountByTask, ...]
     changed_decisions: Quantity
     drift: Quantity
     overall: tuple[Change, ...]
@@ -183,14 +236,11 @@ class Findings:
         return tuple(part for part in self.flips if part.column not in ("all", "class", "task"))
 
     @property
-    def worst(self) -> Slice:
-        """The subgroup (without subgroups, the class) with the lowest accuracy after the update.
-
-        Those of fewer than 3 units count only if there are no others.
-        """
-        among = self.groups or [part for part in self.flips if part.column == "class"]
+    def worst(self) -> Slice | None:
+        """The class or subgroup of at least 3 units with the lowest accuracy after the update; None without any."""
+        among = [part for part in self.flips if part.column == "class"] + list(self.groups)
         large = [part for part in among if part.units >= MIN_UNITS]
-        return min(large or among, key=lambda part: part.accuracy.after.value)
+        return min(large, key=lambda part: part.accuracy.after.value, default=None)
 
     @property
     def parts(self) -> frozenset[str]:
@@ -206,4 +256,4 @@ class Findings:
         """Return the findings as plain data for JSON, without tracings; undefined numbers are NaN."""
         data = asdict(replace(self, tracings=()))
         del data["tracings"]
-        return {**data, "holds": self.holds, "worst": asdict(self.worst)}
+        return {**data, "holds": self.holds, "worst": None if self.worst is None else asdict(self.worst)}

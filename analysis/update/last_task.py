@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -88,6 +88,22 @@ def task_facts(row: Mapping[str, Any], frames: FrameSet | None) -> TaskFacts:
         people=people,
         outputs=outputs,
     )
+
+
+def in_common(of_folds: Sequence[TaskFacts]) -> TaskFacts:
+    """Return the facts about the tasks of several folds: titles and outputs where all agree."""
+    first, *others = of_folds
+    if not others:
+        return first
+    titles = {}
+    for name, title in first.titles.items():
+        if all(other.titles.get(name) == title for other in others):
+            titles[name] = title
+    outputs = {}
+    for output, name in first.outputs.items():
+        if all(other.outputs.get(output) == name for other in others):
+            outputs[output] = name
+    return replace(first, titles=titles, outputs=outputs)
 
 
 def people_in_training(tasks: Sequence[str], facts: TaskFacts) -> int | None:

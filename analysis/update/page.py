@@ -10,7 +10,7 @@ from dataclasses import replace
 from clops_sweep.errors import several
 
 from ..drawing.pictures import Picture, sketch
-from ..formats import TextCell, TextTable, count_cell, label_cell, number
+from ..formats import DASH, TextCell, TextTable, count_cell, label_cell, number
 from ..people.patient_intervals import FEW_PEOPLE
 from ..report.page import LinkedTable, from_template, no_links
 from ..statistics import MIN_UNITS
@@ -28,6 +28,7 @@ def render_page(report: Findings) -> str:
     """Return the page as HTML with all text escaped; equal reports give equal pages."""
     content: dict[str, object] = {"report": report, "everything": report.flips[0]}
     content["verdict"] = verdict(report)
+    content |= {"what": what_is_reported(report), "lead": lead(report)}
     content["hardest"] = " and ".join(_hardest(report))
     content |= {"share": percent, "apart": _apart, "count": several, "name_of": _name, "measured": measured}
     content |= {"can_be_shown": what_can_be_shown(report), "drift_decimals": 2 + decimals_of(report.units)}
@@ -44,6 +45,28 @@ def render_page(report: Findings) -> str:
     content["tracings"] = _tracings_picture(report)
     content |= _tables(report)
     return from_template("update", **content)
+
+
+def what_is_reported(report: Findings) -> str:
+    """Return data set, runs and the day of the last one, for the top of the page."""
+    if report.folds:
+        runs = f"{len(report.folds)} folds, run {report.run_id[:8]} and {len(report.folds) - 1} more"
+    else:
+        runs = f"run {report.run_id[:8]}" + (f" against {report.against[:8]}" if report.against else "")
+    facts = {name: after for name, _, after in report.models}
+    days = sorted(stamp[:10] for stamp in facts.get("computed on", "").split("; ") if stamp)
+    return "; ".join([f"data set {report.data['data set']}", runs, *(f"computed on {day}" for day in days[-1:])])
+
+
+def lead(report: Findings) -> str:
+    """Return a sentence on the models that are compared, and on what."""
+    compared = f"on {report.data['compared on']}"
+    if report.against:
+        return f"The model of run {report.run_id[:8]} replaces that of run {report.against[:8]}, {compared}."
+    (last,) = (after for name, _, after in report.description if name == "last task")
+    models = f"Models of {len(report.folds)} folds" if report.folds else "A model"
+    new = "" if report.last_task is None else " (new)"
+    return f"{models} before and after learning {last}{new}, {compared} in earlier tasks ({report.data['tasks']})."
 
 
 PARTS = "clops-sweep-parts"
@@ -75,11 +98,17 @@ TITLES = {
 """Titles of the criteria."""
 _NEW_CLASSES = ("class", "instances", "from", "accuracy before", "accuracy after")
 _LAST_TASK = ("class", "instances", "from", *_RATES)
+_FOLDS = (
+    *("fold", "run", "from", "instances", "accuracy before", "accuracy after", "became wrong"),
+    *("Brier score before", "Brier score after", "calibration error before", "calibration error after"),
+)
 _PEOPLE = ("person", "instances", "became wrong", "became right", "what changed")
 _CRITERIA = ("verdict", "criterion", "of", "in", "limit", "measured", "instances", "from")
 _CROSSES = "the interval crosses the limit"
 _MOST_NAMED = 3
 """Most failed criteria that the verdict on all names."""
+_MOST_TASKS = 8
+"""Most tasks that have a column each in the table of test patients."""
 
 
 def verdict(report: Findings) -> str:
@@ -232,7 +261,54 @@ def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     title = "People whose decisions changed"
     tables["people"] = _table("people-changed", title, _header(_PEOPLE, report), _people_rows(report))
     tables["criteria"] = _criteria_table(report)
+    tables["folds"] = _folds_table(report)
+    tables["counts"] = _counts_table(report)
     return tables
+
+
+def _folds_table(report: Findings) -> LinkedTable | None:
+    """Return the table of the folds; None for a single run."""
+    if not report.folds:
+        return None
+    last = report.last_task
+    rows = []
+    for fold in report.folds:
+        changes = [*shares_of(fold.accuracy, fold.units), _share(fold.right_to_wrong, fold.units)]
+        scores = [_number(quantity, fold.units) for quantity in (fold.brier.before, fold.brier.after)]
+        cells = [
+            label_cell(fold.fold),
+            label_cell(fold.run_id[:8]),
+            _counted(fold.units, report),
+            count_cell(fold.instances),
+        ]
+        cells += [*changes, *scores, *shares_of(fold.calibration, fold.units)]
+        if last is not None:
+            new = fold.new_accuracy
+            cells.append(TextCell(DASH, "") if new is None else _share(new, fold.new_units))
+            cells.append(_counted(fold.new_units, report))
+        rows.append(cells)
+    header = _header(_FOLDS, report)
+    if last is not None:
+        header += (f"accuracy after in {last.title} (new)", "from, new")
+    return _table("folds", "The models of each fold", header, rows, 2)
+
+
+def _counts_table(report: Findings) -> LinkedTable | None:
+    """Return the table of test patients by task; None with many tasks, or without people."""
+    titles = list(report.counts[0].units)
+    if len(titles) > _MOST_TASKS or report.unit == "instance":
+        return None
+    last = None if report.last_task is None or report.against else report.last_task.title
+    rows = []
+    for part in report.counts:
+        cells = [label_cell(part.name)]
+        for title in titles:
+            units = part.units[title]
+            text = f"{units:,}" if report.unit == report.noun else f"{units:,} ({part.instances[title]:,})"
+            cells.append(count_cell(units, text))
+        rows.append(cells)
+    header = ("of", *(f"{title} (new)" if title == last else title for title in titles))
+    return _table("counts", f"Test {report.unit}s", header, rows)
 
 
 def _slices_table(report: Findings) -> LinkedTable:
@@ -316,11 +392,9 @@ def _slice_row(part: Slice, report: Findings) -> Cells:
 def _new_class_rows(report: Findings) -> list[Cells]:
     rows = []
     for part in report.new_classes:
-        units = count_cell(part.units, several(part.units, report.unit))
         missing = TextCell("not available before", "")
-        rows.append(
-            [label_cell(part.name), count_cell(part.instances), units, missing, _share(part.accuracy, part.units)]
-        )
+        counts = [count_cell(part.instances), _counted(part.units, report)]
+        rows.append([label_cell(part.name), *counts, missing, _share(part.accuracy, part.units)])
     return rows
 
 
@@ -356,7 +430,12 @@ def _table(
 
 
 def _units(part: Slice | ClassMeasures, report: Findings) -> TextCell:
-    return count_cell(part.units, several(part.units, report.unit))
+    return _counted(part.units, report)
+
+
+def _counted(units: int, report: Findings) -> TextCell:
+    """Return a number of patients in words that stay on one line."""
+    return count_cell(units, several(units, report.unit).replace(" ", "\N{NO-BREAK SPACE}"))
 
 
 def _share(quantity: Quantity, units: int, signed: bool = False) -> TextCell:
@@ -383,11 +462,11 @@ def _criterion(decision: Decision, report: Findings) -> Cells:
     sign = "\N{LESS-THAN OR EQUAL TO}" if is_maximum else "\N{GREATER-THAN OR EQUAL TO}"
     name = TextCell(TITLES[decision.criterion], decision.criterion)
     of = TextCell(decision.of or f"all {report.noun}s", decision.of)
-    limit = TextCell(f"{sign} {100 * decision.limit:g} %", decision.limit)
+    limit = TextCell(f"{sign}\N{NO-BREAK SPACE}{100 * decision.limit:g}\N{NO-BREAK SPACE}%", decision.limit)
     value = decision.measured if is_loss else decision.measured.as_share()
     words = verdict_in_words(decision, report.unit)
     outcome = TextCell(words, words, bold=decision.holds is False)
-    counts = [count_cell(decision.instances), count_cell(decision.units, several(decision.units, report.unit))]
+    counts = [count_cell(decision.instances), _counted(decision.units, report)]
     where = TextCell(decision.where, decision.where)
     return [outcome, name, of, where, limit, TextCell(measured(decision, value), value.value), *counts]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ import pandas as pd
 
 from clops_sweep.errors import UsageError, option
 
-from ..people.predicted import Bools, Floats, Predicted, drawn_units
+from ..people.predicted import Bools, Floats, Predicted, drawn_units, joined_predictions
 
 Ints = npt.NDArray[np.int64]
 Names = npt.NDArray[np.object_]
@@ -134,6 +135,32 @@ class Paired:
             if self.targets.shape[1] == 1 and (target != has[rows]).all():
                 return output, False
         return None
+
+
+def joined(parts: Sequence[Paired]) -> Paired:
+    """Return the instances of several test sets as one.
+
+    Raises:
+        UsageError: the parts differ in outputs, in the kind of decisions, or in what the bootstrap resamples.
+    """
+    first, *others = parts
+    kind = (first.unit, first.targets.shape[1], first.after.exclusive)
+    if any((part.unit, part.targets.shape[1], part.after.exclusive) != kind for part in others):
+        raise UsageError("the runs differ in the outputs of their models; expected runs of one scenario and data set")
+
+    def whole(name: str) -> npt.NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    return Paired(
+        whole("instances"),
+        whole("tasks"),
+        whole("labels"),
+        first.unit,
+        whole("patients"),
+        whole("targets"),
+        joined_predictions([part.before for part in parts]),
+        joined_predictions([part.after for part in parts]),
+    )
 
 
 @dataclass(frozen=True, eq=False)

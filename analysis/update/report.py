@@ -32,11 +32,13 @@ from ..people.predicted import drawn_units
 from ..statistics import MIN_UNITS
 from .bands import banded
 from .criteria import Criteria
-from .findings import Findings, NewClass
-from .last_task import Known, TaskFacts, brought, by_knowledge, decided, people_in_training, task_facts
+from .data_facts import counts_by_task, described_data
+from .findings import Findings, FoldResult, NewClass
+from .folds import check_tested_once, runs_of_folds, tested_once
+from .last_task import Known, TaskFacts, brought, by_knowledge, decided, in_common, people_in_training, task_facts
 from .measures import FIXED, Measures, Slice, reliability
 from .page import render_page, verdict
-from .paired import LastUpdate, Paired, last_models, last_update, tasks_in_order
+from .paired import LastUpdate, Paired, joined, last_models, last_update, tasks_in_order
 from .people import changed_people, confusion, decisions, outputs_of, tracings_of
 from .reproduce import Asked, Model, commands_for, models_of
 from .verdicts import Tested, decisions_on, on_last_task
@@ -64,6 +66,9 @@ def make_report(
     criteria: Criteria | None,
     data: PreparedData,
     criteria_file: Path | None = None,
+    *,
+    folds: bool = False,
+    title: str = "",
 ) -> UpdateReport:
     """Compare two models of a store.
 
@@ -73,47 +78,71 @@ def make_report(
         against: prefix of the id of the run whose model is replaced; None for the same run before its last task.
         groups: names of the subgroup columns.
         criteria: acceptance criteria, if any.
-        data: the prepared data sets. Required for `groups`; without the frames of the run, tasks have no titles, and
-            classes are those of the test instances.
+        data: the prepared data sets. Required for `groups` and `folds`; without the frames of the run, tasks have no
+            titles, and classes are those of the test instances.
         criteria_file: the TOML file that has the criteria, for the command that repeats the report.
+        folds: whether to pool the runs that differ from the run in the fold alone, see `runs_of_folds`.
+        title: words for the top of the page.
 
     Raises:
         UsageError: see `clops_sweep.update_report`.
     """
-    ids = [store.find(name) for name in (run_id, *([] if against is None else [against]))]
-    rows = [store.rows("runs", run_ids=[whole_id])[0] for whole_id in ids]
-    predictions = [_predictions(store, whole_id) for whole_id in ids]
-    frames, without_frames = _frames(rows[0], data)
-    facts = task_facts(rows[0], frames)
-    if against is None:
-        compared = _with_itself(rows[0], predictions[0], facts)
+    if folds and against is not None:
+        raise UsageError(
+            f"{option('folds')}: compares each run with itself before its last task; leave out {option('against')}"
+        )
+    (row,) = store.rows("runs", run_ids=[store.find(run_id)])
+    other = None if against is None else store.rows("runs", run_ids=[store.find(against)])[0]
+    frames, without_frames = _frames(row, data)
+    if folds:
+        compared = _over_folds(store, row, data, without_frames)
+    elif other is None:
+        compared = _with_itself(row, _predictions(store, row["run_id"]), task_facts(row, frames))
     else:
-        _require_same_data(*rows)
-        compared = _with_other(rows, predictions, facts)
+        predictions = [_predictions(store, of["run_id"]) for of in (row, other)]
+        _require_same_data(row, other)
+        compared = _with_other((row, other), predictions, task_facts(row, frames))
     if not len(compared.paired):
-        raise UsageError(f"run {ids[0]}: no test instance belongs to earlier tasks, so there is nothing to compare")
-    paired = replace(compared.paired, groups=_groups(compared.paired, rows[0], store, groups, data))
-    tested = Tested(paired, compared.last, facts)
+        raise UsageError(
+            f"run {row['run_id']}: no test instance belongs to earlier tasks, so there is nothing to compare"
+        )
+    facts = compared.facts
+    of_parts = _groups([compared.paired, compared.last], row, store, groups, data)
+    paired, last = (
+        replace(part, groups=columns) for part, columns in zip((compared.paired, compared.last), of_parts, strict=True)
+    )
+    tested = Tested(paired, last, facts)
     measures = Measures(paired)
     noun = _noun(frames)
     curves = tuple(tuple(reliability(model)) for model in (paired.before, paired.after))
     everything, *others = _titled(measures.slices(), facts)
     before, after = (decisions(paired, model, compared.outputs) for model in (paired.before, paired.after))
-    names = pseudonyms(rows[0]["dataset"], data.root)
+    names = pseudonyms(row["dataset"], data.root)
     people = changed_people(paired, before, after, names)
-    asked = Asked("" if against is None else ids[1], groups, criteria is not None, criteria_file)
+    asked = Asked(
+        against="" if other is None else other["run_id"],
+        groups=groups,
+        criteria=criteria is not None,
+        criteria_file=criteria_file,
+        folds=folds,
+        title=title,
+    )
     is_given = frames is not None and data.has_given_split(frames.name)
     report = UpdateReport(
-        run_id=ids[0],
+        title=title,
+        run_id=compared.rows[0]["run_id"],
         against=asked.against,
+        folds=compared.folds,
+        pooled=tested_once(len(compared.folds), len({*paired.patients, *last.patients}), paired.unit) if folds else "",
         description=compared.description,
-        data=_described(rows[0], paired, noun, everything.units, facts, is_given) | _hash_of(criteria),
+        data=described_data(compared.rows, tested, noun, frames, is_given) | _hash_of(criteria),
         instances=len(paired),
         units=everything.units,
         unit=paired.unit,
         noun=noun,
         resamples=measures.resamples,
         flips=(everything, *others),
+        counts=tuple(counts_by_task(tested)),
         changed_decisions=measures.changed_decisions(),
         drift=measures.drift(),
         overall=(
@@ -140,11 +169,11 @@ def make_report(
         criteria=(),
         limitations=(),
         models=tuple(models_of(store, *compared.models)),
-        commands=tuple(commands_for(store, rows, asked, data.root)),
+        commands=tuple(commands_for(store, compared.rows, asked, data.root)),
     )
     with prefixed(criteria_file) if criteria_file else nullcontext():
         verdicts = () if criteria is None else tuple(decisions_on(criteria, report, tested))
-    return replace(report, criteria=verdicts, limitations=tuple(_limitations(report, rows[0], facts)))
+    return replace(report, criteria=verdicts, limitations=tuple(_limitations(report, row, facts)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,21 +181,26 @@ class _Compared:
     """What two models are compared on, and what tells them apart; see `Findings` for the other attributes.
 
     Attributes:
+        rows: rows of the runs, that of the updated model first; of pooled folds one for each fold.
+        facts: facts about the tasks.
         paired: the compared instances.
         last: the test instances of the last task alone.
         outputs: the class of outputs that no compared instance has.
-        models: the model before and the model after.
+        models: the model before and the model after; of pooled folds those of each fold.
     """
 
+    rows: Sequence[Mapping[str, Any]]
+    facts: TaskFacts
     paired: Paired
     last: Paired
     outputs: Mapping[int, str]
-    models: tuple[Model, Model]
+    models: tuple[Sequence[Model], Sequence[Model]]
     description: tuple[tuple[str, str, str], ...]
     decided: str
     new: Slice | None = None
     new_classes: tuple[NewClass, ...] = ()
     brought: tuple[str, ...] = ()
+    folds: tuple[FoldResult, ...] = ()
 
 
 def _titled(slices: Iterator[Slice], facts: TaskFacts) -> Iterator[Slice]:
@@ -178,17 +212,88 @@ def _titled(slices: Iterator[Slice], facts: TaskFacts) -> Iterator[Slice]:
 def _with_itself(row: Mapping[str, Any], predictions: Any, facts: TaskFacts) -> _Compared:
     """Compare a run before and after its last task."""
     update = last_update(predictions)
-    known = by_knowledge(update, facts)
+    return _updated([row], [facts], update, by_knowledge(update, facts))
+
+
+def _over_folds(store: RunStore, row: Mapping[str, Any], data: PreparedData, without_frames: str) -> _Compared:
+    """Compare the runs of all folds before and after their last task, each on the people that it tests."""
+    if without_frames:
+        raise UsageError(
+            f"{option('folds')}: needs the prepared frames, to see that all folds are of one edition of the data, but "
+            f"{without_frames}"
+        )
+    rows = runs_of_folds(store, row["run_id"], data)
+    names = [str(of_fold["split"]) for of_fold in rows]
+    updates = [last_update(_predictions(store, of_fold["run_id"])) for of_fold in rows]
+    check_tested_once([update.rows for update in updates], names)
+    facts = [task_facts(of_fold, _frames(of_fold, data)[0]) for of_fold in rows]
+    known = [by_knowledge(update, of_fold) for update, of_fold in zip(updates, facts, strict=True)]
+    for name, update, part in zip(names, updates, known, strict=True):
+        if update.tasks != updates[0].tasks or set(part.unavailable) != set(known[0].unavailable):
+            raise UsageError(
+                f"{names[0]} and {name} differ in tasks, or in the classes that the model before has learned, so their "
+                "test sets cannot be pooled"
+            )
+    whole = LastUpdate(
+        rows=joined([update.rows for update in updates]),
+        old=np.concatenate([update.old for update in updates]),
+        new=np.concatenate([update.new for update in updates]),
+        tasks=updates[0].tasks,
+    )
+    unavailable = {}
+    for name in known[0].unavailable:
+        unavailable[name] = joined([of_fold.unavailable[name] for of_fold in known])
+    pooled = Known(joined([of.old for of in known]), joined([of.new for of in known]), unavailable)
+    results = []
+    for one, update, part in zip(rows, updates, known, strict=True):
+        results.append(_of_fold(one, update, part))
+    return replace(_updated(rows, facts, whole, pooled), folds=tuple(results))
+
+
+def _of_fold(row: Mapping[str, Any], update: LastUpdate, known: Known) -> FoldResult:
+    """Return what the models of one fold do."""
+    measures = Measures(known.old)
+    everything = next(measures.slices())
+    last = update.rows.take(update.new)
+    new = next(Measures(last).slices()) if len(last) else None
+    return FoldResult(
+        fold=str(row["split"]),
+        run_id=str(row["run_id"]),
+        instances=everything.instances,
+        units=everything.units,
+        accuracy=everything.accuracy,
+        right_to_wrong=everything.right_to_wrong,
+        brier=measures.brier(),
+        calibration=measures.plain_calibration_error(),
+        new_units=0 if new is None else new.units,
+        new_accuracy=None if new is None else new.accuracy.after,
+    )
+
+
+def _updated(
+    rows: Sequence[Mapping[str, Any]], of_rows: Sequence[TaskFacts], update: LastUpdate, known: Known
+) -> _Compared:
+    """Return what runs are compared on before and after their last task.
+
+    Args:
+        rows: the row of the run, or of each fold.
+        of_rows: the facts about the tasks of each.
+        update: the test instances of all of them.
+        known: the same instances by what the models before can know of them.
+    """
+    facts = in_common(of_rows)
     outputs = dict(facts.outputs)
     if facts.by_position is False:
         outputs |= outputs_of(known.unavailable)
     tasks = len(update.tasks)
     return _Compared(
+        rows=rows,
+        facts=facts,
         paired=known.old,
         last=update.rows.take(update.new),
         outputs=outputs,
-        models=(Model(row, tasks - 1, tasks), Model(row, tasks, tasks)),
-        description=tuple(_last_task(row, update, known, facts)),
+        models=([Model(row, tasks - 1, tasks) for row in rows], [Model(row, tasks, tasks) for row in rows]),
+        description=tuple(_last_task(rows, of_rows, update, known, facts)),
         decided=decided(update.rows, facts),
         new=next(Measures(known.new).slices()) if len(known.new) else None,
         new_classes=tuple(_new_class(name, of) for name, of in known.unavailable.items()),
@@ -202,16 +307,18 @@ def _with_other(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Any], f
     tasks = [tasks_in_order(of_run) for of_run in predictions]
     is_last = paired.tasks == tasks[0][-1]
     return _Compared(
+        rows=rows,
+        facts=facts,
         paired=paired,
         last=paired.take(is_last),
         outputs=dict(facts.outputs),
-        models=(Model(rows[1], len(tasks[1]), len(tasks[1])), Model(rows[0], len(tasks[0]), len(tasks[0]))),
+        models=([Model(rows[1], len(tasks[1]), len(tasks[1]))], [Model(rows[0], len(tasks[0]), len(tasks[0]))]),
         description=tuple(_other_run(rows[1], rows[0])),
         decided=decided(paired, facts),
     )
 
 
-def newest_that_fits(store: RunStore, against: str | None = None) -> str | None:
+def newest_that_fits(store: RunStore, against: str | None = None, *, folds: bool = False) -> str | None:
     """Return the id of the run that started last, among those with predictions; None without any.
 
     Without `against`, the run must have a model before its last task: it was not trained on all tasks at once.
@@ -219,12 +326,18 @@ def newest_that_fits(store: RunStore, against: str | None = None) -> str | None:
     Args:
         store: the store.
         against: prefix of the id of another run, which is left out.
+        folds: whether the run must be that of a fold.
     """
     ids = sorted(store.predicted())
     if not ids:
         return None
-    runs = store.read("runs", ids, ["run_id", "strategy", "started_at"])
+    columns = ["run_id", "strategy", "started_at"]
+    if folds:
+        columns.append("split")
+    runs = store.read("runs", ids, columns)
     fits = runs["strategy"] != "multitask" if against is None else ~runs["run_id"].str.startswith(against)
+    if folds:
+        fits &= runs["split"].notna()
     runs = runs[fits]
     if runs.empty:
         return None
@@ -243,27 +356,33 @@ def _predictions(store: RunStore, run_id: str) -> Any:
     return store.read("predictions", run_id)
 
 
-def people_behind(store: RunStore, run_id: str, pseudonym: str, prepared_root: Path) -> list[str]:
+def people_behind(
+    store: RunStore, run_id: str, pseudonym: str, data: PreparedData, *, folds: bool = False
+) -> list[str]:
     """Return the ids of the people of a run with a pseudonym: on the machine whose reports use it.
 
     Args:
         store: the store.
         run_id: prefix of the id of a run with predictions.
         pseudonym: the pseudonym, as on the page.
-        prepared_root: the folder of prepared data sets, which has the secret.
+        data: the prepared data sets, whose folder has the secret.
+        folds: whether to look in all folds of the run, see `runs_of_folds`.
 
     Raises:
         UsageError: no person has the pseudonym, or the secret is missing.
     """
     whole_id = store.find(run_id)
     (row,) = store.rows("runs", run_ids=[whole_id])
-    names = kept_pseudonyms(row["dataset"], prepared_root)
-    _, people = drawn_units(_predictions(store, whole_id))
-    found = [person for person in sorted(set(people.tolist())) if names.of(str(person)) == pseudonym]
+    names = kept_pseudonyms(row["dataset"], data.root)
+    ids = [of_fold["run_id"] for of_fold in runs_of_folds(store, whole_id, data)] if folds else [whole_id]
+    people = set[str]()
+    for one in ids:
+        people.update(map(str, drawn_units(_predictions(store, one))[1].tolist()))
+    found = [person for person in sorted(people) if names.of(person) == pseudonym]
     if not found:
         raise UsageError(
             f"no person of run {whole_id} has the pseudonym {shown(pseudonym)} with the secret "
-            f"{prepared_root / SECRET}; a page from elsewhere has other pseudonyms"
+            f"{data.root / SECRET}; a page from elsewhere has other pseudonyms"
         )
     return found
 
@@ -284,19 +403,20 @@ def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> N
 
 
 def _groups(
-    paired: Paired,
+    parts: Sequence[Paired],
     row: Mapping[str, Any],
     store: RunStore,
     names: Sequence[str],
     data: PreparedData,
-) -> dict[str, Any]:
-    """Return the subgroup columns of the compared instances."""
+) -> list[dict[str, Any]]:
+    """Return the subgroup columns of each of several parts of the test instances, with the same bands in all."""
+    columns: list[dict[str, Any]] = [{} for _ in parts]
     if not names:
-        return {}
+        return columns
     check_registered(row, store)
     DATASETS.register_undeclared(row["dataset"], row["scenario"])
     known = data.groups(data_key_of_row(row), row["data_hash"])
-    columns = {}
+    instances = np.unique(np.concatenate([part.instances for part in parts]))
     for name in dict.fromkeys(names):
         if name not in known:
             there = f"; it has {listed(known)}" if known else ""
@@ -307,25 +427,32 @@ def _groups(
                 "frames be prepared again"
             )
         codes, values = known[name]
-        of_instances = np.array(values, object)[codes[paired.instances]]
-        columns[name] = np.array(banded(name, of_instances.tolist()), dtype=object)
-        require_few_groups(option("groups", name), columns[name])
+        of_instances = np.array(values, object)[codes[instances]]
+        in_bands = np.array(banded(name, of_instances.tolist()), dtype=object)
+        require_few_groups(option("groups", name), in_bands)
+        for part, own in zip(parts, columns, strict=True):
+            own[name] = in_bands[np.searchsorted(instances, part.instances)]
     return columns
 
 
 def _last_task(
-    row: Mapping[str, Any], update: LastUpdate, known: Known, facts: TaskFacts
+    rows: Sequence[Mapping[str, Any]],
+    of_rows: Sequence[TaskFacts],
+    update: LastUpdate,
+    known: Known,
+    facts: TaskFacts,
 ) -> Iterator[tuple[str, str, str]]:
     tasks = len(update.tasks)
-    yield "run", row["run_id"], row["run_id"]
+    run = rows[0]["run_id"] if len(rows) == 1 else f"{len(rows)} runs, one for each fold"
+    yield "run", run, run
     yield "tasks learned", f"{tasks - 1} of {tasks}", f"{tasks} of {tasks}"
     yield "last task", "not learned", facts.title(update.tasks[-1])
     if known.unavailable:
         yield "new classes", "not available before", ", ".join(known.unavailable)
-    before = people_in_training(update.tasks[:-1], facts)
-    earlier = "unknown without the prepared frames" if facts.people is None else _number_or_unknown(before)
-    yield _TRAINED, earlier, _number_or_unknown(row["patients_train"])
-    yield "method", str(row["strategy"]), "the same, continued"
+    before = [people_in_training(update.tasks[:-1], of_row) for of_row in of_rows]
+    earlier = "unknown without the prepared frames" if facts.people is None else _range_or_unknown(before)
+    yield _TRAINED, earlier, _range_or_unknown([row["patients_train"] for row in rows])
+    yield "method", str(rows[0]["strategy"]), "the same, continued"
 
 
 _TRAINED = "patients in training"
@@ -334,6 +461,14 @@ _TRAINED = "patients in training"
 def _number_or_unknown(value: Any) -> str:
     """Return a number as text; "unknown" if it is missing."""
     return "unknown" if is_missing(value) else str(int(value))
+
+
+def _range_or_unknown(values: Sequence[Any]) -> str:
+    """Return the lowest and the highest number as text; "unknown" if one is missing."""
+    if any(map(is_missing, values)):
+        return "unknown"
+    low, high = int(min(values)), int(max(values))
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def _frames(row: Mapping[str, Any], data: PreparedData) -> tuple[FrameSet | None, str]:
@@ -381,29 +516,15 @@ def _hash_of(criteria: Criteria | None) -> dict[str, str]:
 
 
 def _noun(frames: FrameSet | None) -> str:
-    """Return "recording" if every instance of a data set is a recording of its own, else "instance"."""
+    """Return what an instance is: a "recording", a "window" of a recording, or else an "instance"."""
     if frames is None or frames.recordings is None:
         return "instance"
-    return "recording" if len(np.unique(frames.recordings)) == len(frames) else "instance"
-
-
-def _described(
-    row: Mapping[str, Any], paired: Paired, noun: str, units: int, facts: TaskFacts, split_is_given: bool
-) -> dict[str, str]:
-    compared = several(len(paired), f"test {noun}")
-    split = f"{row.get('split') or 'random'}, split_seed {row['split_seed']}"
-    if split_is_given and is_missing(row.get("split")):
-        split = "given in the data"
-    return {
-        "data set": f"{row['dataset']}, scenario {row['scenario']}",
-        "compared on": compared
-        if paired.unit in ("instance", noun)
-        else f"{compared} of {several(units, paired.unit)}",
-        "classes": ", ".join(paired.classes),
-        "tasks": ", ".join(facts.title(task) for task in dict.fromkeys(paired.tasks)),
-        "split of the patients": split,
-        "data hash": str(row["data_hash"]),
-    }
+    if len(np.unique(frames.recordings)) == len(frames):
+        return "recording"
+    if frames.start is None:
+        return "instance"
+    windows = np.column_stack([frames.recordings, frames.start])
+    return "window" if len(np.unique(windows, axis=0)) == len(frames) else "instance"
 
 
 def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts) -> Iterator[str]:
@@ -419,6 +540,18 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
             f"{report.unit}s. The networks are fixed: other training patients or seeds would give other numbers. "
             "Intervals are not corrected for multiple comparisons. A number has no interval if it is about fewer than "
             f"{MIN_UNITS} {report.unit}s, or if all resamples agree; 0 flips here do not exclude flips of others."
+        )
+    if report.folds:
+        k = len(report.folds)
+        yield (
+            f"The {k} models of the folds share many training patients, so their errors go together; intervals do not "
+            "cover this. The model to deploy is another one if it is trained on all patients: by the same recipe, but "
+            "untested here. If it is one of the folds, only the patients of that fold are a test of it."
+        )
+        yield (
+            f"Probabilities of {k} models are pooled for the calibration errors, the reliability curve, the drift and "
+            "the fixed operating points, which take one threshold for all models. A single model can differ: it has a "
+            "calibration and a threshold of its own. The table of folds has those that can be measured in a fold."
         )
     if report.without_frames:
         yield f"Without the prepared frames of the run: {report.without_frames}."

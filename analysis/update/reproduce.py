@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -46,40 +46,79 @@ class Asked:
         groups: the subgroup columns.
         criteria: whether criteria were given.
         criteria_file: the TOML file of the criteria, if they were read from one.
+        folds: whether folds are pooled.
+        title: the words at the top of the page.
     """
 
     against: str
     groups: Sequence[str]
     criteria: bool
     criteria_file: Path | None
+    folds: bool = False
+    title: str = ""
 
     def words(self) -> list[str]:
         """Return the options; without a file of criteria, one is named that the reader has to write."""
         words = ["--against", self.against] if self.against else []
+        if self.folds:
+            words.append("--folds")
         if self.groups:
             words += ["--groups", ",".join(self.groups)]
         if self.criteria:
             words += ["--criteria", str(self.criteria_file.resolve() if self.criteria_file else "criteria.toml")]
+        if self.title:
+            words += ["--title", self.title]
         return words
 
 
-def models_of(store: RunStore, before: Model, after: Model) -> Iterator[tuple[str, str, str]]:
-    """Yield facts about two models as (name, before, after), where the store has them."""
-    yield "run", str(before.row["run_id"]), str(after.row["run_id"])
-    learned = [f"{model.learned} of {model.tasks}" for model in (before, after)]
+def models_of(store: RunStore, before: Sequence[Model], after: Sequence[Model]) -> Iterator[tuple[str, str, str]]:
+    """Yield facts about models before and after as (name, before, after), where the store has them.
+
+    Args:
+        store: the store.
+        before: the model before, or that of each fold.
+        after: the model after, or that of each fold.
+    """
+    pairs = list(zip(before, after, strict=True))
+    for earlier, later in pairs:
+        yield _named("run", earlier, pairs), str(earlier.row["run_id"]), str(later.row["run_id"])
+    learned = [f"{models[0].learned} of {models[0].tasks}" for models in (before, after)]
     yield "tasks learned", learned[0], learned[1]
     for name, column in _COLUMNS.items():
-        earlier, later = _as_text(before.row, column), _as_text(after.row, column)
-        if earlier or later:
-            yield name, earlier, later
-    code = [", ".join(described(model.row.get("plugins"))) for model in (before, after)]
+        texts = [_distinct_values(models, column) for models in (before, after)]
+        if any(texts):
+            yield name, texts[0], texts[1]
+    code = []
+    for models in (before, after):
+        code.append(_distinct(", ".join(described(model.row.get("plugins"))) for model in models))
     if any(code):
         yield "custom code", code[0], code[1]
-    seeds = [f"seed {model.row['seed']}, split_seed {model.row['split_seed']}" for model in (before, after)]
+    seeds = []
+    for models in (before, after):
+        seeds.append(_distinct(f"seed {model.row['seed']}, split_seed {model.row['split_seed']}" for model in models))
     yield "seeds", seeds[0], seeds[1]
-    hashes = [_sha256_of(store, model) for model in (before, after)]
     missing = "not stored; --keep models:all stores it"
-    yield "SHA-256 of the model", hashes[0] or missing, hashes[1] or missing
+    hashes = [(_sha256_of(store, earlier), _sha256_of(store, later)) for earlier, later in pairs]
+    if not any(map(any, hashes)):
+        yield "SHA-256 of the model", missing, missing
+        return
+    for (earlier, _), (of_earlier, of_later) in zip(pairs, hashes, strict=True):
+        yield _named("SHA-256 of the model", earlier, pairs), of_earlier or missing, of_later or missing
+
+
+def _named(fact: str, model: Model, pairs: Sequence[object]) -> str:
+    """Return the name of a fact about one model, with its fold if there are several."""
+    return fact if len(pairs) == 1 else f"{fact}, {model.row['split']}"
+
+
+def _distinct_values(models: Iterable[Model], column: str) -> str:
+    """Return the different values of a column of `runs`, separated by semicolons."""
+    return _distinct(_as_text(model.row, column) for model in models)
+
+
+def _distinct(texts: Iterable[str]) -> str:
+    """Return different texts, separated by semicolons."""
+    return "; ".join(dict.fromkeys(text for text in texts if text))
 
 
 def commands_for(
@@ -107,7 +146,8 @@ def commands_for(
     yield f"Prepare the frames, of data hash {str(rows[0]['data_hash'])[:12]}", prepare
     for row, of_row in zip(rows, files, strict=True):
         again = rerun_command(str(row["run_id"]), store.files.anywhere, verify=True, plugins=of_row, prepared_root=root)
-        yield "Train the models again, and compare every number with the stored ones", again
+        whose = f"the models of {row['split']}" if asked.folds else "the models"
+        yield f"Train {whose} again, and compare every number with the stored ones", again
     words = [str(rows[0]["run_id"]), *asked.words(), *plugins, *options]
     purpose = "Draw this page"
     if asked.criteria and asked.criteria_file is None:

@@ -40,7 +40,7 @@ class Tested:
 
     def where(self, tasks: Names) -> str:
         """Return the titles of tasks in words; their number if there are many."""
-        names = list(dict.fromkeys(tasks.tolist()))
+        names = sorted(set(tasks.tolist()))
         if len(names) > _MOST_TASKS:
             return f"{len(names)} tasks"
         titles = [self.facts.title(name) for name in names]

@@ -39,6 +39,7 @@ from clops_sweep.cli.task_counts import say_tasks
 from clops_sweep.errors import UsageError, masked, several
 from clops_sweep.execution.launch import launch as launched
 from clops_sweep.execution.outcome import Outcome
+from clops_sweep.experiment.fields import is_missing
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, seconds_in
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.planning.request import Request
@@ -279,13 +280,16 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
         candidates += [run_id for row in of_space.rows if (run_id := run_near_mean(row)) in predicted]
     if not candidates:
         return
-    runs = store.read("runs", candidates, ["run_id", "strategy"])
-    strategies = dict(zip(runs["run_id"], runs["strategy"], strict=True))
-    fitting = [run_id for run_id in candidates if strategies[run_id] != "multitask"]
+    rows = {row["run_id"]: row for row in store.rows("runs", run_ids=candidates)}
+    fitting = [run_id for run_id in candidates if rows[run_id]["strategy"] != "multitask"]
     if fitting:
         words = _options_of_report(outcome.state.resolved)
+        which = "a typical run"
+        if not is_missing(rows[fitting[0]]["split"]):
+            words.append("--folds")
+            which = "all folds"
         report = update_report_command(store, fitting[0], *words)
-        click.echo(f"update report of a typical run of {strategies[fitting[0]]}: {report}")
+        click.echo(f"update report of {which} of {rows[fitting[0]]['strategy']}: {report}")
 
 
 def _options_of_report(request: Request) -> list[str]:

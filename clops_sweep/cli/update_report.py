@@ -36,6 +36,11 @@ if TYPE_CHECKING:
 @optional_run_id_argument
 @click.option("--against", metavar="RUN_ID", help="The run whose last model would be replaced.")
 @click.option(
+    "--folds",
+    is_flag=True,
+    help="Pool the runs that differ from RUN_ID in the fold alone: each person is judged once.",
+)
+@click.option(
     "--groups",
     type=NotEmpty(),
     metavar="COLUMN,...",
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
 @click.option(
     "--criteria", "criteria_file", type=NotEmptyPath(), metavar="FILE", help="TOML file with acceptance criteria."
 )
+@click.option("--title", type=NotEmpty(), metavar="TEXT", help="Words at the top of the page, such as a hospital.")
 @click.option(
     "--who",
     type=NotEmpty(),
@@ -64,8 +70,10 @@ if TYPE_CHECKING:
 def update_report(
     run_id: str | None,
     against: str | None,
+    folds: bool,
     groups: str | None,
     criteria_file: Path | None,
+    title: str | None,
     who: str | None,
     results: str,
     output: Path | None,
@@ -76,8 +84,10 @@ def update_report(
     """Report what changes for which patients when one model replaces another. RUN_ID may be any unambiguous prefix.
 
     Without RUN_ID, the command names the newest run that fits. Without --against, the run's model after the last task
-    is compared with its model before that task. Needs predictions (--keep predictions). The exit status is 1 if a
-    criterion fails, and 3 if none fails but one is not judged: it has too few patients, or is not certain as asked.
+    is compared with its model before that task. With --folds, this is done for the runs of all folds, and each person
+    is judged by the run that tests them: axes={"split": folds(5)}. Needs predictions (--keep predictions). The exit
+    status is 1 if a criterion fails, and 3 if none fails but one is not judged: it has too few patients, or is not
+    certain as asked.
     """
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria
@@ -95,17 +105,27 @@ def update_report(
     criteria = None if criteria_file is None else read_criteria(criteria_file)
     store = RunStore.named(results)
     store.files.check_is_there()
-    given = {"--against": against, "--groups": groups, "--criteria": criteria_file, "--output": output}
+    given = {
+        "--against": against,
+        "--folds": folds,
+        "--groups": groups,
+        "--criteria": criteria_file,
+        "--title": title,
+        "--output": output,
+    }
     if run_id is None:
-        raise UsageError(_offer(store, newest_that_fits(store, against), given))
+        raise UsageError(_offer(store, newest_that_fits(store, against, folds=folds), given))
     data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
     if who is not None:
-        click.echo("\n".join(map(printable, people_behind(store, run_id, who, data.root))))
+        click.echo("\n".join(map(printable, people_behind(store, run_id, who, data, folds=folds))))
         return
     with waiting(f"reading the predictions of run {run_id} and drawing patients again"):
-        report = make_report(store, run_id, against, names, criteria, data, criteria_file)
+        report = make_report(
+            store, run_id, against, names, criteria, data, criteria_file, folds=folds, title=title or ""
+        )
     beside = store.files.folder
     compared = report.run_id + (f"-against-{report.against}" if report.against else "")
+    compared += "-folds" if report.folds else ""
     usual = (Path() if beside is None else beside) / "report" / f"update-{compared}.html"
     page = output or page_to_write(usual, report.parts)
     if page.is_dir():
@@ -122,6 +142,8 @@ def update_report(
         units = everything.units
         changed = f"{percent(everything.accuracy.before, units)} to {percent(everything.accuracy.after, units)}"
         click.echo(f"compared on {report.data['compared on']} [95 % interval over {report.drawn}]")
+        if report.pooled:
+            click.echo(f"  {report.pooled}")
         click.echo(f"  right before, wrong after  {percent(everything.right_to_wrong, units)}")
         click.echo(f"  wrong before, right after  {percent(everything.wrong_to_right, units)}")
         click.echo(f"  accuracy                   {changed}")
@@ -142,11 +164,14 @@ def update_report(
         raise Ended(EXIT_FAILED)
 
 
-def _words(given: Mapping[str, str | Path | None]) -> list[str]:
+def _words(given: Mapping[str, str | Path | bool | None]) -> list[str]:
     """Return options with their values as words, without those that were not given."""
     words: list[str] = []
     for name, value in given.items():
-        words += [] if value is None else [name, str(value)]
+        if isinstance(value, bool):
+            words += [name] if value else []
+        elif value is not None:
+            words += [name, str(value)]
     return words
 
 
@@ -185,7 +210,7 @@ def _in_words(decision: Decision, report: Findings) -> str:
     return f"{line}; {doubt}" if doubt else line
 
 
-def _offer(store: RunStore, run_id: str | None, given: Mapping[str, str | Path | None]) -> str:
+def _offer(store: RunStore, run_id: str | None, given: Mapping[str, str | Path | bool | None]) -> str:
     """Return what to do without a run id: the command for the newest run that fits, if there is one.
 
     Args:

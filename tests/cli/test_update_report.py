@@ -142,7 +142,8 @@ def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]]
     assert done.exit_code == 1
     assert "FAILS  min_accuracy" in done.output
     header = page.read_text().partition("<header>")[2]
-    first = header.partition("<p ")[2].partition("</p>")[0]
+    assert '<p class="what">data set clinic; run ' in header
+    first = header.partition('<p class="verdict')[2].partition("</p>")[0]
     assert first.endswith(">1 of 2 acceptance criteria not met: accuracy.")
     assert re.search("<li><strong>fails[^<]*</strong>: accuracy: ", header)
     rows = re.findall("<tr.*?</tr>", header.partition('<figure id="decisions">')[2].partition("</table>")[0], re.DOTALL)
@@ -230,7 +231,15 @@ def test_a_criterion_about_fewer_than_three_people_is_not_judged(
     sizes = {part.name: (part.instances, part.units) for part in report.groups}
     assert {(decision.instances, decision.units) for decision in small} == {sizes["small"]}
     assert {(decision.instances, decision.units) for decision in large} == {sizes["large"]}
-    assert report.worst.name == "large", "few people are not the worst group"
+    among = [part for part in report.flips if part.column in ("class", "site") and part.units >= MIN_UNITS]
+    assert report.worst is not None
+    assert report.worst in among, "few people are not the worst group"
+    assert report.worst.accuracy.after.value == min(part.accuracy.after.value for part in among)
+    alone = [part for part in report.flips if part.units < MIN_UNITS]
+    none = replace(report, flips=(report.flips[0], *alone), criteria=())
+    assert none.worst is None
+    assert none.as_data()["worst"] is None
+    assert "no class or subgroup has 3 patients" in none.html()
 
     uncertain = decision("max_flips", "", 0.05, Quantity(0.042, 0.0, 0.125), 24, 3)
     one = verdict(replace(report, criteria=(uncertain,)))
@@ -512,12 +521,12 @@ def windows(data_root):
 """
 
 
-def test_parts_of_recordings_are_called_instances(ward: Path) -> None:
+def test_parts_of_recordings_are_called_windows(ward: Path) -> None:
     declare(ward / "windows.py", WINDOWS)
     prepare("windows", prepared_root=ward / "prepared", data_root=None)
     report = updated(ward, dataset="windows", scenario="class_il")
-    assert report.noun == "instance"
-    assert f"{report.instances} test instances of {report.units} patients" in report.html()
+    assert report.noun == "window"
+    assert f"{report.instances} test windows of {report.units} patients" in report.html()
     whole = updated(ward, scenario="time_il")
     assert whole.noun == "recording"
     text = re.sub("<(style|script).*?</(style|script)>", "", whole.html(), flags=re.DOTALL)

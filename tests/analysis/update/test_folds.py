@@ -1,0 +1,270 @@
+"""Update reports over folds, against a recomputation from the stored predictions with NumPy alone."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner, Result
+
+from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, read, update_report
+from clops_sweep.analysis.update.folds import check_tested_once
+from clops_sweep.analysis.update.paired import last_update
+from clops_sweep.cli.commands import command
+from clops_sweep.data.preparing.prepare import prepare
+from clops_sweep.store.run_store import RunStore
+from tests.data.declared_files import declare, forget
+from tests.helpers.stores import record_failure, record_result
+
+FOLDED = """
+N = 216
+PEOPLE = np.arange(N) // 8
+CODES = np.arange(N) % 2
+
+@dataset("folded", scenarios=("domain_il",))
+def folded(data_root):
+    signals = np.random.default_rng(1).normal(size=(N, 2, 50)).astype(np.float32)
+    signals += 0.4 * np.where(PEOPLE % 3 == 2, -1, 1)[:, None, None] * (2 * CODES - 1)[:, None, None]
+    signals[8, 1] = 0
+    return Recordings(
+        signals, 50, ("II", "V5"), "mV", CODES, ("SR", "AF"), PEOPLE,
+        domains={"ward": np.array(["A", "B", "C"])[PEOPLE % 3]},
+        groups={"sex": [("f", "m")[person // 3 % 2] for person in PEOPLE]},
+    )
+"""
+FOLDS = ("fold:1/3", "fold:2/3", "fold:3/3")
+
+
+def config(**settings: Any) -> RunConfig:
+    """A config of a small run from ward to ward."""
+    base = {"dataset": "folded", "scenario": "domain_il", "domain": "ward", "network": "linear"}
+    return RunConfig(**{**base, "strategy": "finetune", "epochs_per_task": 4, "learning_rate": 0.01, **settings})
+
+
+def add(folder: Path, of: RunConfig, store: str = "results", keep: bool = True) -> str:
+    """Compute a run, and return its id."""
+    frames = open_frames("folded", prepared_root=folder / "prepared", **of.data_key.view)
+    run_id = of.run_id(frames.data_hash)
+    result = ContinualRun(of, frames, keep_predictions=keep).run()
+    opened = RunStore(folder / store, keep=["predictions"])
+    opened.open_for_writing()
+    record_result(opened, {run_id: of}, result, lambda _: frames.data_hash, {"device": "cpu"})
+    return run_id
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, list[str]]]:
+    """A folder with prepared frames and a store with the runs of three folds, another seed and a random split."""
+    folder = tmp_path_factory.mktemp("folded")
+    declare(folder / "folded.py", FOLDED)
+    prepare("folded", prepared_root=folder / "prepared", data_root=None)
+    ids = [add(folder, config(split=fold)) for fold in FOLDS]
+    add(folder, config(split=FOLDS[1], seed=1))
+    ids.append(add(folder, config()))
+    yield folder, ids
+    forget()
+
+
+def ask(folder: Path, *words: str, store: str = "results") -> Result:
+    ending = ["--results", str(folder / store), "--prepared-root", str(folder / "prepared")]
+    return CliRunner().invoke(command, ["update-report", *words, *ending], standalone_mode=False)
+
+
+def pooled(folder: Path, ids: list[str]) -> pd.DataFrame:
+    """A row for each test recording with labels and decisions of the models before and after the last task."""
+    tables = []
+    for run_id in ids:
+        rows = read(folder / "results", "predictions", run_ids=run_id)
+        rows["right"] = (rows["probability_0"] > 0.5) == (rows["target_0"] > 0)
+        stages = [rows[rows["trained_on"] == stage].set_index("instance") for stage in (2, 3)]
+        before, after = stages
+        both = after[["evaluated_on", "task", "patient", "label", "right"]].copy()
+        both["before"] = before["right"]
+        errors = [(after[f"probability_{output}"] - after[f"target_{output}"]) ** 2 for output in (0, 1)]
+        both["brier"] = errors[0] + errors[1]
+        tables.append(both)
+    return pd.concat(tables)
+
+
+def test_pooled_folds_are_those_of_a_recomputation(made: tuple[Path, list[str]]) -> None:
+    folder, (*ids, _) = made
+    report = update_report(
+        folder / "results",
+        ids[1],
+        folds=True,
+        groups=["sex"],
+        criteria=Criteria(max_flips=0.5, min_new_accuracy=0.5),
+        prepared_root=folder / "prepared",
+    )
+    table = pooled(folder, ids)
+    assert sorted(table.index) == list(range(216)), "each recording is tested once"
+    old, new = table[table["evaluated_on"] < 3], table[table["evaluated_on"] == 3]
+    everything, *others = report.flips
+    assert (report.instances, report.units) == (144, 18) == (len(old), old["patient"].nunique())
+    assert everything.right_to_wrong.value == pytest.approx((old["before"] & ~old["right"]).mean())
+    assert everything.right_to_wrong.value > 0, "the test can fail"
+    assert everything.accuracy.before.value == pytest.approx(old["before"].mean())
+    assert everything.accuracy.after.value == pytest.approx(old["right"].mean())
+    assert report.overall[1].after.value == pytest.approx(old["brier"].mean())
+    detected = {part.name: part.sensitivity.after.value for part in report.classes}
+    assert detected == pytest.approx({name: rows["right"].mean() for name, rows in old.groupby("label")})
+    of_sex = {"f": old["patient"].astype(int) // 3 % 2 == 0, "m": old["patient"].astype(int) // 3 % 2 == 1}
+    for part in others:
+        if part.column == "sex":
+            assert part.units == old[of_sex[part.name]]["patient"].nunique()
+            assert part.accuracy.after.value == pytest.approx(old[of_sex[part.name]]["right"].mean())
+    assert report.last_task is not None
+    assert report.last_task.accuracy.value == pytest.approx(new["right"].mean())
+    assert (report.last_task.instances, report.last_task.units) == (72, 9)
+    limits = {decision.criterion: decision.measured.value for decision in report.criteria}
+    assert limits == pytest.approx(
+        {"max_flips": (old["before"] & ~old["right"]).mean(), "min_new_accuracy": new["right"].mean()}
+    )
+    low, high = interval_of((old["before"] & ~old["right"]).groupby(old["patient"]).mean().to_numpy())
+    assert everything.right_to_wrong.low == pytest.approx(low, abs=0.03)
+    assert everything.right_to_wrong.high == pytest.approx(high, abs=0.03)
+
+
+def interval_of(of_people: np.ndarray[Any, Any]) -> tuple[float, float]:
+    """Ends of a bootstrap interval of a mean over people with equally many recordings, with another generator."""
+    random = np.random.default_rng(99)
+    means = of_people[random.integers(0, len(of_people), (20_000, len(of_people)))].mean(1)
+    low, high = np.quantile(means, [0.018, 0.982])  # the levels for 18 people
+    return float(low), float(high)
+
+
+def test_each_fold_is_the_report_of_its_run(made: tuple[Path, list[str]]) -> None:
+    folder, (*ids, _) = made
+    whole = update_report(folder / "results", ids[0], folds=True, prepared_root=folder / "prepared")
+    assert [fold.run_id for fold in whole.folds] == ids
+    for fold in whole.folds:
+        single = update_report(folder / "results", fold.run_id, prepared_root=folder / "prepared")
+        assert (fold.instances, fold.units) == (single.instances, single.units)
+        assert fold.accuracy == single.flips[0].accuracy
+        assert fold.right_to_wrong == single.flips[0].right_to_wrong
+        assert (fold.brier, fold.calibration) == (single.overall[1], single.overall[2])
+        assert single.last_task is not None
+        assert (fold.new_units, fold.new_accuracy) == (single.last_task.units, single.last_task.accuracy)
+        assert single.folds == ()
+        assert single.pooled == ""
+    assert sum(fold.instances for fold in whole.folds) == whole.instances
+    assert sum(fold.units for fold in whole.folds) == whole.units
+
+
+def test_every_fold_gives_one_page(made: tuple[Path, list[str]]) -> None:
+    folder, (*ids, _) = made
+    pages = []
+    for run_id in (ids[0], ids[2]):
+        done = ask(folder, run_id[:12], "--folds", "--groups", "sex", "--title", "St <Anna>")
+        assert done.exit_code == 0, done.output
+        pages.append((folder / "results" / "report" / f"update-{ids[0]}-folds.html").read_text())
+    assert pages[0] == pages[1]
+    page = pages[0]
+    assert "Each of the 27 patients is judged by one of 3 models, which was trained without them." in page
+    assert "the verdict is about the recipe" in page
+    assert "Each of the 27 patients" in done.output
+    assert "St &lt;Anna&gt;" in page
+    assert "learning ward C (new)" in page
+    assert "V5 in 1 recording" in page, "a flat channel"
+    assert re.search(r"--folds --groups sex --title .*St ", page), "the command that draws the page again"
+    counts = {part.name: part.units for part in report_of(folder, ids[0]).counts}
+    assert counts["all"] == {"ward A": 9, "ward B": 9, "ward C": 9}
+    assert counts["sex f"] == {"ward A": 5, "ward B": 5, "ward C": 5}
+
+
+def report_of(folder: Path, run_id: str) -> Any:
+    return update_report(folder / "results", run_id, folds=True, groups=["sex"], prepared_root=folder / "prepared")
+
+
+def test_a_person_of_any_fold_is_found_by_pseudonym(made: tuple[Path, list[str]]) -> None:
+    folder, (*ids, _) = made
+    report = report_of(folder, ids[0])
+    others = set(read(folder / "results", "predictions", run_ids=ids[1:3])["patient"])
+    for changed in report.people:
+        person = ask(folder, ids[0], "--folds", "--who", changed.pseudonym).stdout.strip()
+        if person in others:
+            return
+    pytest.fail("no person of the other folds was found")
+
+
+def test_runs_that_are_no_complete_folds_are_refused(made: tuple[Path, list[str]], tmp_path: Path) -> None:
+    folder, (first, *_, random_split) = made
+    with pytest.raises(UsageError, match=f"run {random_split}: has no fold, so other splits may test a patient twice"):
+        report_of(folder, random_split)
+    with pytest.raises(UsageError, match=r"folds.*leave out against"):
+        update_report(folder / "results", first, against=random_split, folds=True)
+    with pytest.raises(UsageError, match="needs the prepared frames, to see that all folds are of one edition"):
+        update_report(folder / "results", first, folds=True, prepared_root=tmp_path)
+
+
+def test_a_missing_fold_is_named_with_the_reason(made: tuple[Path, list[str]]) -> None:
+    folder, _ = made
+    of = [config(split=fold) for fold in FOLDS]
+    first = add(folder, of[0], "incomplete")
+    other = add(folder, config(split=FOLDS[1], learning_rate=0.5), "incomplete")
+    frames = open_frames("folded", prepared_root=folder / "prepared", **of[2].data_key.view)
+    failed = {of[2].run_id(frames.data_hash): of[2]}
+    record_failure(
+        RunStore(folder / "incomplete"), failed, "ValueError: no", lambda _: frames.data_hash, {"device": "cpu"}
+    )
+    done = ask(folder, first, "--folds", store="incomplete")
+    assert isinstance(done.exception, UsageError)
+    rate = config().learning_rate
+    assert str(done.exception) == (
+        f"run {first}: 2 folds of its settings without a finished run: fold:2/3 (run {other[:8]} differs in "
+        f"learning_rate 0.5 instead of {rate}), fold:3/3 (failed); all 3 are needed, so that every patient is tested "
+        "once"
+    )
+
+
+def test_a_fold_without_predictions_is_named(made: tuple[Path, list[str]]) -> None:
+    folder, _ = made
+    ids = []
+    for fold in FOLDS:
+        ids.append(add(folder, config(split=fold), "without", keep=fold != FOLDS[1]))
+    with pytest.raises(UsageError, match=f"run {ids[1]}: its predictions were not stored"):
+        update_report(folder / "without", ids[0], folds=True, prepared_root=folder / "prepared")
+
+
+def test_a_person_who_is_tested_twice_is_refused(made: tuple[Path, list[str]]) -> None:
+    folder, (first, second, *_) = made
+    parts = [last_update(read(folder / "results", "predictions", run_ids=run_id)).rows for run_id in (first, second)]
+    check_tested_once(parts, FOLDS[:2])
+    patients = parts[1].patients.copy()
+    patients[0] = parts[0].patients[0]
+    with pytest.raises(UsageError, match="a patient is tested in fold:1/3 and in fold:2/3, but pooled folds count"):
+        check_tested_once([parts[0], replace(parts[1], patients=patients)], FOLDS[:2])
+
+
+SPACE = """
+from clops_sweep import RunConfig, SearchSpace, folds
+
+BASE = RunConfig(
+    dataset="folded", scenario="domain_il", domain="ward", network="linear", strategy="finetune", epochs_per_task=4,
+    learning_rate=0.01,
+)
+SPACE = SearchSpace("of_folds", BASE, {"split": folds(3)}, seeds=[0])
+"""
+
+
+def test_a_launch_over_folds_recommends_the_pooled_report(made: tuple[Path, list[str]]) -> None:
+    folder, (first, *_) = made
+    (folder / "space.py").write_text(SPACE)
+    folders = ["--results", str(folder / "results"), "--prepared-root", str(folder / "prepared")]
+    words = [str(folder / "space.py"), "--no-ray", "--no-report", "--keep", "predictions", *folders]
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+    assert done.exit_code == 0, done.output
+    assert "3 finished, 0 pending" in done.output
+    said = re.search(r"update report of all folds of finetune: clops-sweep (update-report .+)", done.output)
+    assert said is not None
+    assert "--folds" in said[1]
+    recommended = CliRunner().invoke(command, [*shlex.split(said[1])], standalone_mode=False)
+    assert recommended.exit_code == 0, recommended.output
+    assert f"update-{first}-folds.html" in recommended.output
