@@ -108,15 +108,16 @@ def make_report(
         )
     facts = compared.facts
     of_parts = _groups([compared.paired, compared.last], row, store, groups, data)
-    paired, last = (
-        replace(part, groups=columns) for part, columns in zip((compared.paired, compared.last), of_parts, strict=True)
-    )
+    paired = replace(compared.paired, groups=of_parts[0])
+    last = replace(compared.last, groups=of_parts[1])
     tested = Tested(paired, last, facts)
     measures = Measures(paired)
     noun = _noun(frames)
-    curves = tuple(tuple(reliability(model)) for model in (paired.before, paired.after))
+    curve_before = tuple(reliability(paired.before))
+    curve_after = tuple(reliability(paired.after))
     everything, *others = _titled(measures.slices(), facts)
-    before, after = (decisions(paired, model, compared.outputs) for model in (paired.before, paired.after))
+    before = decisions(paired, paired.before, compared.outputs)
+    after = decisions(paired, paired.after, compared.outputs)
     names = pseudonyms(row["dataset"], data.root)
     people = changed_people(paired, before, after, names)
     asked = Asked(
@@ -127,13 +128,17 @@ def make_report(
         folds=folds,
         title=title,
     )
+    pooled = ""
+    if folds:
+        people_tested = {*paired.patients, *last.patients}
+        pooled = tested_once(len(compared.folds), len(people_tested), paired.unit)
     is_given = frames is not None and data.has_given_split(frames.name)
     report = UpdateReport(
         title=title,
         run_id=compared.rows[0]["run_id"],
         against=asked.against,
         folds=compared.folds,
-        pooled=tested_once(len(compared.folds), len({*paired.patients, *last.patients}), paired.unit) if folds else "",
+        pooled=pooled,
         description=compared.description,
         data=described_data(compared.rows, tested, noun, frames, is_given) | _hash_of(criteria),
         instances=len(paired),
@@ -152,7 +157,7 @@ def make_report(
             measures.beyond_chance(),
         ),
         uncut_calibration=measures.calibration_error(),
-        reliability=(curves[0], curves[1]),
+        reliability=(curve_before, curve_after),
         classes=tuple(measures.classes()),
         became=measures.became(compared.outputs),
         confusion={"before": confusion(paired, before), "after": confusion(paired, after)},
@@ -286,13 +291,15 @@ def _updated(
     if facts.by_position is False:
         outputs |= outputs_of(known.unavailable)
     tasks = len(update.tasks)
+    before = [Model(row, tasks - 1, tasks) for row in rows]
+    after = [Model(row, tasks, tasks) for row in rows]
     return _Compared(
         rows=rows,
         facts=facts,
         paired=known.old,
         last=update.rows.take(update.new),
         outputs=outputs,
-        models=([Model(row, tasks - 1, tasks) for row in rows], [Model(row, tasks, tasks) for row in rows]),
+        models=(before, after),
         description=tuple(_last_task(rows, of_rows, update, known, facts)),
         decided=decided(update.rows, facts),
         new=next(Measures(known.new).slices()) if len(known.new) else None,
