@@ -10,7 +10,7 @@ from clops_sweep.store.launch_folders import update_report_command
 from clops_sweep.store.run_store import RunStore
 
 _FOLDER = "report"
-_BEGINNING, _ENDING, _AGAINST = "update-", ".html", "against"
+_BEGINNING, _ENDING, _AGAINST, _FOLDS = "update-", ".html", "against", "folds"
 _HEXADECIMAL = frozenset("0123456789abcdef")
 _LARGEST = 2**28
 """Most bytes of a page that is served."""
@@ -31,20 +31,23 @@ def reports_of(store: RunStore, run_id: str) -> Sequence[tuple[str, str]]:
         ids = _runs_of(name)
         if run_id not in ids:
             continue
-        short = [it[:8] for it in ids]
-        reports.append((name, "after its last task" if len(ids) == 1 else " in place of ".join(short)))
+        title = " in place of ".join(of_run[:8] for of_run in ids)
+        if len(ids) == 1:
+            title = "all folds, after their last task" if _FOLDS in _parts(name) else "after its last task"
+        reports.append((name, title))
     return reports
 
 
 def _runs_of(name: str) -> list[str]:
     """Return the ids in the name of a page: of its run, and of the run that this one replaces; none of other files.
 
-    Names are update-RUN.html or update-RUN-against-RUN.html, with a number before the ending if a page was kept.
+    Names are update-RUN.html, update-RUN-folds.html or update-RUN-against-RUN.html, with a number before the ending if a
+    page was kept. A page of folds names the run of the first one.
     """
-    if not (name.startswith(_BEGINNING) and name.endswith(_ENDING)):
-        return []
-    parts = name.removeprefix(_BEGINNING).removesuffix(_ENDING).split("-")
-    if len(parts) in (2, 4) and parts[-1].isdecimal():
+    parts = _parts(name)
+    if len(parts) in (2, 3, 4) and parts[-1].isdecimal() and parts[-2] != _AGAINST:
+        parts.pop()
+    if len(parts) == 2 and parts[1] == _FOLDS:
         parts.pop()
     if len(parts) == 3 and parts[1] == _AGAINST:
         parts.pop(1)
@@ -52,6 +55,13 @@ def _runs_of(name: str) -> list[str]:
         return []
     are_ids = all(part and _HEXADECIMAL.issuperset(part) for part in parts)
     return parts if are_ids else []
+
+
+def _parts(name: str) -> list[str]:
+    """Return the parts of the name of a page, between its beginning and its ending; none of other files."""
+    if not (name.startswith(_BEGINNING) and name.endswith(_ENDING)):
+        return []
+    return name.removeprefix(_BEGINNING).removesuffix(_ENDING).split("-")
 
 
 def command_for(store: RunStore, run_id: str) -> str:

@@ -37,7 +37,7 @@ def described_data(
     compared = several(len(paired), f"test {noun}")
     if paired.unit not in ("instance", noun):
         compared = f"{compared} of {several(len(np.unique(paired.patients)), paired.unit)}"
-    found = {
+    facts_by_name = {
         "data set": str(row["dataset"]),
         "compared on": compared,
         "scenario": f"{row['scenario']} by {facts.domain}" if facts.changes == "domains" else str(row["scenario"]),
@@ -47,15 +47,17 @@ def described_data(
     }
     if frames is not None:
         if frames.frame_seconds is not None:
-            found["length"] = f"{noun}s of {frames.frame_seconds:g} s"
-        found["left out"] = "; ".join(frames.left_out) or "nothing"
+            facts_by_name["length"] = f"{noun}s of {frames.frame_seconds:g} s"
+        facts_by_name["left out"] = "; ".join(frames.left_out) or "nothing"
         instances = np.unique(np.concatenate([paired.instances, tested.last.instances]))
-        found["flat channels"] = "; ".join(_flat_channels(frames, instances, noun)) or f"none in the test {noun}s"
+        facts_by_name["flat channels"] = (
+            "; ".join(_flat_channels(frames, instances, noun)) or f"none in the test {noun}s"
+        )
         if frames.shortcuts:
-            found["shortcuts"] = "; ".join(frames.shortcuts)
+            facts_by_name["shortcuts"] = "; ".join(frames.shortcuts)
     hashes = [str(of_row["data_hash"]) for of_row in rows]
-    found["data hash"] = hashes[0] if len(rows) == 1 else ", ".join(content[:12] for content in hashes)
-    return found
+    facts_by_name["data hash"] = hashes[0] if len(rows) == 1 else ", ".join(content[:12] for content in hashes)
+    return facts_by_name
 
 
 def _split(rows: Sequence[Mapping[str, Any]], is_given: bool) -> str:

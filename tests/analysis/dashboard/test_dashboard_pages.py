@@ -592,7 +592,8 @@ def test_a_run_leads_to_its_update_reports_and_to_no_other_file(generated: Modul
     folder = tmp_path / "results" / "report"
     folder.mkdir()
     names = [f"update-{one}.html", f"update-{one}-against-{other}.html", f"update-{other}-2.html"]
-    for name in (*names, "update-notes.html", "index.html"):
+    names += [f"update-{one}-folds.html", f"update-{one}-folds-2.html"]
+    for name in (*names, f"update-{one}-sheets.html", "update-notes.html", "index.html"):
         (folder / name).write_text(f"<script>shown</script>{name}")
     _, client = served(store, None, None)
     page = read(client.get(f"/run?id={one}").get_data(as_text=True))
@@ -600,11 +601,20 @@ def test_a_run_leads_to_its_update_reports_and_to_no_other_file(generated: Modul
     assert {it.attributes["href"].rpartition("/")[2]: words_of(it) for it in links} == {
         names[0]: "after its last task",
         names[1]: f"{one[:8]} in place of {other[:8]}",
+        names[3]: "all folds, after their last task",
+        names[4]: "all folds, after their last task",
     }
     answer = client.get(links[0].attributes["href"])
     assert answer.get_data(as_text=True).endswith(links[0].attributes["href"].rpartition("/")[2])
     assert "sandbox allow-scripts;" in answer.headers["Content-Security-Policy"], "it must not read other pages"
-    for name in ("update-notes.html", "index.html", "..%2Fruns", f"update-{one[:-1]}.html"):
+    assert client.get(f"/update-report/{names[4]}").status_code == 200
+    for name in (
+        "update-notes.html",
+        "index.html",
+        "..%2Fruns",
+        f"update-{one[:-1]}.html",
+        f"update-{one}-sheets.html",
+    ):
         assert client.get(f"/update-report/{name}").status_code == 404
 
 
