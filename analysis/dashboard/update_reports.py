@@ -41,8 +41,8 @@ def reports_of(store: RunStore, run_id: str) -> Sequence[tuple[str, str]]:
 def _runs_of(name: str) -> list[str]:
     """Return the ids in the name of a page: of its run, and of the run that this one replaces; none of other files.
 
-    Names are update-RUN.html, update-RUN-folds.html or update-RUN-against-RUN.html, with a number before the ending if a
-    page was kept. A page of folds names the run of the first one.
+    Names are update-RUN.html, update-RUN-folds.html or update-RUN-against-RUN.html, with a number before the ending if
+    a page was kept. A page of folds names the run of the first one.
     """
     parts = _parts(name)
     if len(parts) in (2, 3, 4) and parts[-1].isdecimal() and parts[-2] != _AGAINST:
