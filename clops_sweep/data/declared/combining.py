@@ -133,7 +133,11 @@ def combine(
         for whole in recordings.sources():
             for inner in whole.apart():
                 if not isinstance(inner, Portion):
-                    raise UsageError(f"combine: the people of {shown(source)} are known once it is read; give a table")
+                    raise UsageError(
+                        f"combine: the files of {shown(source)} are read with read=... when frames are prepared, also "
+                        "with a table, so its people are not known before; give the files of all data sets to one "
+                        "from_folder instead, with a table that has a column for domains"
+                    )
                 known = _columns(inner.columns, source, codes, len(target), distinct_people)
                 other = owner.setdefault(known.patients[0], source)
                 if other != source:

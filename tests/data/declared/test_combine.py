@@ -16,6 +16,12 @@ X = waves(12, 2, 400, seed=9)
 A = "Recordings(x[:6], 100, ('I', 'II'), 'mV', [0, 1] * 3, ('N', 'AFIB'), ['p', 'q', 'r', 's', 't', 'u'])"
 B = "Recordings.from_wfdb(root / 'w', '#Dx', patient='#Who', resample_to=None)"
 
+READ = (
+    "Recordings.from_folder(root / 'w', '*.hea', read=lambda file: Recording(np.load(root / 'x.npy')[0]), "
+    "table=pd.DataFrame({'name': [f'r{n}' for n in range(6)], 'label': ['N', 'AFIB'] * 3, 'patient': [*'vwxyza']}), "
+    "name='name', label='label', patient='patient', channels=['I', 'II'], units='mV', sampling_rate=100)"
+)
+
 
 def _frames(tmp_path: Path, a: str = A, b: str = B, more: str = ", classes=MAP") -> FrameSet:
     np.save(tmp_path / "x.npy", X)
@@ -24,7 +30,7 @@ def _frames(tmp_path: Path, a: str = A, b: str = B, more: str = ", classes=MAP")
         write_wfdb(tmp_path / "w", f"r{number}", np.rint(1e3 * signal[::-1]), 100, ("II", "I"), "uV", comments, 1.0)
     declare(
         tmp_path / "space.py",
-        "from clops_sweep import combine\nMAP = {'N': 'normal', 'AFIB': 'AF', 'AF': 'AF'}\n"
+        "import pandas as pd\nfrom clops_sweep import combine\nMAP = {'N': 'normal', 'AFIB': 'AF', 'AF': 'AF'}\n"
         "@dataset('own', files=['x.npy', 'w'], scenarios=('domain_il',))\ndef own(root):\n"
         f"    x = np.load(root / 'x.npy')\n    return combine({{'a': {a}, 'b': {b}}}{more})\n",
     )
@@ -46,6 +52,7 @@ def test_two_hospitals_have_common_classes_channels_and_units(tmp_path: Path) ->
     [
         (A, A.replace("'p'", "'P'").replace("'q', 'r', 's', 't', 'u'", "*'QRSTU'"), "", "holds the same samples as"),
         (A, B, ", classes={'N': 'N', 'AFIB': 'AF'}", "combine: class 'AF' is not in 'b', or not in classes"),
+        (A, READ, "", "the files of 'b' are read with read=... when frames are prepared, also with a table"),
         (A.replace("'mV'", "'g'"), B, ", classes=MAP", "combine: 'b' has uV, not g"),
         (A.replace("('I', 'II')", "('V1', 'V2')"), B, ", classes=MAP", "combine: 'a' has other channels"),
         (A.replace("['p'", "window_seconds=2, patients=['p'"), B, ", classes=MAP", "window_seconds differs"),
