@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from clops_sweep.errors import DamagedStore
 from clops_sweep.store.parts import (
     Part,
     conform,
@@ -231,14 +232,17 @@ def tidy(store: StoreReader) -> None:
     """Finish what a killed process or a copy has begun: replaced parts go, each run stays once, columns are added.
 
     Files that no part names are moved away, not deleted: the part that named them may have been damaged. Of a part with
-    other numbers of a run than the one that is read, copies stay in the folder to which these are moved.
+    other numbers of a run than the one that is read, copies stay in the folder to which these are moved. If the part that
+    a run is read from is damaged, its other copies stay.
     """
     live = store.live()
     owners = owners_of(live)
     schemas = _schemas(store, live)
     doubled: dict[str, set[str]] = {}
     for part in live:
-        if twice := {run_id for run_id in part.statuses if owners[run_id] is not part}:
+        twice = {run_id for run_id in part.statuses if owners[run_id] is not part}
+        twice = {run_id for run_id in twice if _is_intact(store, owners[run_id])}  # else this copy may be the only one
+        if twice:
             doubled[part.name] = twice
     if doubled:
         from clops_sweep.store.comparing import with_other_numbers  # imports pyarrow.compute, which is slow
@@ -263,6 +267,15 @@ def tidy(store: StoreReader) -> None:
             if not store.files.local and time.time() - written_at(name) <= _OLD_ORPHAN:
                 continue
             store.files.move(store.path(table, name), f"{store.work_folder}/left/{table}-{name}")
+
+
+def _is_intact(store: StoreReader, part: Part) -> bool:
+    """Return whether all files of a part exist with the bytes that were written."""
+    try:
+        store.verify(part)
+    except (FileNotFoundError, DamagedStore):
+        return False
+    return True
 
 
 def _keep_copy(store: StoreReader, part: Part) -> None:

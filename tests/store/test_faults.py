@@ -18,7 +18,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.merging import merge_runs
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep import delete_checkpoints, delete_runs
+from clops_sweep.store.upkeep import delete_checkpoints, delete_runs, without_damage
 from clops_sweep.store.upkeep import faults as damages
 from clops_sweep.store.writing import merge_parts
 from tests.helpers.contents import Killed, Tables, add, content, equal, failed_row, faults, id_of, raw
@@ -306,6 +306,31 @@ def test_copies_of_a_run_with_other_numbers_are_named_and_none_is_lost(
     now = read_now["runs"].filter(pc.equal(read_now["runs"]["run_id"], id_of(4)))["auc"].to_pylist()
     first = before["runs"].filter(pc.equal(before["runs"]["run_id"], id_of(4)))["auc"].to_pylist()
     assert sorted(kept + now) == sorted([0.25, *first])
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_the_intact_copy_of_a_run_stays_if_the_newest_one_is_damaged(
+    store: RunStore, tmp_path: Path, finished_tables: Tables, is_cut: bool
+) -> None:
+    """As after an rsync that was interrupted: a launch of other runs removed the only intact rows."""
+    before = content(store)
+    other = RunStore(tmp_path / "other")
+    other.open_for_writing()
+    time.sleep(1.1)  # names of parts have seconds
+    add(other, 2, finished_tables, predicted=1)
+    other.flush()
+    for file in sorted(Path(other.uri).glob("*/*.parquet")):
+        copy = Path(shutil.copy(file, Path(store.uri) / file.parent.name))
+        if file.parent.name == "r_matrix" and is_cut:
+            os.truncate(copy, 100)
+        elif file.parent.name == "r_matrix":
+            copy.unlink()
+    RunStore(store.uri).open_for_writing()
+    assert len(list(damages(RunStore(store.uri)))) == 2, "the damaged file, and the run that is there twice"
+    told: list[str] = []
+    assert without_damage(RunStore(store.uri), [id_of(2)], told.append)
+    assert len(told) == 1
+    assert equal(content(RunStore(store.uri)), before)
 
 
 def test_numbers_that_differ_are_not_merged(store: RunStore, tmp_path: Path, finished_tables: Tables) -> None:
