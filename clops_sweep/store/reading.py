@@ -262,7 +262,7 @@ class StoreReader:
                 if now == before:
                     break
                 before = now
-        raise DamagedStore(f"{before and before[0]}: is missing; a launch computes the requested runs in it again")
+        raise missing(before[0] if before else "")
 
     def complete(self, parts: Sequence[Part]) -> list[Part]:
         """Return the parts whose files all exist."""
@@ -433,6 +433,11 @@ class StoreReader:
                 f"run {begun!r}: {what} of {self.files.shown} begins like that; expected the beginning of one id"
             )
         return matches[0]
+
+
+def missing(path: str) -> DamagedStore:
+    """Return the error of a file of a part that does not exist."""
+    return DamagedStore(f"{path}: is missing; a launch computes the requested runs in it again")
 
 
 def _texts(argument: str, given: str | Iterable[str] | None) -> list[str] | None:

@@ -9,6 +9,7 @@ from clops_sweep.errors import DamagedStore, UnreadableFile, UsageError, one_lin
 from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.store.launches import runs_under_way
 from clops_sweep.store.parts import Part, decoded, is_name, owners_of, read_verified
+from clops_sweep.store.reading import missing
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 from clops_sweep.store.writing import delete
@@ -145,6 +146,8 @@ def delete_runs(store: RunStore, run_ids: Collection[str]) -> int:
             delete(store, gone)
         store.models.delete(gone)
         delete_checkpoints(store, run_ids)  # a run without a row may have one, as those of pruned trials
+    except FileNotFoundError as error:
+        raise missing(str(error.filename or error)) from None
     except OSError as error:
         raise UsageError(
             f"results {store.files.shown}: cannot be written to ({error.strerror or one_line(error)}); "

@@ -232,8 +232,8 @@ def tidy(store: StoreReader) -> None:
     """Finish what a killed process or a copy has begun: replaced parts go, each run stays once, columns are added.
 
     Files that no part names are moved away, not deleted: the part that named them may have been damaged. Of a part with
-    other numbers of a run than the one that is read, copies stay in the folder to which these are moved. If the part that
-    a run is read from is damaged, its other copies stay.
+    other numbers of a run than the one that is read, copies stay in the folder to which these are moved. If the part
+    that a run is read from is damaged, its other copies stay.
     """
     live = store.live()
     owners = owners_of(live)

@@ -84,3 +84,12 @@ def test_merge_parts(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask("merge", store.uri, "--parts").output == "3 parts merged\n"
     assert ask("merge", store.uri, "--parts").output == "0 parts merged\n"
     assert RunStore(store.uri).read("curves").equals(before)
+
+
+@pytest.mark.parametrize("words", [("merge", "--parts"), ("delete", "--yes", "--where", "seed < 2")])
+def test_a_missing_file_is_no_disk_that_cannot_be_written_to(store: RunStore, words: tuple[str, ...]) -> None:
+    gone = sorted(Path(store.uri, "r_matrix").iterdir())[1]
+    gone.unlink()
+    assert refused(words[0], store.uri, *words[1:]) == (
+        f"{gone}: is missing; a launch computes the requested runs in it again"
+    )
