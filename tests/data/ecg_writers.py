@@ -85,15 +85,22 @@ def write_scp(
     leads: Sequence[tuple[int, int, NDArray[Any]]],
     microseconds: int = 2000,
     begin: datetime | None = None,
+    ends: Sequence[int] | None = None,
 ) -> None:
-    """Write an SCP-ECG file in steps of 2.5 uV; a lead has its code, its first sample (from 1) and samples."""
+    """Write an SCP-ECG file in steps of 2.5 uV; a lead has its code, its first sample (from 1) and samples.
+
+    `ends` are the last samples of the leads as the header gives them; by default all are counted.
+    """
 
     def section(number: int, body: bytes) -> bytes:
         head = struct.pack("<HIBB6s", number, 16 + len(body), 20, 20, b"SCPECG" if not number else b"") + body
         return struct.pack("<H", binascii.crc_hqx(head, 0xFFFF)) + head
 
     data = [samples.astype("<i2").tobytes() for _, _, samples in leads]
-    listed = b"".join(struct.pack("<IIB", first, first + len(each) - 1, code) for code, first, each in leads)
+    lasts = [first + len(each) - 1 for _, first, each in leads] if ends is None else ends
+    listed = b"".join(
+        struct.pack("<IIB", first, last, code) for (code, first, _), last in zip(leads, lasts, strict=True)
+    )
     defined = section(3, bytes([len(leads), 0]) + listed)
     sizes = [len(each) for each in data]
     rhythm = section(6, struct.pack(f"<HHBB{len(leads)}H", 2500, microseconds, 0, 0, *sizes) + b"".join(data))
@@ -107,6 +114,16 @@ def write_scp(
     pointers = section(0, b"".join(struct.pack("<HII", n, *places.get(n, (0, 0))) for n in range(12)))
     whole = struct.pack("<I", end - 1) + pointers + b"".join(sections.values())
     path.write_bytes(struct.pack("<H", binascii.crc_hqx(whole, 0xFFFF)) + whole)
+
+
+def with_scp_checksums(whole: bytes) -> bytes:
+    """Return an SCP-ECG file with the checksums of its content, of section 1 and the file."""
+    changed = bytearray(whole)
+    length, first = struct.unpack_from("<II", whole, 6 + 16 + 10 + 2)
+    section = slice(first - 1 + 2, first - 1 + length)
+    struct.pack_into("<H", changed, first - 1, binascii.crc_hqx(bytes(changed[section]), 0xFFFF))
+    struct.pack_into("<H", changed, 0, binascii.crc_hqx(bytes(changed[2:]), 0xFFFF))
+    return bytes(changed)
 
 
 def _scp_date(begin: datetime) -> bytes:

@@ -18,7 +18,15 @@ from pydicom.data import get_testdata_file
 
 from clops_sweep import Recording, from_ecg, from_edf, with_limb_leads
 from clops_sweep.errors import UsageError
-from tests.data.ecg_writers import Leads, dicom_group, write_aecg, write_dicom, write_muse, write_scp
+from tests.data.ecg_writers import (
+    Leads,
+    dicom_group,
+    with_scp_checksums,
+    write_aecg,
+    write_dicom,
+    write_muse,
+    write_scp,
+)
 
 LEADS = ("I", "II", "III", "aVR", "aVL", "aVF", "V1", "V2", "V3", "V4", "V5", "V6")
 X = np.random.default_rng(0).integers(-300, 300, (12, 2000))
@@ -341,3 +349,53 @@ def test_faults_of_holter_files_are_missing(tmp_path: Path) -> None:
 def test_a_holter_file_that_holds_less_than_its_header_counts(counted: int, note: str | None, tmp_path: Path) -> None:
     _ishne(tmp_path / "a.ecg", np.ones((2, 500), int), 2500, counted)
     assert list(from_ecg(tmp_path / "a.ecg").notes) == ([] if note is None else [note])
+
+
+def test_a_lead_that_is_given_twice_is_noted(tmp_path: Path) -> None:
+    write_aecg(tmp_path / "x.xml", [[("20200101123456", [("I", X[0]), ("I", X[1])])]])
+    found = from_ecg(tmp_path / "x.xml")
+    assert found.channels == ["I", "I_2"]
+    assert list(found.notes) == ["gives lead I more than once: another one is I_2"]
+    write_scp(tmp_path / "x.scp", [(1, 1, X[0]), (1, 1, X[1])])
+    assert list(from_ecg(tmp_path / "x.scp").notes) == ["gives lead I more than once: another one is I_2"]
+
+
+def test_samples_beyond_the_end_in_the_header_of_an_scp_file_are_noted(tmp_path: Path) -> None:
+    write_scp(tmp_path / "x.scp", [(1, 1, X[0]), (2, 1, X[1])], ends=[2000, 1900])
+    found = from_ecg(tmp_path / "x.scp")
+    assert np.isnan(found.signal[1]).sum() == 100
+    note = "holds 2,000 samples of lead 2, and its header counts 1,900: those beyond are left out"
+    assert list(found.notes) == [note]
+    write_scp(tmp_path / "x.scp", [(1, 1, X[0]), (2, 1, X[1])])
+    assert list(from_ecg(tmp_path / "x.scp").notes) == []
+
+
+def test_an_invalid_date_is_noted(tmp_path: Path) -> None:
+    write_scp(tmp_path / "x.scp", [(1, 1, X[0])], begin=datetime(2020, 2, 28, 12, 30))
+    assert list(from_ecg(tmp_path / "x.scp").notes) == []
+    content = bytearray((tmp_path / "x.scp").read_bytes())
+    content[content.index(struct.pack("<HBB", 2020, 2, 28)) + 3] = 30
+    (tmp_path / "x.scp").write_bytes(with_scp_checksums(bytes(content)))
+    found = from_ecg(tmp_path / "x.scp")
+    end = "is not a valid date with a time of day, so the recording has no start"
+    assert (found.start, list(found.notes)) == (None, [f"its date 2020-02-30 12:30:00 {end}"])
+    counts = np.ones((2, 500), int)
+    _ishne(tmp_path / "a.ecg", counts, 2500, 500)
+    content = bytearray((tmp_path / "a.ecg").read_bytes())
+    struct.pack_into("<h", content, 140, 13)  # the month
+    (tmp_path / "a.ecg").write_bytes(content)
+    assert list(from_ecg(tmp_path / "a.ecg").notes) == [f"its date 2020-13-04 05:06:07 {end}"]
+    write_aecg(tmp_path / "x.xml", [[("20200230123456", _leads([0]))]])
+    assert list(from_ecg(tmp_path / "x.xml").notes) == [f"its date 20200230123456 {end}"]
+    write_dicom(tmp_path / "x.dcm", [dicom_group(_leads([0]))], acquired="20200230123456")
+    assert list(from_ecg(tmp_path / "x.dcm").notes) == [f"its date 20200230123456 {end}"]
+
+
+def test_a_subject_without_an_extension_is_noted(tmp_path: Path) -> None:
+    write_aecg(tmp_path / "x.xml", [[("20200101123456", _leads([0]))]])
+    assert list(from_ecg(tmp_path / "x.xml").notes) == []
+    text = (tmp_path / "x.xml").read_text().replace("<id extension='p7'/>", "<id root='1.2.840.7'/>")
+    (tmp_path / "x.xml").write_text(text)
+    found = from_ecg(tmp_path / "x.xml")
+    assert found.patient is None
+    assert list(found.notes) == ["the id of its subject has a root and no extension, so it names no person"]

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.arguments import named_arguments
 from clops_sweep.data.declared.clocks import Moment
+from clops_sweep.data.declared.formats.ecg_notes import no_start, notes_on_ishne, notes_on_leads, notes_on_scp
 from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
 from clops_sweep.data.declared.formats.readers import opened
 from clops_sweep.data.declared.one_by_one import Recording
@@ -144,20 +145,23 @@ def from_ecg(path: str | PathLike[str], *, series: int | None = None, derive_lea
             stated = record.recording.date
         leads = _leads(path, record, group)
         notes += _notes(record)
+        notes += notes_on_leads([lead.name for lead in leads])
         patient = patient or record.patient.patient_id or None
         if leads:
             read.append(replace(group, leads=leads))
     if not read:
         raise UsageError(f"{shorten(path)}: holds only averaged beats, no rhythm; leave it out")
     channels = _side_by_side(path, read)
+    start = _start(read, stated)
+    notes += _notes_on_header(path, name, start)
     recording = Recording(
         signal=[channel.samples for channel in channels],
         sampling_rate=[channel.rate for channel in channels],
         channels=[channel.name for channel in channels],
         units=[channel.unit for channel in channels],
         patient=patient,
-        start=_start(read, stated),
-        notes=notes,
+        start=start,
+        notes=list(dict.fromkeys(notes)),
     )
     if {channel.unit for channel in channels} == {"mV"}:
         recording = replace(recording, units="mV")
@@ -258,6 +262,52 @@ def _notes(record: Any) -> list[str]:
     if counted in (held, held * len(record.leads)) or counted < held:
         return []
     return [f"holds {held:,} samples per lead, and its header counts {counted:,}: it may be cut short"]
+
+
+def _notes_on_header(path: Path, name: str, start: datetime | None) -> list[str]:
+    """Return notes on a file whose date is invalid, whose subject has no identifier, or that holds more than it counts.
+
+    Args:
+        path: the file.
+        name: the name of its format.
+        start: the start of the recording as read.
+    """
+    if name.startswith("SCP"):
+        return notes_on_scp(path, start)
+    if name.startswith("ISHNE"):
+        return notes_on_ishne(path, start)
+    if name == "DICOM Waveform":
+        return _by_library(path, lambda _: no_start(_stamp_of_dicom(path), start))  # type: ignore[no-any-return]
+    root = _xml(path) if name == "HL7 aECG" else None
+    if root is None:
+        return []
+    notes = no_start(_stamp_of_aecg(root), start)
+    subject = root.find(
+        "{*}componentOf/{*}timepointEvent/{*}componentOf/{*}subjectAssignment/{*}subject/{*}trialSubject"
+    )
+    identifier = None if subject is None else subject.find("{*}id")
+    if _attribute(identifier, "root") and not _attribute(identifier, "extension"):
+        notes.append("the id of its subject has a root and no extension, so it names no person")
+    return notes
+
+
+def _stamp_of_aecg(root: ET.Element) -> str:
+    """Return the date of an HL7 aECG file as written; empty without one."""
+    for element in root.iterfind(".//{*}sequence"):
+        if _attribute(element.find("{*}code"), "code").upper() == "TIME_ABSOLUTE":
+            return _attribute(element.find("{*}value/{*}head"), "value")
+    low = root.find("{*}effectiveTime/{*}low")
+    return _attribute(low, "value")
+
+
+def _stamp_of_dicom(path: Path) -> str:
+    """Return the date of a DICOM file as written; empty without one, or if offsets do not count from it."""
+    import pydicom
+
+    whole = pydicom.dcmread(path, stop_before_pixels=True)
+    if whole.get("SynchronizationTrigger") in ("SOURCE", "EXTERNAL"):
+        return ""
+    return str(whole.get("AcquisitionDateTime") or "").strip()
 
 
 def _rate(record: Any, number: int) -> float:
