@@ -1,6 +1,7 @@
 """Sessions of an Empatica E4 as downloaded, a ZIP file each, and sessions.csv: file,condition,person."""
 
 import zipfile
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -16,10 +17,12 @@ def session(path):
             starts += list(start)
             rates += list(rate)
     begin = max(starts)  # of the sensor that starts last
+    date = datetime.fromtimestamp(begin, UTC)
     channels = zip(signal, starts, rates, strict=True)
     signal = [samples[round((begin - start) * rate) :] for samples, start, rate in channels]
     return Recording(signal, sampling_rate=rates, channels=("BVP", "EDA", "TEMP", "x", "y", "z"),
-                     units=("nW", "uS", "degC", "g", "g", "g"), gain=(1, 1, 1, 1 / 64, 1 / 64, 1 / 64))  # fmt: skip
+                     units=("nW", "uS", "degC", "g", "g", "g"), gain=(1, 1, 1, 1 / 64, 1 / 64, 1 / 64),
+                     time=date, start=date)  # fmt: skip
 
 
 @dataset("e4", files=["e4"])

@@ -91,8 +91,11 @@ def required_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     if prepared is None:
         name = data_set(name).name  # refuses unknown names
         command = data_command("prepare", name, prepared_root=prepared_root, data_root=data_root)
-        call = f"prepare({name!r}, ...)"
-        raise UsageError(f"dataset {name!r} is not prepared; run " + either(f"'{command}'", call) + " first")
+        root = "None" if data_root is None else f"Path({str(data_root)!r})"
+        call = f"clops_sweep.prepare({name!r}, prepared_root=Path({str(prepared_root)!r}), data_root={root})"
+        raise UsageError(
+            f"dataset {name!r} is not prepared; run " + either(f"'{command}', or in Python {call},", call) + " first"
+        )
     return prepared
 
 

@@ -126,6 +126,7 @@ def _write_frames(
     seen_frames = SeenFrames(len(data.common.channels) if data.rules.whole_moments else 1)
     rows_of_frame = rows_per_frame(DATASETS[data.name], data.common.channels) if data.rules.whole_moments else 1
     noted = dict[str, list[str]]()
+    rates = dict[float, list[str]]()
     facts = list[Facts]()
     for source, read, unusable in records_read(data, sources, run, problems, seen):
         frames = read.frames
@@ -142,6 +143,7 @@ def _write_frames(
             continue
         for note in dict.fromkeys(frames.notes):
             noted.setdefault(note, []).extend(source.names)
+        rates.setdefault(frames.windows.rate, []).extend(source.names)
         if frames.facts is not None:
             facts.append(frames.facts)
         good = np.flatnonzero(~bad)
@@ -171,6 +173,9 @@ def _write_frames(
     if is_declared and not seen.of_others:
         made.notes += seen_frames.note(index.patients, index.patient_names)
     made.notes += _counted(noted)
+    if is_declared:
+        made.notes += _notes_on_rates(rates, data.common.windowing.rate)
+        made.notes += _notes_on_flat_channels(index, np.concatenate(statistics), data.common.channels)
     if facts:
         made.notes += sentinel_notes((of_source.sentinels for of_source in facts), data.common.channels)
         made.notes += [*padding_note(facts), *shortcut_notes(facts, data.common.classes, data.common.units)]
@@ -191,6 +196,36 @@ def _counted(noted: Mapping[str, Sequence[str]]) -> list[str]:
         which = f" ({listed(names)})" if note.startswith(CONVERTED) else ""
         notes.append(f"{several(len(names), 'recording')}{which}: {note}")
     return [*notes, f"{several(rest, 'recording')}: further notes of other words"] if rest else notes
+
+
+def _notes_on_rates(rates: Mapping[float, Sequence[str]], target: float | None) -> list[str]:
+    """Return a note for each rate of recordings that is not that of the frames, if recordings have several rates."""
+    if target is None or len(rates) < 2:
+        return []
+    notes = []
+    for rate, names in rates.items():
+        if rate != target:
+            many = several(len(names), "recording")
+            notes.append(f"{many} of {rate:g} Hz resampled to {target:g} Hz: {listed(names)}")
+    return notes
+
+
+def _notes_on_flat_channels(index: Index, statistics: NDArray[Any], channels: Sequence[str]) -> list[str]:
+    """Return a note for each channel that is flat in some frames, with the names of their recordings.
+
+    Args:
+        index: the frames.
+        statistics: minimum and maximum of each frame, in the first two columns.
+        channels: names of the channels.
+    """
+    notes = []
+    is_flat = statistics[:, 0] == statistics[:, 1]
+    for code in np.unique(index.leads[is_flat]).tolist():
+        rows = np.flatnonzero(is_flat & (index.leads == code))
+        names = [index.record_names[record] for record in np.unique(index.records[rows]).tolist()]
+        where = several(len(names), "recording")
+        notes.append(f"channel {channels[code]} is flat in {several(len(rows), 'frame')} of {where}: {listed(names)}")
+    return notes
 
 
 def _no_frame(data: DataSet, made: _Made, problems: Problems) -> UsageError:

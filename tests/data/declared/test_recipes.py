@@ -7,6 +7,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 
 import edfio
@@ -146,4 +147,6 @@ def test_the_files_for_wearables_prepare_what_these_devices_write(tmp_path: Path
     with zipfile.ZipFile(tmp_path / "e4" / "s0.zip") as file:
         pulse = np.loadtxt(file.open("BVP.csv"), skiprows=2)[:640]
     np.testing.assert_allclose(wrist.signal(np.array([0]))[0][0], pulse, atol=1e-6)
+    assert wrist.times is not None
+    assert set(wrist.times.tolist()) == {datetime(2018, 12, 5, 16, 28, 57)}  # 1,544,027,337 s since 1970
     assert (len(wrist), wrist.labels[:6].tolist(), len(wrist.patient_names)) == (72, [0, 0, 0, 1, 1, 1], 12)
