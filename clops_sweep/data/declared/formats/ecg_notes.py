@@ -77,8 +77,8 @@ def _sections(whole: bytes) -> dict[int, bytes]:
     sections = {}
     size = struct.unpack_from("<I", whole, _HEAD_OF_SCP + 4)[0]
     end = min(_HEAD_OF_SCP + size, len(whole)) - 9
-    for place in range(_HEAD_OF_SCP + _HEAD_OF_SECTION, end, 10):
-        number, length, first = struct.unpack_from("<HII", whole, place)
+    for offset in range(_HEAD_OF_SCP + _HEAD_OF_SECTION, end, 10):
+        number, length, first = struct.unpack_from("<HII", whole, offset)
         if length and first:
             sections[number] = whole[first - 1 + _HEAD_OF_SECTION : first - 1 + length]
     return sections
@@ -86,11 +86,11 @@ def _sections(whole: bytes) -> dict[int, bytes]:
 
 def _tags(content: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield the tags of section 1 with their values."""
-    place = 0
-    while place + 3 <= len(content) and content[place] != _LAST_TAG:
-        tag, length = struct.unpack_from("<BH", content, place)
-        yield tag, content[place + 3 : place + 3 + length]
-        place += 3 + length
+    offset = 0
+    while offset + 3 <= len(content) and content[offset] != _LAST_TAG:
+        tag, length = struct.unpack_from("<BH", content, offset)
+        yield tag, content[offset + 3 : offset + 3 + length]
+        offset += 3 + length
 
 
 def _samples_beyond(sections: dict[int, bytes]) -> list[str]:
