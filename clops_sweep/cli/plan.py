@@ -166,9 +166,6 @@ def say_networks(state: State) -> None:
 def say_plan(facts: Facts) -> None:
     """Print the state of the runs and the pending ones."""
     state = facts.state
-    files = state.asked.store.files
-    if not files.is_there():
-        click.echo(f"results {files.shown}: no such folder yet")
     if state.plan.asked:
         click.echo(counts(state.plan))
     if state.searches and state.to_compute:
@@ -180,6 +177,9 @@ def say_plan(facts: Facts) -> None:
     for name in state.unprepared:
         click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
     say_first(state.plan)
+    files = state.asked.store.files
+    if not files.is_there():
+        click.echo(f"results {files.shown}: no such folder yet")
     if facts.device:
         click.echo(f"device: {facts.device}")
     cost = facts.cost
