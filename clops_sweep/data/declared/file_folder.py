@@ -144,14 +144,16 @@ def signal_files(
         labels = Labels(fields.classes, fields.separator, [])
         common, recordings = read_files(listed, frozenset(), read, labels, signals, windowing)
         return common, recordings, Columns([], [], None)
-    listed, labels = _listed(root, pattern, fields)
+    listed, labels, notes = _listed(root, pattern, fields)
     if read is not None:
         common, recordings = read_files(listed, fields.given, read, labels, signals, windowing)
+        common = replace(common, notes=(*common.notes, *notes))
         facts = [recording.facts for recording in listed if recording.facts is not None]
         are_known = bool(facts) and fields.given.issuperset(("label", "patient"))  # else once the files are read
         return common, recordings, Columns.joined(facts) if are_known else Columns([], [], None)
     common, sources, columns = _signal_files(listed, labels, pattern, signals, windowing, text)
-    return replace(common, people_given=fields.patient is not None), sources, columns
+    common = replace(common, people_given=fields.patient is not None, notes=(*common.notes, *notes))
+    return common, sources, columns
 
 
 def _signal_files(
@@ -230,8 +232,8 @@ def _files(folder: Path, pattern: str, table: Path | None) -> tuple[list[Path], 
     return files, by_names
 
 
-def _listed(folder: Path, pattern: str, fields: TableFields) -> tuple[list[Listed], Labels]:
-    """Return the recordings that a table lists, with its facts and intervals; and labels."""
+def _listed(folder: Path, pattern: str, fields: TableFields) -> tuple[list[Listed], Labels, tuple[str, ...]]:
+    """Return the recordings that a table lists, with its facts and intervals; labels, and notes on the others."""
     for argument, column in fields.columns.items():
         if of_header(column):
             raise UsageError(
@@ -245,10 +247,15 @@ def _listed(folder: Path, pattern: str, fields: TableFields) -> tuple[list[Liste
     if fields.start is not None:
         rows, intervals = grouped(rows, labels, what, fields.in_samples, fields.closes)
     located_rows = located(rows, by_names, folder)
-    labels.left_out.update([UNLISTED] * len(set(files).difference(file for _, file in located_rows)))
+    unlisted = sorted({*files}.difference(file for _, file in located_rows))
+    labels.left_out.update([UNLISTED] * len(unlisted))
+    unused: list[tuple[str, str]] = []
     codes: list[Any] | None = None
     if fields.start is None and "label" in fields.given:
         all_codes = [labels.of(row["label"]) for row, _ in located_rows]
+        for (row, _), code in zip(located_rows, all_codes, strict=True):
+            if code is None:
+                unused.append((row["name"], row["label"]))
         located_rows = [pair for pair, code in zip(located_rows, all_codes, strict=True) if code is not None]
         codes = [code for code in all_codes if code is not None]
     facts = columns_of([row for row, _ in located_rows], labels, codes)
@@ -256,7 +263,7 @@ def _listed(folder: Path, pattern: str, fields: TableFields) -> tuple[list[Liste
         Listed(row["name"], file, facts.rows(number, number + 1), intervals.get(row["name"]))
         for number, (row, file) in enumerate(located_rows)
     ]
-    return listed, labels
+    return listed, labels, labels.notes([file.name for file in unlisted], unused)
 
 
 def _columns(

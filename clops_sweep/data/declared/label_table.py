@@ -22,7 +22,7 @@ from clops_sweep.data.declared.intervals import Interval, Intervals
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.csv_table import table_lines, text_form
 from clops_sweep.data.files.folder import natural, shorten
-from clops_sweep.errors import UsageError, closest, listed, shown
+from clops_sweep.errors import UsageError, closest, listed, several, shown
 
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*$")
 _Read = TypeVar("_Read")
@@ -31,6 +31,8 @@ _DATED = ("time", "start", "end")
 _UNDECODED = "\ufffd"
 """Replacement of invalid UTF-8."""
 
+_FEWEST_OF_A_LABEL = 3
+"""Most recordings of a label that may be a misspelling, for a note that names them."""
 _TIMES_MORE = 20
 """How many times as often as a similar label a class is in the table, if the label is taken for a misspelling.
 
@@ -277,6 +279,28 @@ class Labels:
                 f"label: {other} may be the class {shown(other)}, or class {shown(positions[other])} at position "
                 f"{other}; give the name of each: classes={{{example}}}"
             )
+
+    def notes(self, unlisted: Sequence[str], dropped: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+        """Return sentences that name recordings that are left out, where this may be a mistake.
+
+        These are recordings without a row in the table, and those of a rare label that resembles a used one.
+
+        Args:
+            unlisted: names of the recordings that the table does not list.
+            dropped: name and label of each recording whose label is not used.
+        """
+        notes = []
+        if unlisted:
+            notes.append(f"{several(len(unlisted), 'recording')} that the table does not list: {listed(unlisted)}")
+        names = dict[str, list[str]]()
+        for name, label in dropped:
+            names.setdefault(label, []).append(name)
+        for label, of_label in names.items():
+            similar = closest(label, self.used)
+            if similar is not None and len(of_label) <= _FEWEST_OF_A_LABEL and len(of_label) < self._counts[similar]:
+                hint = f"did you mean {shorten(similar, 40)}?"
+                notes.append(f"left out as labelled {shorten(label, 40)} ({hint}): {listed(of_label)}")
+        return tuple(notes)
 
     def of_whole_number(self, number: Any) -> int | None:
         """Return the class index of an interval whose label is a whole number: a position, or the name of a class.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -185,6 +185,7 @@ def wfdb_files(
     integers = windowing.rate is None and narrow
     notes = (str(fields.label), labels.used) if from_notes else None
     used, codes = rows, None
+    unused: list[tuple[str, str]] = []
     if not from_notes:
         used, codes = [], []
         for row, header in rows:
@@ -192,6 +193,8 @@ def wfdb_files(
             if code is not None:
                 used.append((row, header))
                 codes.append(code)
+            else:
+                unused.append((row["name"], row["label"]))
     facts = columns_of([row for row, _ in used], labels, codes)
     recordings = []
     for number, (row, header) in enumerate(used):
@@ -227,9 +230,14 @@ def wfdb_files(
         left_out=dict(labels.left_out),
         people_given=fields.patient is not None,
         markers="refuse" if wanted is None else "keep",
-        notes=(left_out_note(dropped),) if dropped else (),
+        notes=(*((left_out_note(dropped),) if dropped else ()), *labels.notes(_names(unlisted), unused)),
     )
     return common, recordings, facts
+
+
+def _names(headers: Iterable[Path]) -> list[str]:
+    """Return the names of records, in natural order."""
+    return sorted((header.stem for header in headers), key=natural)
 
 
 def _headers_in(folder: Path, has_table: bool) -> _Folder:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
-from clops_sweep import Recording, dataset, prepare
-from tests.data.declared_files import forget, waves
+from clops_sweep import Recording, Recordings, dataset, prepare
+from tests.data.declared_files import forget, waves, write_wfdb
 
 CLASSES = ("N", "AF")
 
@@ -49,3 +51,35 @@ def test_recordings_of_another_rate_are_noted(tmp_path: Path) -> None:
 
 def test_recordings_of_one_rate_have_no_note_on_it(tmp_path: Path) -> None:
     assert not any("resampled" in note for note in _notes(tmp_path, rates=(50,) * 6, flat=None))
+
+
+@pytest.mark.parametrize("kind", ["npy", "wfdb", "read"])
+def test_recordings_left_out_by_mistake_are_named(kind: str, tmp_path: Path) -> None:
+    """Two files have no row, and one label is a misspelling; a frequent label is left out on purpose."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    names = [f"P{number:03}" for number in range(16)]
+    for number, name in enumerate(names):
+        signal = waves(1, 1, 100, seed=number)[0]
+        if kind == "wfdb":
+            write_wfdb(folder, name, np.rint(1e3 * signal), 100, ("I",), "uV", [], 1.0)
+        else:
+            np.save(folder / f"{name}.npy", signal)
+    labels = ["LBBB", "NSR"] * 4 + ["LBBBB"] + ["PVC"] * 5
+    table = pd.DataFrame({"record": names[:14], "rhythm": labels, "who": names[:14]})
+    given = {"table": table, "name": "record", "label": "rhythm", "patient": "who", "classes": ("NSR", "LBBB")}
+
+    @dataset("ward", scenarios=("class_il_union",))
+    def ward(data_root: Path | None) -> Recordings:
+        if kind == "wfdb":
+            return Recordings.from_wfdb(folder, **given)
+        read = None if kind == "npy" else lambda path: Recording(np.load(path), channels=("I",), units="mV")
+        return Recordings.from_folder(
+            folder, "*.npy", read=read, channels=("I",), sampling_rate=100, units="mV", **given
+        )
+
+    notes = prepare("ward", prepared_root=tmp_path, data_root=None, workers=1).manifest.notes
+    end = ".npy" if kind != "wfdb" else ""
+    assert f"2 recordings that the table does not list: P014{end}, P015{end}" in notes
+    assert "left out as labelled LBBBB (did you mean LBBB?): P008" in notes
+    assert not any("PVC" in note for note in notes)
