@@ -11,7 +11,7 @@ from clops_sweep.store.launches import runs_under_way
 from clops_sweep.store.parts import Part, decoded, is_name, owners_of, read_verified
 from clops_sweep.store.reading import missing
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.tables import TableName
+from clops_sweep.store.tables import OTHERS, TableName
 from clops_sweep.store.writing import delete
 
 
@@ -37,6 +37,21 @@ def faults(store: RunStore) -> Iterator[str]:
     if len({part.schema for part in live}) > 1:
         yield f"the parts of runs have different columns, as after copying files; {mended}"
     yield from store.models.faults()
+
+
+def files_of_no_run(store: RunStore) -> int:
+    """Return the number of files in the tables other than `runs` that no part of `runs` names.
+
+    A killed launch leaves some, and so does a copy of a store that was interrupted before the parts of `runs`.
+    """
+    there: set[tuple[TableName, str]] = set()
+    for table in OTHERS:
+        there |= {(table, name) for name in store.files.names(store.folder(table)) if is_name(name)}
+    named: set[tuple[TableName, str]] = set()
+    for part in store.live():  # after the tables, as a launch writes a part of `runs` last
+        for table, names in part.files.items():
+            named |= {(table, name) for name in names}
+    return len(there - named)
 
 
 def _differing(store: RunStore, live: Sequence[Part]) -> Iterator[str]:

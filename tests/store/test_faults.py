@@ -12,13 +12,15 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
 from clops_sweep import merge
+from clops_sweep.cli.commands import command
 from clops_sweep.errors import UsageError
 from clops_sweep.store.launches import LaunchFile, UnderWay
 from clops_sweep.store.merging import merge_runs
 from clops_sweep.store.run_store import RunStore
-from clops_sweep.store.upkeep import delete_checkpoints, delete_runs, without_damage
+from clops_sweep.store.upkeep import delete_checkpoints, delete_runs, files_of_no_run, without_damage
 from clops_sweep.store.upkeep import faults as damages
 from clops_sweep.store.writing import merge_parts
 from tests.helpers.contents import Killed, Tables, add, content, equal, failed_row, faults, id_of, raw
@@ -306,6 +308,18 @@ def test_copies_of_a_run_with_other_numbers_are_named_and_none_is_lost(
     now = read_now["runs"].filter(pc.equal(read_now["runs"]["run_id"], id_of(4)))["auc"].to_pylist()
     first = before["runs"].filter(pc.equal(before["runs"]["run_id"], id_of(4)))["auc"].to_pylist()
     assert sorted(kept + now) == sorted([0.25, *first])
+
+
+def test_a_copy_that_lacks_parts_of_runs_is_not_called_complete(store: RunStore) -> None:
+    """As rsync leaves it if it is interrupted: the folder `runs` is copied last."""
+    assert files_of_no_run(store) == 0
+    files = list(store.live()[0].files.values())
+    Path(store.path("runs", store.live()[0].name)).unlink()
+    copy = RunStore(store.uri)
+    assert list(damages(copy)) == []
+    assert files_of_no_run(copy) == sum(map(len, files)) > 0
+    printed = CliRunner().invoke(command, ["check", "--results", store.uri]).output
+    assert f"{files_of_no_run(copy)} files of other tables without a part of runs" in printed
 
 
 @pytest.mark.parametrize("is_cut", [True, False])

@@ -84,6 +84,9 @@ def dataset(
     It is prepared once, and again when one of `files`, an argument here, or the source code of the function or of
     anything it uses changes (`source_code.code_hash`).
 
+    Values that the code takes from elsewhere do not count, such as those of a JSON file or an environment variable:
+    name the file in `files`, or write the value into the code.
+
     Args:
         name: name in configs.
         scenarios: the supported scenarios.
