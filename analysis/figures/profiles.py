@@ -62,6 +62,7 @@ def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[s
     Args:
         experiment: the experiment.
         axis: by default the first numeric axis, else the first axis. A space without axes has one label, its name.
+            Names without a finished run have no place on it.
         metrics: numeric columns of `runs`; by default the headline metrics.
 
     Raises:
@@ -91,7 +92,14 @@ def profile(experiment: Experiment, axis: str | None = None, metrics: Sequence[s
             row = variants.index(variant_of_cell[index])
             column = columns[repr(cell.labels[axis])] if axis else 0
             values[metric][row, column] = by_split[index]
-    return Profile(experiment.name, axis, labels, variants, axis in experiment.number_axes, values)
+    is_scale = axis in experiment.number_axes
+    has_value = np.zeros(len(labels), bool)
+    for of_metric in values.values():
+        has_value |= np.isfinite(of_metric).any(axis=(0, 2))
+    if not is_scale and has_value.any():
+        labels = tuple(label for label, is_there in zip(labels, has_value, strict=True) if is_there)
+        values = {name: of_metric[:, has_value] for name, of_metric in values.items()}
+    return Profile(experiment.name, axis, labels, variants, is_scale, values)
 
 
 @styled

@@ -10,11 +10,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.scenarios.tasks import Task
+from clops_sweep.data.scenarios.tasks import Scenario, Task
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import OF_TASKS, any_replicate
-from clops_sweep.experiment.tasks import scenario_of
+from clops_sweep.experiment.tasks import built_tasks, scenario_of
+from clops_sweep.planning.curriculum import BY_DIFFICULTY
 
 from ..collect import Experiment
 from ..published import DATASET_OF_SCENARIO
@@ -34,6 +35,7 @@ class TaskTitles:
         self._frames = {of_data.data_hash: of_data for of_data in frames if isinstance(of_data, FrameSet)}
         self._found: dict[tuple[str, str], Mapping[str, str]] = {}
         self._classes: dict[tuple[object, ...], tuple[int, ...]] = {}
+        self._built: dict[tuple[object, ...], Scenario | None] = {}
 
     def of(self, experiment: Experiment, cell: int) -> Mapping[str, str]:
         """Return the titles of the tasks of a cell's runs by name; empty if unknown."""
@@ -60,13 +62,30 @@ class TaskTitles:
 
     def frames_of(self, experiment: Experiment, cell: int) -> FrameSet | None:
         """Return the frames that runs of a cell were computed on; None if they are not prepared here."""
+        return next(iter(self.every_frames_of(experiment, cell)), None)
+
+    def built(self, frames: FrameSet, config: RunConfig) -> Scenario | None:
+        """Return the tasks of a config in the order of training; None if they cannot be built here.
+
+        An order that follows from an earlier run is replaced by the natural one.
+        """
+        if config.task_order in BY_DIFFICULTY:
+            config = config.model_copy(update={"task_order": "sequential", "first_tasks": None})
+        key = frames.data_hash, *(repr(getattr(config, name)) for name in (*OF_TASKS, "task_order"))
+        if key not in self._built:
+            try:
+                self._built[key] = built_tasks(config, frames)
+            except (UsageError, KeyError):  # tasks that cannot be built here were built where the run took place
+                self._built[key] = None
+        return self._built[key]
+
+    def every_frames_of(self, experiment: Experiment, cell: int) -> list[FrameSet]:
+        """Return the frames of each patient split of a cell's runs that are prepared here."""
         runs = experiment.runs
         if "data_hash" not in runs:
-            return None
-        for data_hash in runs.loc[runs["cell"] == cell, "data_hash"].dropna().unique():
-            if str(data_hash) in self._frames:
-                return self._frames[str(data_hash)]
-        return None
+            return []
+        hashes = map(str, runs.loc[runs["cell"] == cell, "data_hash"].dropna().unique())
+        return [self._frames[data_hash] for data_hash in hashes if data_hash in self._frames]
 
     def named(self, rows: pd.DataFrame, experiment: Experiment, cell: int) -> pd.DataFrame:
         """Replace task names by titles in rows of a table for runs of a cell."""

@@ -198,16 +198,25 @@ class _Task:
     labels: npt.NDArray[np.object_]
 
     def classes(self) -> Iterator[tuple[str, Ints]]:
-        """Yield each class of tasks with several classes, with the people who have it."""
+        """Yield each class of tasks with several classes, such as "AF" or "target_1 = 1", with the people who have it.
+
+        The labels of the instances name a class, if they tell it.
+        """
         outputs = self.targets.shape[1]
         exclusive = outputs > 1 and (self.targets.sum(1) == 1).all()
         for output in range(outputs):
             present = self.targets[:, output]
             if present.all() or not present.any():
                 continue
-            yield f"target_{output} = 1", np.unique(self.patients[present])
+            yield self._named(present, f"target_{output} = 1"), np.unique(self.patients[present])
             if not exclusive:
-                yield f"target_{output} = 0", np.unique(self.patients[~present])
+                yield self._named(~present, f"target_{output} = 0"), np.unique(self.patients[~present])
+
+    def _named(self, chosen: Bools, otherwise: str) -> str:
+        """Return the label of the chosen instances, if they have the same and no other instance has it."""
+        labels = set(self.labels[chosen].tolist())
+        name = labels.pop() if len(labels) == 1 else ""
+        return otherwise if not name or (self.labels[~chosen] == name).any() else str(name)
 
 
 @dataclass(frozen=True)

@@ -58,17 +58,22 @@ def counts_in_words(verdicts: Sequence[Verdict]) -> str:
     return f"{holds} {hold}, {fails} {do} not hold, {counts['undecided']} undecided"
 
 
-def claims_in_words(verdicts: Sequence[Verdict]) -> list[str]:
+def claims_in_words(verdicts: Sequence[Verdict], seal: str = "") -> list[str]:
     """Return the outcomes of claims with their differences as sentences; of many claims, those of the first ones.
 
     Several claims are counted before, also those without runs.
+
+    Args:
+        verdicts: the verdicts.
+        seal: whether the claims are sealed, in words, which the first sentence repeats if they are.
     """
     compared = [verdict for verdict in verdicts if verdict.weakest.n]
     if not compared:
         return []
     several_data = len({(verdict.claim.scenario, verdict.dataset) for verdict in verdicts}) > 1
-    sentences = [f"Claims of this file: {counts_in_words(verdicts)}."] if len(verdicts) > 1 else []
-    opening = "" if len(verdicts) > 1 else "Claim: "
+    sealed = f" ({seal})" if seal.startswith("sealed") else ""
+    sentences = [f"Claims of this file{sealed}: {counts_in_words(verdicts)}."] if len(verdicts) > 1 else []
+    opening = "" if len(verdicts) > 1 else f"Claim{sealed}: "
     for verdict in compared[:_MOST_IN_HEADLINE]:
         where = f" on {verdict.dataset}, {verdict.claim.scenario}" if several_data else ""
         contrast = verdict.weakest.contrast
@@ -137,9 +142,9 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         "difference",
         "level",
         "n",
-        "matters",
-        "p for",
-        "p against",
+        "smallest relevant difference",
+        "p, as claimed",
+        "p, contrary",
     )
     rows = [_cells(verdict) for verdict in shown]
     if any(verdict.claim.where for verdict in shown):
@@ -159,9 +164,11 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         "several differences, the table shows the one that supports the claim least.",
         *notes_on_units(shown),
         f"Verdicts use one-sided t-tests (two for an equality), adjusted by Holm over all claims on a data set (p < "
-        f"{ALPHA:g}); the level of an interval includes this adjustment. Holds: shown to be as claimed. Does not hold: "
-        'shown to be smaller than the smallest relevant difference (column "matters") or, for an equality, larger. '
-        "Undecided: neither.",
+        f"{ALPHA:g}); the level of an interval includes this adjustment, so that it may be above "
+        "95 % where several claims are tested. Holds: shown to be as claimed. Does not hold: "
+        "shown to be smaller than the smallest relevant difference or, for an equality, larger. Undecided: neither. "
+        "p, as claimed: of the test that can show that the claim holds; p, contrary: of the one that can show that it "
+        "does not hold.",
     ]
     others = len(verdicts) - len(shown)
     if others:
@@ -259,7 +266,8 @@ def claims_section(
     tables = [part(decided, text.name, text.title, folded=False)] if decided else []
     if undecided:
         name = f"{text.name}-undecided" if decided else text.name
-        tables.append(part(undecided, name, plural(len(undecided), "undecided claim"), folded=True))
+        title = text.title if seal and not decided else plural(len(undecided), "undecided claim")
+        tables.append(part(undecided, name, title, folded=not seal))
     return Section(anchor, text.title, f"{counts_in_words(shown)}.", (), (), tuple(tables), (), runs)
 
 

@@ -19,6 +19,13 @@ from ..figures.task_titles import TaskTitles
 from ..formats import TextTable, label_cell, plural
 from ..leading import names_of_tuned, what_was_tuned
 from ..statistics import Fold
+from .setup_tasks import (
+    classes_in_words,
+    memories_in_words,
+    people_of_tasks_in_words,
+    signals_in_words,
+    tasks_in_words,
+)
 
 _MOST_VALUES = 6
 """Most values of a fact that are listed."""
@@ -60,10 +67,14 @@ def setup_text(experiments: Sequence[Shown], name: str) -> TextTable:
         "data set": _data_set,
         "left out": _left_out,
         "shortcuts": _shortcuts,
+        "signals": _by_frames(signals_in_words),
+        "classes": _by_frames(classes_in_words),
         "people": _people,
-        "tasks": _tasks,
+        "tasks": _by_frames(tasks_in_words),
+        "people of each task": _by_frames(people_of_tasks_in_words),
         **{fact: _of_configs(fact, column) for fact, column in _TRAINING.items()},
         "methods": _of_configs("method", "strategy"),
+        "memory": _by_frames(memories_in_words),
         "repetitions": _repetitions,
         "what differs between runs": _differences,
     }
@@ -170,16 +181,9 @@ def people_in_words(runs: pd.DataFrame) -> str:
     return ", ".join(parts)
 
 
-def _tasks(shown: Shown) -> str:
-    """Return the number of tasks and of the classes of each, if the frames of the runs are prepared here."""
-    texts = []
-    for cell in range(len(shown.experiment.cells)):
-        classes = shown.titles.classes_per_task(shown.experiment, cell)
-        if classes:
-            low, high = min(classes), max(classes)
-            each = str(low) if low == high else f"{low} to {high}"
-            texts.append(f"{plural(len(classes), 'task')} with {each} {'class' if each == '1' else 'classes'} each")
-    return _listed(texts)
+def _by_frames(in_words: Callable[[Experiment, TaskTitles], Sequence[str]]) -> Callable[[Shown], str]:
+    """Return a function that lists what prepared frames say of an experiment."""
+    return lambda shown: _listed(in_words(shown.experiment, shown.titles))
 
 
 def _of_configs(fact: str, column: str) -> Callable[[Shown], str]:

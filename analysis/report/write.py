@@ -30,11 +30,19 @@ from ..drawing.style import write_whole
 from ..figures.best_figure import BestMeans, draw_best
 from ..figures.frames import Frames
 from ..formats import plural
-from ..leading import names_of_tuned, what_was_tuned, with_leading_scores
+from ..leading import is_choice, names_of_tuned, what_was_tuned, with_leading_scores
 from ..metrics import metric_named
 from ..search_trials import collect_with_searches
 from ..statistics import MIN_UNITS
-from ..tables.best import Best, best_of_page, best_sentence, best_text, corrected_with
+from ..tables.best import (
+    Best,
+    Failing,
+    best_of_page,
+    best_sentence,
+    best_text,
+    corrected_with,
+    failing_configurations,
+)
 from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
 from ..tables.tuning import TunedMethod, tuning_text
@@ -90,6 +98,7 @@ def write_report(
     seal: str = "not sealed",
     tuned: Sequence[TunedMethod] = (),
     commands: Sequence[tuple[str, str]] = (),
+    retry: str = "",
     journal: bool = False,
     progress: Callable[[int, int], None] = lambda number, count: None,
 ) -> ReportPaths:
@@ -114,6 +123,7 @@ def write_report(
         seal: whether the claims are sealed, in words.
         tuned: the methods of tuned spaces, with their scores while tuning and when reported.
         commands: commands for the last section of the page, each with its purpose.
+        retry: the command that repeats failed runs; empty to leave it out.
         journal: whether figures are drawn in the format of journals, 89, 120 or 183 mm wide.
         progress: called before each figure is drawn with its number, from 1, and the number of all figures.
 
@@ -155,7 +165,10 @@ def write_report(
     overview = _overview(page_of.best, names, files)
     sections = []
     for it, of_section in zip(drawn, page_of.sections, strict=True):
-        sections.append(replace(it.draw(files, of_section), of_tuning=it.experiment.is_tuning))
+        section = replace(it.draw(files, of_section), of_tuning=it.experiment.is_tuning)
+        if retry and it.experiment.counts("failed").any():
+            section = replace(section, notices=(*section.notices, f"Run the failed runs again with: {retry}"))
+        sections.append(_folded_where_repeated(section, it.experiment, page_of.best))
     compared = strategies_section(page_of.strategies, [section.anchor for section in sections], files)
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
     of_tuned = {row.space for row in tuned}
@@ -168,7 +181,7 @@ def write_report(
     decided = verdicts(written if claims else [*written, *results], store, frames, claims)
     decided = [it for it in decided if claims or it.dataset not in DATASETS.added]
     claimed = claims_section(decided, sections, files, seal if claims else "")
-    best, lead = _best(planned, page_of.best, files, claims_in_words(decided) if claims else [])
+    best, lead = _best(planned, page_of.best, files, claims_in_words(decided, seal) if claims else [])
     if tuned and lead:
         lead.append(_what_was_tuned(tuned))
     if all(it.experiment.is_tuning for it in drawn):
@@ -209,6 +222,25 @@ def _named_apart(section: Section, title: str, spaces: Collection[str]) -> Secti
     if section.of_tuning and spaces:
         return replace(section, title=f"Tuning of {what_was_tuned(section.title, spaces)}")
     return replace(section, title=f"Runs of {section.title}") if section.title == title else section
+
+
+def _folded_where_repeated(section: Section, experiment: Experiment, best: Sequence[Best]) -> Section:
+    """Return a section whose first figure and table are folded, if the top of the page has all of its configurations.
+
+    That is so where methods or named variants are compared, and none of them is chosen.
+    """
+    of_section = [row.cell for row in best if row.experiment is experiment]
+    finished = np.flatnonzero(experiment.counts("finished"))
+    if is_choice(experiment) or len(finished) < 2 or set(of_section) != set(finished.tolist()):
+        return section
+    repeated = [picture for picture in section.pictures if picture.name == f"{section.anchor}-metrics"]
+    others = [picture for picture in section.pictures if picture not in repeated]
+    tables = []
+    for linked in section.tables:
+        is_repeated = linked.table.name == f"{section.anchor}-results"
+        tables.append(replace(linked, folded=True) if is_repeated else linked)
+    more = (*repeated, *section.more_pictures)
+    return replace(section, pictures=tuple(others), more_pictures=more, tables=tuple(tables))
 
 
 def _tuning_section(rows: Sequence[TunedMethod], taken: Sequence[str], files: SectionFiles) -> Section:
@@ -309,20 +341,25 @@ def _best(
     if not found:
         return None, []
     drawn = [section for section in planned if not section.alone]
-    text = best_text(found, free_name("best", [file_name(section.experiment.name) for section in drawn], "-of-all"))
-    links = tuple(_anchor_of_runs(best, drawn) for best in found)
-    table = LinkedTable(text, links, files.add_table(text), stacked=True)
+    failing: list[Failing] = []
+    for experiment in {id(best.experiment): best.experiment for best in found}.values():
+        failing += failing_configurations(experiment)
+    name = free_name("best", [file_name(section.experiment.name) for section in drawn], "-of-all")
+    text = best_text(found, name, failing)
+    links = [_anchor_of_runs(best.experiment, best.cell, drawn) for best in found]
+    links += [_anchor_of_runs(failed.experiment, failed.cell, drawn) for failed in failing]
+    table = LinkedTable(text, tuple(links), files.add_table(text), stacked=True)
     return table, [*claimed, best_sentence(found, compares=not claimed)]
 
 
-def _anchor_of_runs(best: Best, drawn: Sequence[PlannedSection]) -> str:
+def _anchor_of_runs(experiment: Experiment, cell: int, drawn: Sequence[PlannedSection]) -> str:
     """Return the anchor of the runs of a configuration, which may be listed as a reference of another section."""
     for section in drawn:
         name = file_name(section.experiment.name)
-        if section.experiment is best.experiment:
-            return name if section.is_search else f"{name}-runs-{best.cell}"
+        if section.experiment is experiment:
+            return name if section.is_search else f"{name}-runs-{cell}"
         for position, reference in enumerate(section.references, len(section.experiment.cells)):
-            if reference.experiment is best.experiment and reference.cell == best.cell:
+            if reference.experiment is experiment and reference.cell == cell:
                 return f"{name}-runs-{position}"
     return ""
 

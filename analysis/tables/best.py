@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 
@@ -116,6 +116,44 @@ class Best:
         if self.result.units is None:
             return f"{DASH}{undefined}"
         return plural(self.result.n, _UNITS[self.result.units.kind]) + undefined
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A configuration of which every computed run failed: `failed` of `requested` runs."""
+
+    experiment: Experiment
+    cell: int
+    failed: int
+    requested: int
+
+    @property
+    def name(self) -> str:
+        """Name of the configuration."""
+        return cell_name(self.experiment.cells[self.cell]) or self.experiment.name
+
+    @property
+    def in_words(self) -> str:
+        """What a table has in place of the number of runs: "failed (3 of 3)"."""
+        return f"failed ({self.failed:,} of {self.requested:,})"
+
+
+def failing_configurations(experiment: Experiment) -> list[Failing]:
+    """Return the configurations with failed and without finished runs; none if one of all is chosen.
+
+    Of many, the first are returned.
+    """
+    if is_choice(experiment):
+        return []
+    requested, failed = experiment.counts(), experiment.counts("failed")
+    cells = _without_results(experiment, range(len(experiment.cells)))
+    return [Failing(experiment, cell, int(failed[cell]), int(requested[cell])) for cell in cells[:MOST_COMPARED]]
+
+
+def _without_results(experiment: Experiment, cells: Iterable[int]) -> list[int]:
+    """Return the cells that have failed runs but no finished one."""
+    finished, failed = experiment.counts("finished"), experiment.counts("failed")
+    return [cell for cell in cells if failed[cell] and not finished[cell]]
 
 
 def best_of_page(
@@ -274,17 +312,21 @@ def _unranked_of(experiment: Experiment, metric: str, cells: Sequence[int]) -> s
     requested, finished = experiment.counts(), experiment.counts("finished")
     started = [cell for cell in cells if finished[cell]]
     partial = [cell for cell in started if finished[cell] < requested[cell]]
-    if not partial:
-        return ""
-    if len(partial) == len(started):
+    without = _without_results(experiment, cells)
+    if partial and len(partial) == len(started):
         return "no configuration has all its runs: each is ranked by those that it has"
+    if not partial and not without:
+        return ""
     values = experiment.by_split(metric)
     named = []
     for cell in partial[:_MOST_TIED]:
         mean = number(float(np.nanmean(values[cell]))) if np.isfinite(values[cell]).any() else DASH
         name = cell_name(experiment.cells[cell])
         named.append(f"{name} ({mean} in {finished[cell]:,} of {requested[cell]:,} runs)")
-    more = len(partial) - _MOST_TIED
+    failed = experiment.counts("failed")
+    for cell in without[: _MOST_TIED - len(named)]:
+        named.append(f"{cell_name(experiment.cells[cell])} (failed: {failed[cell]:,} of {requested[cell]:,} runs)")
+    more = len(partial) + len(without) - len(named)
     which = ", ".join(named) + (f" and {more:,} more" if more > 0 else "")
     return f"not ranked, because runs are missing or failed: {which}"
 
@@ -550,8 +592,14 @@ def _certainty(above: PairedDifference, corrected: float) -> str:
     return said
 
 
-def best_text(shown: Sequence[Best], name: str) -> TextTable:
-    """Return the best configurations as a table."""
+def best_text(shown: Sequence[Best], name: str, failing: Sequence[Failing] = ()) -> TextTable:
+    """Return the best configurations as a table.
+
+    Args:
+        shown: the configurations.
+        name: name of the table.
+        failing: configurations without results, which follow.
+    """
     metrics = columns_of(shown)
     experiments = [best.experiment for best in shown]
     several = _of_several(shown)
@@ -573,6 +621,12 @@ def best_text(shown: Sequence[Best], name: str) -> TextTable:
         for metric in metrics:
             cells += _cells(best, metric, _contrast(best, shown))[: columns if metric in results else 1]
         rows.append(tuple(cells))
+    for failed in failing:
+        cells = [label_cell(failed.name), count_cell(0, failed.in_words)]
+        if several:
+            cells.insert(0, label_cell(failed.experiment.name))
+        dashes = [TextCell(DASH)] * (len(header) - len(cells))
+        rows.append((*cells, *dashes))
     notes = tuple(_notes(shown))
     headings = frozenset(heading(metric, experiments) for metric in metrics)
     return TextTable(

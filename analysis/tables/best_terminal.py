@@ -11,9 +11,19 @@ from clops_sweep.planning.state import State
 
 from ..collect import Experiment
 from ..editions import older_in_words
-from ..formats import mean_text, number
+from ..formats import DASH, mean_text, number
 from ..leading import columns_in_words, heading
-from .best import RANKED_APART, Best, best_of_page, columns_of, means_in_words, ranks_in_words, tied_in_words
+from .best import (
+    RANKED_APART,
+    Best,
+    Failing,
+    best_of_page,
+    columns_of,
+    failing_configurations,
+    means_in_words,
+    ranks_in_words,
+    tied_in_words,
+)
 from .scores import leading_experiments, reported_names
 from .terminal_table import TerminalTable
 
@@ -26,11 +36,13 @@ class BestOfSpace:
         experiment: the search space with its runs, judged by the scores that lead.
         is_reported: whether tuning chose its configurations.
         rows: the best configurations, the best of all first.
+        failing: configurations of which every run failed.
     """
 
     experiment: Experiment
     is_reported: bool
     rows: tuple[Best, ...]
+    failing: tuple[Failing, ...] = ()
 
     @property
     def space(self) -> str:
@@ -57,7 +69,8 @@ def best_of_state(state: State) -> list[BestOfSpace]:
     for experiment in experiments:
         rows = tuple(configuration for configuration in best if configuration.experiment is experiment)
         if rows:
-            tables.append(BestOfSpace(experiment, experiment.name in reported, rows))
+            failing = tuple(failing_configurations(experiment))
+            tables.append(BestOfSpace(experiment, experiment.name in reported, rows, failing))
     return tables
 
 
@@ -89,6 +102,8 @@ def terminal_table(best: BestOfSpace, digits: int) -> TerminalTable:
             has_interval = metric == columns.results[0]
             scores.append(mean_text(mean) if has_interval else number(mean.mean))
         rows.append((row.name, row.n, *scores, run_near_mean(row)[:digits]))
+    for failed in best.failing:
+        rows.append((failed.name, failed.in_words, *[DASH] * len(headings), DASH))
     notes = []
     for row in best.rows:
         if row.tied:
@@ -116,7 +131,7 @@ def notes_on_all(tables: Sequence[BestOfSpace]) -> list[str]:
 def _title(best: BestOfSpace) -> str:
     if best.is_reported:
         return f"reported runs of {best.space!r}"
-    if best.of == 1:
+    if best.of == 1 and not best.failing:
         return f"the configuration of {best.space!r}"
     if len(best.rows) == best.of:
         return f"configurations of {best.space!r}, best first"

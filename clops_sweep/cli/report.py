@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from clops_sweep.cli.request_options import launch_command, request_options
 from clops_sweep.cli.search import tuned_rows
 from clops_sweep.cli.waiting import waiting
 from clops_sweep.errors import UsageError
+from clops_sweep.experiment.limits import Keep
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.selection import file_name
@@ -183,7 +184,8 @@ def render(
             claims=request.selection.claims,
             seal=seal_in_words(state),
             tuned=tuned,
-            commands=_commands(request),
+            commands=_commands(state),
+            retry=_retry(state),
             journal=journal,
             progress=progress,
         ).index
@@ -220,15 +222,44 @@ def _title(request: Request) -> str:
     return ", ".join([shown, *_overrides(request)])
 
 
-def _commands(request: Request) -> list[tuple[str, str]]:
+def _retry(state: State) -> str:
+    """Return the command that repeats failed runs; empty without any, or without files."""
+    request = state.resolved
+    if not request.selection.files or not state.plan.count_asked("failed"):
+        return ""
+    return f"{launch_command(request, _kept(state))} --retry failed"
+
+
+def _kept(state: State) -> list[Keep]:
+    """Return what the launch keeps besides the tables of all runs, or what every finished run of the request has."""
+    store = state.resolved.store
+    finished = {str(run.run_id) for run in state.plan.of("finished")}
+
+    def have(run_ids: Iterable[str]) -> bool:
+        return bool(finished) and finished <= set(run_ids)
+
+    kept = list[Keep]()
+    if "predictions" in store.keep or have(store.predicted()):
+        kept.append("predictions")
+    if "models:all" in store.keep or have(store.models.runs("all")):
+        kept.append("models:all")
+    elif "models" in store.keep or have(store.models.runs("last")):
+        kept.append("models")
+    return kept
+
+
+def _commands(state: State) -> list[tuple[str, str]]:
     """Return commands for the page, each with its purpose; none without files."""
+    request = state.resolved
     if not request.selection.files:
         return []
+    kept = _kept(state)
     whole = replace(request.selection, limit=None)
-    commands = [("Compute missing runs, and draw this page", launch_command(replace(request, selection=whole)))]
+    commands = [("Compute missing runs, and draw this page", launch_command(replace(request, selection=whole), kept))]
     if all(len(space.seeds) < _ENOUGH_SEEDS for space in request.selection.spaces):
         more = replace(whole, seeds=_ENOUGH_SEEDS)
-        commands.append((f"Compute {_ENOUGH_SEEDS} seeds", launch_command(replace(request, selection=more))))
+        command = launch_command(replace(request, selection=more), kept)
+        commands.append((f"Compute {_ENOUGH_SEEDS} seeds", command))
     return commands
 
 

@@ -29,8 +29,13 @@ if TYPE_CHECKING:
     from clops_sweep.planning.request import Request
 
 
-def launch_command(request: Request) -> str:
-    """Return the command that computes the runs of a request with search-space files, in the current folder."""
+def launch_command(request: Request, keep: Sequence[Keep] = ()) -> str:
+    """Return the command that computes the runs of a request with search-space files, in the current folder.
+
+    Args:
+        request: the request.
+        keep: what the launch stores besides the tables of all runs.
+    """
     selection = request.selection
     words = list(map(str, selection.files))
     for name, value in selection.settings.items():
@@ -39,6 +44,8 @@ def launch_command(request: Request) -> str:
     for option, given in (("seeds", selection.seeds), ("limit", selection.limit), ("where", selection.where)):
         if given is not None:
             words += [f"--{option}", str(given)]
+    for kept in keep:
+        words += ["--keep", kept]
     if request.data.root != default_prepared_root():
         words += ["--prepared-root", str(request.data.root)]
     return request.store.command(*words)

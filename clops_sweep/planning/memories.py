@@ -74,7 +74,7 @@ def memories(request: Request) -> list[Memories]:
         if request.data_hash(config) is None:
             continue
         scenario = scenario_of(config, request.data.frames(config.data_key))
-        held = _held(config, scenario)
+        held = held_by(config, scenario)
         if held is not None:
             rows = capacities.setdefault((config.dataset, config.scenario), [])
             rows.append((config.strategy, held, training_instances(scenario)))
@@ -96,8 +96,21 @@ def memories(request: Request) -> list[Memories]:
     return found
 
 
-def _held(config: RunConfig, scenario: Scenario) -> int | None:
-    """Return the number of instances in the memory of a run after all tasks; None without a memory."""
+def has_memory(config: RunConfig) -> bool:
+    """Return whether the method of a config has a memory with a size."""
+    return not STRATEGIES.options(config.strategy).keys().isdisjoint(_SIZES)
+
+
+def held_by(config: RunConfig, scenario: Scenario) -> int | None:
+    """Return the number of instances in the memory of a run after all tasks; None without a memory.
+
+    Args:
+        config: the config of the run.
+        scenario: its tasks.
+
+    Raises:
+        UsageError: the memory exceeds the training instances of all tasks.
+    """
     capacity = capacity_of(config, training_instances(scenario))
     if capacity is not None:
         return capacity
@@ -115,7 +128,7 @@ def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
     """Return one config for each distinct memory size."""
     with_memory = []
     for config in configs:
-        if not STRATEGIES.options(config.strategy).keys().isdisjoint(_SIZES):
+        if has_memory(config):
             with_memory.append(config)
     distinct = with_distinct_tasks(with_memory, "strategy", *_SIZES)
     return [config.replace(task_order="sequential") for config in distinct]

@@ -121,7 +121,10 @@ HEADINGS = {
     "beta_penalty": "Penalty on beta",
 }
 SCENARIOS = {"class_il": "Class-IL", "time_il": "Time-IL", "domain_il": "Domain-IL"}
-_COLUMNS = ("measure", "verdict", "difference", "level", "n", "matters", "paper")
+_COLUMNS = {name: name for name in ("measure", "verdict", "difference", "level", "n")}
+_COLUMNS |= {"matters": "smallest relevant difference", "paper": "paper"}
+"""Columns of the table of claims on this page, with their names in the report."""
+
 OF_FRAMES = "signal_to_noise_by_s"
 _TABLES: dict[str, TableName] = {name: table for name, (table, _) in (MEASURES | OF_TWO).items()}
 MOST_BYTES = 200_000
@@ -323,7 +326,10 @@ def claims_of(found: Sequence[Verdict]) -> Iterator[str]:
     table = claims_text(shown)
     everywhere = [it for it in departures_in_words(shown[0]) if all(it in departures_in_words(v) for v in shown)]
     rows = tuple(
-        (_with_departures(verdict, cells[0], everywhere), *(cells[table.header.index(name)] for name in _COLUMNS))
+        (
+            _with_departures(verdict, cells[0], everywhere),
+            *(cells[table.header.index(name)] for name in _COLUMNS.values()),
+        )
         for verdict, cells in zip(shown, table.rows, strict=True)
     )
     yield f"### Claims, {SCENARIOS[found[0].claim.scenario]}: {counts_in_words(shown)}\n"

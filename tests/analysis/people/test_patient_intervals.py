@@ -182,7 +182,7 @@ def test_no_interval_from_two_people_of_a_class() -> None:
     one = predicted(6, tasks=2)
     few = one[~one["patient"].isin({f"p{person}" for person in range(1, PEOPLE, 2)} - {"p1", "p3"})]
     found = patient_bootstrap(few)
-    assert found["test_auc"].obstacle == "2 test patients with target_0 = 1 in task task 1 where 3 are needed"
+    assert found["test_auc"].obstacle == "2 test patients with b in task task 1 where 3 are needed"
     assert np.isnan(found["test_auc"].low)
     assert not np.isnan(found["test_auc"].value)
     assert found["test_accuracy"].low < found["test_accuracy"].value, "accuracy needs no class"

@@ -68,7 +68,7 @@ def test_the_page_needs_nothing_else(report: ReportPaths) -> None:
 
 def test_failures_and_gaps_are_said(report: ReportPaths) -> None:
     text = report.index.read_text("utf-8")
-    assert "3 runs failed: 3 times ValueError: generated failure." in text
+    assert "3 runs failed: 3 times ValueError: generated failure (generated_store.py:" in text
     assert "32 of 39 runs are finished, 3 failed" in text
 
 
