@@ -487,8 +487,9 @@ def paired_differences(
         tested = np.full((3, len(rows)), np.nan)
         if not units.obstacle:
             lows, highs = interval(by_unit, units.overlap)
-            one_sided = p_above(by_unit, overlap=units.overlap)
-            tested = np.stack([lows, highs, 2 * np.minimum(one_sided, 1 - one_sided)])
+            above = p_above(by_unit, overlap=units.overlap)
+            below = p_above(-by_unit, overlap=units.overlap)  # 1 - above, without loss of digits
+            tested = np.stack([lows, highs, 2 * np.minimum(above, below)])
         for row, values, (low, high, p) in zip(rows.tolist(), by_unit, tested.T.tolist(), strict=True):
             mean = float(values.mean())
             of_rows[row] = PairedDifference(mean, low, high, p, values.size, units, tuple(values.tolist()))

@@ -155,6 +155,16 @@ def test_differences_are_taken_over_common_seeds() -> None:
     assert difference.p == pytest.approx(stats.ttest_rel([1, 2, 4, 6], [0.5, 1, 2.5, 4]).pvalue)
 
 
+def test_p_of_a_large_effect_is_equal_in_both_directions() -> None:
+    """1 - p loses the digits of a small p: that of a negative difference was 0."""
+    ours = [1.0 + 0.01 * (number % 3) for number in range(20)]
+    zeros = [0.0] * 20
+    expected = stats.ttest_1samp(ours, 0).pvalue
+    assert 0 < expected < 1e-30
+    assert paired_difference(ours, zeros).p == pytest.approx(expected, rel=1e-6)
+    assert paired_difference(zeros, ours).p == paired_difference(ours, zeros).p
+
+
 def test_too_few_pairs_have_no_interval() -> None:
     difference = paired_difference([1.0, 2.0], [0.0, 0.0])
     assert math.isnan(difference.low)
