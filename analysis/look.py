@@ -123,6 +123,23 @@ def _warnings(prepared: PreparedSet, frames: FrameSet) -> Iterator[str]:
         yield f"{several(odd, 'recording')}: a span 300 times larger or smaller than usual; another unit?"
 
 
+def stacked(signal: np.ndarray, is_of_one_unit: bool) -> np.ndarray:
+    """Return the heights of channels one above another, from 0 to 1, the first one at the top, [channels, samples].
+
+    Args:
+        signal: [channels, samples].
+        is_of_one_unit: whether all channels have one scale; otherwise each fills its row.
+    """
+    channels = len(signal)
+    low = signal.min(1, keepdims=True)
+    spans = signal.max(1, keepdims=True) - low
+    middle = low + spans / 2
+    scale = np.full_like(spans, spans.max()) if is_of_one_unit else spans
+    rows = np.arange(channels)[::-1, None] + 0.5
+    centred = (signal - middle) / np.where(scale > 0, scale, 1)
+    return np.asarray((rows + 0.9 * centred) / channels)
+
+
 def _drawn(frames: FrameSet, code: int, how: str, adapt: Callable[[Any], Any]) -> Markup:
     """Return twelve frames of a class, of as many people as there are, as an image."""
     rows = np.random.default_rng(0).permutation(_rows_of(frames, code))
@@ -130,7 +147,7 @@ def _drawn(frames: FrameSet, code: int, how: str, adapt: Callable[[Any], Any]) -
     others = np.setdiff1d(np.arange(len(rows)), firsts)
     first_of_each_person = np.sort(firsts)
     chosen = rows[np.concatenate([first_of_each_person, others])[:DRAWN]]
-    figure = new_figure(12, 6, layout=None)
+    figure = new_figure(12, min(24, max(6, 0.75 * frames.channels)), layout=None)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, 4), ylim=(0, 3))
     axes.set_axis_off()
@@ -139,9 +156,12 @@ def _drawn(frames: FrameSet, code: int, how: str, adapt: Callable[[Any], Any]) -
         stored = frames.signal(np.array([row])).reshape(1, frames.channels, -1)
         signal = adapt(stored)[0]
         low, high = signal.min(), signal.max()
-        scaled = bottom + 0.05 + 0.8 * (signal - low) / ((high - low) or 1)
-        for channel, values in enumerate(scaled):
+        heights = bottom + 0.05 + 0.8 * stacked(signal, is_of_one_unit="," not in frames.unit)
+        for channel, values in enumerate(heights):
             axes.plot(np.linspace(left + 0.02, left + 0.98, len(values)), values, lw=0.6, color=colour(channel))
+            if position == 0 and 1 < len(signal) == len(frames.lead_names):
+                behind = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+                axes.text(left + 0.02, values.mean(), frames.lead_names[channel][:8], fontsize=7, bbox=behind)
         person = frames.patient_names[frames.patients[row]][:40]
         unit = "" if how else frames.unit
         axes.text(left + 0.02, bottom + 0.9, f"{person}: {low:.3g} to {high:.3g} {unit}", fontsize=8)

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from PIL import Image
 
+from clops_sweep.analysis.look import stacked
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
 from tests.data.declared_files import declare, forget, waves
@@ -53,3 +54,13 @@ def test_the_page_has_counts_and_frames_of_each_class(tmp_path: Path) -> None:
         (tmp_path / "image.png").write_bytes(base64.b64decode(image))
         with Image.open(tmp_path / "image.png") as opened:
             assert opened.size[0] > 500
+
+
+def test_channels_are_drawn_one_above_another() -> None:
+    signal = np.stack([np.linspace(5, 6, 50), np.full(50, 3.0), np.linspace(-2, 2, 50)])
+    heights = stacked(signal, is_of_one_unit=True)
+    for row, channel in zip(heights, (2, 1, 0), strict=True):
+        assert channel / 3 <= row.min() <= row.max() <= (channel + 1) / 3
+    spans = np.ptp(heights, axis=1)
+    np.testing.assert_allclose(spans / spans[2], [1 / 4, 0, 1])  # one scale
+    np.testing.assert_allclose(np.ptp(stacked(signal, is_of_one_unit=False), axis=1), [0.3, 0, 0.3])
