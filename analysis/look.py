@@ -147,7 +147,8 @@ def _drawn(frames: FrameSet, code: int, how: str, adapt: Callable[[Any], Any]) -
     others = np.setdiff1d(np.arange(len(rows)), firsts)
     first_of_each_person = np.sort(firsts)
     chosen = rows[np.concatenate([first_of_each_person, others])[:DRAWN]]
-    figure = new_figure(12, min(24, max(6, 0.75 * frames.channels)), layout=None)
+    height = min(24, max(6, 0.75 * frames.channels))
+    figure = new_figure(12, height, layout=None)
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set(xlim=(0, 4), ylim=(0, 3))
     axes.set_axis_off()
@@ -156,9 +157,11 @@ def _drawn(frames: FrameSet, code: int, how: str, adapt: Callable[[Any], Any]) -
         stored = frames.signal(np.array([row])).reshape(1, frames.channels, -1)
         signal = adapt(stored)[0]
         low, high = signal.min(), signal.max()
-        heights = bottom + 0.05 + 0.8 * stacked(signal, is_of_one_unit="," not in frames.unit)
-        for channel, values in enumerate(heights):
-            axes.plot(np.linspace(left + 0.02, left + 0.98, len(values)), values, lw=0.6, color=colour(channel))
+        is_of_one_unit = "," not in frames.unit
+        heights = stacked(signal, is_of_one_unit)
+        across = np.linspace(left + 0.02, left + 0.98, signal.shape[1])
+        for channel, values in enumerate(bottom + 0.05 + 0.8 * heights):
+            axes.plot(across, values, lw=0.6, color=colour(channel))
             if position == 0 and 1 < len(signal) == len(frames.lead_names):
                 behind = {"facecolor": "white", "edgecolor": "none", "pad": 1}
                 axes.text(left + 0.02, values.mean(), frames.lead_names[channel][:8], fontsize=7, bbox=behind)
