@@ -10,6 +10,9 @@
 #        NeuralNetClassifier.
 #
 # Output seen:
+#   classes_ [2, 3], 4 outputs, predicted [0 1 2 3]
+#   AUROC of class 3 against class 2: scorer 0.272, output of class 3 1.000, of class 1 0.272
+#   with classes=: [0, 1, 2, 3]
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -56,6 +59,6 @@ areas = [roc_auc_score(labels[second] == 3, outputs[:, column]) for column in ra
 print(f"classes_ {network.classes_.tolist()}, {outputs.shape[1]} outputs, predicted {np.unique(network.predict(frames))}")
 print(f"AUROC of class 3 against class 2: scorer {scored:.3f}, output of class 3 {areas[3]:.3f}, of class 1 {areas[1]:.3f}")
 named = trained(classes=[0, 1, 2, 3])
-print(f"with classes=: {list(named.classes_)}")
+print(f"with classes=: {np.asarray(named.classes_).tolist()}")
 assert network.classes_.tolist() == [2, 3] and np.isclose(scored, areas[1]) and areas[3] > scored + 0.1, "this has changed"
 PYTHON
