@@ -4,7 +4,7 @@
 # Guess: samples before the begin and after the end are NaN, as for floats, or an integer column becomes one of floats.
 #        The row of the event has the time 0, and rows are 1 / sampling_rate apart.
 # Seen:  columns of floats are padded with NaN, columns of integers with 0, without a warning: a stage of sleep, a
-#        label or a raw sample that nobody recorded. The times are spread from the start to the end, both included, over
+#        label or a raw sample that was never recorded. The times are spread from the start to the end, both included, over
 #        one row less: at 100 Hz an epoch from -0.5 to 0.5 s has steps of 10.1 ms, and its event lies at 5.1 ms.
 # Means: epochs at the ends of a recording have a class of their own or a step to 0; latencies that are read from the
 #        index are wrong by up to one sample. Convert to float before, and compute times from the column Index.
