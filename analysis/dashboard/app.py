@@ -62,10 +62,12 @@ class Dashboard:
     Args:
         followed: the store.
         notices: sentences for the overview.
+        files: the search-space files that commands name; without any, they name "SPACE.py".
     """
 
-    def __init__(self, followed: FollowedStore, notices: Sequence[str] = ()) -> None:
+    def __init__(self, followed: FollowedStore, notices: Sequence[str] = (), files: Sequence[str] = ()) -> None:
         self._followed = followed
+        self._files = tuple(files) or ("SPACE.py",)
         self._notices = tuple(notices)
         self._drawings = Drawings()
         self._started = f"{time.time():.0f}"  # pages of an earlier server are not current
@@ -170,8 +172,8 @@ class Dashboard:
             "counts": [f"{found[status]:,} {status}" for status in _STATUSES if found.get(status)],
             "under_way": [on_its_way(snapshot, it) for it in snapshot.under_way],
             "failed": snapshot.once("failures", _failures),
-            "command": self._followed.store.command("SPACE.py"),
-            "retry": self._followed.store.command("SPACE.py", "--retry", "failed"),
+            "command": self._followed.store.command(*self._files),
+            "retry": self._followed.store.command(*self._files, "--retry", "failed"),
         }
 
     def _methods(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:

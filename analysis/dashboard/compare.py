@@ -23,7 +23,7 @@ from .charts import MOST_AXES, MOST_COLOURS, MOST_POINTS, parallel, scatter
 from .choice import VIEWS, Choice
 from .curve_charts import curves as curves_chart
 from .curve_charts import history
-from .means_charts import Configuration, configurations, mean_curves, means_chart, shows_means
+from .means_charts import MOST_BANDS, Configuration, configurations, mean_curves, means_chart, shows_means
 from .runs import RunsTable, filters, run_names
 
 MOST_CURVES = 12
@@ -81,6 +81,7 @@ def compare_page(
         "picked": picked,
         "cleared": {name: value for name, value in given.items() if name != "runs"},
         "curves": curves,
+        "most_bands": MOST_BANDS,
         "histories": [_as_json(of_study) for of_study in histories],
     }
 

@@ -33,6 +33,9 @@ from .methods import method_name, runs_query
 _BESIDE = 0.12
 """Most distance between two configurations of one label, in labels."""
 
+MOST_BANDS = 2
+"""Most curves whose bands are all shown: more would cover each other."""
+
 _WIDTH = 0.7
 """Width that the configurations of one label share, in labels."""
 
@@ -200,7 +203,9 @@ def mean_curves(
     split: str,
     task: str,
 ) -> Chart:
-    """Return the mean learning curve of some configurations, each with a band of its interval.
+    """Return the mean learning curve of some configurations, each with a band of its interval below it.
+
+    Of more than two configurations, the bands are hidden until the mouse is on a curve.
 
     Args:
         experiment: the experiment.
@@ -222,7 +227,11 @@ def mean_curves(
         columns = [part.replicates.index(replicates[run]) for run in runs]
         values = np.full((len(by_run), len(part.replicates)), np.nan)
         values[:, columns] = by_run[runs].to_numpy()
-        traces += _band(point, by_run.index, _tested(part, point.cell, values, measure), position)
+        lines = _band(point, by_run.index, _tested(part, point.cell, values, measure), position)
+        if len(shown) > MOST_BANDS:
+            for line in lines[:-1]:  # the page shows the band of the curve that the mouse is on
+                line |= {"visible": False, "meta": "hidden band"}
+        traces += lines
     layout = layout_of("epoch", f"{split} {words(measure)}")
     layout["showlegend"] = False
     return {"data": traces, "layout": layout}

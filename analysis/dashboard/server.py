@@ -74,6 +74,7 @@ def make_server(
     port: int,
     token: str | None,
     notices: Sequence[str] = (),
+    files: Sequence[str] = (),
 ) -> Server:
     """Read the store and open a port.
 
@@ -84,6 +85,7 @@ def make_server(
         port: the port; 0: any free one.
         token: token that browsers must present; required with a host.
         notices: sentences for the overview.
+        files: the search-space files that commands on the pages name.
 
     Raises:
         UsageError: a package is not installed, the store or host does not exist, the port is in use, or no token.
@@ -99,7 +101,7 @@ def make_server(
     taken = _listening(host or LOOPBACK, port)
     try:
         followed = FollowedStore(store, source, seconds)
-        dashboard = Dashboard(followed, notices)
+        dashboard = Dashboard(followed, notices, files)
         for path in ("", "methods"):  # what they show of a large store is computed once
             dashboard.page(path, {})
         app = make_app(dashboard)

@@ -68,7 +68,8 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
     notices = [_left_out(space, _remedy(request)) for space in request.left_out_spaces()]
     for notice in notices:
         click.echo(f"clops-sweep: {notice}", err=True)
-    server = make_server(request.store, source, host=host, port=port, token=token, notices=notices)
+    files = list(map(str, request.selection.files))
+    server = make_server(request.store, source, host=host, port=port, token=token, notices=notices, files=files)
     click.echo(f"dashboard: {server.address}")
     click.echo("Press Ctrl-C to stop.", err=True)
     with contextlib.suppress(KeyboardInterrupt):

@@ -32,7 +32,7 @@ from clops_sweep.cli.options import (
 from clops_sweep.cli.plain_table import TERMINAL, print_table
 from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first, say_kinds, say_networks
 from clops_sweep.cli.report import render_unless_drawn
-from clops_sweep.cli.request_options import request_options
+from clops_sweep.cli.request_options import report_command, request_options
 from clops_sweep.cli.runs import shortest
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.cli.task_counts import say_tasks
@@ -198,6 +198,9 @@ def launch(
                 click.echo(f"report: {report}")
             except UsageError as error:  # the results are complete; the report can be made later
                 click.echo(f"clops-sweep: no report: {error}", err=True)
+            except KeyboardInterrupt:
+                click.echo(f"interrupted: every run is stored; draw the report with: {report_command(request)}")
+                raise Ended(stop_status) from None
     if as_json:
         more = {"best": _best_as_data(best), "report": report, "resume": resume_command(sys.argv[1:])}
         print_json(_as_data(outcome, tuned) | more)

@@ -6,6 +6,7 @@ import functools
 import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -29,15 +30,22 @@ if TYPE_CHECKING:
     from clops_sweep.planning.request import Request
 
 
-def launch_command(request: Request, keep: Sequence[Keep] = ()) -> str:
+def report_command(request: Request) -> str:
+    """Return the command that draws the report of a request with search-space files."""
+    whole = replace(request.selection, limit=None, where=None)
+    return launch_command(replace(request, selection=whole), command="report")
+
+
+def launch_command(request: Request, keep: Sequence[Keep] = (), command: str | None = None) -> str:
     """Return the command that computes the runs of a request with search-space files, in the current folder.
 
     Args:
         request: the request.
         keep: what the launch stores besides the tables of all runs.
+        command: another command with the same arguments; None for the launch.
     """
     selection = request.selection
-    words = list(map(str, selection.files))
+    words = [*([command] if command is not None else []), *map(str, selection.files)]
     for name, value in selection.settings.items():
         text = value if isinstance(value, str) else json.dumps(value)
         words += ["--set", f"{name}={text}"]

@@ -192,3 +192,17 @@ def test_json_has_the_best_configurations() -> None:
     assert (table["space"], table["configurations"], table["is_reported"]) == ("own", 2, False)
     assert {row["name"] for row in table["best"]} == {"finetune", "er"}
     assert all(row["runs"] == 2 and len(row["run_id"]) == 24 for row in table["best"])
+
+
+def test_an_interrupt_while_the_report_is_drawn_says_that_all_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(sketch: Sketch) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Sketch, "drawn", interrupted)
+    Path("own.py").write_text(FILE + TIES)
+    run = CliRunner(env={"CLOPS_PREPARED_ROOT": "prepared"}).invoke
+    done = run(command, ["own.py", "--no-ray", "--set", "batch_size=60", "--stop-status", "7"])
+    assert done.exit_code == 7, done.output
+    last = done.stdout.splitlines()[-1]
+    report = "clops-sweep report own.py --set batch_size=60"
+    assert last == f"interrupted: every run is stored; draw the report with: {report}"

@@ -16,6 +16,11 @@ const pick = (chosen) => {
   address.searchParams.set("runs", [...runs].slice(0, mostPicked).join(","));
   visit(address);
 };
+// Of several curves, the band of the one under the mouse or finger is shown; it precedes its curve.
+const showBand = (chart, curve) => {
+  const bands = chart.data.flatMap(({ meta }, at) => (meta === "hidden band" ? [at] : []));
+  if (bands.length) Plotly.restyle(chart, { visible: bands.map((at) => at === curve - 1) }, bands);
+};
 const draw = () => {
   for (const fresh of document.querySelectorAll(".chart[data-figure]")) {
     const { data, layout } = JSON.parse(fresh.dataset.figure);
@@ -32,6 +37,7 @@ const draw = () => {
       layout.dragmode = touched ? false : "zoom";
       Plotly.newPlot(chart, data, layout, options);
       chart.on("plotly_click", openRun);
+      chart.on("plotly_hover", ({ points }) => showBand(chart, points[0].curveNumber));
       if (chart.dataset.picks) chart.on("plotly_selected", pick);
     } else {
       layout.dragmode = chart.layout.dragmode;

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import _thread
 import threading
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
 
@@ -24,7 +25,9 @@ from clops_sweep.execution.computing.ray_pays import SECONDS_OF_WORKERS
 from clops_sweep.execution.display.live import Display
 from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
-from clops_sweep.execution.jobs import MakeWorkplace, Resources
+from clops_sweep.execution.jobs import MakeWorkplace, Resources, without_ray
+
+_SECONDS_BETWEEN_REMINDERS = 30.0
 
 _ENDED_TOO = (
     "Ray is ending, too, as by a signal to all processes: what is finished is recorded, and the same sweep, started "
@@ -60,6 +63,35 @@ class ClusterWarnings:
 
 
 @contextmanager
+def reminded(display: Display, what: str, seconds: float = _SECONDS_BETWEEN_REMINDERS) -> Iterator[None]:
+    """Show a slow step, and repeatedly how long it has taken and what else can be done.
+
+    Args:
+        display: shows the step.
+        what: the step, such as "starting Ray (about 8 s)".
+        seconds: seconds between the reminders.
+    """
+    display.starting(what)
+    has_ended = threading.Event()
+    instead = f"{without_ray()} computes in this process, Ctrl-C stops"
+    began = time.monotonic()
+
+    def remind() -> None:
+        while not has_ended.wait(seconds):
+            if not display.interrupted:
+                so_far = time.monotonic() - began
+                display.starting(f"{what}: {so_far:.0f} s so far, as on a busy machine; {instead}")
+
+    thread = threading.Thread(target=remind, name="reminder", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        thread.join()
+
+
+@contextmanager
 def workers(
     frames: Mapping[DataKey, FrameSet], resources: Resources, display: Display, make_workplace: MakeWorkplace
 ) -> Iterator[RunFed]:
@@ -74,9 +106,10 @@ def workers(
     Raises:
         UsageError: no cluster at the address, it cannot hold a single trial, or a node does not see the results.
     """
-    display.starting(start_in_words(resources))
     warnings = ClusterWarnings(display, in_main_thread=threading.current_thread() is threading.main_thread())
-    with cluster(resources, frames, warnings.warn):
+    with ExitStack() as until_the_end:
+        with reminded(display, start_in_words(resources)):
+            until_the_end.enter_context(cluster(resources, frames, warnings.warn))
         display.starting(f"starting workers (about {SECONDS_OF_WORKERS:.0f} s)")
         # The start of the cluster has already imported the slow modules.
         from clops_sweep.execution.computing.tune import run_fed

@@ -23,6 +23,12 @@ SECONDS_TO_START = SECONDS_OF_RAY + SECONDS_OF_WORKERS
 With five processes a core, 45 were measured; see `Rest.slowed`.
 """
 
+SECONDS_TO_GAIN = 5.0
+"""Least seconds that Ray must save: its start may take longer than expected."""
+
+SHARE_TO_GAIN = 0.1
+"""Least share of the time in this process that Ray must save."""
+
 _MOST_SLOWED = 4.0
 
 
@@ -161,15 +167,15 @@ class Rest:
         return here, SECONDS_TO_START * self.slowed + max(here / at_once, min(longest, here))
 
     def ray_pays(self, running: Job | None = None, so_far: float = 0.0) -> bool:
-        """Return whether the rest is expected to end sooner with Ray."""
+        """Return whether the rest is expected to end so much sooner with Ray that starting it is worth it."""
         here, with_ray = self.seconds(running, so_far)
-        return with_ray < here
+        return here - with_ray > max(SECONDS_TO_GAIN, SHARE_TO_GAIN * here)
 
     def in_words(self, running: Job | None = None, so_far: float = 0.0) -> str:
         """Return the choice between this process and Ray, with its reason."""
         here, with_ray = self.seconds(running, so_far)
         runs = several(self._unfinished.total(), "run")
-        if with_ray < here:
+        if self.ray_pays(running, so_far):
             return f"workers: Ray, which computes {runs} in about {with_ray:.0f} s instead of {here:.0f} s without it"
         return (
             f"workers: this process, which computes {runs} in about {max(here, 1):.0f} s; with Ray, which starts "

@@ -114,6 +114,18 @@ def test_mean_curves_have_the_interval_over_seeds(experiment: Experiment, table:
     highs = band["y"][: len(curve["y"])]
     np.testing.assert_allclose(highs, np.minimum(by_epoch.mean() + half, 1))
     assert band["fill"] == "toself"
+    assert "visible" not in band
+
+
+def test_bands_of_many_curves_are_hidden_until_the_mouse_is_on_one(
+    experiment: Experiment, table: RunsTable, store: RunStore
+) -> None:
+    choice = Choice.of({"y": "auc"}, table, experiment)
+    points = [it for it in configurations(experiment, choice.of_table(table), "auc") if it.n == "3 seeds"][:3]
+    ids = [run for point in points for run in experiment.run_ids(point.cell)]
+    lines = mean_curves(experiment, store.read("curves", ids), points, "auc", "validation", "")["data"]
+    assert [line.get("visible", True) for line in lines] == [False, True] * 3
+    assert {line["meta"] for line in lines[::2]} == {"hidden band"}
 
 
 def test_parallel_coordinates_have_a_line_for_each_run(experiment: Experiment, table: RunsTable) -> None:

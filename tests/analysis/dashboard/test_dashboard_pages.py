@@ -293,6 +293,15 @@ def test_an_empty_store_says_how_to_begin(tmp_path: Path) -> None:
     dashboard.close()
 
 
+def test_commands_name_the_files_of_the_dashboard(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    dashboard = Dashboard(FollowedStore(store, source_of(store), 0), files=["mine.py"])
+    (notice,) = notices(read_page(dashboard))
+    assert f"Start a sweep with clops-sweep mine.py --results {tmp_path / 'results'}" in words_of(notice)
+    dashboard.close()
+
+
 def test_the_table_of_runs_is_filtered_by_labels(dashboard: Dashboard, store: RunStore) -> None:
     given = CLOPS | {"only-storage_fraction": "0.5", "only-seed": "1"}
     page = read_page(dashboard, "runs", given)

@@ -26,7 +26,7 @@ import sys
 from clops_sweep.execution.computing import ray_pays
 from clops_sweep.execution.worker import job_runner
 
-ray_pays.SECONDS_TO_START = 0.0
+ray_pays.SECONDS_TO_START = ray_pays.SECONDS_TO_GAIN = ray_pays.SHARE_TO_GAIN = 0.0
 job_runner._SECONDS_PER_STEP = 0.0  # Ray takes over after the first epoch
 
 from clops_sweep.cli.command import main
@@ -60,6 +60,20 @@ def test_ray_pays_if_what_its_workers_save_takes_longer_than_its_start() -> None
     here, with_ray = rest(100, 0, 4, seconds=1).seconds()
     assert here == 100
     assert with_ray == SECONDS_TO_START + 25
+
+
+def test_ray_is_not_started_for_a_small_gain() -> None:
+    """Of 32 s, Ray would save 4; of 1,060 s, less than a tenth."""
+    few = rest(32, 0, 2, seconds=1)
+    assert few.seconds() == (32, SECONDS_TO_START + 16)
+    assert not few.ray_pays()
+    assert few.in_words().startswith("workers: this process, which computes 32 runs in about 32 s")
+    assert rest(36, 0, 2, seconds=1).ray_pays()
+    costs = Costs()
+    costs.add(kind_of(SHORT), 1)
+    costs.add(kind_of(LONG), 1000)
+    assert Rest([LONG, *[SHORT] * 60], costs, 2).seconds() == (1060, SECONDS_TO_START + 1000)
+    assert not Rest([LONG, *[SHORT] * 60], costs, 2).ray_pays()
 
 
 def test_runs_of_a_kind_that_has_not_finished_take_the_mean_and_at_least_as_long_as_the_running_one() -> None:
