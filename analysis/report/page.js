@@ -65,6 +65,16 @@ const open = () => {
 };
 addEventListener("hashchange", open);
 open();
+// A page that was moved with its store names the store where it is now.
+const { results, page } = document.body.dataset;
+if (page && location.protocol === "file:") {
+  const path = decodeURIComponent(location.pathname);
+  const now = path.endsWith(`/${page}`) ? path.slice(0, -page.length - 1) : results;
+  const moved = now !== results && /^[\w./-]+$/.test(now);
+  for (const code of moved ? document.querySelectorAll("code") : []) {
+    code.textContent = code.textContent.replaceAll(`--results ${results}`, `--results ${now}`);
+  }
+}
 // The contents stand at the side of a wide page and are folded above a narrow one.
 const contents = document.querySelector(".contents > details");
 if (contents) {

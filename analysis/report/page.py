@@ -100,6 +100,7 @@ def render_page(
     plugins: Mapping[str, Sequence[str]] = MappingProxyType({}),
     prepared_root: str | None = None,
     commands: Sequence[tuple[str, str]] = (),
+    path_in_store: str = "",
 ) -> str:
     """Return the page as HTML. All text is escaped; equal input gives an equal page.
 
@@ -116,6 +117,7 @@ def render_page(
         plugins: run id to the files that such a command must name.
         prepared_root: the folder of prepared frames that such a command must name.
         commands: purposes and commands of the last section; a command that repeats a run is added.
+        path_in_store: path of the page inside the store, by which a page finds a store that was moved; empty elsewhere.
     """
 
     def rerun(run_id: str) -> str:
@@ -136,6 +138,8 @@ def render_page(
         rerun=rerun,
         folded=_folded(sections),
         commands=commands,
+        results=results,
+        path_in_store=path_in_store,
         setup=setup,
         overview=overview,
         numbers=numbered(setup, best, overview, [*sections, *([claims] if claims else [])]),

@@ -205,6 +205,7 @@ def write_report(
         files_of_plugins(store, shown),
         prepared_root_to_name(store),
         commands,
+        _path_in_store(folder, store),
     )
     try:
         write_whole(folder / MARKER, b"")
@@ -215,6 +216,15 @@ def write_report(
     except OSError as error:
         raise UsageError(f"report folder {str(folder)!r}: cannot be written to ({error.strerror})") from None
     return ReportPaths(index, tuple(figures), tuple(tables))
+
+
+def _path_in_store(folder: Path, store: RunStore) -> str:
+    """Return the path of a page inside its store; empty if it is elsewhere."""
+    root = store.files.folder
+    if root is None:
+        return ""
+    page = folder.resolve() / "index.html"
+    return page.relative_to(root.resolve()).as_posix() if page.is_relative_to(root.resolve()) else ""
 
 
 def _named_apart(section: Section, title: str, spaces: Collection[str]) -> Section:

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clops_sweep.analysis.report.write import ReportPaths
+from clops_sweep import SearchSpace
+from clops_sweep.analysis.drawing.pictures import Sketch
+from clops_sweep.analysis.report.write import ReportPaths, write_report
+from clops_sweep.store.run_store import RunStore
+from tests.helpers.unpainted import unpainted
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +133,17 @@ def test_a_table_that_is_a_little_too_wide_becomes_smaller_instead_of_being_cut_
         assert not page.run(f"{box}.classList.contains('tight')"), "a table that fits keeps its size"
     finally:
         page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_a_page_that_was_moved_with_its_store_names_the_store_where_it_is_now(
+    page: Any, spaces: list[SearchSpace], store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sketch, "drawn", unpainted)
+    before, after = tmp_path / "before", tmp_path / "after"
+    shutil.copytree(store.files.root, before)
+    write_report(spaces, RunStore(before), before / "report" / "grid", commands=[("Draw", "clops-sweep report")])
+    before.rename(after)
+    page.open((after / "report" / "grid" / "index.html").as_uri())
+    commands = page.run("document.querySelector('#reproduce').textContent")
+    assert f"--results {after}" in commands
+    assert str(before) not in commands
