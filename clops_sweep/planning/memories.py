@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.plugins.values import count_of
-from clops_sweep.experiment.tasks import capacity_of, scenario_of, training_instances, with_distinct_tasks
+from clops_sweep.experiment.tasks import capacity_of, scenario_of, training_instances
 from clops_sweep.planning.request import Request
 
 if TYPE_CHECKING:
@@ -70,14 +70,16 @@ def memories(request: Request) -> list[Memories]:
         UsageError: a memory exceeds the training instances of all tasks, or the data do not fit the config.
     """
     capacities: dict[tuple[str, str], list[tuple[str, int, int]]] = {}
-    for config in _distinct(request.selection.configs):
-        if request.data_hash(config) is None:
+    for configs in _by_tasks(request.selection.configs):
+        of_tasks = configs[0].replace(task_order="sequential")
+        if request.data_hash(of_tasks) is None:
             continue
-        scenario = scenario_of(config, request.data.frames(config.data_key))
-        held = held_by(config, scenario)
-        if held is not None:
-            rows = capacities.setdefault((config.dataset, config.scenario), [])
-            rows.append((config.strategy, held, training_instances(scenario)))
+        scenario = scenario_of(of_tasks, request.data.frames(of_tasks.data_key))
+        for config in configs:
+            held = held_by(config, scenario)
+            if held is not None:
+                rows = capacities.setdefault((config.dataset, config.scenario), [])
+                rows.append((config.strategy, held, training_instances(scenario)))
     found = []
     for (dataset, scenario_name), rows in capacities.items():
         by_strategy = {}
@@ -124,14 +126,20 @@ def _bounds(counts: Sequence[int]) -> tuple[int, int]:
     return min(counts), max(counts)
 
 
-def _distinct(configs: Iterable[RunConfig]) -> list[RunConfig]:
-    """Return one config for each distinct memory size."""
-    with_memory = []
+def _by_tasks(configs: Iterable[RunConfig]) -> list[list[RunConfig]]:
+    """Return one config for each distinct memory size, those with equal tasks in one list."""
+    sizes_of: dict[str, list[str]] = {}
+    by_tasks: dict[tuple[Any, ...], dict[tuple[Any, ...], RunConfig]] = {}
     for config in configs:
-        if has_memory(config):
-            with_memory.append(config)
-    distinct = with_distinct_tasks(with_memory, "strategy", *_SIZES)
-    return [config.replace(task_order="sequential") for config in distinct]
+        strategy = config.strategy
+        if strategy not in sizes_of:
+            options = STRATEGIES.options(strategy)
+            sizes_of[strategy] = [name for name in _SIZES if name in options]
+        if sizes_of[strategy]:
+            sizes = tuple(config.get(name) for name in sizes_of[strategy])
+            distinct = by_tasks.setdefault((config.data_key, config.tasks_key), {})
+            distinct.setdefault((strategy, *sizes), config)
+    return [list(distinct.values()) for distinct in by_tasks.values()]
 
 
 def _span(bounds: tuple[int, int]) -> str:

@@ -125,7 +125,7 @@ def _choice(method: str, search: Search) -> Choice:
     """Return the choice of Optuna: the best trial of a study that has all its trials."""
     if search.record is None:
         return Choice(method, "open")
-    trials = len(search.record.trials)
+    trials = len(search.record.of("complete", "pruned", "failed", "running"))
     if search.left or not search.record.best:
         return Choice(method, "open", trials=trials, run_ids=search.run_ids)
     best = search.record.best[0]

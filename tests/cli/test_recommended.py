@@ -22,6 +22,7 @@ from clops_sweep.analysis.dashboard.app import Dashboard
 from clops_sweep.analysis.dashboard.server import Server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.analysis.dashboard.update_reports import command_for
 from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.cli.commands import command
 from clops_sweep.data.prepared.commands import data_command
@@ -233,7 +234,7 @@ def test_a_launch_names_the_status_and_that_the_output_of_failed_runs(
     failing = (
         FILE.partition("ER, FINETUNE = ")[0]
         .replace("BASE = ", FAILS + "\nBASE = ")
-        .replace('["finetune", "er"]', '["fails"]')
+        .replace('["finetune", "er"]', '["finetune", "fails"]')
     )
     (folder / "failing.py").write_text(failing)
     words = "launch", "failing.py", "--no-ray", "--no-report", "--max-retries", "0", *STORE, *ROOT
@@ -241,8 +242,14 @@ def test_a_launch_names_the_status_and_that_the_output_of_failed_runs(
     status = one_command(done.stdout + done.stderr, "status")
     shown = as_typed(status)
     assert "broken on purpose" in shown.stdout, shown.stderr
-    run_id = RunStore("my results").read("runs")["run_id"].iloc[0]
+    runs = RunStore("my results").read("runs")
+    run_id = runs.loc[runs["status"] == "failed", "run_id"].iloc[0]
     runs_as_typed([run_id if word == "RUN_ID" else word for word in one_command(shown.stdout, "logs")])
+    runs_as_typed(["clops-sweep", "report", "failing.py", *STORE, *ROOT])
+    (page,) = Path("my results").glob("report/*/index.html")
+    again = as_typed([*one_command(page.read_text(), "--retry"), "--no-ray", "--no-report"])
+    assert (again.returncode, again.stderr) == (1, "")
+    assert "RuntimeError: broken on purpose" in again.stdout
 
 
 SMALL = """
@@ -378,6 +385,10 @@ def test_a_launch_that_keeps_predictions_names_the_update_report_with_all_its_pa
     (page,) = Path("my results", "report").glob("update-*.html")
     assert "Tracings of flips" in page.read_text() or "No decision became wrong or right" in page.read_text()
     assert "The acceptance criterion is met" in page.read_text()
+    page.unlink()
+    store = RunStore("my results")
+    runs_as_typed(shlex.split(command_for(store, store.read("runs")["run_id"].iloc[0])))  # as the page of a run does
+    assert len(list(Path("my results", "report").glob("update-*.html"))) == 1
 
 
 def test_a_dashboard_names_the_command_that_loads_the_recorded_files(
@@ -469,6 +480,11 @@ PLACES = {
     "clops_sweep/cli/update_report.py:_offer": OFFERED,
     "clops_sweep/cli/update_report.py:update_report": COMPLETE,
     "clops_sweep/cli/launch.py:_say_update_report": UPDATED,
+    "analysis/dashboard/update_reports.py:command_for": UPDATED,
+    "clops_sweep/cli/report.py:_retry": FAILED,
+    "clops_sweep/planning/changes.py:check_computed_again": (
+        "tests/search/test_changes.py:numbers_of_a_finished_run_are_not_replaced_by_those_of_other_code"
+    ),
     "clops_sweep/cli/dashboard.py:_remedy": "a_dashboard_names_the_command_that_loads_the_recorded_files",
     "clops_sweep/cli/rewrite.py:merge": "merge_names_the_check_of_the_store_with_incomplete_runs",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -130,6 +131,12 @@ def test_numbers_of_a_finished_run_are_not_replaced_by_those_of_other_code(
     (project / "src/layers.py").write_text(LAYERS.format(width=4))
     run(*launch, "--keep", "predictions")
     assert run(program=SCORES).stdout == scores
+    (project / "src/layers.py").write_text(LAYERS.format(width=32))
+    refused = commands.run(project / "exp", environment, *launch, "--keep", "models")
+    words = shlex.split(refused.stderr.partition("or delete the run: ")[2])
+    run(*words[1:], "--yes")
+    run(*launch)
+    assert run(program=SCORES).stdout != scores
 
 
 def test_a_model_says_that_the_code_of_its_network_has_changed(
