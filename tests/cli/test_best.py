@@ -204,5 +204,9 @@ def test_an_interrupt_while_the_report_is_drawn_says_that_all_is_stored(monkeypa
     done = run(command, ["own.py", "--no-ray", "--set", "batch_size=60", "--stop-status", "7"])
     assert done.exit_code == 7, done.output
     last = done.stdout.splitlines()[-1]
-    report = "clops-sweep report own.py --set batch_size=60"
-    assert last == f"interrupted: every run is stored; draw the report with: {report}"
+    report = ["report", "own.py", "--set", "batch_size=60"]
+    assert last == f"interrupted: every run is stored; draw the report with: clops-sweep {' '.join(report)}"
+    monkeypatch.setattr(Sketch, "drawn", unpainted)
+    drawn = run(command, report)
+    assert drawn.exit_code == 0, drawn.output
+    assert list(Path("results", "report").glob("*/index.html"))

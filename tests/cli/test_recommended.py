@@ -505,6 +505,7 @@ BUILDERS = {
     "launch_command",
     "rerun_command",
     "store_command",
+    "report_command",
     "resume_command",
     "update_report_command",
 }
