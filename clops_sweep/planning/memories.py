@@ -133,10 +133,11 @@ def _by_tasks(configs: Iterable[RunConfig]) -> list[list[RunConfig]]:
     for config in configs:
         strategy = config.strategy
         if strategy not in sizes_of:
-            options = STRATEGIES.options(strategy)
-            sizes_of[strategy] = [name for name in _SIZES if name in options]
+            declared = STRATEGIES.options(strategy)
+            sizes_of[strategy] = [name for name in _SIZES if name in declared]
         if sizes_of[strategy]:
-            sizes = tuple(config.get(name) for name in sizes_of[strategy])
+            options = config.options
+            sizes = tuple(options.get(name) for name in sizes_of[strategy])
             distinct = by_tasks.setdefault((config.data_key, config.tasks_key), {})
             distinct.setdefault((strategy, *sizes), config)
     return [list(distinct.values()) for distinct in by_tasks.values()]

@@ -71,6 +71,7 @@ FIELDS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "augment": ({}, None, "jitter"),
     "weight_seed": ({}, None, 3),
     "split": ({}, "fold:1/5", "fold:2/5"),
+    "stratify": ({}, "site", "sex"),
     "validation": ({}, None, 0.1),
     "curves": ({}, None, "test"),
 }

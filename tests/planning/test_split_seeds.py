@@ -121,7 +121,10 @@ def test_the_split_seed_of_the_base_is_not_checked_if_a_search_has_others(tune_o
     assert status != 0, said
     covering = [seed for seed in range(20) if _covers(tmp_path, seed)]
     assert RunConfig().split_seed not in covering, "a poor example"
-    assert said.endswith(f'of split_seed 0 to 19, these have {EACH}: "split_seed": {covering}')
+    assert said.endswith(
+        f"of split_seed 0 to 19, these have {EACH}: \"split_seed\": {covering}; or give RunConfig stratify='ward', "
+        "with which split_seed 0 has them"
+    )
     assert re.search(PROBLEM + r" \(\d people of this task have (yes|no)\)", said), said
     status, said = _plan(tmp_path, {"split_seed": covering[:2]}, rare, search=search)
     assert status == 0, said
