@@ -423,7 +423,9 @@ def _print_counts(
     from clops_sweep.planning.split_seeds import refusal_of
 
     # Without a terminal there is no width limit, and tables must not be cut.
-    console, manifest = Console(width=None if sys.stdout.isatty() else _WIDE), prepared.manifest
+    # Sentences and names hold brackets that are no markup, as in pip install 'clops-sweep[edf]'.
+    width = None if sys.stdout.isatty() else _WIDE
+    console, manifest = Console(width=width, markup=False, emoji=False), prepared.manifest
 
     def show(title: str, table: Table) -> None:
         if markdown:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class EveryRecordFails(UsageError):
-    """An error that every record has, so that skipping a record does not help."""
+    """An error that is no fault of a record, such as a missing package, so that skipping records does not help."""
 
 
 OnError = Literal["stop", "skip"]

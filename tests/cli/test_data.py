@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from clops_sweep.cli.data import data
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
-from tests.data.declared_files import forget, waves
+from tests.data.declared_files import declare, forget, waves
 from tests.data.published_formats import (
     cardiology,
     physionet2020,
@@ -61,6 +61,29 @@ def test_prepare_with_options_and_skipping(tmp_path: Path) -> None:
     skipped = _run("prepare", "physionet2020", *where, "--on-error", "skip")
     assert skipped.exit_code == 0
     assert "skipped: A0003" in skipped.output
+
+
+@pytest.mark.usefixtures("nothing_declared", "in_one_process")
+def test_brackets_in_sentences_are_printed(tmp_path: Path) -> None:
+    body = """
+    def night(path):
+        if path.stem == "n0":
+            raise ValueError("pip install 'clops-sweep[edf]'")
+        number = int(path.stem[1:])
+        return Recording(np.load(path), "ab"[number % 2], number, channels=["I"], units="mV", sampling_rate=100)
+
+    @dataset("own", files=["n*.npy"])
+    def own(data_root):
+        return Recordings.from_folder(data_root, "n*.npy", read=night, classes=("a", "b"))
+    """
+    for number, signal in enumerate(waves(13, 1, 400)):
+        np.save(tmp_path / f"n{number}.npy", signal)
+    space = declare(tmp_path / "own.py", body)
+    where = ("--prepared-root", tmp_path / "prepared", "--data-root", tmp_path, "--on-error", "skip")
+    shown = _run("prepare", "own", "--plugins", space, *where)
+    assert shown.exit_code == 0, shown.output
+    (line,) = [line for line in shown.output.splitlines() if line.startswith("skipped:")]
+    assert line.endswith("night() raises ValueError: pip install 'clops-sweep[edf]'")
 
 
 ARRAYS, *_ = examples("own_data")

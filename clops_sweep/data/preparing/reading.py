@@ -101,6 +101,8 @@ def _read_file(common: Common, hashed: bool, source: ReadFile) -> Several | str:
         with one_sentence(source.origin):
             recordings, left_out = source.recordings(common)
             hashes = {file: file_sha256(file) for file in source.files if hashed}
+    except EveryRecordFails:
+        raise
     except UsageError as problem:
         return str(problem)
     reads: list[tuple[Source, Read | str]] = []

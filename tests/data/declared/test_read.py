@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -161,6 +162,27 @@ def own(data_root):
         data_root / "sleep", "n??.edf", read=night, classes={"Sleep stage W": "W", "Sleep stage 2": "N2"},
         window_seconds=30, resample_to=50, gaps=GAPS, interval_rule=RULE)
 """
+
+
+@pytest.mark.parametrize(
+    ("reads", "sentence"),
+    [
+        ("from_edf(path)", r"x05\.txt: needs edfio; pip install 'clops-sweep\[edf\]'$"),
+        ("__import__('absent_package')", r"x05\.txt: text_file\(\) raises ModuleNotFoundError: .*'absent_package'"),
+    ],
+)
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+def test_a_missing_package_is_no_bad_record(
+    reads: str, sentence: str, on_error: str, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "edfio", None)
+    (texts / "files" / "x05.txt").write_bytes(b"0       " + bytes(300))
+    first = f"    if path.stem == 'x05':\n        return {reads}\n    number ="
+    body = "from clops_sweep import from_edf\n" + BODY.format(more="").replace("    number =", first)
+    with pytest.raises(UsageError, match=sentence) as refused:
+        _frames(texts, body, on_error=on_error)
+    assert "on_error" not in str(refused.value)
+    assert "on-error" not in str(refused.value)
 
 
 def _night(folder: Path, name: str, stages: list[tuple[float, float, str]], seconds: int = 300) -> list[np.ndarray]:

@@ -25,7 +25,7 @@ from clops_sweep.data.declared.portions import Columns, InMemory, stored_as
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.library_warnings import ABOUT_CODE
 from clops_sweep.data.files.units import factor
-from clops_sweep.data.records import Common, Frames, Source
+from clops_sweep.data.records import Common, EveryRecordFails, Frames, Source
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, one_line, prefixed, shown, user_code
 
@@ -96,7 +96,10 @@ def _noted(caught: Sequence[warnings.WarningMessage], path: Path, called: str) -
 def _raised(path: Path, called: str, error: BaseException) -> Exception:
     if isinstance(error, OSError) and error.filename == str(path):
         return error
-    return UsageError(f"{shorten(path)}: {called}() raises {type(error).__name__}: {one_line(error)[:200]}")
+    sentence = f"{shorten(path)}: {called}() raises {type(error).__name__}: {one_line(error)[:200]}"
+    if isinstance(error, ModuleNotFoundError):
+        return EveryRecordFails(f"{sentence}; install that package")
+    return UsageError(sentence)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -22,6 +22,7 @@ from clops_sweep.data.declared.recording_checks import refused
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
 from clops_sweep.data.files.library_warnings import Harmless, warnings_refused
 from clops_sweep.data.files.wfdb_records import numbered
+from clops_sweep.data.records import EveryRecordFails
 from clops_sweep.errors import UsageError, one_line, shown
 from clops_sweep.regular_files import open_regular
 
@@ -62,17 +63,21 @@ def opened(
         harmless: warnings of the library that change nothing of what `read` returns.
 
     Raises:
-        UsageError: the library is not installed or warns, or the file is not readable.
+        EveryRecordFails: the library, or one that it needs for this file, is not installed.
+        UsageError: the library warns, or the file is not readable.
     """
+    install = f"pip install 'clops-sweep[{extra}]'"
     try:
         module = importlib.import_module(library)
     except ImportError:
-        raise UsageError(f"{shorten(path)}: needs {library}; pip install 'clops-sweep[{extra}]'") from None
+        raise EveryRecordFails(f"{shorten(path)}: needs {library}; {install}") from None
     try:
         with warnings_refused(path, what, harmless, library):
             return read(module)
     except UsageError:
         raise
+    except ImportError as error:
+        raise EveryRecordFails(f"{shorten(path)}: needs {error.name or one_line(error)}; {install}") from None
     except Exception as error:  # whatever a parser meets in a file of another format
         if is_of_the_file_system(error):
             raise
