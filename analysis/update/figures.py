@@ -165,7 +165,7 @@ def _draw_strip(axes: Axes, tracing: FlipTracing) -> None:
     length = samples if tracing.seconds is None else tracing.seconds
     time = np.arange(samples) * length / samples
     span = float(np.ptp(tracing.signal)) or 1.0
-    shade = _WRONG if tracing.flip.became == "wrong" else _RIGHT
+    shade = _RIGHT if tracing.flip.became == "right" else _WRONG
     offsets = [-1.1 * span * position for position in range(len(tracing.channels))]
     for offset, values in zip(offsets, tracing.signal, strict=True):
         axes.plot(time, values - values.mean() + offset, color="#222222", lw=0.7)

@@ -18,7 +18,7 @@ from .criteria import BY_GROUP, OF_LAST_TASK
 from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracings_of_flips
 from .findings import Decision, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
-from .people import MOST_PEOPLE, Flip, Matrix
+from .people import BECAME, MOST_PEOPLE, Flip, Matrix
 from .shares import bound_without_flips, decimals_of, measured, percent
 
 Cells = list[TextCell]
@@ -31,6 +31,7 @@ def render_page(report: Findings) -> str:
     content |= {"what": what_is_reported(report), "lead": lead(report)}
     content["hardest"] = " and ".join(_hardest(report))
     content |= {"share": percent, "apart": _apart, "count": several, "name_of": _name, "measured": measured}
+    content["changes"] = changes_in_all(report)
     content |= {"can_be_shown": what_can_be_shown(report), "drift_decimals": 2 + decimals_of(report.units)}
     ordered = by_verdict(report.criteria)
     content["doubtful"] = [decision for decision in ordered if not decision.is_about_few and _is_doubtful(decision)]
@@ -102,7 +103,7 @@ _FOLDS = (
     *("fold", "run", "from", "instances", "accuracy before", "accuracy after", "became wrong"),
     *("Brier score before", "Brier score after", "calibration error before", "calibration error after"),
 )
-_PEOPLE = ("person", "instances", "became wrong", "became right", "what changed")
+_PEOPLE = ("person", "instances", "became wrong", "became right", "wrong, otherwise", "what changed")
 _CRITERIA = ("verdict", "criterion", "of", "in", "limit", "measured", "instances", "from")
 _CROSSES = "the interval crosses the limit"
 _MOST_NAMED = 3
@@ -401,10 +402,18 @@ def _new_class_rows(report: Findings) -> list[Cells]:
 def _people_rows(report: Findings) -> list[Cells]:
     rows = []
     for person in report.people[:MOST_PEOPLE]:
-        counts = [count_cell(person.instances), count_cell(person.count("wrong")), count_cell(person.count("right"))]
+        counts = [count_cell(person.instances), *(count_cell(person.count(became)) for became in BECAME)]
         changes = TextCell("; ".join(_changes_in_words(person.flips)), "")
         rows.append([label_cell(person.pseudonym), *counts, changes])
     return rows
+
+
+def changes_in_all(report: Findings) -> str:
+    """Return a sentence on the decisions that changed: "26 windows: 0 became wrong, 23 right, 3 stay wrong."."""
+    wrong, right, otherwise = (sum(person.count(became) for person in report.people) for became in BECAME)
+    instances = several(wrong + right + otherwise, report.noun)
+    stay = "stays" if otherwise == 1 else "stay"
+    return f"{instances}: {wrong:,} became wrong, {right:,} right, {otherwise:,} {stay} wrong."
 
 
 def _changes_in_words(flips: Sequence[Flip]) -> Iterable[str]:
@@ -496,8 +505,8 @@ def _tracings_picture(report: Findings) -> Picture | None:
     many = len(report.tracings)
     whose = f"each of the first {many} {report.unit}s" if many > 1 else f"the first {report.unit}"
     caption = (
-        f"The first flip of {whose} of the table, without its "
+        f"The first decision that changed, of {whose} of the table, without its "
         f"mean{f', in {unit}' if unit else ''}. Titles: pseudonym, true class and decisions."
     )
-    item = sketch(draw_tracings_of_flips, report.tracings, "tracings", "Tracings of flips", caption)
+    item = sketch(draw_tracings_of_flips, report.tracings, "tracings", "Tracings of changed decisions", caption)
     return item.drawn(files=False)

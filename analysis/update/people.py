@@ -19,13 +19,16 @@ Names = npt.NDArray[np.object_]
 Matrix = Mapping[str, Mapping[str, int]]
 """Number of instances by true class, then by decision."""
 
+BECAME = ("wrong", "right", "wrong, otherwise")
+"""What decisions that change become: "wrong, otherwise" is another decision that is wrong as well."""
+
 MOST_PEOPLE, MOST_TRACINGS = 20, 6
 """Most people in the table, and most recordings whose tracings are drawn."""
 
 
 @dataclass(frozen=True)
 class Flip:
-    """An instance whose decision became wrong or right.
+    """An instance whose decision changed.
 
     Attributes:
         instance: its index in the data set.
@@ -33,7 +36,7 @@ class Flip:
         label: its true class or classes.
         before: the decision before.
         after: the decision after.
-        became: "wrong" or "right".
+        became: one of `BECAME`.
     """
 
     instance: int
@@ -46,12 +49,12 @@ class Flip:
 
 @dataclass(frozen=True)
 class ChangedPerson:
-    """A person with at least one flip.
+    """A person with at least one decision that changed.
 
     Attributes:
         pseudonym: a keyed hash of the id; see `Pseudonyms`.
         instances: number of compared instances of the person.
-        flips: the flips, those that became wrong first.
+        flips: the decisions that changed, those that became wrong first, those that stay wrong last.
     """
 
     pseudonym: str
@@ -59,7 +62,7 @@ class ChangedPerson:
     flips: tuple[Flip, ...]
 
     def count(self, became: str) -> int:
-        """Return the number of flips to "wrong" or to "right"."""
+        """Return the number of decisions that became one of `BECAME`."""
         return sum(flip.became == became for flip in self.flips)
 
 
@@ -142,7 +145,7 @@ def confusion(paired: Paired, decided: Names) -> Matrix:
 
 
 def changed_people(paired: Paired, before: Names, after: Names, names: Pseudonyms) -> tuple[ChangedPerson, ...]:
-    """Return the people with flips, those with most decisions that became wrong first.
+    """Return all people with decisions that changed, those with most decisions that became wrong first.
 
     Args:
         paired: the compared instances.
@@ -150,23 +153,30 @@ def changed_people(paired: Paired, before: Names, after: Names, names: Pseudonym
         after: the decisions after.
         names: the pseudonyms of the data set.
     """
-    changed = np.flatnonzero(paired.before.right != paired.after.right)
+    changed = np.flatnonzero((paired.before.said != paired.after.said).any(axis=1))
     flips_of: dict[str, list[Flip]] = {}
     for row in changed.tolist():
-        became = "right" if paired.after.right[row] else "wrong"
+        became = _became(bool(paired.before.right[row]), bool(paired.after.right[row]))
         instance, task, label = int(paired.instances[row]), str(paired.tasks[row]), str(paired.labels[row])
         flip = Flip(instance, task, label, str(before[row]), str(after[row]), became)
         flips_of.setdefault(str(paired.patients[row]), []).append(flip)
     people = []
     for person, flips in flips_of.items():
-        ordered = tuple(sorted(flips, key=lambda flip: (flip.became != "wrong", flip.instance, flip.task)))
+        ordered = tuple(sorted(flips, key=lambda flip: (BECAME.index(flip.became), flip.instance, flip.task)))
         instances = int((paired.patients == person).sum())
         people.append(ChangedPerson(names.of(person), instances, ordered))
     return tuple(sorted(people, key=lambda person: (-person.count("wrong"), -len(person.flips), person.pseudonym)))
 
 
+def _became(right_before: bool, right_after: bool) -> str:
+    """Return which of `BECAME` holds for a decision that changed."""
+    if right_after:
+        return "right"
+    return "wrong" if right_before else "wrong, otherwise"
+
+
 def tracings_of(people: Sequence[ChangedPerson], frames: FrameSet | None) -> tuple[FlipTracing, ...]:
-    """Return the tracing of the first flip of the first people; none without the frames of the run."""
+    """Return the tracing of the first changed decision of the first people; none without the frames of the run."""
     if frames is None:
         return ()
     chosen = [(person.pseudonym, person.flips[0]) for person in people[:MOST_TRACINGS]]

@@ -383,7 +383,7 @@ def test_a_launch_that_keeps_predictions_names_the_update_report_with_all_its_pa
     assert " --criteria own_criteria.toml" in line
     runs_as_typed(shlex.split(line.partition(": ")[2]))
     (page,) = Path("my results", "report").glob("update-*.html")
-    assert "Tracings of flips" in page.read_text() or "No decision became wrong or right" in page.read_text()
+    assert "Tracings of changed decisions" in page.read_text() or "No decision changed" in page.read_text()
     assert "The acceptance criterion is met" in page.read_text()
     page.unlink()
     store = RunStore("my results")

@@ -18,6 +18,7 @@ from clops_sweep import ContinualRun, Criteria, RunConfig, UpdateReport, UsageEr
 from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.analysis.update.measures import Quantity
 from clops_sweep.analysis.update.page import verdict, what_can_be_shown
+from clops_sweep.analysis.update.people import BECAME
 from clops_sweep.analysis.update.shares import bound_without_flips, measured, percent
 from clops_sweep.analysis.update.verdicts import decision
 from clops_sweep.cli.commands import command
@@ -254,6 +255,18 @@ def test_a_report_says_what_it_found_in_one_line(hospital: Path) -> None:
     report = reported(hospital, trained(hospital), Criteria(max_flips=1.0))
     assert str(report) == f"{report.data['compared on']}. {verdict(report)}"
     assert repr(report) == f"<UpdateReport of run {report.run_id}: {report}>"
+
+
+def test_the_people_of_the_page_have_every_decision_that_changed(hospital: Path) -> None:
+    report = reported(hospital, trained(hospital, learning_rate=0.05), Criteria(max_flips=1.0))
+    wrong, right, otherwise = (sum(person.count(became) for person in report.people) for became in BECAME)
+    changed = wrong + right + otherwise
+    assert changed > 1
+    assert changed == round(report.changed_decisions.value * report.instances)
+    assert changed == sum(len(person.flips) for person in report.people)
+    page = report.html()
+    assert f"{changed} recordings: {wrong} became wrong, {right} right, {otherwise} stay" in page
+    assert "wrong, otherwise</button>" in page
 
 
 def test_the_dearest_group_is_named_only_if_its_interval_excludes_0(hospital: Path) -> None:

@@ -13,7 +13,14 @@ from clops_sweep.analysis.people.predicted import Predicted
 from clops_sweep.analysis.update.bands import banded
 from clops_sweep.analysis.update.measures import Measures
 from clops_sweep.analysis.update.paired import Paired
-from clops_sweep.analysis.update.people import changed_people, confusion, decisions, outputs_of, tracings_of
+from clops_sweep.analysis.update.people import (
+    BECAME,
+    changed_people,
+    confusion,
+    decisions,
+    outputs_of,
+    tracings_of,
+)
 from clops_sweep.data.prepared.pseudonyms import SECRET, Pseudonyms, kept_pseudonyms, pseudonyms
 from clops_sweep.errors import UsageError
 
@@ -45,6 +52,27 @@ def test_people_with_flips_come_under_pseudonyms_and_those_who_lose_come_first()
     (flip,) = people[-1].flips
     assert (flip.instance, flip.label, flip.before, flip.after, flip.became) == (2, "b", "a", "b", "right")
     assert tracings_of(people, None) == ()
+
+
+def test_a_person_whose_decision_stays_wrong_but_changes_is_listed() -> None:
+    targets = np.array([[True, False, False], [False, True, False], [False, True, False], [False, False, True]])
+
+    def model(said: list[int]) -> Predicted:
+        decided = np.eye(3, dtype=bool)[said]
+        return Predicted(targets, decided.astype(float), decided.astype(float), decided, exclusive=True)
+
+    labels, tasks = np.array(["a", "b", "b", "c"], object), np.array(["t"] * 4, object)
+    names = np.array(["p1", "p1", "p1", "p2"], object)
+    before, after = model([1, 0, 2, 1]), model([2, 1, 2, 0])
+    pair = Paired(np.arange(4), tasks, labels, "patient", names, targets, before, after)
+    secret = Pseudonyms("clinic", bytes(32), is_kept=True)
+    people = changed_people(pair, decisions(pair, before), decisions(pair, after), secret)
+    assert [person.pseudonym for person in people] == [secret.of("p1"), secret.of("p2")]
+    counts = [tuple(person.count(became) for became in BECAME) for person in people]
+    assert counts == [(0, 1, 1), (0, 0, 1)]
+    assert [flip.became for flip in people[0].flips] == ["right", "wrong, otherwise"]
+    (flip,) = people[1].flips
+    assert (flip.instance, flip.label, flip.before, flip.after) == (3, "c", "b", "a")
 
 
 def test_pseudonyms_stay_while_their_secret_does_and_the_secret_is_for_its_owner_alone(tmp_path: Path) -> None:
