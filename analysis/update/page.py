@@ -402,7 +402,9 @@ def _new_class_rows(report: Findings) -> list[Cells]:
 def _people_rows(report: Findings) -> list[Cells]:
     rows = []
     for person in report.people[:MOST_PEOPLE]:
-        counts = [count_cell(person.instances), *(count_cell(person.count(became)) for became in BECAME)]
+        counts = [count_cell(person.instances)]
+        for became in BECAME:
+            counts.append(count_cell(person.count(became)))
         changes = TextCell("; ".join(_changes_in_words(person.flips)), "")
         rows.append([label_cell(person.pseudonym), *counts, changes])
     return rows
@@ -410,7 +412,11 @@ def _people_rows(report: Findings) -> list[Cells]:
 
 def changes_in_all(report: Findings) -> str:
     """Return a sentence on the decisions that changed: "26 windows: 0 became wrong, 23 right, 3 stay wrong."."""
-    wrong, right, otherwise = (sum(person.count(became) for person in report.people) for became in BECAME)
+    counts = dict.fromkeys(BECAME, 0)
+    for person in report.people:
+        for flip in person.flips:
+            counts[flip.became] += 1
+    wrong, right, otherwise = counts.values()
     instances = several(wrong + right + otherwise, report.noun)
     stay = "stays" if otherwise == 1 else "stay"
     return f"{instances}: {wrong:,} became wrong, {right:,} right, {otherwise:,} {stay} wrong."

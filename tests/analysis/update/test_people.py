@@ -68,8 +68,8 @@ def test_a_person_whose_decision_stays_wrong_but_changes_is_listed() -> None:
     secret = Pseudonyms("clinic", bytes(32), is_kept=True)
     people = changed_people(pair, decisions(pair, before), decisions(pair, after), secret)
     assert [person.pseudonym for person in people] == [secret.of("p1"), secret.of("p2")]
-    counts = [tuple(person.count(became) for became in BECAME) for person in people]
-    assert counts == [(0, 1, 1), (0, 0, 1)]
+    assert [people[0].count(became) for became in BECAME] == [0, 1, 1]
+    assert [people[1].count(became) for became in BECAME] == [0, 0, 1]
     assert [flip.became for flip in people[0].flips] == ["right", "wrong, otherwise"]
     (flip,) = people[1].flips
     assert (flip.instance, flip.label, flip.before, flip.after) == (3, "c", "b", "a")
