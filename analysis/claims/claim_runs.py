@@ -49,6 +49,9 @@ _SYMBOLS = {"storage_fraction": "b", "acquisition_fraction": "a"}
 _MOST_PLACES = 3
 """Most places named in a sentence."""
 
+_MOST_FIELDS = 3
+"""Most unequal fields named in a sentence."""
+
 _OTHER_EDITIONS = "the runs of the two sides are of other prepared data or another semantics version"
 
 _OF_OTHER_EDITIONS = "runs of other prepared data or another semantics version"
@@ -377,9 +380,41 @@ def _missing(
     if lacking:
         return f"no finished run of {' and '.join(lacking)}{_places(contrast)}"
     if not pairs:
-        return "the runs of the two sides differ in other fields too"
+        return _difference_in_words(contrast, of_sides)
     same = any(ours.keys() & theirs.keys() for (_, ours), (_, theirs) in pairs)
     return "both sides are the same runs" if same else "no finished runs of the same patient split and seed"
+
+
+def _difference_in_words(contrast: Contrast, of_sides: Sequence[Sequence[list[Runs] | None]]) -> str:
+    """Name the fields in which the most similar finished runs of the two sides differ, with their values."""
+    named = _named(contrast)
+    unlike: list[dict[str, tuple[Any, Any]]] = []
+    for ours, theirs in zip(*of_sides, strict=True):
+        for config, ids in ours or ():
+            for other, other_ids in theirs or ():
+                if ids and other_ids:
+                    unlike.append(_unlike(config, other, named))
+    fields = min(unlike, key=len, default={})
+    our_name, their_name = (side.name if side is not None else "0" for side in contrast.sides)
+    said = []
+    for name, (ours, theirs) in list(fields.items())[:_MOST_FIELDS]:
+        said.append(f"{our_name} has {name} {label_text(ours)}, {their_name} {label_text(theirs)}")
+    if len(fields) > _MOST_FIELDS:
+        said.append(several(len(fields) - _MOST_FIELDS, "further field"))
+    sentence = "the runs of the two sides differ in fields that neither names"
+    return f"{sentence}: {'; '.join(said)}" if said else sentence
+
+
+def _unlike(ours: RunConfig, theirs: RunConfig, named: Collection[str]) -> dict[str, tuple[Any, Any]]:
+    """Return the values of the fields that keep two configurations from being a pair; see `_pairs`."""
+    names = [name for name in RunConfig.model_fields if name not in REPLICATES]
+    names += sorted(ours.options.keys() & theirs.options.keys())
+    values: dict[str, tuple[Any, Any]] = {}
+    for name in names:
+        both = ours.get(name), theirs.get(name)
+        if name not in named and repr(both[0]) != repr(both[1]):
+            values[name] = both
+    return values
 
 
 def _left_out(

@@ -59,27 +59,27 @@ def counts_in_words(verdicts: Sequence[Verdict]) -> str:
 
 
 def claims_in_words(verdicts: Sequence[Verdict], seal: str = "") -> list[str]:
-    """Return the outcomes of claims with their differences as sentences; of many claims, those of the first ones.
+    """Return the outcomes of claims as sentences, with the difference, or with the reason if nothing is compared.
 
-    Several claims are counted before, also those without runs.
+    Several claims are counted before. Of many claims, these are the first ones with a difference.
 
     Args:
         verdicts: the verdicts.
         seal: whether the claims are sealed, in words, which the first sentence repeats if they are.
     """
-    compared = [verdict for verdict in verdicts if verdict.weakest.n]
-    if not compared:
-        return []
+    by_evidence = sorted(verdicts, key=lambda verdict: not verdict.weakest.n)
     several_data = len({(verdict.claim.scenario, verdict.dataset) for verdict in verdicts}) > 1
     sealed = f" ({seal})" if seal.startswith("sealed") else ""
     sentences = [f"Claims of this file{sealed}: {counts_in_words(verdicts)}."] if len(verdicts) > 1 else []
     opening = "" if len(verdicts) > 1 else f"Claim{sealed}: "
-    for verdict in compared[:_MOST_IN_HEADLINE]:
+    for verdict in by_evidence[:_MOST_IN_HEADLINE]:
         where = f" on {verdict.dataset}, {verdict.claim.scenario}" if several_data else ""
         contrast = verdict.weakest.contrast
         measures = dict.fromkeys((contrast.measure, contrast.of_theirs or contrast.measure))
         measure = " minus ".join(map(short_name, measures))
-        evidence = f"{measure} {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
+        evidence = verdict.missing
+        if verdict.weakest.n:
+            evidence = f"{measure} {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
         claim = verdict.claim.sentence
         sentences.append(f"{opening}{claim[0].upper()}{claim[1:]}{where}: {verdict.outcome} ({evidence}).")
     return sentences
@@ -127,13 +127,15 @@ def notes_on_units(verdicts: Sequence[Verdict]) -> tuple[str, ...]:
 
 
 def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
-    """Return the verdicts on claims with runs as a table; its data has all claims.
+    """Return the verdicts on claims as a table: all that a file declares, of the paper's those with runs.
+
+    Its data has all claims.
 
     Args:
         verdicts: the verdicts.
         seal: whether declared claims are sealed, in words; empty for the paper's claims.
     """
-    shown = [verdict for verdict in verdicts if verdict.weakest.n]
+    shown = _shown(verdicts, seal)
     header: tuple[str, ...] = (
         "claim",
         "data",
@@ -170,12 +172,20 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         "p, as claimed: of the test that can show that the claim holds; p, contrary: of the one that can show that it "
         "does not hold.",
     ]
+    for verdict in shown:
+        if not verdict.weakest.n:
+            notes.append(f"Not compared: {verdict.claim.sentence}: {verdict.missing}.")
     others = len(verdicts) - len(shown)
     if others:
         notes.append(f"{plural(others, 'further claim')} without runs: the CSV file says what is missing.")
     title = "Claims" if seal else "Claims of the paper"
     data = pd.DataFrame(claims_as_data(verdicts), dtype=object)
     return TextTable(NAME, title, header, tuple(rows), 2, (), tuple(notes), data)
+
+
+def _shown(verdicts: Sequence[Verdict], seal: str) -> list[Verdict]:
+    """Return the verdicts in the table; only claims that a file declares are there without runs."""
+    return [verdict for verdict in verdicts if seal or verdict.weakest.n]
 
 
 def _cells(verdict: Verdict) -> tuple[TextCell, ...]:
@@ -239,7 +249,7 @@ def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
 def claims_section(
     verdicts: Sequence[Verdict], sections: Sequence[Section], files: SectionFiles, seal: str = ""
 ) -> Section | None:
-    """Return the section on the claims with runs; None without any.
+    """Return the section on the claims; None if it shows none, as without runs of the paper's claims.
 
     Args:
         verdicts: verdicts on all claims.
@@ -247,7 +257,7 @@ def claims_section(
         files: receives the tables.
         seal: whether declared claims are sealed, in words; empty for the paper's claims.
     """
-    shown = [verdict for verdict in verdicts if verdict.weakest.n]
+    shown = _shown(verdicts, seal)
     if not shown:
         return None
     anchor = free_name(NAME, [section.anchor for section in sections], "-of-the-paper")

@@ -86,16 +86,19 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         print_json({"results": request.store.files.shown, "seal": standing or None, "claims": claimed})
     elif found and not (every or conditions) and all(it.outcome == "undecided" for it in found):
         said = [it.missing for it in found if it.weakest.n and it.missing]
-        without = sum(not it.weakest.n for it in found)
+        not_compared = [it.missing for it in found if not it.weakest.n]
+        without = len(not_compared)
+        names_why = len(set(not_compared)) == 1
+        said += not_compared if names_why else []
         reasons = [f"{why} ({several(said.count(why), 'claim')})" for why in dict.fromkeys(said)]
-        reasons += [f"{several(without, 'claim')} without runs"] if without else []
+        reasons += [f"{several(without, 'claim')} not compared"] if without and not names_why else []
         click.echo(f"no claim is decided: {'; '.join(reasons) or 'no difference is clear yet'}")
         if standing:
             click.echo(f"claims of this file, {standing}")
         if compared := [verdict for verdict in found if verdict.weakest.n]:
             _print(compared, conditions)
-        if without:
-            click.echo("--all lists the claims without runs, too, and what is missing")
+        if without and not names_why:
+            click.echo("--all lists the claims that are not compared, too, and what is missing")
     elif found:
         if standing:
             click.echo(f"claims of this file, {standing}")
@@ -144,7 +147,7 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
             numbers = difference_in_words(verdict), level_in_words(verdict), n_of_units(verdict)
             table.add_row(verdict.outcome, *numbers, claim)
         compared = [verdict for verdict in group if verdict.weakest.n]
-        without = f", {len(group) - len(compared)} without runs" if len(compared) < len(group) else ""
+        without = f", {len(group) - len(compared)} not compared" if len(compared) < len(group) else ""
         about = ", ".join(data_in_words(group[0]).split(", ")[:2])
         console.print(f"{about}: {counts_in_words(compared)}{without}", style="bold")
         if table.row_count:

@@ -144,6 +144,28 @@ def test_a_report_begins_with_the_claims_of_the_file(
     assert lead.count("fine-tuning") == 1, "the claim says what is compared"
 
 
+def test_claims_without_a_pair_are_in_the_report_and_name_the_fields_that_differ(
+    tmp_path: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sketch, "drawn", unpainted)
+    monkeypatch.chdir(tmp_path)
+    unlike = SPACE.replace('"finetune"}', '"finetune", "learning_rate": 0.002}')
+    (tmp_path / "space.py").write_text(unlike + CLAIMS)
+    write_store(tmp_path, prepared_root, finished_tables, auc)
+    fields = "CLOPS has learning_rate 0.001, fine-tuning 0.002"
+    why = f"the runs of the two sides differ in fields that neither names: {fields}"
+    lines = told("space.py", prepared_root=prepared_root).stdout.splitlines()
+    assert lines == [f"no claim is decided: {why} (1 claim)", "claims of this file, not sealed"]
+    done = CliRunner().invoke(command, ["report", "space.py", "--prepared-root", str(prepared_root)])
+    assert done.exit_code == 0, done.output
+    page = Path(done.stdout.splitlines()[-1].removeprefix("report: ")).read_text()
+    lead = page.partition('<div class="lead">')[2].partition("</div>")[0]
+    first, *_ = re.findall("<p>(.*?)</p>", lead)
+    assert first == f"Claim: CLOPS is above fine-tuning: undecided ({why})."
+    section = page.partition('<section id="claims">')[2].partition("</section>")[0]
+    assert f"Not compared: CLOPS is above fine-tuning: {why}." in section
+
+
 def test_what_a_launch_would_refuse_is_not_sealed(folder: Path, prepared_root: Path) -> None:
     refused = SPACE.replace("epochs_per_task=2", "first_tasks=6")  # all tasks there are
     (folder / "new.py").write_text(refused + CLAIMS)
