@@ -27,7 +27,7 @@ def described_data(
     """Return facts about the evaluation data, by name.
 
     Args:
-        rows: the row of the run, or of each fold.
+        rows: the row of the run whose model is the updated one, or of each fold.
         tested: the test instances.
         noun: what an instance is in words.
         frames: the frames that the run was computed on; None if they are not prepared here.
@@ -64,9 +64,16 @@ def _split(rows: Sequence[Mapping[str, Any]], is_given: bool) -> str:
     names = [row.get("split") for row in rows]
     if is_given and is_missing(names[0]):
         return "given in the data"
+    seed = f"split_seed {rows[0]['split_seed']}"
+    stratify = rows[0].get("stratify")
+    if is_missing(names[0]):
+        if is_missing(stratify):
+            return f"random, {seed}"
+        return f"60, 20 and 20 % of the people of each {stratify}, {seed}"
+    by_value = "" if is_missing(stratify) else f", stratified by {stratify}"
     if len(rows) > 1:
-        return f"{names[0]} to {names[-1]}, split_seed {rows[0]['split_seed']}: each patient is tested once"
-    return f"{'random' if is_missing(names[0]) else names[0]}, split_seed {rows[0]['split_seed']}"
+        return f"{names[0]} to {names[-1]}{by_value}, {seed}: each patient is tested once"
+    return f"{names[0]}{by_value}, {seed}"
 
 
 def _flat_channels(frames: FrameSet, instances: Ints, noun: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_trac
 from .findings import Decision, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
 from .people import BECAME, MOST_PEOPLE, Flip, Matrix
-from .shares import bound_without_flips, decimals_of, measured, percent
+from .shares import bound_without_flips, decimals_of, measured, percent, percents
 
 Cells = list[TextCell]
 
@@ -31,6 +31,7 @@ def render_page(report: Findings) -> str:
     content |= {"what": what_is_reported(report), "lead": lead(report)}
     content["hardest"] = " and ".join(_hardest(report))
     content |= {"share": percent, "apart": _apart, "count": several, "name_of": _name, "measured": measured}
+    content["accuracy"] = percents(report.flips[0].accuracy, report.units)
     content["changes"] = changes_in_all(report)
     content |= {"can_be_shown": what_can_be_shown(report), "drift_decimals": 2 + decimals_of(report.units)}
     ordered = by_verdict(report.criteria)
@@ -467,8 +468,11 @@ def _number(quantity: Quantity, units: int) -> TextCell:
 
 def shares_of(change: Change, units: int, difference: bool = False) -> Cells:
     """Return the cells before and after, and of the difference if wanted."""
-    cells = [_share(change.before.as_share(), units), _share(change.after.as_share(), units)]
-    return [*cells, _share(change.difference, units, True)] if difference else cells
+    before, after = change.before.as_share(), change.after.as_share()
+    if not difference:
+        return [_share(before, units), _share(after, units)]
+    values = before.value, after.value, change.difference.value
+    return [TextCell(text, value) for text, value in zip(percents(change, units), values, strict=True)]
 
 
 def _criterion(decision: Decision, report: Findings) -> Cells:

@@ -140,7 +140,7 @@ def make_report(
         folds=compared.folds,
         pooled=pooled,
         description=compared.description,
-        data=described_data(compared.rows, tested, noun, frames, is_given) | _hash_of(criteria),
+        data=described_data(compared.rows if folds else [row], tested, noun, frames, is_given) | _hash_of(criteria),
         instances=len(paired),
         units=everything.units,
         unit=paired.unit,

@@ -6,7 +6,7 @@ import math
 
 from ..formats import DASH, number
 from .findings import Decision
-from .measures import Quantity
+from .measures import Change, Quantity
 
 ENOUGH_FOR_DECIMALS = 100
 """Units from which a share has a decimal: one of fewer people weighs more than a point."""
@@ -25,6 +25,21 @@ def percent(quantity: Quantity, units: int, signed: bool = False) -> str:
     From `ENOUGH_FOR_DECIMALS` units on, there is a decimal. A share above 0 is never "0 %", nor one below 1 "100 %".
     """
     return _percent(quantity, decimals_of(units), signed)
+
+
+def percents(change: Change, units: int) -> tuple[str, str, str]:
+    """Format shares before and after, and their difference, with intervals.
+
+    All have one more decimal than `percent` gives if before and after round alike, but their difference is not 0.
+    """
+    before, after, difference = change.before.as_share(), change.after.as_share(), change.difference
+    decimals = decimals_of(units)
+    values = before.value, after.value, difference.value
+    if all(map(math.isfinite, values)):
+        alike = _rounded(100 * before.value, decimals) == _rounded(100 * after.value, decimals)
+        if alike and round(100 * difference.value, decimals):
+            decimals += 1
+    return _percent(before, decimals), _percent(after, decimals), _percent(difference, decimals, True)
 
 
 def measured(decision: Decision, quantity: Quantity | None = None) -> str:

@@ -93,7 +93,7 @@ def update_report(
     from clops_sweep.analysis.update.criteria import read_criteria
     from clops_sweep.analysis.update.page import by_verdict, verdict, what_can_be_shown
     from clops_sweep.analysis.update.report import make_report, newest_that_fits, people_behind
-    from clops_sweep.analysis.update.shares import percent
+    from clops_sweep.analysis.update.shares import percent, percents
     from clops_sweep.analysis.update.written import page_to_write
     from clops_sweep.data.files.folder import one_sentence
     from clops_sweep.data.preparing.prepared_data import PreparedData
@@ -140,7 +140,8 @@ def update_report(
     else:
         everything, *_ = report.flips
         units = everything.units
-        changed = f"{percent(everything.accuracy.before, units)} to {percent(everything.accuracy.after, units)}"
+        before, after, _ = percents(everything.accuracy, units)
+        changed = f"{before} to {after}"
         click.echo(f"compared on {report.data['compared on']} [95 % interval over {report.drawn}]")
         if report.pooled:
             click.echo(f"  {report.pooled}")

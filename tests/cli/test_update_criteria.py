@@ -16,10 +16,10 @@ from click.testing import CliRunner
 
 from clops_sweep import ContinualRun, Criteria, RunConfig, UpdateReport, UsageError, open_frames, update_report
 from clops_sweep.analysis.update.criteria import read_criteria
-from clops_sweep.analysis.update.measures import Quantity
+from clops_sweep.analysis.update.measures import Change, Quantity
 from clops_sweep.analysis.update.page import verdict, what_can_be_shown
 from clops_sweep.analysis.update.people import BECAME
-from clops_sweep.analysis.update.shares import bound_without_flips, measured, percent
+from clops_sweep.analysis.update.shares import bound_without_flips, measured, percent, percents
 from clops_sweep.analysis.update.verdicts import decision
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
@@ -114,6 +114,19 @@ def test_another_run_is_judged_on_the_ward_that_it_learned_last(hospital: Path) 
     both = reported(hospital, run_id, Criteria(min_new_accuracy=0.0), against=other)
     assert both.criteria == alone.criteria
     assert both.flips[0].instances > alone.flips[0].instances
+    (include, leave_out) = (
+        "All comparisons of the two models include them",
+        "No comparison of the two models includes",
+    )
+    page = both.html()
+    assert include in page
+    assert leave_out not in page
+    assert "accuracy after, in ward C</dt>" in page
+    assert both.data["split of the patients"] == alone.data["split of the patients"] == "random, split_seed 0"
+    assert both.data["data hash"] == alone.data["data hash"]
+    page = alone.html()
+    assert leave_out in page
+    assert include not in page
 
 
 def test_a_criterion_on_a_last_task_without_recordings_of_its_own_is_refused(hospital: Path) -> None:
@@ -158,6 +171,25 @@ def test_a_person_of_the_page_is_looked_up_with_the_secret_alone(hospital: Path,
 )
 def test_a_share_has_no_decimal_that_its_people_do_not_support(value: float, units: int, text: str) -> None:
     assert percent(Quantity(value, float("nan"), float("nan")), units) == text
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "units", "texts"),
+    [
+        (0.444, 0.435, 9, ("44.4 %", "43.5 %", "-0.9 points")),
+        (0.4440, 0.4360, 9, ("44.4 %", "43.6 %", "-0.8 points")),
+        (0.44, 0.442, 9, ("44 %", "44 %", "0 points")),
+        (0.44, 0.46, 9, ("44 %", "46 %", "+2 points")),
+        (0.44, 0.44, 9, ("44 %", "44 %", "0 points")),
+        (0.44449, 0.44351, 200, ("44.45 %", "44.35 %", "-0.10 points")),
+    ],
+)
+def test_before_and_after_do_not_round_alike_with_a_difference(
+    before: float, after: float, units: int, texts: tuple[str, str, str]
+) -> None:
+    none = float("nan")
+    change = Change("accuracy", *(Quantity(value, none, none) for value in (before, after, after - before)))
+    assert percents(change, units) == texts
 
 
 @pytest.mark.parametrize(

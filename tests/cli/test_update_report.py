@@ -463,6 +463,11 @@ def test_a_split_that_is_given_is_not_called_random(ward: Path) -> None:
     assert updated(ward, scenario="time_il").data["split of the patients"] == "random, split_seed 0"
 
 
+def test_a_stratified_split_names_its_column(ward: Path) -> None:
+    report = updated(ward, scenario="domain_il", domain="site", stratify="site")
+    assert report.data["split of the patients"] == "60, 20 and 20 % of the people of each site, split_seed 0"
+
+
 def test_each_model_has_its_own_patients_in_training(ward: Path, tmp_path: Path) -> None:
     report = updated(ward, scenario="domain_il", domain="site")
     frames = open_frames("ward", prepared_root=ward / "prepared")
