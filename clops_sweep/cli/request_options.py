@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -141,6 +142,9 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
             changes = {"--set": settings, "--seeds": seeds, "--limit": limit, "--where": where}
             if not files and (given := [name for name, value in changes.items() if value]):
                 raise UsageError(f"{given[0]} changes the runs of a search-space file; expected such a file, SPACE.py")
+            for folder in files:
+                if os.path.isdir(folder / "runs"):
+                    raise UsageError(f"{folder}: a folder is no search-space file (did you mean --results {folder}?)")
             selection = Selection.of_files(files, settings=_settings(settings), seeds=seeds, limit=limit, where=where)
             for space in selection.left_out:
                 click.echo(

@@ -865,6 +865,8 @@ def known_key(name: str) -> str:
     if close:
         of = f" of {owners(close)}" if close in OPTIONS and close not in RunConfig().options else ""
         raise UsageError(f"unknown key {shown(name)} (did you mean {close!r}{of}?)")
+    if name in _USUAL_ELSEWHERE:
+        raise UsageError(f"unknown key {shown(name)} (did you mean {_USUAL_ELSEWHERE[name]!r}?)")
     words = {word for word in name.lower().split("_") if len(word) >= _SHORTEST_WORD}
     related = [key for key in known if words.intersection(key.split("_"))]
     alike = difflib.get_close_matches(name, related, n=2, cutoff=0)
@@ -873,6 +875,9 @@ def known_key(name: str) -> str:
 
 
 _SHORTEST_WORD = 3
+
+_USUAL_ELSEWHERE = {"ewc_lambda": "ewc_strength"}
+"""Names of options in papers and in other packages, and the option here."""
 
 
 def owners(key: str) -> str:

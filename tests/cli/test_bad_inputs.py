@@ -458,6 +458,7 @@ OTHERS: list[tuple[list[str], str]] = [
     (["merge", "results", ""], "Invalid value for '[OTHER]': it is empty"),
     (["check", "--results", ""], "Invalid value for '--results': it is empty"),
     (["check", "more"], "Got unexpected extra argument"),
+    (["dashboard", "results"], "results: a folder is no search-space file (did you mean --results results?)"),
     (["new"], "Missing argument 'FILE'"),
     (["new", ""], "Invalid value for 'FILE': it is empty"),
     (["new", "name.txt"], "name.txt: a search-space file needs a name that ends in .py"),

@@ -349,8 +349,11 @@ class TunedSpace:
             if not method.parameters:
                 continue
             name = f"{self.name}{SELECTION}"
-            with prefixed(self._subject):
+            of_method = f"{self._subject}: method {method.name!r}" if method.name else self._subject
+            with prefixed(of_method):
                 base_of_method, search = base.replace(**method.fixed), self.search.of(method)
+                for parameter in method.parameters:
+                    known_key(parameter)
             phase = replace(
                 space,
                 name=f"{name}_{method.name}" if method.name else name,

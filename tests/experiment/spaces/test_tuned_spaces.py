@@ -130,6 +130,14 @@ def test_tuning_has_the_splits_that_named_variants_set(tune_on: Any) -> None:
         (lambda: grid(parameters=RATE), "parameter 'learning_rate': FloatDistribution("),
         (lambda: grid(parameters={"mc_samples": [1]}, methods=METHODS), "OptunaSearch has parameters and methods; "),
         (lambda: grid(methods={"er": RATE}), "parameter 'learning_rate': FloatDistribution("),
+        (
+            lambda: grid(methods={"EWC": {"strategy": "ewc", "ewc_lambda": [10, 1000]}}),
+            "search space 'it': method 'EWC': unknown key 'ewc_lambda' (did you mean 'ewc_strength'?)",
+        ),
+        (
+            lambda: grid(methods={"EWC": {"strategy": "ewc", "ewc_lambda": 3, "ewc_strength": [10, 1000]}}),
+            "search space 'it': method 'EWC': unknown key 'ewc_lambda' (did you mean 'ewc_strength'?)",
+        ),
         (lambda: grid(parameters={"split_seed": [1, 2]}), "search space 'it': parameter 'split_seed': 'split_seed'"),
         (lambda: grid(methods={"er": {"dataset": "mitbih"}}), "OptunaSearch: method 'er': 'dataset' cannot be"),
         (
@@ -146,7 +154,7 @@ def test_tuning_has_the_splits_that_named_variants_set(tune_on: Any) -> None:
         (lambda: optuna(methods={"er": RATE}), "OptunaSearch: methods take trials_each"),
         (
             lambda: optuna(methods={"er": {"replay_ratoi": [1]}}, trials_each=1),
-            "search space 'it_selection_er': unknown",
+            "search space 'it': method 'er': unknown",
         ),
     ],
 )
