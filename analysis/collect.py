@@ -149,6 +149,16 @@ class Experiment:
         return tuple(ordered(self.replicates_of(self.runs)))
 
     @cached_property
+    def data_hashes(self) -> Mapping[int, Sequence[str]]:
+        """The content hashes of the data of each cell's runs, each once; without cells whose runs record none."""
+        hashes: dict[int, list[str]] = {}
+        if "data_hash" in self.runs:
+            recorded = self.runs[["cell", "data_hash"]].dropna().drop_duplicates()
+            for cell, content in zip(recorded["cell"], recorded["data_hash"], strict=True):
+                hashes.setdefault(int(cell), []).append(str(content))
+        return hashes
+
+    @cached_property
     def distinct(self) -> Mapping[Split, Split]:
         """The first patient split with the same people in each part, for each patient split.
 

@@ -21,7 +21,6 @@ from clops_sweep.execution.launch import launch
 from clops_sweep.execution.outcome import Outcome
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import Keep, seconds_in
-from clops_sweep.experiment.provenance import PROVENANCE, changed_network
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.spaces.started_sweeps import check_may_sweep
@@ -394,13 +393,14 @@ def load_model(results: str | PathLike[str], run_id: str, task: int | None = Non
         DamagedStore: the file was changed.
     """
     from clops_sweep.learning.models.trained_model import model_from
+    from clops_sweep.planning.changes import change_of_network
 
     store = _existing(results)
     whole_id = store.find(run_id)
     model = model_from(store.models.read(whole_id, task), _encoders(store).of_model, f"model of run {whole_id}")
-    for row in store.rows("runs", ["run_id", *PROVENANCE], [whole_id]):
-        if changed := changed_network(row):
-            _warn(changed)
+    changed = change_of_network(store, whole_id)
+    if changed is not None:
+        _warn(changed)
     return model
 
 

@@ -142,8 +142,12 @@ class ClaimRuns:
                         return condition_of_ids(run_ids)
                 if condition:
                     of_sides[f"({condition})"] = None
-        data = f"scenario == {json.dumps(self.claim.scenario)} and dataset == {json.dumps(self.dataset)}"
-        return f"{data} and ({' or '.join(of_sides)})"
+        conditions = [f"({' or '.join(of_sides)})"]
+        if self.dataset:  # empty without runs
+            conditions.insert(0, f"dataset == {json.dumps(self.dataset)}")
+        if self.claim.scenario:
+            conditions.insert(0, f"scenario == {json.dumps(self.claim.scenario)}")
+        return " and ".join(conditions)
 
 
 class FinishedRuns:

@@ -204,6 +204,20 @@ def decided(tested: Sequence[tuple[ClaimRuns, Sequence[Evidence]]]) -> list[Verd
     return verdicts
 
 
+def without_runs(claim: Claim) -> Verdict:
+    """Return the verdict on a claim of which no run is finished: undecided."""
+    evidence = []
+    of_contrasts = []
+    for contrast in claim.contrasts:
+        names = [side.name for side in contrast.sides if side is not None]
+        missing = f"no finished run of {' and '.join(names)}"
+        evidence.append(Evidence(contrast, np.nan, np.nan, 0, np.nan, np.nan, missing))
+        of_contrasts.append(ContrastRuns(contrast, {}, missing))
+    dataset = claim.dataset or ""
+    runs = ClaimRuns(claim, dataset, tuple(of_contrasts))
+    return Verdict(claim, dataset, "undecided", tuple(evidence), "", np.nan, np.nan, runs)
+
+
 def interval_of(difference: Evidence, says: Says, outcome: Outcome, level_for: float, level_against: float) -> Interval:
     """Return the interval of a difference that decides a claim (`Interval`).
 

@@ -81,10 +81,7 @@ class TaskTitles:
 
     def every_frames_of(self, experiment: Experiment, cell: int) -> list[FrameSet]:
         """Return the frames of each patient split of a cell's runs that are prepared here."""
-        runs = experiment.runs
-        if "data_hash" not in runs:
-            return []
-        hashes = map(str, runs.loc[runs["cell"] == cell, "data_hash"].dropna().unique())
+        hashes = experiment.data_hashes.get(cell, ())
         return [self._frames[data_hash] for data_hash in hashes if data_hash in self._frames]
 
     def named(self, rows: pd.DataFrame, experiment: Experiment, cell: int) -> pd.DataFrame:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from clops_sweep.data.frames import FrameSet
-from clops_sweep.data.prepared.counts import Row, task_rows
+from clops_sweep.data.prepared.counts import Row, full_name, task_rows
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.tasks import training_instances
@@ -62,7 +62,8 @@ def tasks_in_words(experiment: Experiment, titles: TaskTitles) -> list[str]:
         count = plural(len(classes), "task")
         text = f"{count} with {each} {'class' if each == '1' else 'classes'} each"
         config = experiment.cells[cell].config
-        names = [row.name for row in _rows(titles, config, frames)]
+        scenario = titles.built(frames, config)
+        names = [] if scenario is None else [full_name(task) for task in scenario.tasks]
         if len(names) > 1:
             text += f", {_IN_WORDS.get(str(config.task_order), 'in this order')}: {_named(names)}"
         texts.append(text)

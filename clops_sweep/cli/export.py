@@ -18,7 +18,7 @@ from clops_sweep.cli.options import (
 from clops_sweep.data.files.folder import one_sentence, write_file
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.options import IntOption
-from clops_sweep.experiment.provenance import PROVENANCE, changed_network
+from clops_sweep.planning.changes import change_of_network
 from clops_sweep.store.run_store import RunStore
 
 
@@ -51,9 +51,9 @@ def export(run_id: str, file: Path, results: str, task: int | None, as_json: boo
     store.files.check_is_there()
     found, encoders = store.find(run_id), Encoders(store.models.read)
     model = model_from(store.models.read(found, task), encoders.of_model, f"model of run {found}")
-    for row in store.rows("runs", ["run_id", *PROVENANCE], [found]):
-        if changed := changed_network(row):
-            click.echo(f"clops-sweep: {changed}", err=True)
+    changed = change_of_network(store, found)
+    if changed is not None:
+        click.echo(f"clops-sweep: {changed}", err=True)
     content = onnx_bytes(model)
     with one_sentence(file):
         write_file(file, content)

@@ -169,6 +169,7 @@ def render(
     # the requests of a file are known already; computing them is slow for large spaces
     keys = dict.fromkeys([*(it.data_key for it in request.selection.configs), *data_keys(experiments)])
     frames = request.data.of_prepared(keys)
+    kept = _kept(state)
     with _counted_figures() as progress:
         index = write_report(
             spaces,
@@ -184,8 +185,8 @@ def render(
             claims=request.selection.claims,
             seal=seal_in_words(state),
             tuned=tuned,
-            commands=_commands(state),
-            retry=_retry(state),
+            commands=_commands(request, kept),
+            retry=_retry(state, kept),
             journal=journal,
             progress=progress,
         ).index
@@ -222,12 +223,12 @@ def _title(request: Request) -> str:
     return ", ".join([shown, *_overrides(request)])
 
 
-def _retry(state: State) -> str:
+def _retry(state: State, kept: Sequence[Keep]) -> str:
     """Return the command that repeats failed runs; empty without any, or without files."""
     request = state.resolved
     if not request.selection.files or not state.plan.count_asked("failed"):
         return ""
-    return f"{launch_command(request, _kept(state))} --retry failed"
+    return f"{launch_command(request, kept)} --retry failed"
 
 
 def _kept(state: State) -> list[Keep]:
@@ -248,12 +249,10 @@ def _kept(state: State) -> list[Keep]:
     return kept
 
 
-def _commands(state: State) -> list[tuple[str, str]]:
+def _commands(request: Request, kept: Sequence[Keep]) -> list[tuple[str, str]]:
     """Return commands for the page, each with its purpose; none without files."""
-    request = state.resolved
     if not request.selection.files:
         return []
-    kept = _kept(state)
     whole = replace(request.selection, limit=None)
     commands = [("Compute missing runs, and draw this page", launch_command(replace(request, selection=whole), kept))]
     if all(len(space.seeds) < _ENOUGH_SEEDS for space in request.selection.spaces):

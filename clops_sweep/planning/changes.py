@@ -8,14 +8,28 @@ from collections import Counter
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.errors import UsageError, several
 from clops_sweep.experiment.plugins.braindecode import PREFIX, VERSION
-from clops_sweep.experiment.provenance import PROVENANCE, changed_code, changed_encoders, changed_plugins, plugins_of
+from clops_sweep.experiment.provenance import (
+    PROVENANCE,
+    changed_code,
+    changed_encoders,
+    changed_network,
+    changed_plugins,
+    plugins_of,
+)
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
+from clops_sweep.store.run_store import RunStore
 
 
 def changes(state: State) -> list[str]:
     """Return a sentence for each plug-in, encoder and library that changed since finished runs of a request used it."""
     return [*_changed_plugins(state), *_changed_encoders(state.resolved), *_other_versions(state.resolved)]
+
+
+def change_of_network(store: RunStore, run_id: str) -> str | None:
+    """Return a sentence if the code of the network of a stored run has changed since; else None."""
+    (row,) = store.rows("runs", ["run_id", *PROVENANCE], [run_id])
+    return changed_network(row)
 
 
 def check_computed_again(state: State) -> None:
@@ -36,7 +50,7 @@ def check_computed_again(state: State) -> None:
             delete = shlex.join(["clops-sweep", "delete", store.files.shown, "--where", f"run_id == '{run_id}'"])
             raise UsageError(
                 f"{field} {name!r}: its code ({file}) has changed since run {run_id}, which is finished and lacks only "
-                "what is to be kept; computed again it could get other numbers; restore the code, register the new one "
+                "files to keep; computed again it could get other numbers; restore the code, register the new one "
                 f"under another name, or delete the run: {delete}"
             )
 

@@ -81,8 +81,15 @@ def task_tables(request: Request) -> list[TaskTable]:
         rows = _rows(request, first, several_orders=orders > 1)
         tables.append(
             TaskTable(
-                *(first.dataset, first.scenario, settings, first.split_seed, first.split, len(splits), is_given),
-                *(orders, rows),
+                dataset=first.dataset,
+                scenario=first.scenario,
+                settings=settings,
+                split_seed=first.split_seed,
+                split=first.split,
+                splits=len(splits),
+                is_given=is_given,
+                orders=orders,
+                rows=rows,
             )
         )
     return tables

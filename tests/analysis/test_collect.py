@@ -58,6 +58,7 @@ def test_editions_are_never_mixed(tmp_path: Path, generated: ModuleType) -> None
     assert [(e.data_hash, e.runs) for e in newest.left_aside] == [("aaaa", 4)]
     assert newest.counts("finished").tolist() == [1, 1]
     assert set(newest.runs["data_hash"].dropna()) == {"bbbb"}
+    assert newest.data_hashes == {0: ["bbbb"], 1: ["bbbb"]}, "a missing run records none"
 
     (asked,) = collect([SPACE], runs, ["aa"])
     assert [e.data_hash for e in asked.shown] == ["aaaa"]

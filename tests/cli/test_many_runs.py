@@ -41,7 +41,7 @@ MOST_CALLS = 10
 """Most calls of any other function for each run."""
 
 NO_GROWTH = 0.01
-"""Calls for each run at most, where there are none for each: printed numbers have more digits, files are closed."""
+"""Calls for each run at most, where no run needs one: printed numbers have more digits, files are closed."""
 
 Calls = Counter[str]
 Counted = Callable[[Sequence[str], int], Calls]

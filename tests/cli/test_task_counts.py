@@ -34,6 +34,9 @@ AXES = {"strategy": ["finetune", "er"], "split_seed": range(3)}
 SPACE = SearchSpace("own", BASE, AXES, seeds=range(2))
 """
 
+SAME_RUNS = "give the same runs"
+"""Part of the sentence about split seeds without effect."""
+
 
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -116,7 +119,7 @@ def test_a_launch_counts_the_tasks_before_the_first_run() -> None:
     output = _run("own.py", "--no-ray", "--no-report").output
     first = output.index("[1/12] finished")
     assert output.index("tasks of wearable, class_il_union, the given split: frames (people)\n") < first
-    said = "wearable: its split is given in the data, so all 3 split seeds give the same runs; leave out split_seed"
+    said = f"wearable: its split is given in the data, so all 3 split seeds {SAME_RUNS}; leave out split_seed"
     assert output.index(said) < first
 
 
@@ -188,4 +191,4 @@ def test_split_seeds_that_draw_from_a_given_split_are_splits(drawn: str) -> None
     _run("data", "prepare", "wearable", "--plugins", "own.py")
     planned = _run("plan", "own.py").output
     assert "tasks of wearable, class_il_union, split_seed 0 of 3 splits: frames (people)\n" in planned
-    assert "give the same runs" not in planned
+    assert SAME_RUNS not in planned

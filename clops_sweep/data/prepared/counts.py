@@ -13,7 +13,7 @@ from clops_sweep.data.frames import SPLIT_NAMES, FrameSet
 if TYPE_CHECKING:
     from clops_sweep.data.prepared.frame_table import FrameTable
     from clops_sweep.data.prepared.manifest import Manifest
-    from clops_sweep.data.scenarios import Scenario
+    from clops_sweep.data.scenarios.tasks import Scenario, Task
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,16 @@ def channel_ranges(manifest: Manifest, table: FrameTable) -> list[tuple[str, flo
     return ranges
 
 
+def full_name(task: Task) -> str:
+    """Return the name of a task with its title: "0-1 (AFIB / AVB)"; one of them if it contains the other."""
+    return task.title if task.name in task.title else f"{task.name} ({task.title})"
+
+
 def task_rows(scenario: Scenario, frames: FrameSet) -> list[Row]:
     """Return for each task the frames and patients in training, validation and test."""
     rows = []
     for task in scenario.tasks:
-        name = task.title if task.name in task.title else f"{task.name} ({task.title})"
-        rows.append(_row(name, [task.train.rows, task.validation.rows, task.test.rows], frames))
+        rows.append(_row(full_name(task), [task.train.rows, task.validation.rows, task.test.rows], frames))
     return rows
 
 

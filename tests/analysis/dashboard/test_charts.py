@@ -114,7 +114,7 @@ def test_mean_curves_have_the_interval_over_seeds(experiment: Experiment, table:
     highs = band["y"][: len(curve["y"])]
     np.testing.assert_allclose(highs, np.minimum(by_epoch.mean() + half, 1))
     assert band["fill"] == "toself"
-    assert "visible" not in band
+    assert band.get("visible", True) is True  # a trace without the key is shown
 
 
 def test_bands_of_many_curves_are_hidden_until_the_mouse_is_on_one(

@@ -168,7 +168,11 @@ def own(data_root):
     ("reads", "sentence"),
     [
         ("from_edf(path)", r"x05\.txt: needs edfio; pip install 'clops-sweep\[edf\]'$"),
-        ("__import__('absent_package')", r"x05\.txt: text_file\(\) raises ModuleNotFoundError: .*'absent_package'"),
+        (
+            "__import__('absent_package')",
+            r"x05\.txt: text_file\(\) raises ModuleNotFoundError: No module named 'absent_package'; "
+            r"install that package$",
+        ),
     ],
 )
 @pytest.mark.parametrize("on_error", ["stop", "skip"])
@@ -179,10 +183,8 @@ def test_a_missing_package_is_no_bad_record(
     (texts / "files" / "x05.txt").write_bytes(b"0       " + bytes(300))
     first = f"    if path.stem == 'x05':\n        return {reads}\n    number ="
     body = "from clops_sweep import from_edf\n" + BODY.format(more="").replace("    number =", first)
-    with pytest.raises(UsageError, match=sentence) as refused:
+    with pytest.raises(UsageError, match=sentence):  # it ends there: no advice to skip such records
         _frames(texts, body, on_error=on_error)
-    assert "on_error" not in str(refused.value)
-    assert "on-error" not in str(refused.value)
 
 
 def _night(folder: Path, name: str, stages: list[tuple[float, float, str]], seconds: int = 300) -> list[np.ndarray]:

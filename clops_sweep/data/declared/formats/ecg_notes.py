@@ -60,7 +60,7 @@ def no_start(stamp: str, start: datetime | None) -> list[str]:
     """Return a note if a file has a stamp of its begin, but it gives no start.
 
     Args:
-        stamp: the stamp as written; empty if there is none.
+        stamp: the stamp as written; empty without one.
         start: the start of the recording as read.
     """
     if start is not None or not stamp:
