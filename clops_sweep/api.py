@@ -482,7 +482,8 @@ def write_report(
     Args:
         space: a search space, several, or the path of a search-space file.
         results: the store, a folder or a URI.
-        folder: folder of the report, new or with an earlier report; by default `report/NAME` in the store.
+        folder: folder of the report, new or with an earlier report; by default `report/NAME` in the store, or
+            `report/NAME+DIGEST` if the former has the report of another search-space file.
         metrics: columns of `runs` to show instead of the scenario's headline metrics; the first one ranks runs.
         axes: the two axes of the heatmaps; by default the first two numeric axes.
         style: ``"journal"`` for figures 89 or 183 mm wide.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.state import State
 
 from ..tables.tuning import tuned_methods
+from .folders import default_folder, remember_files
 from .write import ReportPaths, write_report
 
 
@@ -22,14 +22,13 @@ def report_of(
     """
     request = state.resolved
     selection = request.selection
-    beside = request.store.files.folder or Path()
-    names = selection.titles or [space.name for space in selection.spaces]
-    name = file_name(names[0]) + f"+{len(names) - 1}" * (len(names) > 1)
+    titles = selection.titles or [space.name for space in selection.given]
+    target = folder or default_folder(selection, request.store, titles).path
     keys = dict.fromkeys(config.data_key for config in selection.configs)
-    return write_report(
+    paths = write_report(
         state.spaces,
         request.store,
-        folder or beside / "report" / name,
+        target,
         axes=axes,
         metrics=metrics,
         frames=request.data.of_prepared(keys),
@@ -38,3 +37,5 @@ def report_of(
         tuned=tuned_methods(state) if state.tuned else (),
         journal=journal,
     )
+    remember_files(target, selection, request.store)
+    return paths

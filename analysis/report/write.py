@@ -47,7 +47,7 @@ from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
 from ..tables.tuning import TunedMethod, tuning_text
 from .claims_section import claims_in_words, claims_section
-from .marks import DRAWN_FROM, MARKER
+from .marks import DRAWN_FROM, MARKER, OF_FILES
 from .page import LinkedTable, Section, free_name, no_links, render_page
 from .planned import Found, PlannedSection, planned_sections
 from .provenance import distinct_runs, files_of_plugins, provenance
@@ -209,7 +209,8 @@ def write_report(
     )
     try:
         write_whole(folder / MARKER, b"")
-        (folder / DRAWN_FROM).unlink(missing_ok=True)
+        for of_earlier_report in (DRAWN_FROM, OF_FILES):
+            (folder / of_earlier_report).unlink(missing_ok=True)
         figures = [write_whole(folder / "figures" / name, content) for name, content in files.figures.items()]
         tables = [write_whole(folder / "tables" / name, content) for name, content in files.tables.items()]
         index = write_whole(folder / "index.html", page.encode())

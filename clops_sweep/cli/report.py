@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from clops_sweep.analysis.report.folders import default_folder, overrides, remember_files
 from clops_sweep.cli import drawn_report
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, plugins_option, print_json
 from clops_sweep.cli.request_options import launch_command, request_options
@@ -21,7 +21,6 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.limits import Keep
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.experiment.spaces.selection import file_name
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from clops_sweep.analysis.tables.tuning import TunedMethod
     from clops_sweep.experiment.spaces.search_space import SearchSpace
 
-_LONGEST_NAME, _LONGEST_STEM = 200, 40
-"""Most bytes of a folder's name, and characters per file if the name would be longer."""
 _ENOUGH_SEEDS = 5
 """Seeds that a page with fewer suggests."""
 
@@ -91,7 +88,7 @@ def report(
         _say_font()
     index = render(
         state,
-        output,
+        _folder(state.resolved, output),
         tuned_rows(state),
         axes=_axes(axes),
         metrics=_metrics(metrics),
@@ -135,11 +132,11 @@ def render_unless_drawn(state: State, tuned: Sequence[TunedMethod]) -> Path:
         state: the state after the launch.
         tuned: the rows of its tuned methods.
     """
-    folder = _default_folder(state.resolved)
+    folder = _folder(state.resolved, None)
     digest = drawn_report.drawn_from(state)
     if drawn_report.is_current(folder, digest):
         return (folder / "index.html").resolve()
-    index = render(state, None, tuned)
+    index = render(state, folder, tuned)
     drawn_report.remember(folder, digest)
     return index
 
@@ -147,7 +144,7 @@ def render_unless_drawn(state: State, tuned: Sequence[TunedMethod]) -> Path:
 @gc_paused()  # checked after each figure
 def render(
     state: State,
-    output: Path | None,
+    folder: Path,
     tuned: Sequence[TunedMethod],
     *,
     axes: tuple[str, str] | None = None,
@@ -155,12 +152,11 @@ def render(
     data_hashes: Sequence[str] = (),
     journal: bool = False,
 ) -> Path:
-    """Render the report, and return the path of its page."""
+    """Render the report into a folder, and return the path of its page."""
     with waiting("importing Matplotlib"):
         from clops_sweep.analysis.as_stored import data_keys
         from clops_sweep.analysis.report.write import check_folder, write_report
     request = state.resolved
-    folder = output or _default_folder(request)
     check_folder(folder, request.store)
     spaces = state.spaces
     experiments, as_stored = ([], []) if request.selection.files else everything(request, data_hashes, spaces)
@@ -190,6 +186,7 @@ def render(
             journal=journal,
             progress=progress,
         ).index
+    remember_files(folder, request.selection, request.store)
     return index.resolve()
 
 
@@ -205,22 +202,20 @@ def _counted_figures() -> Iterator[Callable[[int, int], None]]:
         yield lambda number, count: status.update(f"drawing the report: figure {number} of {count}")
 
 
-def _default_folder(request: Request) -> Path:
-    """Return the report's folder, in a local store, else in the current folder; named after studies and overrides."""
-    beside = request.store.files.folder
-    base = Path("report") if beside is None else beside / "report"
-    names = map(file_name, (*request.selection.titles, *_overrides(request)))
-    name = "+".join(names) or "everything"
-    if len(name.encode("utf-8", "replace")) > _LONGEST_NAME:  # many files or long names
-        digest = hashlib.sha256(ascii(name).encode()).hexdigest()[:8]
-        name = f"{file_name(request.selection.titles[0])[:_LONGEST_STEM]}+{digest}"
-    return base / name
+def _folder(request: Request, output: Path | None) -> Path:
+    """Return the folder of a report: the given one, or the default, whose name is explained if it is unusual."""
+    if output is not None:
+        return output
+    folder = default_folder(request.selection, request.store, request.selection.titles or ["everything"])
+    if folder.why:
+        click.echo(f"clops-sweep: {folder.why}", err=True)
+    return folder.path
 
 
 def _title(request: Request) -> str:
     """Return the title: the studies or the store, and the overrides."""
     shown = " + ".join(request.selection.titles) or f"Everything in {request.store.files.shown}"
-    return ", ".join([shown, *_overrides(request)])
+    return ", ".join([shown, *overrides(request.selection)])
 
 
 def _retry(state: State, kept: Sequence[Keep]) -> str:
@@ -260,12 +255,6 @@ def _commands(request: Request, kept: Sequence[Keep]) -> list[tuple[str, str]]:
         command = launch_command(replace(request, selection=more), kept)
         commands.append((f"Compute {_ENOUGH_SEEDS} seeds", command))
     return commands
-
-
-def _overrides(request: Request) -> list[str]:
-    """Return the overrides of the search spaces, such as "dataset=mitbih"."""
-    seeds = {} if request.selection.seeds is None else {"seeds": request.selection.seeds}
-    return [f"{name}={value}" for name, value in sorted({**request.selection.settings, **seeds}.items())]
 
 
 def everything(
