@@ -13,7 +13,7 @@ from clops_sweep.search.records import StudyRecord
 from ..drawing.style import colour
 from ..figures.optimization_history import OptimizationHistory, optimization_history
 from ..metrics import metric_named, words
-from .chart_parts import OTHER, Chart, layout_of, trace_of, value_text
+from .chart_parts import OTHER, Chart, layout_of, number_axis, trace_of, value_text
 
 
 def curves(rows: pd.DataFrame, names: Mapping[str, str], measure: str, split: str, task: str) -> Chart:
@@ -96,7 +96,9 @@ def _history(record: OptimizationHistory, study: StudyRecord) -> Chart:
     if len(record.pruned_numbers):
         cross = {"color": OTHER, "symbol": "x"}
         traces.append(trace_of("pruned trials", record.pruned_numbers, record.pruned_values, marker=cross))
-    return {"data": traces, "layout": layout_of("trial", metric_named(record.objective).plain)}
+    layout = layout_of("trial", metric_named(record.objective).plain)
+    layout["xaxis"] |= number_axis(trial.number for trial in study.trials) | {"type": "linear"}
+    return {"data": traces, "layout": layout}
 
 
 def _line(name: str, by_epoch: pd.Series, position: int) -> Chart:

@@ -12,6 +12,8 @@ from clops_sweep.experiment.fields import DRAWS
 from ..collect import Experiment, label_text
 from ..formats import plural
 from ..selection import data_of
+from ..statistics import Fold
+from .units import splits_in_words
 
 _MOST_LABELS = 5
 """Most labels of an axis that are listed; of more, the number is given."""
@@ -27,7 +29,7 @@ Constants = Mapping[str, Any]
 
 
 def held_in_words(experiment: Experiment) -> str:
-    """Return the axes of an experiment with their labels, and the number of seeds and patient splits."""
+    """Return the axes of an experiment with their labels, and the number of patient splits or folds, and of seeds."""
     parts = []
     for axis, labels in experiment.axes.items():
         texts = list(dict.fromkeys(map(label_text, labels)))
@@ -40,8 +42,8 @@ def held_in_words(experiment: Experiment) -> str:
         parts = [*parts[:_MOST_AXES], f"{more} more axes"]
     splits = {split for split, _ in experiment.repetitions}
     seeds = {seed for _, seed in experiment.replicates}
-    if len(splits) > 1:
-        parts.append(plural(len(splits), "patient split"))
+    if len(splits) > 1 or any(isinstance(split, Fold) for split in splits):
+        parts.append(splits_in_words(splits))
     parts.append(plural(len(seeds), "seed"))
     return "; ".join(parts)
 

@@ -21,7 +21,6 @@ from clops_sweep.experiment.axis_names import axis_title
 
 from ..collect import Experiment, label_text
 from ..drawing.style import colour
-from ..formats import plural
 from ..metrics import metric_named, words
 from ..selection import cells_by_data
 from ..statistics import PairedDifference, clipped, paired_differences
@@ -29,6 +28,7 @@ from .chart_parts import OTHER, Chart, as_numbers, column_title, layout_of, numb
 from .charts import colour_labels
 from .choice import Choice
 from .methods import method_name, runs_query
+from .units import units_in_words
 
 _BESIDE = 0.12
 """Most distance between two configurations of one label, in labels."""
@@ -42,18 +42,13 @@ _WIDTH = 0.7
 
 @dataclass(frozen=True)
 class Configuration:
-    """A configuration with finished runs, its mean and its interval."""
+    """A configuration with finished runs, its mean and its interval; `n` is number and kind of units: "3 folds"."""
 
     cell: int
     name: str
     address: str
     mean: PairedDifference
-
-    @property
-    def n(self) -> str:
-        """Number and kind of the values behind the mean: "3 seeds"."""
-        kind = self.mean.units.kind if self.mean.units is not None else "runs"
-        return plural(self.mean.n, kind.removesuffix("s"))
+    n: str
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -84,7 +79,8 @@ def configurations(experiment: Experiment, shown: pd.DataFrame, column: str) -> 
         if means[cell].n:
             address = f"/runs?{urlencode(runs_query(experiment, experiment.cells[cell]))}"
             name = method_name(experiment, experiment.cells[cell])
-            present.append(Configuration(cell, name, address, means[cell]))
+            splits = {split for split, _ in part.replicates_of(part.runs_of(cell))}
+            present.append(Configuration(cell, name, address, means[cell], units_in_words(means[cell], splits)))
     sign = 1 if metric_named(column).better == "lower" else -1
     return sorted(present, key=lambda configuration: sign * configuration.mean.mean)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -13,20 +13,19 @@ from clops_sweep.experiment.columns import FIELDS
 from clops_sweep.experiment.plugins.options import OPTIONS
 
 from ..collect import Cell, Experiment, label_text
-from ..formats import DASH, duration, plural
+from ..formats import DASH, duration
 from ..leading import leading_columns
 from ..metrics import metric_named
 from ..results import mean_of
 from ..selection import cell_name, cells_by_data, data_of, variants
-from ..statistics import PairedDifference, Split, ordered, paired_difference, split_name
+from ..statistics import PairedDifference, Split, ordered, paired_difference
 from ..tables.best import Best, best_configurations
 from .snapshot import Snapshot
+from .units import split_names, splits_in_words, units_in_words
 
 MOST_METRICS = 2
 _MOST_SPLITS = 5
 """Most patient splits that a title names."""
-
-_UNITS = {"patient splits": "split", "folds": "fold", "seeds": "seed", "runs": "split"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class MethodRow:
         minus_best: mean and interval of its paired difference from the best, if that one has all its runs.
         of: number of configurations of the variant.
         scores: mean and interval of each metric, in the order of the table.
-        n: number and kind of units, such as "5 splits".
+        n: number and kind of units, such as "5 folds".
         finished: number of finished runs of the configuration.
         asked: number of its requested runs.
         failed: number of failed runs of the variant.
@@ -156,11 +155,12 @@ def _place(row: MethodRow) -> tuple[bool, float]:
 
 def _in_words(splits: Splits) -> str:
     """Return the number of patient splits, with their names if they are few."""
-    count = plural(len(splits), "patient split")
+    count = splits_in_words(splits)
     if len(splits) > _MOST_SPLITS:
         return count
+    known = split_names(splits)
     in_order = ordered((split, 0) for split in splits)
-    names = [split_name(split) for split, _ in in_order]
+    names = [known[split] for split, _ in in_order]
     return f"{count} ({', '.join(names)})"
 
 
@@ -264,7 +264,8 @@ def _row(source: _Source, names: Sequence[str], means: Sequence[PairedDifference
     cell = experiment.cells[source.shown]
     runs = experiment.runs[experiment.runs["cell"].isin(source.cells)]
     finished = runs[runs["status"] == "finished"]
-    sort, n = _order(names, means)
+    splits = {split for split, _ in experiment.replicates_of(experiment.runs_of(source.shown))}
+    sort, n = _order(names, means, splits)
     return MethodRow(
         experiment=experiment.name,
         name=method_name(experiment, cell),
@@ -319,11 +320,12 @@ def _minus_best(source: _Source, metric: str) -> Score:
     return Score()
 
 
-def _order(names: Sequence[str], means: Sequence[PairedDifference | None]) -> tuple[float, str]:
+def _order(
+    names: Sequence[str], means: Sequence[PairedDifference | None], splits: Collection[Split]
+) -> tuple[float, str]:
     """Return the mean of the first known metric, higher is better, and the number and kind of its units."""
     for name, mean in zip(names, means, strict=True):
         if mean is not None:
             sort = -mean.mean if metric_named(name).better == "lower" else mean.mean
-            n = plural(mean.n, _UNITS[mean.units.kind]) if mean.units is not None else str(mean.n)
-            return sort, n
+            return sort, units_in_words(mean, splits)
     return np.nan, DASH

@@ -30,7 +30,6 @@ from ..collect import Experiment, label_text
 from ..formats import DASH, duration
 from ..metrics import metric_named
 from ..report.planned import PlannedSection
-from ..statistics import split_name
 from .chart_parts import Chart
 from .curve_charts import task_curves
 from .methods import method_name, runs_query
@@ -38,6 +37,7 @@ from .run_log import RunLog, run_log
 from .runs import run_names
 from .snapshot import Snapshot
 from .task_scores import TaskScores, task_scores
+from .units import split_names
 from .update_reports import command_for, reports_of
 
 
@@ -122,9 +122,10 @@ def _configuration(section: PlannedSection | None, run: str) -> Configuration | 
     experiment = section.experiment
     cell = _cell_of(experiment, run)
     rows = experiment.runs[experiment.runs["cell"] == cell].sort_values(list(REPLICATES))
-    names = [f"{split_name(split)}, seed {seed}" for split, seed in experiment.replicates_of(rows)]
-    if len({split for split, _ in experiment.replicates}) < 2:
-        names = [f"seed {seed}" for _, seed in experiment.replicates_of(rows)]
+    split_of = split_names({split for split, _ in experiment.replicates})
+    names = []
+    for split, seed in experiment.replicates_of(rows):
+        names.append(f"{split_of[split]}, seed {seed}" if len(split_of) > 1 else f"seed {seed}")
     address = f"/runs?{urlencode(runs_query(experiment, experiment.cells[cell]))}"
     runs = zip(rows["run_id"].tolist(), names, rows["status"].tolist(), strict=True)
     return Configuration(method_name(experiment, experiment.cells[cell]), address, tuple(runs))
@@ -136,7 +137,9 @@ def _varied(section: PlannedSection | None) -> list[str]:
         return []
     configs = [cell.config for cell in section.experiment.cells]
     varied = [name for name in names_of(configs) if any(config.get(name) != configs[0].get(name) for config in configs)]
-    return [*varied, *REPLICATES]
+    runs = section.experiment.runs
+    drawn = [name for name in REPLICATES if name in runs and len(runs[name].unique()) > 1]
+    return [*varied, *drawn]
 
 
 def _cell_of(experiment: Experiment, run: str) -> int:

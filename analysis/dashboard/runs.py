@@ -14,8 +14,8 @@ from clops_sweep.experiment.fields import REPLICATES
 from ..collect import Experiment, label_text
 from ..formats import as_csv
 from ..selection import cell_name
-from ..statistics import split_name
 from .overview import ended_at, statuses
+from .units import split_names
 
 PAGE = 50
 """Rows per page."""
@@ -114,10 +114,10 @@ def runs_table(experiment: Experiment, running: frozenset[str], *, sort: str = "
 
 def run_names(experiment: Experiment, rows: pd.DataFrame) -> list[str]:
     """Return the names of rows of `runs`: configuration, patient split or fold if there are several, and seed."""
-    several = len({split for split, _ in experiment.replicates}) > 1
+    split_of = split_names({split for split, _ in experiment.replicates})
     cells = [experiment.cells[cell] for cell in rows["cell"].tolist()]
     names = []
     for cell, (split, seed) in zip(cells, experiment.replicates_of(rows), strict=True):
-        parts = [cell_name(cell), split_name(split) if several else "", f"seed {seed}"]
+        parts = [cell_name(cell), split_of[split] if len(split_of) > 1 else "", f"seed {seed}"]
         names.append(", ".join(part for part in parts if part))
     return names

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 import pandas as pd
 import pytest
 
-from clops_sweep import RunConfig, SearchSpace
+from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.dashboard.app import PAGES, Dashboard
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
@@ -245,6 +245,22 @@ def test_compare_has_the_differences_from_the_best(generated: ModuleType, tmp_pa
     header, *rows = cells_of(page, "Methods of own on synthetic, class_il")
     assert header[2] == "minus best [95 %]"
     assert [row[2] for row in rows] == [DASH, "-0.100"]
+
+
+def test_a_run_lists_the_settings_in_which_runs_differ_and_no_others(generated: ModuleType, tmp_path: Path) -> None:
+    space = SearchSpace("own", RunConfig(), {"strategy": ["er", "finetune"], "split": folds(3)}, range(1))
+    store = RunStore(tmp_path / "results")
+    generated.write_given_runs(store, [(it.config, {"auc": 0.7}) for it in space.requests()])
+    source = StoreSource(store, lambda key: None, lambda store: [space])
+    config = next(iter(space.requests())).config
+    page = read_page(Dashboard(FollowedStore(store, source, 0)), "run", {"id": config.run_id("generated0001")})
+    differing, equal = page.find("dl", class_="grid")[-2:]
+    names = [words_of(it) for it in differing.find("dt")]
+    assert {"strategy", "split"} <= set(names)
+    assert not {"seed", "split_seed"} & set(names), "they are 0 in all runs"
+    assert {"seed", "split_seed"} <= {words_of(it) for it in equal.find("dt")}
+    (siblings,) = page.find("nav", aria_label="Runs of this configuration")
+    assert [words_of(it) for it in siblings.find("a")] == ["fold 1/3, seed 0", "fold 2/3, seed 0", "fold 3/3, seed 0"]
 
 
 def test_a_run_of_two_experiments_names_both(generated: ModuleType, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from clops_sweep import RunConfig, SearchSpace
+from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.as_stored import recorded_experiments
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.dashboard.experiments import differences, held_in_words
@@ -288,6 +288,32 @@ def test_experiments_that_are_nearly_the_same_say_how_they_differ(generated: Mod
         "part": "epochs per task, τ = 5; all of its runs are also in first",
     }
     assert differences(experiments[:1]) == {"first": ""}
+
+
+def test_folds_and_seeds_are_counted_in_their_words(generated: ModuleType, tmp_path: Path) -> None:
+    """An experiment of folds held "5 patient splits"; one of a single fold held "1 seed"."""
+    axes = {"strategy": ["finetune", "er"]}
+    all_folds = SearchSpace("all", RunConfig(), axes | {"split": folds(3)}, range(2))
+    one_fold = SearchSpace("one", RunConfig(epochs_per_task=3), axes | {"split": folds(3)[:1]}, range(1))
+    seeds_of_one = SearchSpace("seeds", RunConfig(epochs_per_task=4), axes | {"split": folds(3)[:1]}, range(2))
+    splits = SearchSpace("splits", RunConfig(epochs_per_task=5), axes | {"split_seed": [0, 1]}, range(1))
+    spaces = [all_folds, one_fold, seeds_of_one, splits]
+    store = RunStore(tmp_path / "results")
+    given = []
+    for space in spaces:
+        given += [(it.config, {"auc": 0.6, "test_auc": 0.6}) for it in space.requests()]
+    generated.write_given_runs(store, given)
+    held = [held_in_words(it) for it in collect(spaces, store.read("runs"))]
+    assert held == [
+        "strategy: finetune, er; 3 folds; 2 seeds",
+        "strategy: finetune, er; 1 fold; 1 seed",
+        "strategy: finetune, er; 1 fold; 2 seeds",
+        "strategy: finetune, er; 2 patient splits; 1 seed",
+    ]
+    source = StoreSource(store, lambda key: None, lambda store: spaces)
+    tables = methods_by_experiment(FollowedStore(store, source, 0).snapshot)
+    counts = {name: {row.n for table in of_space for row in table.rows} for name, of_space in tables.items()}
+    assert counts == {"all": {"3 folds"}, "one": {"1 fold"}, "seeds": {"2 seeds of 1 fold"}, "splits": {"2 splits"}}
 
 
 def test_methods_and_best_configurations_are_those_of_each_data_set(generated: ModuleType, tmp_path: Path) -> None:
