@@ -6,7 +6,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
@@ -17,6 +17,8 @@ from clops_sweep.cli.options import (
     NotEmpty,
     NotEmptyPath,
     data_root_option,
+    data_set_argument,
+    given_spaces,
     json_option,
     plugins_option,
     prepared_root_option,
@@ -33,12 +35,12 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.cli.data_tasks import TasksOfData
     from clops_sweep.data.prepared.counts import Row
     from clops_sweep.data.prepared.manifest import Manifest
     from clops_sweep.data.prepared.prepared_folder import PreparedSet
+    from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.data.records import OnError
-    from clops_sweep.data.scenarios import Scenario
     from clops_sweep.learning.encoders.encoders import Encoders
 
 _MOST_PATIENTS_LISTED = 100
@@ -47,7 +49,9 @@ _WIDE = 200
 
 
 _split_seed_option = click.option(
-    "--split-seed", type=click.IntRange(min=0), default=0, show_default=True, help="Patient split of the tables."
+    "--split-seed",
+    type=click.IntRange(min=0),
+    help="Patient split of the tables; by default the first one of the SPACE in the given files, or 0.",
 )
 _markdown_option = click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
 
@@ -99,7 +103,7 @@ def list_data(data_root: Path | None, prepared_root: Path | None, as_json: bool)
 
 
 @data.command()
-@click.argument("name")
+@data_set_argument
 @data_root_option
 @prepared_root_option
 @plugins_option
@@ -120,7 +124,7 @@ def prepare(
     prepared_root: Path | None,
     on_error: str,
     options: tuple[str, ...],
-    split_seed: int,
+    split_seed: int | None,
     markdown: bool,
     as_json: bool,
 ) -> None:
@@ -145,7 +149,7 @@ def prepare(
 
 
 @data.command()
-@click.argument("name")
+@data_set_argument
 @click.option(
     "--encoder",
     required=True,
@@ -212,7 +216,7 @@ def encode(
 
 
 @data.command()
-@click.argument("name")
+@data_set_argument
 @data_root_option
 @prepared_root_option
 @plugins_option
@@ -220,14 +224,14 @@ def encode(
 @_markdown_option
 @json_option
 def counts(
-    name: str, data_root: Path | None, prepared_root: Path | None, split_seed: int, markdown: bool, as_json: bool
+    name: str, data_root: Path | None, prepared_root: Path | None, split_seed: int | None, markdown: bool, as_json: bool
 ) -> None:
     """Count frames and patients per class, task and patient. The data set must be prepared."""
     _print_counts(_prepared(name, prepared_root, data_root), data_root, split_seed, markdown, as_json)
 
 
 @data.command()
-@click.argument("name")
+@data_set_argument
 @data_root_option
 @prepared_root_option
 @plugins_option
@@ -242,7 +246,7 @@ def look(
     name: str,
     data_root: Path | None,
     prepared_root: Path | None,
-    split_seed: int,
+    split_seed: int | None,
     output: Path | None,
     encoder: str | None,
     results: str,
@@ -254,7 +258,7 @@ def look(
 
     file = output or Path(f"{name}.html")
     adapter_of = partial(_encoders(results, data_root).adapter, encoder) if encoder else None
-    page = page_of(_prepared(name, prepared_root, data_root), split_seed, encoder or "", adapter_of)
+    page = page_of(_prepared(name, prepared_root, data_root), split_seed or 0, encoder or "", adapter_of)
     with one_sentence(file):
         file.write_text(page, encoding="utf-8")
     if as_json:
@@ -291,7 +295,7 @@ def download(name: str, data_root: Path | None, as_json: bool) -> None:
 
 
 @data.command()
-@click.argument("name")
+@data_set_argument
 @data_root_option
 @prepared_root_option
 @plugins_option
@@ -407,20 +411,17 @@ def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str 
 
 
 def _print_counts(
-    prepared: PreparedSet, data_root: Path | None, split_seed: int, markdown: bool, as_json: bool
+    prepared: PreparedSet, data_root: Path | None, split_seed: int | None, markdown: bool, as_json: bool
 ) -> None:
     """Print counts per class, task and patient, dropped and skipped recordings, and notes."""
     from rich.box import MARKDOWN
     from rich.console import Console
 
     from clops_sweep.data.catalog import DATASETS
-    from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, task_rows, total_row
+    from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, total_row
     from clops_sweep.data.prepared.manifest import MANIFEST, left_out
-    from clops_sweep.data.preparing.prepare import open_frames
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.data.scenarios import reference_lead_of
-    from clops_sweep.data.scenarios.scarce import UncoveredTask
-    from clops_sweep.planning.split_seeds import refusal_of
 
     # Without a terminal there is no width limit, and tables must not be cut.
     # Sentences and names hold brackets that are no markup, as in pip install 'clops-sweep[edf]'.
@@ -434,11 +435,9 @@ def _print_counts(
         console.print(table)
 
     info = DATASETS[manifest.name]
-    opened = {
-        leads: open_frames(manifest.name, prepared_root=prepared.folder.parent, split_seed=split_seed, leads=leads)
-        for leads in dict.fromkeys((info.leads, "single"))
-    }
-    frames = opened[info.leads]
+    splits = PreparedData(prepared.folder.parent, data_root)
+    tasks = _tasks(manifest, split_seed, splits)
+    frames = splits.frames(tasks.key._replace(leads=info.leads))
     chosen = reference_lead_of(frames)
     one_lead = (
         f", lead {info.reference_lead} of {len(frames.lead_names)}"
@@ -447,53 +446,22 @@ def _print_counts(
     )
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
     channels = channel_ranges(manifest, prepared.table)
-    tasks: dict[str, list[Row] | str] = {}
-    can_run = False  # with another split
-    kinds: list[tuple[str, str, FrameSet, dict[str, Any]]] = []
-    for scenario in info.scenarios:
-        of_domains = scenario == "domain_il"
-        if of_domains:
-            kinds += [(f"domain_il by {name}", scenario, frames, {"domain": name}) for name in frames.domains]
-        if not of_domains or len(frames.lead_names) > 1 or not frames.domains:
-            kinds.append((scenario, scenario, opened["single" if of_domains else info.leads], {}))
-    splits = PreparedData(prepared.folder.parent, data_root)
-    for title, scenario, of_scenario, options in kinds:
-        tasks_of = partial(_tasks, scenario, options)
-        try:
-            tasks[title] = task_rows(tasks_of(of_scenario), of_scenario)
-        except UncoveredTask as problem:
-            leads = info.leads if of_scenario is opened[info.leads] else "single"
-            key = DataKey(manifest.name, split_seed, "none", leads)
-            try:
-                refusal = refusal_of({split_seed: problem}, of_scenario, key, splits, tasks_of, options.get("domain"))
-            except UsageError as other:  # of another task, for which no split seed helps
-                tasks[title] = str(other)
-                continue
-            tasks[title] = str(problem) if refusal is None else refusal.sentence
-            can_run = can_run or (refusal is not None and (refusal.is_stratifiable or bool(refusal.covering)))
-        except UsageError as problem:
-            # The scenario is printed in front of the sentence.
-            tasks[title] = str(problem).removeprefix(f"{scenario} ")
-    nothing_runs = not can_run and all(isinstance(rows_or_reason, str) for rows_or_reason in tasks.values())
-    nothing_runs = nothing_runs and manifest.info is not None and not _may_have_other_tasks(frames)
     if as_json:
-        built = {name: it for name, it in tasks.items() if not isinstance(it, str)}
         of_set = {it: getattr(manifest, it) for it in ("name", "options", "dropped", "skipped", "notes")}
         print_json(
             {**of_set, "folder": prepared.folder, "frames": len(frames), "classes": rows_as_data(rows)}
             | {it: getattr(manifest, it) for it in ("unit", "sampling_rate", "samples")}
             | {"channels": [dict(zip(("name", "lowest", "highest", "missing"), it, strict=True)) for it in channels]}
-            | {"tasks": {name: rows_as_data(it) for name, it in built.items()}}
-            | {"impossible": {name: it for name, it in tasks.items() if isinstance(it, str)}}
+            | {"tasks": {name: rows_as_data(it) for name, it in tasks.rows.items()}, "impossible": tasks.impossible}
         )
-        if nothing_runs:
+        if tasks.nothing_runs:
             raise Ended(EXIT_BAD_INPUT)
         return
-    seed = "" if manifest.given_split else f", split_seed {split_seed}"
-    show(f"{manifest.name}: frames (patients) per class{one_lead}{seed}", _split_table("class", rows))
-    for scenario, found in tasks.items():
-        if not isinstance(found, str):
-            show(f"{manifest.name}, {scenario}: frames (patients) per task{seed}", _split_table("task", found))
+    counted = f", {tasks.counted_split}" if tasks.counted_split else ""
+    show(f"{manifest.name}: frames (patients) per class{one_lead}{counted}", _split_table("class", rows))
+    for name, of_tasks in tasks.rows.items():
+        title = f"{manifest.name}, {name}: frames (patients) per task{tasks.headings[name]}"
+        show(title, _split_table("task", of_tasks))
     if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
         show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, patient_table(frames, chosen)))
     show(f"{manifest.name}: signals", _channels_table(manifest, channels))
@@ -514,38 +482,24 @@ def _print_counts(
         console.print(f"note: {note}", highlight=False)
     total = f"{len(frames):,} {manifest.frame_words} in {prepared.folder}"
     console.print(total, highlight=False, soft_wrap=True)
-    for scenario, found in tasks.items():
-        if isinstance(found, str):
-            console.print(f"no tasks: {scenario}: {found}", style="yellow", highlight=False, soft_wrap=True)
-    if nothing_runs:
+    for name, problem in tasks.impossible.items():
+        console.print(f"no tasks: {name}: {problem}", style="yellow", highlight=False, soft_wrap=True)
+    if tasks.nothing_runs:
         raise UsageError(
             f"{manifest.name}: nothing can be run on these frames, as no scenario has tasks; "
-            f"{'the reason is' if len(tasks) == 1 else 'the reasons are'} above"
+            f"{'the reason is' if len(tasks.impossible) == 1 else 'the reasons are'} above"
         )
 
 
-def _tasks(scenario: str, options: dict[str, Any], frames: FrameSet) -> Scenario:
-    """Return the default tasks of a scenario."""
-    from clops_sweep.data.scenarios import build_scenario
+def _tasks(manifest: Manifest, split_seed: int | None, data: PreparedData) -> TasksOfData:
+    """Return the tasks of the search spaces in the given files; also the default ones, if a space has none."""
+    from clops_sweep.cli.data_tasks import default_tasks, tasks_of_spaces
 
-    return build_scenario(frames, scenario, **options)
-
-
-def _may_have_other_tasks(frames: FrameSet) -> bool:
-    """Return whether other tasks than the default ones may be built on frames.
-
-    They are those of a custom scenario, and of `task_classes` if two classes have a person for each part of a split.
-    """
-    from clops_sweep.data.catalog import DATASETS
-    from clops_sweep.data.scenarios.scarce import parts_of, people_of_classes
-    from clops_sweep.experiment.plugins.registry import SCENARIOS
-
-    if SCENARIOS.added:
-        return True
-    scenarios = DATASETS[frames.name].scenarios
-    if not any("task_classes" in SCENARIOS.declaration(scenario).fields for scenario in scenarios):
-        return False
-    return sum(people >= parts_of(frames) for people in people_of_classes(frames)) >= 2
+    requested = tasks_of_spaces(manifest.name, given_spaces(), split_seed, data)
+    if requested is not None and not requested.impossible:
+        return requested
+    usual = default_tasks(manifest.name, split_seed or 0, data, is_declared=manifest.info is not None)
+    return usual if requested is None else requested.before(usual)
 
 
 def _options_line(manifest: Manifest, prepared_root: Path, data_root: Path | None) -> str:

@@ -166,7 +166,7 @@ def launch(
         if not (address or resources.gpus_per_trial or chosen):
             click.echo(f"clops-sweep: {native.why_missing()}", err=True)
         say_first(state.plan)
-        say_tasks(task_tables(state.resolved))
+        say_tasks(task_tables(state.resolved.selection.configs, request.data))
         say_kinds(state.plan)
         if not resources.gpus_per_trial:
             say_networks(state)

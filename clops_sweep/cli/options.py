@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from clops_sweep.errors import shown
+from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.limits import OF_RESOURCES, Device
 from clops_sweep.experiment.plugins.options import Option, checked, scalar
+
+if TYPE_CHECKING:
+    from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 EXIT_FINISHED, EXIT_FAILED, EXIT_BAD_INPUT, EXIT_UNDECIDED, EXIT_INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -130,16 +133,56 @@ class Tolerance(click.ParamType):  # type: ignore[type-arg]  # generic in the ne
         return tolerance
 
 
+_SPACES = "clops_sweep.spaces"
+"""Key of the search spaces of the given files in the `meta` of a click context."""
+
+
+def given_spaces() -> Sequence[SearchSpace]:
+    """Return the search spaces of the files that the running command was given with --plugins, or as its data set."""
+    spaces: Mapping[Path, Sequence[SearchSpace]] = click.get_current_context().meta.get(_SPACES, {})
+    return [space for of_file in spaces.values() for space in of_file]
+
+
+def _load(context: click.Context, file: Path) -> Sequence[SearchSpace]:
+    """Execute a file, which declares plug-ins, and return its search spaces."""
+    from clops_sweep.experiment.spaces.space_files import names_in, spaces_in
+
+    spaces = spaces_in(names_in(file))
+    context.meta.setdefault(_SPACES, {})[file.resolve()] = spaces
+    return spaces
+
+
 def _load_plugins(context: click.Context, parameter: click.Parameter, files: tuple[Path, ...]) -> None:
     """Execute the files, which declare plug-ins."""
-    del context, parameter
-    if files:
-        from clops_sweep.experiment.spaces.space_files import names_in
-
-        for file in files:
-            names_in(file)
+    del parameter
+    for file in files:
+        _load(context, file)
 
 
+def _named_data_set(context: click.Context, parameter: click.Parameter, name: str) -> str:
+    """Return the name of a data set; of a file, that of the data set that it declares or runs on."""
+    del parameter
+    file = Path(name)
+    if file.suffix != ".py":
+        return name
+    from clops_sweep.data.origins import ORIGINS
+    from clops_sweep.experiment.spaces.selection import Selection
+
+    spaces = _load(context, file)
+    names = dict.fromkeys(config.dataset for space in spaces for config in Selection((space,)).configs)
+    for (kind, declared), origin in ORIGINS.items():
+        if kind == "dataset" and origin.file is not None and Path(origin.file).resolve() == file.resolve():
+            names[declared] = None
+    if not names:
+        raise UsageError(f"{file}: declares no data set and has no SPACE; expected one of them, or a data set's name")
+    if len(names) > 1:
+        raise UsageError(
+            f"{file}: has the data sets {listed(names)}; expected one of these names, and --plugins {file}"
+        )
+    return next(iter(names))
+
+
+data_set_argument = click.argument("name", metavar="NAME|FILE.py", callback=_named_data_set)
 cpus_option = click.option(
     "--cpus-per-trial",
     type=Number(OF_RESOURCES["cpus_per_trial"]),
@@ -189,7 +232,6 @@ prepared_root_option = click.option(
 def _run_ids(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
     """Complete run ids in a shell."""
     del parameter
-    from clops_sweep.errors import UsageError
     from clops_sweep.store.run_store import RunStore
 
     try:

@@ -111,7 +111,7 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     check_fit(state)
     held = memories(state.resolved)
     before = _pretraining(state, resources)
-    tables = task_tables(state.resolved)
+    tables = task_tables(state.resolved.selection.configs, request.data)
     check_files(tables, request.data)
     if as_json:
         extra = {

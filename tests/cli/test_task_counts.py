@@ -192,3 +192,85 @@ def test_split_seeds_that_draw_from_a_given_split_are_splits(drawn: str) -> None
     planned = _run("plan", "own.py").output
     assert "tasks of wearable, class_il_union, split_seed 0 of 3 splits: frames (people)\n" in planned
     assert SAME_RUNS not in planned
+
+
+WARDS = """
+import numpy as np
+
+from clops_sweep import Recordings, RunConfig, SearchSpace, dataset, folds
+
+PERSON = np.arange(480) // 16
+
+
+@dataset("wearable", scenarios=["class_il_union", "domain_il"])
+def wearable(data_root):
+    y = np.arange(480) % 4
+    x = np.random.default_rng(0).normal(size=(480, 2, 50)) + y[:, None, None]
+    names, ward = ["lie", "sit", "stand", "walk"], np.array(["A", "B"])[PERSON % 2]
+    return Recordings(
+        x, 50, ["ax", "az"], "g", labels=y, classes=names, patients=PERSON, domains={"ward": ward}
+    )
+
+
+BASE = RunConfig(
+    dataset="wearable", scenario="domain_il", domain="ward", task_order=["B", "A"], stratify="ward", network="small_cnn"
+)
+WARDS = SearchSpace("by ward", BASE, {"strategy": ["finetune", "er"], "split_seed": [4, 5]})
+CLASSES = RunConfig(dataset="wearable", scenario="class_il_union", network="small_cnn")
+UNION = SearchSpace("of classes", CLASSES, {"split": folds(3)})
+"""
+"""A data set by lead and by ward, and two search spaces."""
+
+
+def _of_wards(space: str) -> None:
+    Path("own.py").write_text(f"{WARDS}SPACE = {space}\n")
+
+
+def test_data_prepare_has_the_tasks_and_the_split_of_the_search_space() -> None:
+    _of_wards("WARDS")
+    counted = json.loads(_run("data", "prepare", "wearable", "--plugins", "own.py", "--json").stdout)
+    (table,) = json.loads(_run("plan", "own.py", "--json").stdout)["tasks"]
+    assert counted["tasks"] == {"domain_il by ward": table["tasks"]}
+    assert [row["name"] for row in table["tasks"]] == ["ward B", "ward A"]
+    shown = _run("data", "prepare", "own.py").output
+    split = "split_seed 4 of 2 splits, stratified by ward"
+    assert f"wearable: frames (patients) per class, {split}\n" in shown
+    assert f"\nwearable, domain_il by ward: frames (patients) per task, {split}, of search space 'by ward'\n" in shown
+    assert "split_seed 0" not in shown
+    other = _run("data", "counts", "own.py", "--split-seed", "7").output
+    assert "per task, split_seed 7, stratified by ward, of search space 'by ward'\n" in other
+
+
+def test_data_prepare_has_a_table_for_the_tasks_of_each_search_space() -> None:
+    _of_wards("[UNION, WARDS]")
+    shown = _run("data", "prepare", "wearable", "--plugins", "own.py").output
+    headings = [line for line in shown.splitlines() if "per task" in line]
+    assert headings == [
+        "wearable, class_il_union: frames (patients) per task, split fold:1/3 of 3 splits, "
+        "of search space 'of classes'",
+        "wearable, domain_il by ward: frames (patients) per task, split_seed 4 of 2 splits, stratified by ward, "
+        "of search space 'by ward'",
+    ]
+
+
+def test_data_prepare_has_default_tasks_beside_those_that_a_search_space_cannot_have() -> None:
+    _of_wards('SearchSpace("wrong", BASE.replace(task_order=["B", "X"]))')
+    shown = _run("data", "prepare", "own.py").output
+    assert "no tasks: domain_il by ward: " in shown
+    headings = [line for line in shown.splitlines() if "per task" in line]
+    assert headings == [
+        "wearable, class_il_union: frames (patients) per task, split_seed 0",
+        "wearable, domain_il: frames (patients) per task, split_seed 0",
+    ]
+
+
+def test_a_file_as_a_data_set_has_one_data_set() -> None:
+    Path("own.py").write_text(WARDS + WARDS.replace('"wearable"', '"other"') + "SPACE = [WARDS]\n")
+    done = CliRunner(env=ENVIRONMENT).invoke(command, ["data", "prepare", "own.py"])
+    forget("other")
+    assert str(done.exception) == (
+        "own.py: has the data sets other, wearable; expected one of these names, and --plugins own.py"
+    )
+    Path("none.py").write_text("x = 1\n")
+    done = CliRunner(env=ENVIRONMENT).invoke(command, ["data", "prepare", "none.py"])
+    assert "none.py: declares no data set and has no SPACE" in str(done.exception)

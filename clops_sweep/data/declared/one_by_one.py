@@ -18,7 +18,7 @@ from clops_sweep.data.declared.grids import on_grid
 from clops_sweep.data.declared.label_table import Labels, of_recording
 from clops_sweep.data.declared.markers import left_out_note, marker_names
 from clops_sweep.data.declared.portions import Columns, InMemory, stacked, stored_as
-from clops_sweep.data.files.resampling import at_rate
+from clops_sweep.data.files.resampling import at_rate, resampling_notes
 from clops_sweep.data.records import Common
 from clops_sweep.errors import UsageError, prefixed, shown
 
@@ -204,10 +204,7 @@ def _notes(recording: Recording, usual: Any, rate: float, channels: Sequence[str
     rates = usual if recording.sampling_rate is None else recording.sampling_rate
     if not np.ndim(rates):
         return ()
-    notes = []
-    for channel, given in zip(channels, rates, strict=True):
-        if given != rate:
-            notes.append(f"channel {channel} is resampled from {given:g} to {rate:g} Hz")
+    notes = resampling_notes(zip(channels, rates, strict=True), rate)
     seconds = [np.size(channel) / given for channel, given in zip(recording.signal, rates, strict=True)]
     shortest, longest = int(np.argmin(seconds)), int(np.argmax(seconds))
     lost = seconds[longest] - seconds[shortest]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil
@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from clops_sweep.errors import listed
 
 _REACH: Final = 10
 """Samples of the lower rate on each side that the filter of `scipy.signal.resample_poly` spans."""
@@ -100,3 +102,21 @@ def _filter(up: int, down: int) -> NDArray[np.float64]:
     for phase in range(up):
         taps[phase::up] /= up * taps[phase::up].sum()
     return taps
+
+
+def resampling_notes(rates: Iterable[tuple[str, float]], target: float) -> list[str]:
+    """Return a note for each rate of channels that are resampled, with all channels of that rate.
+
+    Args:
+        rates: name and rate of each channel in Hz.
+        target: the rate that all channels get, in Hz.
+    """
+    by_rate: dict[float, list[str]] = {}
+    for channel, rate in rates:
+        if rate != target:
+            by_rate.setdefault(rate, []).append(channel)
+    notes = []
+    for rate, channels in by_rate.items():
+        words = f"channel {channels[0]} is" if len(channels) == 1 else f"channels {listed(channels)} are"
+        notes.append(f"{words} resampled from {rate:g} to {target:g} Hz")
+    return notes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.files.annotation_end import comments_at_first_sample, require_end
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
 from clops_sweep.data.files.library_warnings import ABOUT_CODE, warnings_refused
-from clops_sweep.data.files.resampling import at_rate
+from clops_sweep.data.files.resampling import at_rate, resampling_notes
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.files.wfdb_header import (
     BITS,
@@ -249,18 +249,18 @@ def read_in_units(path: Path, leads: Sequence[int], least: int = 1) -> InUnits:
         values = np.stack([physical(stored, header, lead) for lead in leads])
         return InUnits(values, units, header.rate, 1, header.notes)
     expanded = _package(header, smooth_frames=False).e_d_signal
-    notes = header.notes
+    rate = header.rate * highest
+    rates = [(header.leads[lead], header.rate * signal.per_frame) for lead, signal in zip(leads, signals, strict=True)]
+    slower = [f"{note}, the highest rate of the record" for note in resampling_notes(rates, rate)]
     channels = []
     for lead, signal in zip(leads, signals, strict=True):
         values = physical(np.asarray(expanded[lead])[:, None], header, lead, 0)
         if signal.per_frame < highest:
-            rates = f"from {header.rate * signal.per_frame:g} to {header.rate * highest:g} Hz"
-            notes = (*notes, f"channel {header.leads[lead]} is resampled {rates}, the highest rate of the record")
             values = at_rate(values, signal.per_frame, highest)
         channels.append(values)
     shortest = min(map(len, channels))
     stacked = np.stack([values[:shortest] for values in channels])
-    return InUnits(stacked, units, header.rate * highest, highest, notes)
+    return InUnits(stacked, units, rate, highest, (*header.notes, *slower))
 
 
 def _joined(path: Path, summary: HeaderSummary, leads: Sequence[int]) -> InUnits:

@@ -36,18 +36,26 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
             claim is invalid (see `check_claims`).
     """
     names = names_in(path)
-    space = names.get("SPACE")
-    spaces = [space] if isinstance(space, SearchSpace) else space
-    if not isinstance(spaces, list | tuple) or not spaces or not all(isinstance(s, SearchSpace) for s in spaces):
+    spaces = spaces_in(names)
+    if not spaces:
         raise UsageError(f"{path} defines no SPACE; expected SPACE = SearchSpace(...) or a list of them")
     names_of_spaces = [space.name for space in spaces]
     twice = sorted(name for name in names_of_spaces if names_of_spaces.count(name) > 1)
     if twice:
         raise UsageError(f"{path} has two search spaces of the name {twice[0]!r}")
     if "CLAIMS" not in names:
-        return list(spaces), ()
+        return spaces, ()
     with prefixed(path):
-        return list(spaces), claims_about(spaces, names["CLAIMS"])
+        return spaces, claims_about(spaces, names["CLAIMS"])
+
+
+def spaces_in(names: Mapping[str, Any]) -> list[SearchSpace]:
+    """Return the `SPACE` among the names of a file as a list; empty if it is no search space and no list of them."""
+    space = names.get("SPACE")
+    spaces = [space] if isinstance(space, SearchSpace) else space
+    if not isinstance(spaces, list | tuple) or not all(isinstance(each, SearchSpace) for each in spaces):
+        return []
+    return list(spaces)
 
 
 def claims_about(spaces: Iterable[SearchSpace], claims: object) -> tuple[Claim, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clops_sweep.data.files.resampling import at_rate
+from clops_sweep.data.files.resampling import at_rate, resampling_notes
 from clops_sweep.data.records import Common
 from clops_sweep.data.windowing import Windowing
 
@@ -88,3 +88,12 @@ def test_frames_of_one_rate_keep_their_slope() -> None:
     np.testing.assert_allclose(frames[0], np.linspace(-1, -1 + 2 * 2499 / 500 * 360 / 1799, 2500), atol=1e-4)
     half = common.frames(np.r_[np.zeros(900), np.full(900, np.nan)][None], 360, "r")
     np.testing.assert_array_equal(np.isfinite(half[0]), np.arange(2500) < 1250)
+
+
+def test_channels_of_one_rate_share_a_note() -> None:
+    rates = [("ECG", 200.0), ("Resp", 50.0), ("EDA", 4.0), ("SpO2", 50.0)]
+    assert resampling_notes(rates, 200) == [
+        "channels Resp, SpO2 are resampled from 50 to 200 Hz",
+        "channel EDA is resampled from 4 to 200 Hz",
+    ]
+    assert resampling_notes(rates[:1], 200) == []

@@ -1,0 +1,200 @@
+"""The tasks of a prepared data set, for its counts: those of a file's search spaces, or the default ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from clops_sweep.data.catalog import DATASETS, DataKey
+from clops_sweep.data.prepared.counts import Row, task_rows
+from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.data.scenarios import build_scenario
+from clops_sweep.data.scenarios.scarce import UncoveredTask, parts_of, people_of_classes
+from clops_sweep.errors import UsageError, listed
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.plugins.registry import SCENARIOS
+from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.planning.split_seeds import refusal_of, refused_seeds
+from clops_sweep.planning.task_tables import TaskGroup, TaskTable, task_groups
+
+if TYPE_CHECKING:
+    from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.scenarios import Scenario
+
+
+@dataclass(frozen=True)
+class TasksOfData:
+    """The tasks of a prepared data set.
+
+    Attributes:
+        key: the frames whose classes and people are counted: those of the first search space, if there is one.
+        counted_split: which split that is, such as "split_seed 0 of 5 splits"; empty if it is the only one.
+        headings: for each kind of tasks, such as "domain_il by ward", which split its table counts, and for whom.
+        rows: the rows of each table.
+        impossible: why other kinds have no tasks, in a sentence each.
+        nothing_runs: whether no kind has tasks, also with other splits and other settings of the scenario.
+    """
+
+    key: DataKey
+    counted_split: str
+    headings: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, Sequence[Row]] = field(default_factory=dict)
+    impossible: dict[str, str] = field(default_factory=dict)
+    nothing_runs: bool = False
+
+    def before(self, others: TasksOfData) -> TasksOfData:
+        """Return these tasks, then the kinds of others that these do not name."""
+        more = [name for name in others.rows if name not in self.impossible]
+        impossible = {name: why for name, why in others.impossible.items() if name not in self.rows}
+        return replace(
+            self,
+            headings={**others.headings, **self.headings},
+            rows=self.rows | {name: others.rows[name] for name in more if name not in self.rows},
+            impossible=impossible | self.impossible,
+            nothing_runs=others.nothing_runs and not self.rows,
+        )
+
+
+def tasks_of_spaces(
+    dataset: str, spaces: Sequence[SearchSpace], split_seed: int | None, data: PreparedData
+) -> TasksOfData | None:
+    """Return the tasks of the search spaces that run on a data set; None if no run does.
+
+    Args:
+        dataset: name of the data set, which is prepared.
+        spaces: search spaces, which may be of other data sets.
+        split_seed: the split seed that is counted; None for those of the search spaces.
+        data: the prepared data.
+
+    Raises:
+        UsageError: a search space is invalid.
+    """
+    names: dict[RunConfig, list[str]] = {}
+    for space in spaces:
+        for config in Selection((space,)).configs:
+            if config.dataset == dataset:
+                chosen = config if split_seed is None else config.replace(split_seed=split_seed)
+                names.setdefault(chosen, []).append(space.name)
+    if not names:
+        return None
+    groups = task_groups(names)
+    data.solve_splits(config.data_key for group in groups for config in group.configs)
+    first = groups[0].without_rows(data)
+    found = TasksOfData(groups[0].first.data_key.signals._replace(normalize="none"), first.counted_split)
+    for group in groups:
+        table, problem = _checked(group, data)
+        if problem is not None:
+            found.impossible[table.tasks] = problem
+        if table.rows is not None:
+            of_spaces = _spaces_of(group, names)
+            found.rows[table.tasks] = table.rows
+            found.headings[table.tasks] = f", {table.counted_split}, of {of_spaces}"
+    return found
+
+
+def _spaces_of(group: TaskGroup, names: dict[RunConfig, list[str]]) -> str:
+    """Return the search spaces whose runs have the tasks of a group."""
+    key = (group.first.dataset, group.first.stratify, group.first.tasks_key)
+    there: dict[str, None] = {}
+    for config, of_config in names.items():
+        if (config.dataset, config.stratify, config.tasks_key) == key:
+            there.update(dict.fromkeys(of_config))
+    what = "search space" if len(there) == 1 else "search spaces"
+    return f"{what} {listed(map(repr, there))}"
+
+
+def _checked(group: TaskGroup, data: PreparedData) -> tuple[TaskTable, str | None]:
+    """Return the table of a group, and the error of a launch if one of its splits does not have the tasks."""
+    empty = group.without_rows(data)
+    try:
+        frames = {config.data_key: data.frames(config.data_key.signals) for config in group.configs}
+        refused = refused_seeds(group.configs, frames, data)
+    except UsageError as problem:
+        return empty, str(problem)
+    try:
+        return group.table(data), None if refused is None else str(refused)
+    except UsageError as problem:
+        return empty, str(refused or problem)
+
+
+def default_tasks(dataset: str, split_seed: int, data: PreparedData, *, is_declared: bool) -> TasksOfData:
+    """Return the tasks of each scenario of a data set with its default settings, and those by each declared domain.
+
+    Args:
+        dataset: name of the data set, which is prepared.
+        split_seed: the split seed that is counted.
+        data: the prepared data.
+        is_declared: whether a user declared the data set.
+    """
+    words = "" if data.has_given_split(dataset) else f"split_seed {split_seed}"
+    key = DataKey(dataset, split_seed, "none", DATASETS[dataset].leads)
+    frames = data.frames(key)
+    found = TasksOfData(key, words)
+    can_run = False  # with another split
+    for kind in _kinds(key, frames):
+        of_kind = data.frames(kind.key)
+        try:
+            found.rows[kind.tasks] = task_rows(kind.tasks_of(of_kind), of_kind)
+            found.headings[kind.tasks] = f", {words}" if words else ""
+        except UncoveredTask as problem:
+            seeds = {split_seed: problem}
+            try:
+                refusal = refusal_of(seeds, of_kind, kind.key, data, kind.tasks_of, kind.options.get("domain"))
+            except UsageError as other:  # of another task, for which no split seed helps
+                found.impossible[kind.tasks] = str(other)
+                continue
+            found.impossible[kind.tasks] = str(problem) if refusal is None else refusal.sentence
+            can_run = can_run or (refusal is not None and (refusal.is_stratifiable or bool(refusal.covering)))
+        except UsageError as problem:
+            # The scenario is printed in front of the sentence.
+            found.impossible[kind.tasks] = str(problem).removeprefix(f"{kind.scenario} ")
+    is_stuck = is_declared and not (can_run or found.rows or _may_have_other_tasks(frames))
+    return replace(found, nothing_runs=is_stuck)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of tasks: its name, its scenario with options, and the key of its frames."""
+
+    tasks: str
+    scenario: str
+    key: DataKey
+    options: dict[str, Any]
+
+    def tasks_of(self, frames: FrameSet) -> Scenario:
+        """Return the tasks on some frames."""
+        return build_scenario(frames, self.scenario, **self.options)
+
+
+def _kinds(key: DataKey, frames: FrameSet) -> list[_Kind]:
+    """Return the kinds of tasks of a data set: its scenarios, of which domain_il has one for each domain.
+
+    Args:
+        key: the key of the frames, with the leads that are the default of the data set.
+        frames: the frames.
+    """
+    kinds = []
+    for scenario in DATASETS[key.dataset].scenarios:
+        if scenario != "domain_il":
+            kinds.append(_Kind(scenario, scenario, key, {}))
+            continue
+        for name in frames.domains:
+            kinds.append(_Kind(f"{scenario} by {name}", scenario, key, {"domain": name}))
+        if len(frames.lead_names) > 1 or not frames.domains:
+            kinds.append(_Kind(scenario, scenario, key._replace(leads="single"), {}))
+    return kinds
+
+
+def _may_have_other_tasks(frames: FrameSet) -> bool:
+    """Return whether other tasks than the default ones may be built on frames.
+
+    They are those of a custom scenario, and of `task_classes` if two classes have a person for each part of a split.
+    """
+    if SCENARIOS.added:
+        return True
+    scenarios = DATASETS[frames.name].scenarios
+    if not any("task_classes" in SCENARIOS.declaration(scenario).fields for scenario in scenarios):
+        return False
+    return sum(people >= parts_of(frames) for people in people_of_classes(frames)) >= 2
