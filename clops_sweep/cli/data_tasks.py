@@ -82,16 +82,16 @@ def tasks_of_spaces(
     groups = task_groups(names)
     data.solve_splits(config.data_key for group in groups for config in group.configs)
     first = groups[0].without_rows(data)
-    found = TasksOfData(groups[0].first.data_key.signals._replace(normalize="none"), first.counted_split)
+    tasks = TasksOfData(groups[0].first.data_key.signals._replace(normalize="none"), first.counted_split)
     for group in groups:
         table, problem = _checked(group, data)
         if problem is not None:
-            found.impossible[table.tasks] = problem
+            tasks.impossible[table.tasks] = problem
         if table.rows is not None:
             of_spaces = _spaces_of(group, names)
-            found.rows[table.tasks] = table.rows
-            found.headings[table.tasks] = f", {table.counted_split}, of {of_spaces}"
-    return found
+            tasks.rows[table.tasks] = table.rows
+            tasks.headings[table.tasks] = f", {table.counted_split}, of {of_spaces}"
+    return tasks
 
 
 def _spaces_of(group: TaskGroup, names: dict[RunConfig, list[str]]) -> str:
@@ -131,27 +131,27 @@ def default_tasks(dataset: str, split_seed: int, data: PreparedData, *, is_decla
     words = "" if data.has_given_split(dataset) else f"split_seed {split_seed}"
     key = DataKey(dataset, split_seed, "none", DATASETS[dataset].leads)
     frames = data.frames(key)
-    found = TasksOfData(key, words)
+    tasks = TasksOfData(key, words)
     can_run = False  # with another split
     for kind in _kinds(key, frames):
         of_kind = data.frames(kind.key)
         try:
-            found.rows[kind.tasks] = task_rows(kind.tasks_of(of_kind), of_kind)
-            found.headings[kind.tasks] = f", {words}" if words else ""
+            tasks.rows[kind.tasks] = task_rows(kind.tasks_of(of_kind), of_kind)
+            tasks.headings[kind.tasks] = f", {words}" if words else ""
         except UncoveredTask as problem:
             seeds = {split_seed: problem}
             try:
                 refusal = refusal_of(seeds, of_kind, kind.key, data, kind.tasks_of, kind.options.get("domain"))
             except UsageError as other:  # of another task, for which no split seed helps
-                found.impossible[kind.tasks] = str(other)
+                tasks.impossible[kind.tasks] = str(other)
                 continue
-            found.impossible[kind.tasks] = str(problem) if refusal is None else refusal.sentence
+            tasks.impossible[kind.tasks] = str(problem) if refusal is None else refusal.sentence
             can_run = can_run or (refusal is not None and (refusal.is_stratifiable or bool(refusal.covering)))
         except UsageError as problem:
             # The scenario is printed in front of the sentence.
-            found.impossible[kind.tasks] = str(problem).removeprefix(f"{kind.scenario} ")
-    is_stuck = is_declared and not (can_run or found.rows or _may_have_other_tasks(frames))
-    return replace(found, nothing_runs=is_stuck)
+            tasks.impossible[kind.tasks] = str(problem).removeprefix(f"{kind.scenario} ")
+    is_stuck = is_declared and not (can_run or tasks.rows or _may_have_other_tasks(frames))
+    return replace(tasks, nothing_runs=is_stuck)
 
 
 @dataclass(frozen=True)
