@@ -148,15 +148,12 @@ def _draw_curve(above: Axes, below: Axes, curve: Sequence[Bin], label: str, shad
 
 
 @styled
-def draw_tracings_of_flips(tracings: Sequence[FlipTracing]) -> Figure:
-    """Draw the signal of each flip in a strip of its own, channels one above another."""
-    heights = [max(1.0, 0.5 * len(tracing.channels)) for tracing in tracings]
-    figure = new_figure(_WIDTH, 0.5 + _STRIP * sum(heights))
-    strips = figure.subplots(len(tracings), 1, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, tracing in zip(strips, tracings, strict=True):
-        _draw_strip(axes, tracing)
-    with_time = tracings[-1].seconds is not None
-    strips[-1].set_xlabel("time, s" if with_time else "sample")
+def draw_tracing_of_flip(tracing: FlipTracing) -> Figure:
+    """Draw the signal of a flip, channels one above another."""
+    figure = new_figure(_WIDTH, 0.5 + _STRIP * max(1.0, 0.5 * len(tracing.channels)))
+    axes = figure.subplots()
+    _draw_strip(axes, tracing)
+    axes.set_xlabel("sample" if tracing.seconds is None else "time, s")
     return figure
 
 

@@ -15,7 +15,7 @@ from ..people.patient_intervals import FEW_PEOPLE
 from ..report.page import LinkedTable, from_template, no_links
 from ..statistics import MIN_UNITS
 from .criteria import BY_GROUP, OF_LAST_TASK
-from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracings_of_flips
+from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracing_of_flip
 from .findings import Decision, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
 from .people import BECAME, MOST_PEOPLE, Flip, Matrix
@@ -30,21 +30,15 @@ def render_page(report: Findings) -> str:
     content["verdict"] = verdict(report)
     content |= {"what": what_is_reported(report), "lead": lead(report)}
     content["hardest"] = " and ".join(_hardest(report))
-    content |= {"share": percent, "apart": _apart, "count": several, "name_of": _name, "measured": measured}
+    content |= {"share": percent, "apart": _apart, "count": several, "how_many": _how_many}
     content["accuracy"] = percents(report.flips[0].accuracy, report.units)
     content["changes"] = changes_in_all(report)
     content |= {"can_be_shown": what_can_be_shown(report), "drift_decimals": 2 + decimals_of(report.units)}
-    ordered = by_verdict(report.criteria)
-    content["doubtful"] = [decision for decision in ordered if not decision.is_about_few and _is_doubtful(decision)]
-    few = [decision for decision in ordered if decision.is_about_few]
-    unjudged = [f"{_name(decision)} ({_about(decision, report)})" for decision in few]
-    content["unjudged"] = "; ".join(unjudged)
-    content |= {"evaluated": _evaluated_beside_name, "in_words": verdict_in_words}
     content |= {"most_people": MOST_PEOPLE, "least": MIN_UNITS, "few_people": FEW_PEOPLE}
     content |= {"parts_name": PARTS, "parts": json.dumps(sorted(report.parts))}
     content["flips"] = _flips_picture(report)
     content["reliability"] = _reliability_picture(report)
-    content["tracings"] = _tracings_picture(report)
+    content |= {"tracings": _tracings_pictures(report), "of_tracings": _caption_of_tracings(report)}
     content |= _tables(report)
     return from_template("update", **content)
 
@@ -105,7 +99,7 @@ _FOLDS = (
     *("Brier score before", "Brier score after", "calibration error before", "calibration error after"),
 )
 _PEOPLE = ("person", "instances", "became wrong", "became right", "wrong, otherwise", "what changed")
-_CRITERIA = ("verdict", "criterion", "of", "in", "limit", "measured", "instances", "from")
+_CRITERIA = ("verdict", "criterion", "limit", "measured", "tested on")
 _CROSSES = "the interval crosses the limit"
 _MOST_NAMED = 3
 """Most failed criteria that the verdict on all names."""
@@ -185,11 +179,6 @@ def doubt_about(decision: Decision, unit: str) -> str:
     return "not certain: all resamples agree, and others may differ"
 
 
-def _is_doubtful(decision: Decision) -> bool:
-    """Return whether a verdict is for the top of the page: it fails, or is not certain."""
-    return not (decision.certain and decision.holds)
-
-
 def evaluated(decision: Decision, report: Findings) -> str:
     """Return what a criterion is about, such as "40 recordings of 5 patients in ward A"."""
     about = _about(decision, report)
@@ -204,7 +193,7 @@ def _about(decision: Decision, report: Findings) -> str:
     return f"{instances} of {several(decision.units, report.unit)}"
 
 
-def _evaluated_beside_name(decision: Decision, report: Findings) -> str:
+def _tested_on(decision: Decision, report: Findings) -> str:
     """Return what a criterion is about, without tasks that its name has."""
     return _about(decision, report) if decision.criterion in OF_LAST_TASK else evaluated(decision, report)
 
@@ -225,6 +214,16 @@ def _apart(quantity: Quantity, units: int) -> tuple[str, str]:
     """Format a share and its interval as two texts."""
     value, _, interval = percent(quantity, units).partition(" [")
     return value, f"95 % interval {interval.rstrip(']').replace(', ', ' to ')}" if interval else "no interval"
+
+
+def _how_many(report: Findings, became: str) -> list[str]:
+    """Return how many decisions became one of `BECAME`, and of how many people: "10 of 12 patients affected"."""
+    counts = [person.count(became) for person in report.people]
+    texts = [f"{sum(counts):,} of {several(report.instances, report.noun)}"]
+    if report.unit not in ("instance", report.noun):
+        affected = sum(count > 0 for count in counts)
+        texts.append(f"{affected:,} of {several(report.units, report.unit)} affected")
+    return texts
 
 
 def _hardest(report: Findings) -> list[str]:
@@ -326,7 +325,7 @@ def _criteria_table(report: Findings) -> LinkedTable:
     ordered = by_verdict(report.criteria)
     rows = [_criterion(decision, report) for decision in ordered]
     unjudged = [position for position, decision in enumerate(ordered) if decision.holds is None]
-    table = _table("decisions", "Acceptance criteria", _header(_CRITERIA, report), rows, 4)
+    table = _table("decisions", "Verdicts", _CRITERIA, rows, 2)
     return replace(table, greyed=frozenset(unjudged))
 
 
@@ -479,15 +478,12 @@ def _criterion(decision: Decision, report: Findings) -> Cells:
     is_loss = decision.criterion == "max_accuracy_loss"  # negative for a gain
     is_maximum = decision.criterion.startswith("max")
     sign = "\N{LESS-THAN OR EQUAL TO}" if is_maximum else "\N{GREATER-THAN OR EQUAL TO}"
-    name = TextCell(TITLES[decision.criterion], decision.criterion)
-    of = TextCell(decision.of or f"all {report.noun}s", decision.of)
     limit = TextCell(f"{sign}\N{NO-BREAK SPACE}{100 * decision.limit:g}\N{NO-BREAK SPACE}%", decision.limit)
     value = decision.measured if is_loss else decision.measured.as_share()
     words = verdict_in_words(decision, report.unit)
     outcome = TextCell(words, words, bold=decision.holds is False)
-    counts = [count_cell(decision.instances), _counted(decision.units, report)]
-    where = TextCell(decision.where, decision.where)
-    return [outcome, name, of, where, limit, TextCell(measured(decision, value), value.value), *counts]
+    about = TextCell(_tested_on(decision, report), decision.units)
+    return [outcome, label_cell(_name(decision)), limit, TextCell(measured(decision, value), value.value), about]
 
 
 def _flips_picture(report: Findings) -> Picture:
@@ -507,16 +503,23 @@ def _reliability_picture(report: Findings) -> Picture:
     return sketch(draw_reliability, record, "reliability", "Reliability", caption).drawn(files=False)
 
 
-def _tracings_picture(report: Findings) -> Picture | None:
-    """Return the figure of the tracings of flips; None without flips or without frames."""
+def _tracings_pictures(report: Findings) -> list[Picture]:
+    """Return a figure for each tracing of a flip; none without flips or without frames."""
+    pictures = []
+    for position, tracing in enumerate(report.tracings, 1):
+        item = sketch(draw_tracing_of_flip, tracing, f"tracing-{position}", f"Tracing {position}", "")
+        pictures.append(item.drawn(files=False))
+    return pictures
+
+
+def _caption_of_tracings(report: Findings) -> str:
+    """Return the caption of the tracings; empty without any."""
     if not report.tracings:
-        return None
+        return ""
     unit = report.tracings[0].unit
     many = len(report.tracings)
     whose = f"each of the first {many} {report.unit}s" if many > 1 else f"the first {report.unit}"
-    caption = (
+    return (
         f"The first decision that changed, of {whose} of the table, without its "
         f"mean{f', in {unit}' if unit else ''}. Titles: pseudonym, true class and decisions."
     )
-    item = sketch(draw_tracings_of_flips, report.tracings, "tracings", "Tracings of changed decisions", caption)
-    return item.drawn(files=False)

@@ -61,7 +61,8 @@ if TYPE_CHECKING:
     "--output",
     type=NotEmptyPath(),
     metavar="FILE",
-    help="HTML file to write; by default report/update-RUN_ID.html in the store.",
+    help="HTML file to write; by default report/update-RUN_ID.html in the store, update-RUN_ID-folds.html with --folds "
+    "and update-RUN_ID-against-RUN_ID.html with --against.",
 )
 @plugins_option
 @data_root_option

@@ -301,6 +301,25 @@ def test_the_people_of_the_page_have_every_decision_that_changed(hospital: Path)
     assert "wrong, otherwise</button>" in page
 
 
+def test_cards_count_the_decisions_and_people_that_an_update_affects(hospital: Path) -> None:
+    run_id = trained(hospital, learning_rate=0.05)
+    page = reported(hospital, run_id, Criteria(max_flips=1.0)).html()
+    predictions = RunStore(hospital / "results").read("predictions", run_id)
+    old = predictions[predictions["evaluated_on"] < 3]
+    said = old.assign(said=old["probability_1"] > old["probability_0"]).pivot_table("said", "instance", "trained_on")
+    of_instances = old.groupby("instance")[["label", "patient"]].first()
+    has_af = of_instances["label"] == "AF"
+    right = [(said[task] > 0.5) == has_af for task in (2, 3)]
+    for title, changed in (
+        ("right before, wrong after", right[0] & ~right[1]),
+        ("wrong before, right after", ~right[0] & right[1]),
+    ):
+        card = page.partition(f"<dt>{title}</dt>")[2].partition("</div>")[0]
+        people = of_instances["patient"][changed].nunique()
+        assert f">{changed.sum()} of {len(changed)} recordings<" in card
+        assert f">{people} of {of_instances['patient'].nunique()} patients affected<" in card
+
+
 def test_the_dearest_group_is_named_only_if_its_interval_excludes_0(hospital: Path) -> None:
     report = reported(hospital, trained(hospital), Criteria(max_flips=1.0))
     everything = report.flips[0]
