@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from clops_sweep import RunConfig
+from tests.helpers.sources import nodes_of
 
 ROOT = Path(__file__).parents[1]
 SOURCES = [
@@ -38,7 +39,7 @@ EXCEPTIONS = {
 def lists_of_fields(path: Path) -> Iterator[tuple[str, ...]]:
     """Yield the names of each literal tuple, list, set or mapping in a file that names two fields or more."""
     fields = RunConfig.model_fields.keys()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in nodes_of(path):
         elements: list[ast.expr | None] = []
         if isinstance(node, ast.Tuple | ast.List | ast.Set):
             elements = [*node.elts]

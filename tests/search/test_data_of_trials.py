@@ -15,7 +15,7 @@ def test_all_data_of_trials_are_prepared_with_any_number_of_choices(tmp_path: Pa
     parameters = {"normalize": ["none", "zscore"], "leads": ["single", "all"], "learning_rate": RATES}
     search = OptunaSearch(parameters, n_trials=8, sampler="random", sampler_seed=0)
     space = SearchSpace(
-        "data", RunConfig(strategy="finetune", network="small_cnn", epochs_per_task=1), search=search, seeds=1
+        "data", RunConfig(strategy="finetune", network="linear", epochs_per_task=1), search=search, seeds=1
     )
     outcome = sweep(space, tmp_path / "results", prepared_root=prepared_root, ray=False)
     assert outcome.complete, outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,44 +82,44 @@ class FrameTable:
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self._path, self._manifest = folder / INDEX, manifest
 
-    @property
+    @cached_property
     def gain(self) -> NDArray[np.float32]:
         """Gains, float32 [n]."""
         return self._column("gain")
 
-    @property
+    @cached_property
     def offset(self) -> NDArray[np.float32]:
         """Offsets, float32 [n]."""
         return self._column("offset")
 
-    @property
+    @cached_property
     def statistics(self) -> NDArray[np.float64]:
         """`frame_statistics` of the stored samples, float64 [n, 4]."""
         return _read_only(np.stack([self._column(name) for name in _STATISTICS], axis=1))
 
-    @property
+    @cached_property
     def patients(self) -> NDArray[np.int32]:
         """Patients, int32 [n], indices into the manifest's `patient_names`."""
         return self._codes("patient", self._manifest.patient_names, np.int32)
 
-    @property
+    @cached_property
     def leads(self) -> NDArray[np.int16]:
         """Leads, int16 [n], indices into the manifest's `lead_names`."""
         return self._codes("lead", self._manifest.lead_names, np.int16)
 
-    @property
+    @cached_property
     def split(self) -> NDArray[np.int8]:
         """The split of seed 0, int8 [n]."""
         return self._codes("split", SPLIT_NAMES, np.int8)
 
-    @property
+    @cached_property
     def labels(self) -> NDArray[Any]:
         """Labels: int64 [n], indices into the manifest's `classes`, or uint8 [n, C]."""
         if not self._manifest.multi_label:
             return self._codes("label", self._manifest.classes, np.int64)
         return _read_only(np.stack([self._column(f"{_LABEL}{name}") for name in self._manifest.classes], axis=1))
 
-    @property
+    @cached_property
     def times(self) -> NDArray[np.datetime64] | None:
         """Dates, datetime64[s] [n], or None."""
         if not self._manifest.dated:
@@ -136,7 +137,7 @@ class FrameTable:
         """Return a column for subgroups, int32 [n], indices into the manifest's names of this column."""
         return self._codes(f"{_GROUP}{name}", self._manifest.groups[name], np.int32)
 
-    @property
+    @cached_property
     def recordings(self) -> NDArray[np.int32]:
         """The number of each frame's recording, int32 [n], in the order of the data.
 
@@ -153,7 +154,7 @@ class FrameTable:
             codes = np.argsort(sorted(range(len(names)), key=lambda code: natural(names[code]))).astype(np.int32)[codes]
         return _read_only(codes)
 
-    @property
+    @cached_property
     def start(self) -> NDArray[np.float64]:
         """Start of each frame in its recording in seconds, float64 [n]."""
         return self._column("start")

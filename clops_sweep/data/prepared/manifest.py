@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -159,11 +160,17 @@ def read_manifest(folder: Path) -> Manifest | None:
             return None
         if values.pop(_CHECKSUM) != hash_of(**values):
             raise DamagedStore(f"{path}: its content has changed since it was written; {remedy(folder)}")
-        return TypeAdapter(Manifest).validate_python(values)
+        return _schema().validate_python(values)
     except DamagedStore:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):
         raise DamagedStore(f"{path}: entries of the manifest are missing; {remedy(folder)}") from None
+
+
+@cache
+def _schema() -> TypeAdapter[Manifest]:
+    """Return what checks the entries of a manifest; making it takes longer than using it."""
+    return TypeAdapter(Manifest)
 
 
 def check_sizes(folder: Path, manifest: Manifest) -> None:

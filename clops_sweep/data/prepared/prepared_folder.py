@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,7 +43,7 @@ class PreparedSet:
     folder: Path
     manifest: Manifest
 
-    @property
+    @cached_property
     def table(self) -> FrameTable:
         """The table of its frames."""
         return FrameTable(self.folder, self.manifest)

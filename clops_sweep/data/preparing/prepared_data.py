@@ -150,14 +150,20 @@ class PreparedData:
             UsageError: the prepared set is damaged, or a person has too few frames to be split by time.
         """
         from clops_sweep.data.prepared.prepared_folder import prepared_set
-        from clops_sweep.data.prepared.prepared_split import make_splits
+        from clops_sweep.data.prepared.prepared_split import make_splits, split_of, within
 
         prepared = prepared_set(key.dataset, self.root, self.source)
         if prepared is None or prepared.manifest.given_split or (key.split, key.validation) != (None, None):
             return None
         if key.stratify is None:
             make_splits(prepared, seeds, progress=True)
-        return {seed: self.frames(key.signals._replace(split_seed=seed)).split for seed in seeds}
+        members = self.frames(key.signals).members
+        rows = slice(None) if members is None else members[:, 0]
+        splits = {}
+        for seed in seeds:
+            of_people = split_of(prepared, seed, stratify=key.stratify)
+            splits[seed] = within(prepared, of_people, key.split_within)[rows]
+        return splits
 
     def frames(self, key: DataKey) -> FrameSet:
         """Return the frames, mapped from the disk; features if the key names an encoder.
