@@ -127,6 +127,7 @@ SPACE = [replace(space, base=space.base.replace(**CHANGES), seeds=range(1)) for 
 """The quickstart as `BUDGET` has it."""
 
 
+@pytest.mark.nightly
 def test_what_the_pages_ask_a_store_works(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "search_spaces").mkdir()
     (tmp_path / "search_spaces" / "quickstart.py").write_text(ON_THE_BUDGET)

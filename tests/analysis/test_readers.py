@@ -39,6 +39,7 @@ def test_each_page_is_followed(follow: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("page", ASKED)
+@pytest.mark.nightly
 def test_the_search_space_of_a_page_asks_for_its_runs(
     page: str, follow: ModuleType, tmp_path: Path, environment: dict[str, str], commands: Preloaded
 ) -> None:

@@ -39,6 +39,7 @@ def stored(results: Path, **settings: object) -> str:
     return run_id
 
 
+@pytest.mark.nightly
 def test_an_exported_model_gives_the_same_probabilities(ask: Run, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="needs clops-sweep[onnx]")
     run_id, file = stored(tmp_path / "results"), tmp_path / "model.onnx"
@@ -55,6 +56,7 @@ def test_an_exported_model_gives_the_same_probabilities(ask: Run, tmp_path: Path
     assert (facts["run_id"], facts["classes"], "people" in facts) == (run_id, ["B|D|F"], False)
 
 
+@pytest.mark.nightly
 def test_a_model_on_features_is_loaded_and_exported_with_its_encoder(ask: Run, tmp_path: Path) -> None:
     onnxruntime = pytest.importorskip("onnxruntime", reason="needs clops-sweep[onnx]")
     place = Place(tmp_path)

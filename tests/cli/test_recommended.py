@@ -210,6 +210,7 @@ def test_a_run_names_its_repetition_and_its_output(folder: Path, runs_as_typed: 
     runs_as_typed(one_command(said_by(run("show", run_id, *STORE)), "rerun"))
 
 
+@pytest.mark.nightly
 def test_pages_name_the_repetition_and_the_output_of_runs(folder: Path, runs_as_typed: Runs) -> None:
     """A report, and the page of a run on the dashboard."""
     launch("own.py")
@@ -228,6 +229,7 @@ def test_pages_name_the_repetition_and_the_output_of_runs(folder: Path, runs_as_
     runs_as_typed(one_command(shown, "rerun"))
 
 
+@pytest.mark.nightly
 def test_a_launch_names_the_status_and_that_the_output_of_failed_runs(
     folder: Path, runs_as_typed: Runs, as_typed: Typed
 ) -> None:
@@ -265,6 +267,7 @@ def small(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 def test_a_launch_from_python_names_the_status(folder: Path, as_typed: Typed) -> None:
     head = FILE.partition("SPACE = ")[0].replace("BASE = ", FAILS + "\nBASE = ")
     (folder / "failing.py").write_text(f"{head}\n{SMALL}".replace('["finetune", "er"]', '["fails"]'))
@@ -276,6 +279,7 @@ def test_a_launch_from_python_names_the_status(folder: Path, as_typed: Typed) ->
     assert "broken on purpose" in shown.stdout, shown.stderr
 
 
+@pytest.mark.nightly
 def test_vfdb_names_the_check_of_its_frames(folder: Path, runs_as_typed: Runs) -> None:
     """Small records in the formats of both databases, at the rate of VFDB for its own."""
     root = small_mitbih(folder / "all data")
@@ -293,6 +297,7 @@ def test_vfdb_names_the_check_of_its_frames(folder: Path, runs_as_typed: Runs) -
     runs_as_typed(check)
 
 
+@pytest.mark.nightly
 def test_a_report_of_one_seed_names_the_launch_of_five(folder: Path, runs_as_typed: Runs) -> None:
     """Joint training is above fine-tuning on these data with these settings; the command keeps them."""
     waves = "3 * np.sin(np.arange(64) * (labels[:, None, None] + 1) / 5)"
@@ -337,6 +342,7 @@ def test_merge_names_the_check_of_the_store_with_incomplete_runs(small: Path, as
     assert lost.name in done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 def test_download_of_generated_data_names_their_preparation(
     folder: Path, monkeypatch: pytest.MonkeyPatch, runs_as_typed: Runs
 ) -> None:
@@ -391,6 +397,7 @@ def test_a_launch_that_keeps_predictions_names_the_update_report_with_all_its_pa
     assert len(list(Path("my results", "report").glob("update-*.html"))) == 1
 
 
+@pytest.mark.nightly
 def test_a_dashboard_names_the_command_that_loads_the_recorded_files(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -270,6 +270,7 @@ def test_a_criterion_about_fewer_than_three_people_is_not_judged(
         assert f">{instances} recordings of {patients} in " in row
 
 
+@pytest.mark.nightly
 def test_a_page_without_the_plug_ins_keeps_the_fuller_one_and_names_the_command(
     few: tuple[Path, str], tmp_path: Path, environment: dict[str, str], commands: Preloaded
 ) -> None:

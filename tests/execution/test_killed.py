@@ -111,6 +111,7 @@ def _whole(results: Path) -> dict[str, pd.DataFrame]:
     return found
 
 
+@pytest.mark.nightly
 def test_a_killed_worker_loses_the_run_that_it_was_in_and_not_its_job(
     attach: Launch, tmp_path: Path, prepared_root: Path
 ) -> None:

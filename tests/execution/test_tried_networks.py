@@ -64,6 +64,7 @@ def _planned(folder: Path) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.nightly
 def test_a_network_is_tried_once_for_each_version(folder: Path) -> None:
     first = _planned(folder)
     assert "imported" in first

@@ -77,6 +77,7 @@ def test_variants_share_no_functions(source: str, variant: str, tmp_path: Path) 
     assert [line for line in merged if f"clops::{variant}::" not in line and pointers not in line] == []
 
 
+@pytest.mark.nightly
 def test_clang_compiles_everything_without_warnings() -> None:
     compiler = shutil.which("clang++")
     if compiler is None:

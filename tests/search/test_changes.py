@@ -85,6 +85,7 @@ def run(project: Path, commands: Preloaded) -> Callable[..., subprocess.Complete
     return run
 
 
+@pytest.mark.nightly
 def test_a_launch_and_sweep_say_that_a_module_of_another_folder_changed(
     project: Path, run: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -139,6 +140,7 @@ def test_numbers_of_a_finished_run_are_not_replaced_by_those_of_other_code(
     assert run(program=SCORES).stdout != scores
 
 
+@pytest.mark.nightly
 def test_a_model_says_that_the_code_of_its_network_has_changed(
     project: Path, run: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
@@ -194,6 +196,7 @@ said("twice")
 """
 
 
+@pytest.mark.nightly
 def test_a_script_that_defines_a_network_anew_under_one_name_is_told_that_stored_runs_had_the_other(
     tmp_path: Path, commands: Preloaded
 ) -> None:

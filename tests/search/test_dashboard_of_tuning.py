@@ -92,6 +92,7 @@ def of_store(request: Request, store: RunStore) -> list[SearchSpace]:
 
 
 @pytest.mark.parametrize("moment", [nothing, first_trial, first_method, second_method, selection, all_runs])
+@pytest.mark.nightly
 def test_every_page_is_shown_at_each_moment_of_a_tuned_sweep(
     world: Any, moment: Callable[[Any], None], caplog: pytest.LogCaptureFixture
 ) -> None:

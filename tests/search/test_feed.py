@@ -255,6 +255,7 @@ class Killed(KeyboardInterrupt):
     """The driver dies here."""
 
 
+@pytest.mark.nightly
 def test_a_driver_may_be_killed_at_each_write_to_the_journal(world: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The next driver ends trials that a dead one has pruned; none trains past its rung."""
     it = space(n_trials=4, pruning=True, seeds=[0])

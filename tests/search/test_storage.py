@@ -85,6 +85,7 @@ def test_the_lock_file_of_a_killed_driver_does_not_delay_the_next(tmp_path: Path
     assert len(_study(RunStore(tmp_path), "tuned").trials) == 2
 
 
+@pytest.mark.nightly
 def test_drivers_of_several_searches_write_whole_lines(tmp_path: Path) -> None:
     _tell_trials(tmp_path, "first", 1)
     drivers = [subprocess.Popen([sys.executable, "-c", DRIVER, str(tmp_path), name]) for name in ("first", "second")]
@@ -137,6 +138,7 @@ def test_searches_on_one_machine_keep_the_lines_of_each_other_on_s3(on_machine: 
     assert _names(on_machine("second")) == {"one": 2, "two": 1}
 
 
+@pytest.mark.nightly
 def test_drivers_of_two_processes_on_s3_lose_no_line(on_machine: Callable[[str], RunStore]) -> None:
     script = DRIVER.replace("study.ask(), 1.0)", "study.ask(), 1.0)\n        storage.upload()")
     uri = on_machine("first").uri

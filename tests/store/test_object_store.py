@@ -106,6 +106,7 @@ _COMMANDS = [
 
 
 @pytest.mark.parametrize("arguments", _COMMANDS, ids=" ".join)
+@pytest.mark.nightly
 def test_no_command_prints_the_secret_in_an_address(
     server: Server, finished_tables: Tables, tmp_path: Path, arguments: list[str]
 ) -> None:

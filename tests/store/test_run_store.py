@@ -207,6 +207,7 @@ def test_merging_changes_nothing_but_the_number_of_files(
     assert list(faults(RunStore(store.uri))) == []
 
 
+@pytest.mark.nightly
 def test_reading_goes_on_while_parts_are_merged(store: RunStore, finished_tables: Tables) -> None:
     program = (
         "import sys\nfrom clops_sweep.store.run_store import RunStore\n"

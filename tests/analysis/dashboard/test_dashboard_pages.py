@@ -423,6 +423,7 @@ def test_every_link_of_every_page_leads_to_a_page(dashboard: Dashboard) -> None:
             assert not notices(read_page(dashboard, *followed_link(link)))
 
 
+@pytest.mark.nightly
 def test_the_section_of_the_report_is_drawn_while_the_page_waits(dashboard: Dashboard) -> None:
     deadline = time.monotonic() + 120
     while not (page := read_page(dashboard, "report", CLOPS)).find("table"):

@@ -117,6 +117,7 @@ def _arguments(table: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("word", "write"), [("Hypnogram", _sleep), ("from_hdf5", _code15)])
+@pytest.mark.nightly
 def test_a_walk_leads_to_a_report(
     word: str, write: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -86,6 +86,7 @@ def _assert_bit_equal(found: Path, expected: Path) -> None:
         assert (found / file.name).read_bytes() == file.read_bytes(), file.name
 
 
+@pytest.mark.nightly
 def test_a_killed_preparation_leaves_nothing_that_is_taken_for_whole_and_the_next_is_bit_equal_to_any(
     synthetic: FrameSet, prepared_root: Path, tmp_path: Path, environment: dict[str, str], commands: Preloaded
 ) -> None:

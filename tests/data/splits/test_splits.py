@@ -81,6 +81,7 @@ def test_seeds_give_different_splits_of_equal_quality() -> None:
         assert np.abs(shares - np.array(FRACTIONS)[:, None]).max() < 0.1
 
 
+@pytest.mark.nightly
 def test_the_best_balance_is_sought_once_for_all_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes most of the time and is the same for all seeds; the splits are those of a search for each seed."""
     counts = np.random.default_rng(3).integers(0, 6, (40, 3))

@@ -171,6 +171,7 @@ def test_a_launch_of_short_runs_does_not_start_ray_and_says_so(
     assert_same(tmp_path / "results", alone)
 
 
+@pytest.mark.nightly
 def test_ray_takes_over_with_the_same_numbers(launch: Launch, forked: Preloaded, alone: Tables, tmp_path: Path) -> None:
     sweep = launch("space.py", "--no-report", "--checkpoint-every", "1", script=forked, program=SWITCHING)
     assert (sweep.wait(), sweep.errors) == (0, "")
@@ -180,6 +181,7 @@ def test_ray_takes_over_with_the_same_numbers(launch: Launch, forked: Preloaded,
     assert_same(tmp_path / "results", alone)
 
 
+@pytest.mark.nightly
 def test_a_launch_stops_if_ray_cannot_take_over_and_the_same_one_continues(launch: Launch, forked: Preloaded) -> None:
     sweep = launch("space.py", "--no-report", script=forked, program=WITHOUT_MEMORY)
     assert sweep.wait() == 1

@@ -89,6 +89,7 @@ def test_people_of_a_data_set_and_challenges(others: Place) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of torch.onnx about its own code
+@pytest.mark.nightly
 def test_an_encoder_in_an_onnx_file(place: Place) -> None:
     pytest.importorskip("onnxruntime", reason="needs clops-sweep[onnx]")
     module, frames = (

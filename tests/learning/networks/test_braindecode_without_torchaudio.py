@@ -41,6 +41,7 @@ DOES_NOT_LOAD = "raise OSError('libc10_cuda.so: cannot open shared object file: 
         (DOES_NOT_LOAD, "(libc10_cuda.so: cannot open shared object file: No such file or directory); install both"),
     ],
 )
+@pytest.mark.nightly
 def test_doctor_and_plan_say_what_to_install(
     torchaudio: str | None, expected: str, tmp_path: Path, prepared_root: Path
 ) -> None:
