@@ -16,6 +16,7 @@ from clops_sweep.cli.options import NotEmpty, plugins_option
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.experiment.spaces.space_files import defines_space
 from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
 from clops_sweep.planning.launched import LeftOutSpace
 from clops_sweep.planning.request import Request
@@ -69,6 +70,8 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
     for notice in notices:
         click.echo(f"clops-sweep: {notice}", err=True)
     files = list(map(str, request.selection.files))
+    if not files:
+        files = [file for file in _recorded_files(request.store)[0] if defines_space(Path(file))]
     server = make_server(request.store, source, host=host, port=port, token=token, notices=notices, files=files)
     click.echo(f"dashboard: {server.address}")
     click.echo("Press Ctrl-C to stop.", err=True)
@@ -82,32 +85,39 @@ def _spaces(request: Request, store: RunStore) -> list[SearchSpace]:
 
 
 def _remedy(request: Request) -> str:
-    """Say how to load the plug-in files that the runs of the store record, with the command; empty without any.
+    """Say how to load the files that the runs of the store record, with the command; empty without any.
 
     A file is loaded only if the user names it: it is executed, and a store may come from an untrusted source. A file
-    that would start a sweep needs a guard first.
+    that would start a sweep needs a guard first. If all runs are of search-space files, the command names these.
     """
-    files = _plugin_files(request.store)
+    files, others = _recorded_files(request.store)
     if not files:
         return ""
-    words = []
     guards = []
     for file in files:
-        words += ["--plugins", file]
         line = line_that_sweeps(Path(file))
         if line is not None:
             guards.append(f"put sweep() in line {line} of {file} under {MAIN_GUARD}")
+    words = files
+    if others or not all(defines_space(Path(file)) for file in files):
+        words = []
+        for file in files:
+            words += ["--plugins", file]
     command = request.store.command("dashboard", *words)
     if guards:
         return f"To show it, first {' and '.join(guards)} Then use {command}"
     return f"To show it: {command}"
 
 
-def _plugin_files(store: RunStore) -> list[str]:
+def _recorded_files(store: RunStore) -> tuple[list[str], bool]:
+    """Return the files that the runs of a store record, and whether other runs record none."""
     files: set[str] = set()
-    for plugins in store.read("runs", columns=["plugins"])["plugins"].dropna().unique():
-        files.update(plugin_files_to_name(store, plugins))
-    return sorted(files)
+    others = False
+    for plugins in store.read("runs", columns=["plugins"])["plugins"].unique():
+        of_runs = plugin_files_to_name(store, plugins)
+        files.update(of_runs)
+        others = others or not of_runs
+    return sorted(files), others
 
 
 def _left_out(space: LeftOutSpace, remedy: str) -> str:

@@ -427,8 +427,8 @@ BASE ="""
     shown = run("dashboard", "--results", "../my results", "--port", "0")
     (notice,) = [line for line in shown.stderr.splitlines() if "is not shown" in line]
     words = shlex.split(notice.partition("To show it: ")[2])
-    assert words[1:3] == ["dashboard", "--plugins"]
     file = folder / "own.py"
+    assert words[1:3] == ["dashboard", str(file)], "all runs are of one search-space file"
     guard = 'if __name__ == "__main__":'
     file.write_text(f"{file.read_text()}\nfrom clops_sweep import sweep\nsweep(SPACE)\n")
     warned = run("dashboard", "--results", "../my results", "--port", "0")
@@ -443,6 +443,12 @@ BASE ="""
     assert again.exit_code == 0
     assert "is not shown" not in again.stderr
     STRATEGIES.forget("mine")
+    forget("wearable")
+    plain = file.read_text()
+    file.write_text(plain.replace("SPACE =", "WHOLE =").replace("sweep(SPACE)", "sweep(WHOLE)"))
+    of_plugins = run("dashboard", "--results", "../my results", "--port", "0")
+    (notice,) = [line for line in of_plugins.stderr.splitlines() if "is not shown" in line]
+    assert shlex.split(notice.partition("To show it: ")[2])[1:4] == ["dashboard", "--plugins", str(file)]
 
 
 LIST = "a_launch_names_the_list_of_runs_which_names_a_run"

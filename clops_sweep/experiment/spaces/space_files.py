@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import runpy
 from collections.abc import Iterable, Mapping
@@ -47,6 +48,21 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
         return spaces, ()
     with prefixed(path):
         return spaces, claims_about(spaces, names["CLAIMS"])
+
+
+def defines_space(path: Path) -> bool:
+    """Return whether a file assigns `SPACE` at its top level. The file is read, and not executed."""
+    try:
+        module = ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return False
+    targets: list[ast.expr] = []
+    for statement in module.body:
+        if isinstance(statement, ast.Assign):
+            targets += statement.targets
+        elif isinstance(statement, ast.AnnAssign):
+            targets.append(statement.target)
+    return any(isinstance(target, ast.Name) and target.id == "SPACE" for target in targets)
 
 
 def spaces_in(names: Mapping[str, Any]) -> list[SearchSpace]:

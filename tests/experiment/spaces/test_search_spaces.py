@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clops_sweep.experiment.spaces.selection import all_requests
-from clops_sweep.experiment.spaces.space_files import load_spaces
+from clops_sweep.experiment.spaces.space_files import defines_space, load_spaces
 
 FOLDER = Path(__file__).parents[3] / "search_spaces"
 RUNS = {  # cells times five seeds
@@ -53,3 +53,20 @@ def test_the_paper_at_once_is_the_union_and_shares_runs() -> None:
     apart = {request.config for name in RUNS for request in all_requests(load_spaces(FOLDER / f"{name}.py"))}
     assert {request.config for request in everything} == apart
     assert len(apart) < len(everything)
+
+
+@pytest.mark.parametrize(
+    ("text", "defines"),
+    [
+        ("SPACE = SearchSpace('own', RunConfig())\n", True),
+        ("SPACE: object = [1]\n", True),
+        ("OTHER = SPACE\n", False),
+        ("def make():\n    SPACE = 1\n", False),
+        ("SPACE = (\n", False),
+    ],
+)
+def test_a_search_space_file_is_told_without_executing_it(text: str, defines: bool, tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(f"{text}raise SystemExit\n" if defines else text)
+    assert defines_space(file) is defines
+    assert not defines_space(tmp_path / "nothing.py")
