@@ -28,7 +28,7 @@ from .chart_parts import OTHER, Chart, as_numbers, column_title, layout_of, numb
 from .charts import colour_labels
 from .choice import Choice
 from .methods import method_name, runs_query
-from .units import units_in_words
+from .units import n_in_words
 
 _BESIDE = 0.12
 """Most distance between two configurations of one label, in labels."""
@@ -80,7 +80,7 @@ def configurations(experiment: Experiment, shown: pd.DataFrame, column: str) -> 
             address = f"/runs?{urlencode(runs_query(experiment, experiment.cells[cell]))}"
             name = method_name(experiment, experiment.cells[cell])
             splits = {split for split, _ in part.replicates_of(part.runs_of(cell))}
-            present.append(Configuration(cell, name, address, means[cell], units_in_words(means[cell], splits)))
+            present.append(Configuration(cell, name, address, means[cell], n_in_words(means[cell], splits)))
     sign = 1 if metric_named(column).better == "lower" else -1
     return sorted(present, key=lambda configuration: sign * configuration.mean.mean)
 

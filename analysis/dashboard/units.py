@@ -31,7 +31,7 @@ def splits_in_words(splits: Collection[Split]) -> str:
     return " and ".join(parts)
 
 
-def units_in_words(mean: PairedDifference, splits: Collection[Split]) -> str:
+def n_in_words(mean: PairedDifference, splits: Collection[Split]) -> str:
     """Return the number and kind of the units that a mean is over: "5 folds", "5 splits", "3 seeds of 1 fold".
 
     Args:

@@ -243,7 +243,7 @@ def test_compare_has_the_differences_from_the_best(generated: ModuleType, tmp_pa
     source = StoreSource(store, lambda key: None, lambda store: [space])
     page = read_page(Dashboard(FollowedStore(store, source, 0)), "compare", {"experiment": "own"})
     header, *rows = cells_of(page, "Methods of own on synthetic, class_il")
-    assert header[2] == "minus best [95 %]"
+    assert header[2] == "minus best [95 %, unadjusted]"
     assert [row[2] for row in rows] == [DASH, "-0.100"]
 
 
