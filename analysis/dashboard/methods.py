@@ -21,7 +21,7 @@ from ..selection import cell_name, cells_by_data, data_of, variants
 from ..statistics import PairedDifference, Split, ordered, paired_difference
 from ..tables.best import Best, best_configurations
 from .snapshot import Snapshot
-from .units import split_names, splits_in_words, n_in_words
+from .units import n_in_words, split_names, splits_in_words
 
 MOST_METRICS = 2
 _MOST_SPLITS = 5
