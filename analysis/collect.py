@@ -37,11 +37,13 @@ class Cell:
     """One configuration of an experiment, without its seed: a cell of a heatmap, a row of a table.
 
     `asked` is the config as the search space has it: its task order may be a curriculum that `config` resolves.
+    `tuned` are the fields that tuning chose, if a tuned space reports the configuration.
     """
 
     labels: Mapping[str, Any] = field(hash=False)
     config: RunConfig
     asked: RunConfig
+    tuned: frozenset[str] = frozenset()
 
     def label(self, axis: str) -> str:
         """Return the cell's label on an axis as text."""
@@ -344,6 +346,7 @@ def collect(
         requests = list(space.requests())
         run_ids, shown, left_aside = _choose_editions(requests, there, known, wanted)
         cells, frame = frame_of_runs(axes, requests, run_ids, rows)
+        cells = tuple(replace(cell, tuned=space.tuned_fields_at(cell.labels)) for cell in cells)
         older = older_editions(shown, left_aside, rows)
         experiments.append(Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside), older))
     return experiments

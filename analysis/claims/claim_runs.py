@@ -17,6 +17,7 @@ from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.spaces.claims import Claim, Contrast, Settings, Side, has
 from clops_sweep.store.run_store import RunStore
 
+from ..as_tuned import Tuned, fields_as_tuned
 from ..collect import FAMILY, Experiment, Family, editions, family_of, label_text, shared_versions
 from ..selection import fields_unlike_paper
 from ..statistics import (
@@ -41,9 +42,6 @@ Ids = Mapping[Replicate, str | None]
 _Edition = tuple[str, int]
 """Content hash of the data, and semantics version."""
 
-Runs = tuple[RunConfig, Ids]
-"""A configuration and its finished runs."""
-
 _SYMBOLS = {"storage_fraction": "b", "acquisition_fraction": "a"}
 
 _MOST_PLACES = 3
@@ -60,12 +58,22 @@ _OF_PARTITIONS = ("split_within",)
 """Fields besides the patient split that decide which people are evaluated."""
 
 
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """A configuration, its finished runs, and the fields that tuning chose."""
+
+    config: RunConfig
+    ids: Ids
+    tuned: Tuned = field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class ContrastRuns:
     """The runs of a contrast: the same pairs in every complete replicate, one per pair of configurations.
 
     `missing` is the reason why there are no pairs; `configs` are their configurations. `left_out` says in words at
-    which places nothing is compared, and how many replicates do not count because they lack pairs.
+    which places nothing is compared, and how many replicates do not count because they lack pairs. `as_tuned` names the
+    fields in which methods differ as tuned, with their values.
     """
 
     contrast: Contrast
@@ -74,6 +82,7 @@ class ContrastRuns:
     partitions: Partitions = field(default_factory=dict, hash=False)
     configs: tuple[RunConfig, ...] = ()
     left_out: str = ""
+    as_tuned: str = ""
 
     @property
     def units(self) -> Units:
@@ -150,6 +159,15 @@ class ClaimRuns:
         return " and ".join(conditions)
 
 
+@dataclass(frozen=True, eq=False)
+class _Cell:
+    """A configuration while its runs are collected: their ids, and the fields that tuning chose."""
+
+    config: RunConfig
+    ids: dict[Replicate, str] = field(default_factory=dict)
+    tuned: dict[str, frozenset[str]] = field(default_factory=dict)
+
+
 class FinishedRuns:
     """The finished runs of some experiments, looked up by their settings.
 
@@ -176,14 +194,16 @@ class FinishedRuns:
                 self._families[run_id] = family_of({str(name): value for name, value in row.items()})
         self._partitions: dict[tuple[str, ...], Partitions] = {}
         self._rows: dict[tuple[str, str], list[Row]] = {}
-        self._cells: dict[tuple[str, str], dict[Hashable, tuple[RunConfig, dict[Replicate, str]]]] = {}
+        self._cells: dict[tuple[str, str], dict[Hashable, _Cell]] = {}
         for experiment, runs in zip(experiments, finished, strict=True):
             ids_of_cells = []
             for cell in experiment.cells:
                 config = cell.asked
                 of_data = self._cells.setdefault((config.dataset, config.scenario), {})
-                _, ids = of_data.setdefault(_fields(config, config.options), (config, {}))
-                ids_of_cells.append(ids)
+                of_config = of_data.setdefault(_fields(config, config.options), _Cell(config))
+                others = of_config.tuned.get(experiment.name, frozenset())
+                of_config.tuned[experiment.name] = others | cell.tuned
+                ids_of_cells.append(of_config.ids)
             columns = (runs["cell"].tolist(), splits_of(runs), runs["seed"].tolist(), runs["run_id"].tolist())
             for number, split, seed, run_id in zip(*columns, strict=True):
                 ids_of_cells[number][split, seed] = run_id
@@ -191,21 +211,26 @@ class FinishedRuns:
             self._add_stated_weight_seeds(of_data)
 
     @staticmethod
-    def _add_stated_weight_seeds(of_data: Mapping[Hashable, tuple[RunConfig, dict[Replicate, str]]]) -> None:
+    def _add_stated_weight_seeds(of_data: Mapping[Hashable, _Cell]) -> None:
         """Count runs whose `weight_seed` equals their seed, the default, as runs of the config without it."""
-        for config, ids in of_data.values():
-            default = config.model_copy(update={"weight_seed": None})
-            if config == default:
+        for cell in of_data.values():
+            default = cell.config.model_copy(update={"weight_seed": None})
+            if cell.config == default:
                 continue
-            without = of_data.get(_fields(default, config.options))
+            without = of_data.get(_fields(default, cell.config.options))
             if without is not None:
-                _, ids_without = without
-                for (split, seed), run_id in ids.items():
-                    if seed == config.weight_seed:
-                        ids_without[split, seed] = run_id
+                for (split, seed), run_id in cell.ids.items():
+                    if seed == cell.config.weight_seed:
+                        without.ids[split, seed] = run_id
 
     def about(self, claims: Sequence[Claim], *, of_paper: bool = False) -> dict[str, list[ClaimRuns]]:
-        """Return the runs of each claim, by data set, for every scenario of the runs."""
+        """Return the runs of each claim, by data set, for every scenario of the runs.
+
+        Args:
+            claims: the claims.
+            of_paper: whether they are those of the paper, which are about equal settings; claims of a file compare its
+                methods as tuned (`..as_tuned`).
+        """
         by_dataset: dict[str, list[ClaimRuns]] = {}
         for claim in claims:
             data = [
@@ -215,7 +240,9 @@ class FinishedRuns:
             ]
             named = [pair for pair in data if _may_name(claim, *pair)]
             for dataset, scenario in named or data:  # without its data, a claim is listed as one without runs
-                contrasts = tuple(self._contrast(contrast, dataset, scenario) for contrast in claim.contrasts)
+                contrasts = tuple(
+                    self._contrast(contrast, dataset, scenario, as_tuned=not of_paper) for contrast in claim.contrasts
+                )
                 rows = self._rows_of(dataset, scenario)
                 runs = ClaimRuns(replace(claim, scenario=scenario), dataset, contrasts, of_paper, rows)
                 by_dataset.setdefault(dataset, []).append(runs)
@@ -233,9 +260,11 @@ class FinishedRuns:
                 self._rows.setdefault((row["dataset"], row["scenario"]), []).append(row)
         return self._rows.get((dataset, scenario), [])
 
-    def _contrast(self, contrast: Contrast, dataset: str, scenario: str) -> ContrastRuns:
+    def _contrast(self, contrast: Contrast, dataset: str, scenario: str, *, as_tuned: bool) -> ContrastRuns:
         """Pair the runs of both sides by replicate; replicates with the most pairs count."""
-        cells = list(self._cells[dataset, scenario].values())
+        cells = []
+        for cell in self._cells[dataset, scenario].values():
+            cells.append(Runs(cell.config, cell.ids, cell.tuned if as_tuned else {}))
         named = _named(contrast)
         sides_at_places = []
         pairs: list[tuple[Runs, Runs]] = []
@@ -247,9 +276,9 @@ class FinishedRuns:
             place_of_pair += [position] * (len(pairs) - len(place_of_pair))
         by_replicate: dict[Replicate, dict[int, Pair]] = {}
         others = 0  # pairs of runs on data of other content, or of another semantics version
-        for number, ((_, our_ids), (_, their_ids)) in enumerate(pairs):
-            for replicate in our_ids.keys() & their_ids.keys():
-                pair = our_ids[replicate], their_ids[replicate]
+        for number, (one, other) in enumerate(pairs):
+            for replicate in one.ids.keys() & other.ids.keys():
+                pair = one.ids[replicate], other.ids[replicate]
                 if len({self._editions[run_id] for run_id in pair if run_id is not None}) > 1:
                     others += 1
                 elif pair[0] != pair[1]:  # a run shared by both sides carries no information
@@ -273,7 +302,8 @@ class FinishedRuns:
             paired[replicate] = tuple(by_replicate[replicate][number] for number in numbers)
         in_first = chain.from_iterable(paired[kept[0]])
         a_run = next(run_id for run_id in in_first if run_id is not None)
-        configs = dict.fromkeys(config for number in numbers for config, _ in pairs[number])
+        compared_pairs = [pairs[number] for number in numbers]
+        configs = dict.fromkeys(runs.config for runs in chain.from_iterable(compared_pairs))
         compared = {place_of_pair[number] for number in numbers}
         absent = [place for position, place in enumerate(contrast.places) if position not in compared]
         return ContrastRuns(
@@ -283,6 +313,7 @@ class FinishedRuns:
             self._partitions_like(a_run, dataset, scenario),
             tuple(configs),
             _left_out(contrast, absent, len(by_replicate) - len(kept), len(by_replicate), others_left_out),
+            _as_tuned(contrast, compared_pairs),
         )
 
     def _of_one_edition(self, by_replicate: Mapping[Replicate, dict[int, Pair]]) -> dict[Replicate, dict[int, Pair]]:
@@ -340,24 +371,44 @@ def _having(cells: Iterable[Runs], side: Side | None, place: Settings) -> list[R
     if side is None:
         return None
     settings = {**side.settings, **place}
-    return [(config, ids) for config, ids in cells if has(config, settings)]
+    return [runs for runs in cells if has(runs.config, settings)]
 
 
 def _pairs(ours: list[Runs] | None, theirs: list[Runs] | None, named: set[str]) -> Iterator[tuple[Runs, Runs]]:
-    """Yield the configurations that agree in every field that no side names and both use; None is the number 0."""
+    """Yield the configurations that agree in every field that no side names and both use; None is the number 0.
+
+    Methods of a tuned space may also differ in the fields that the search of either chose (`..as_tuned`).
+    """
     if ours is None or theirs is None:
-        for config, ids in ours or theirs or ():
-            nothing = config, dict.fromkeys(ids)
-            yield ((config, ids), nothing) if theirs is None else (nothing, (config, ids))
+        for runs in ours or theirs or ():
+            nothing = Runs(runs.config, dict.fromkeys(runs.ids))
+            yield (runs, nothing) if theirs is None else (nothing, runs)
         return
+    of_theirs = _by_tuned(theirs)
+    for one_tuned, some in _by_tuned(ours).items():
+        for other_tuned, others in of_theirs.items():
+            free = named | fields_as_tuned(dict(one_tuned), dict(other_tuned))
+            yield from _alike(some, others, free)
+
+
+def _by_tuned(runs: Sequence[Runs]) -> dict[frozenset[tuple[str, frozenset[str]]], list[Runs]]:
+    """Return configurations by the fields that tuning chose."""
+    groups: dict[frozenset[tuple[str, frozenset[str]]], list[Runs]] = {}
+    for of_config in runs:
+        groups.setdefault(frozenset(of_config.tuned.items()), []).append(of_config)
+    return groups
+
+
+def _alike(ours: Sequence[Runs], theirs: Sequence[Runs], free: Collection[str]) -> Iterator[tuple[Runs, Runs]]:
+    """Yield the configurations that agree in every field that both use, except those that are free."""
     alike: dict[Hashable, list[Runs]] = {}
-    for config, ids in theirs:
-        alike.setdefault(_fields(config, (), named), []).append((config, ids))
-    for config, ids in ours:
-        for other, other_ids in alike.get(_fields(config, (), named), ()):
-            both_use = (config.options.keys() & other.options.keys()) - named
-            if all(config.options[name] == other.options[name] for name in both_use):
-                yield (config, ids), (other, other_ids)
+    for other in theirs:
+        alike.setdefault(_fields(other.config, (), free), []).append(other)
+    for one in ours:
+        for other in alike.get(_fields(one.config, (), free), ()):
+            both_use = (one.config.options.keys() & other.config.options.keys()) - set(free)
+            if all(one.config.options[name] == other.config.options[name] for name in both_use):
+                yield one, other
 
 
 def _fields(config: RunConfig, options: Iterable[str], named: Collection[str] = ()) -> Hashable:
@@ -379,13 +430,13 @@ def _missing(
     lacking = []
     for side, at_places in zip(contrast.sides, of_sides, strict=True):
         runs = chain.from_iterable(at_place or () for at_place in at_places)
-        if side is not None and not any(ids for _, ids in runs):
+        if side is not None and not any(of_config.ids for of_config in runs):
             lacking.append(side.name)
     if lacking:
         return f"no finished run of {' and '.join(lacking)}{_places(contrast)}"
     if not pairs:
         return _difference_in_words(contrast, of_sides)
-    same = any(ours.keys() & theirs.keys() for (_, ours), (_, theirs) in pairs)
+    same = any(one.ids.keys() & other.ids.keys() for one, other in pairs)
     return "both sides are the same runs" if same else "no finished runs of the same patient split and seed"
 
 
@@ -394,10 +445,11 @@ def _difference_in_words(contrast: Contrast, of_sides: Sequence[Sequence[list[Ru
     named = _named(contrast)
     unlike: list[dict[str, tuple[Any, Any]]] = []
     for ours, theirs in zip(*of_sides, strict=True):
-        for config, ids in ours or ():
-            for other, other_ids in theirs or ():
-                if ids and other_ids:
-                    unlike.append(_unlike(config, other, named))
+        for one in ours or ():
+            for other in theirs or ():
+                if one.ids and other.ids:
+                    free = named | fields_as_tuned(one.tuned, other.tuned)
+                    unlike.append(_unlike(one.config, other.config, free))
     fields = min(unlike, key=len, default={})
     our_name, their_name = (side.name if side is not None else "0" for side in contrast.sides)
     said = []
@@ -407,6 +459,23 @@ def _difference_in_words(contrast: Contrast, of_sides: Sequence[Sequence[list[Ru
         said.append(several(len(fields) - _MOST_FIELDS, "further field"))
     sentence = "the runs of the two sides differ in fields that neither names"
     return f"{sentence}: {'; '.join(said)}" if said else sentence
+
+
+def _as_tuned(contrast: Contrast, pairs: Iterable[tuple[Runs, Runs]]) -> str:
+    """Name the fields in which compared configurations differ as tuned, with the values of each side."""
+    named = _named(contrast)
+    values: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for one, other in pairs:
+        for name, both in _unlike(one.config, other.config, named).items():
+            of_field = values.setdefault(name, ({}, {}))
+            for of_side, value in zip(of_field, both, strict=True):
+                of_side[label_text(value)] = None
+    names = [side.name if side is not None else "0" for side in contrast.sides]
+    said = []
+    for field_name, of_field in values.items():
+        texts = [f"{' or '.join(texts)} of {side}" for texts, side in zip(of_field, names, strict=True)]
+        said.append(f"{field_name} {', '.join(texts)}")
+    return "; ".join(said)
 
 
 def _unlike(ours: RunConfig, theirs: RunConfig, named: Collection[str]) -> dict[str, tuple[Any, Any]]:

@@ -88,7 +88,8 @@ class Evidence:
     """The difference of one contrast: mean over units, with the SE and the p-values of the corrected t-test.
 
     `p_for` and `p_against` are not adjusted by Holm. SE, p-values and interval are NaN below 3 units, and if all
-    differences are equal. The interval is also NaN before `decided`, which knows its level.
+    differences are equal. The interval is also NaN before `decided`, which knows its level. `as_tuned` names the fields
+    in which the methods differ as tuned.
     """
 
     contrast: Contrast
@@ -99,6 +100,7 @@ class Evidence:
     p_against: float
     missing: str = ""
     interval: Interval = UNKNOWN
+    as_tuned: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,14 +146,21 @@ class Verdict:
         said = list(dict.fromkeys(difference.missing for difference in self.evidence if difference.missing))
         return "; ".join(said)
 
+    @property
+    def as_tuned(self) -> str:
+        """The fields in which compared methods differ as tuned, with their values; empty without any."""
+        said = dict.fromkeys(difference.as_tuned for difference in self.evidence if difference.as_tuned)
+        return "; ".join(said)
+
 
 def verdicts(
     experiments: Sequence[Experiment], store: RunStore, frames: Sequence[Frames] = (), claims: Sequence[Claim] = ()
 ) -> list[Verdict]:
     """Return the verdicts on every claim, for every data set and scenario of the runs.
 
-    Two configurations are compared if they agree in every field that neither side names and both use. p-values are
-    adjusted by Holm over the claims on a data set.
+    Two configurations are compared if they agree in every field that neither side names and both use. In given claims,
+    methods of a tuned space may also differ in the fields that the search of either chose. p-values are adjusted by
+    Holm over the claims on a data set.
 
     Args:
         experiments: search spaces and their runs, without searches.
@@ -377,7 +386,8 @@ class Values:
             of_people=float(np.mean(of_people)) if of_people else 0.0,
         )
         if evidence.n:
-            return replace(evidence, missing="; ".join(filter(None, (evidence.missing, runs.left_out))))
+            missing = "; ".join(filter(None, (evidence.missing, runs.left_out)))
+            return replace(evidence, missing=missing, as_tuned=runs.as_tuned)
         if runs.missing:
             return _nothing(runs.contrast, runs.missing)
         if runs.contrast.measure == "signal_to_noise_by_s":

@@ -80,6 +80,8 @@ def claims_in_words(verdicts: Sequence[Verdict], seal: str = "") -> list[str]:
         evidence = verdict.missing
         if verdict.weakest.n:
             evidence = f"{measure} {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
+            if verdict.as_tuned:
+                evidence += f"; as tuned: {verdict.as_tuned}"
         claim = verdict.claim.sentence
         sentences.append(f"{opening}{claim[0].upper()}{claim[1:]}{where}: {verdict.outcome} ({evidence}).")
     return sentences
@@ -175,6 +177,8 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
     for verdict in shown:
         if not verdict.weakest.n:
             notes.append(f"Not compared: {verdict.claim.sentence}: {verdict.missing}.")
+        if verdict.as_tuned:
+            notes.append(f"Compared as tuned: {verdict.claim.sentence}: {verdict.as_tuned}.")
     others = len(verdicts) - len(shown)
     if others:
         notes.append(f"{plural(others, 'further claim')} without runs: the CSV file says what is missing.")
@@ -240,6 +244,7 @@ def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
                     "p_for_holm": verdict.p_for,
                     "p_against_holm": verdict.p_against,
                     "missing": evidence.missing,
+                    "as_tuned": evidence.as_tuned,
                     "where": verdict.runs.condition,
                 }
             )

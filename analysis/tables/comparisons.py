@@ -13,6 +13,7 @@ import pandas as pd
 from clops_sweep.experiment.fields import OF_TRAINING
 from clops_sweep.experiment.metrics import limits_of_difference
 
+from ..as_tuned import fields_as_tuned
 from ..collect import Experiment, computed_on, headline_of, label_text
 from ..formats import TextCell, TextTable, count_cell, label_cell, p_cell, with_interval
 from ..metrics import metric_named
@@ -67,13 +68,15 @@ class Comparisons:
     """All comparisons of an experiment. p-values are corrected over all comparisons of one metric on a page.
 
     `computed_on` says whose scores are compared, such as "the validation set"; `training` names the fields of training
-    in which compared configurations differ without an axis that says so, such as the epochs of a named variant.
+    in which compared configurations differ without an axis that says so, such as the epochs of a named variant; `tuned`
+    those that tuning chose.
     """
 
     name: str
     rows: tuple[Comparison, ...]
     computed_on: str = ""
     training: str = ""
+    tuned: str = ""
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -84,12 +87,17 @@ class Comparisons:
     def notes(self) -> tuple[str, ...]:
         """Sentences on the units of intervals and p-values."""
         units = units_in_words([d.units for row in self.rows for d in row.differences.values()])
-        return (*units, self.of_training) if self.training else units
+        return (*units, *self.of_training)
 
     @property
-    def of_training(self) -> str:
-        """A sentence on the fields of training in which compared configurations differ; empty without any."""
-        return f"Compared configurations also differ in training: {self.training}." if self.training else ""
+    def of_training(self) -> tuple[str, ...]:
+        """Sentences on the fields of training in which compared configurations differ."""
+        said = []
+        if self.tuned:
+            said.append(f"Methods are compared as tuned: {self.tuned}.")
+        if self.training:
+            said.append(f"Compared configurations also differ in training: {self.training}.")
+        return tuple(said)
 
 
 def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) -> Comparisons:
@@ -155,22 +163,32 @@ def paired(
     experiments = [experiment for experiment, _ in sources]
     whose = computed_on(experiments, metrics)
     there = [(row.cell, row.baseline_cell) for row in compared]
-    training = _training_in_words(sources, there)
-    return corrected_together([Comparisons(name, tuple(compared), whose, training)])[0]
+    training, tuned = _training_in_words(sources, there)
+    return corrected_together([Comparisons(name, tuple(compared), whose, training, tuned)])[0]
 
 
-def _training_in_words(sources: Sequence[tuple[Experiment, int]], pairs: Iterable[tuple[int, int]]) -> str:
-    """Return the fields of training that differ between the cells of a pair, with their values; no axes."""
-    values: dict[str, list[object]] = {}
+def _training_in_words(sources: Sequence[tuple[Experiment, int]], pairs: Iterable[tuple[int, int]]) -> tuple[str, str]:
+    """Return the fields of training that differ between the cells of a pair, with their values; no axes.
+
+    The second text has those in which methods differ as tuned (`..as_tuned`), the first one all others.
+    """
+    training: dict[str, list[object]] = {}
+    tuned: dict[str, list[object]] = {}
     for pair in pairs:
         sides = [sources[side] for side in pair]
         axes = {axis for experiment, _ in sides for axis in experiment.axes}
         one, other = (experiment.cells[cell].config for experiment, cell in sides)
+        as_tuned = fields_as_tuned(*({experiment.name: experiment.cells[cell].tuned} for experiment, cell in sides))
         for name in OF_TRAINING:
             both = getattr(one, name), getattr(other, name)
             if name not in axes and both[0] != both[1]:
-                known = values.setdefault(name, [])
+                known = (tuned if name in as_tuned else training).setdefault(name, [])
                 known += [value for value in both if value not in known]
+    return _fields_in_words(training), _fields_in_words(tuned)
+
+
+def _fields_in_words(values: Mapping[str, Sequence[object]]) -> str:
+    """Return fields with their values: "learning_rate (0.001, 0.003)"."""
     listed = []
     for name, of_name in values.items():
         texts = [label_text(value) for value in of_name]

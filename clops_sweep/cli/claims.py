@@ -141,6 +141,7 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
                 lacking.setdefault(verdict.missing, []).append(verdict.claim.key)
                 continue
             notes = [*departures_in_words(verdict), *([] if verdict.unit == "patient splits" else [verdict.unit])]
+            notes += [f"as tuned: {verdict.as_tuned}"] if verdict.as_tuned else []
             notes += [verdict.missing] if verdict.missing else []
             about = "; ".join(filter(None, [verdict.claim.where, *notes]))
             claim = f"{verdict.claim.sentence} ({about})" if about else verdict.claim.sentence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -114,6 +115,24 @@ def test_tuned_fine_tuning_is_the_baseline_although_it_was_trained_otherwise(
     notes = best_text(best, "best").notes
     assert any(note.startswith("Compared configurations also differ in training: learning_rate") for note in notes)
     assert not any(note.startswith("Not compared where no fine-tuning run") for note in notes)
+
+
+def test_what_tuning_chose_is_named_apart_from_other_differences(tmp_path: Path, generated: ModuleType) -> None:
+    methods = {
+        "ER": {"strategy": "er", "epochs_per_task": 3},
+        "fine-tuning": {"strategy": "finetune", "learning_rate": 0.0003},
+    }
+    (experiment,) = experiments(tmp_path, generated, tuned={"method": methods})
+    cells = []
+    for cell in experiment.cells:
+        cells.append(replace(cell, tuned=frozenset({"learning_rate"} if cell.label("method") == "ER" else ())))
+    (judged,) = with_leading_scores([replace(experiment, cells=tuple(cells))], {"tuned"})
+    notes = best_text(best_of_page([judged]), "best").notes
+    (as_tuned,) = (note for note in notes if note.startswith("Methods are compared as tuned: "))
+    assert as_tuned.startswith("Methods are compared as tuned: learning_rate (")
+    (other,) = (note for note in notes if note.startswith("Compared configurations also differ in training: "))
+    assert other.startswith("Compared configurations also differ in training: epochs_per_task (")
+    assert "learning_rate" not in other
 
 
 def test_the_headline_names_no_baseline_of_another_sweep(tmp_path: Path, generated: ModuleType) -> None:

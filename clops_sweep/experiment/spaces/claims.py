@@ -54,7 +54,8 @@ class Contrast:
     """A metric of `ours` minus the metric of `theirs`, within the same patient split and seed.
 
     In a search-space file, two runs are compared if they agree in every field that neither side names and both runs
-    use. The difference is the mean over all such pairs of the file's runs.
+    use. Reported runs of a tuned space may also differ in the fields that the search of either method chose. The
+    difference is the mean over all such pairs of the file's runs.
 
     Args:
         ours: the side that is claimed to be higher; None for the number 0.

@@ -91,6 +91,7 @@ class SearchSpace:
         search: a search over config fields.
         chooses_for: name of the tuned space for which its trials choose a configuration; empty for trials that are
             results themselves.
+        tuned_fields: by method, the fields that its search chose; only of the grid that a tuned space reports.
 
     Raises:
         UsageError: an unknown field, an axis or a seed list without values, a value twice or out of bounds, or a search
@@ -105,6 +106,7 @@ class SearchSpace:
     resolve: Callable[[RunConfig], RunConfig] | None = None
     search: OptunaSearch | None = None
     chooses_for: str = ""
+    tuned_fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -228,6 +230,15 @@ class SearchSpace:
         """
         return self._content.used_options(base)
 
+    def tuned_fields_at(self, labels: Mapping[str, Any]) -> frozenset[str]:
+        """Return the fields of a cell that tuning chose; none unless a tuned space reports the grid.
+
+        Args:
+            labels: the labels of the cell, by axis.
+        """
+        method = labels.get(METHOD, "")
+        return frozenset(self.tuned_fields.get(method, ())) if self.tuned_fields else frozenset()
+
     def replicates(self) -> list[dict[str, Any]]:
         """Return the patient splits and seeds of each trial of a search, as config fields."""
         return self._grid.replicates()
@@ -302,7 +313,7 @@ class SearchSpace:
         given = []
         for name in (attribute.name for attribute in fields(self)):
             value = getattr(self, name)
-            is_left_out = value is None or (name in ("axes", "chooses_for") and not value)
+            is_left_out = value is None or (name in ("axes", "chooses_for", "tuned_fields") and not value)
             if not is_left_out:
                 given.append((name, value))
         return given
@@ -378,11 +389,14 @@ class TunedSpace:
         space = self.undivided
         seeds = space.seeds if seeds is None else seeds
         settings = {method.name: {**method.fixed, **chosen[method.like or method.name]} for method in self.methods}
+        fields_of_method = {method.name: method.tuned_fields for method in self.methods}
+        tuned_fields = {method.name: fields_of_method[method.like or method.name] for method in self.methods}
         if "" in settings:
             with prefixed(self._subject):
                 base = space.base.replace(**settings[""])
-            return replace(space, base=base, search=None, seeds=seeds)
-        return replace(space, axes={METHOD: settings, **space.axes}, search=None, seeds=seeds)
+            return replace(space, base=base, search=None, seeds=seeds, tuned_fields=tuned_fields)
+        axes = {METHOD: settings, **space.axes}
+        return replace(space, axes=axes, search=None, seeds=seeds, tuned_fields=tuned_fields)
 
     def at_bounds(self) -> Iterator[SearchSpace]:
         """Yield grids of the first seed that may be reported; together they cover all data and tasks of a choice."""

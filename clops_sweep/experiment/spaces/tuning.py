@@ -84,6 +84,11 @@ class Method:
     parameters: Mapping[str, Any] = field(hash=False)
     like: str = ""
 
+    @property
+    def tuned_fields(self) -> tuple[str, ...]:
+        """The config fields that its parameters set, each once."""
+        return tuple(dict.fromkeys(fields_of(self.parameters)))
+
 
 def methods_of(methods: Mapping[str, Mapping[str, Any]], parameters: Mapping[str, Any]) -> list[Method]:
     """Return the methods of a search; a single unnamed one if the search has `parameters` instead of `methods`.

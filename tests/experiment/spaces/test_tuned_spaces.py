@@ -56,6 +56,19 @@ def test_a_grid_tries_every_combination_of_each_method_and_reports_one_of_each()
     }
     assert {it.config.identity for it in reported.requests()} == ordinary
     assert (reported.name, len(list(reported.requests()))) == ("it", 18)
+    fields = {name: reported.tuned_fields_at({"method": name, "split_seed": 0}) for name in METHODS}
+    chosen_by_er = frozenset({"replay_ratio", "learning_rate"})
+    assert fields == {"er": chosen_by_er, "plain": frozenset(), "shared": chosen_by_er}
+
+
+def test_the_fields_that_named_variants_of_a_parameter_set_are_tuned() -> None:
+    sizes = {"small": {"batch_size": 8}, "large": {"batch_size": 16, "epochs_per_task": 3}}
+    parameters = {"size": sizes, "learning_rate": [1e-4, 1e-3]}
+    space = tuned(grid({"split_seed": range(3)}, parameters=parameters, tune_on=TuneOn(tasks=2)))
+    reported = space.reported({"": {"batch_size": 8, "learning_rate": 1e-3}})
+    assert reported.tuned_fields_at({}) == {"batch_size", "epochs_per_task", "learning_rate"}
+    plain = SearchSpace("plain", RunConfig(), {"method": {"er": {"strategy": "er"}}})
+    assert plain.tuned_fields_at({"method": "er"}) == frozenset()
 
 
 @pytest.mark.parametrize(
