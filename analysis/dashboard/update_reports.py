@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.errors import UsageError
-from clops_sweep.regular_files import open_regular
 from clops_sweep.store.launch_folders import update_report_command
 from clops_sweep.store.run_store import RunStore
 

@@ -12,10 +12,9 @@ import pandas as pd
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios.tasks import Scenario, Task
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import BY_DIFFICULTY, RunConfig
 from clops_sweep.experiment.fields import OF_TASKS, any_replicate
 from clops_sweep.experiment.tasks import built_tasks, scenario_of
-from clops_sweep.planning.curriculum import BY_DIFFICULTY
 
 from ..collect import Experiment
 from ..published import DATASET_OF_SCENARIO

@@ -11,14 +11,16 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.columns import RESULTS
 from clops_sweep.experiment.fields import OF_TASKS
 from clops_sweep.experiment.metrics import MEASURES, limits_of_difference
+from clops_sweep.experiment.prepared_tasks import prepared_tasks
 from clops_sweep.experiment.spaces.search_space import TunedSpace
+from clops_sweep.experiment.spaces.selection import configs_of
 from clops_sweep.experiment.spaces.tuning import METHOD, TuneOn
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.requested_tasks import configs_of, tasks_of
 from clops_sweep.planning.searches import Tuning
 from clops_sweep.planning.state import State
 
@@ -118,7 +120,7 @@ def _rows(tuned: Tuning, asked: Request) -> Iterator[TunedMethod]:
     space = tuned.space
     ((measure, direction),) = space.undivided.objectives.items()
     test = f"test_{measure}" if f"test_{measure}" in RESULTS else measure
-    seen = _seen(space, asked)
+    seen = _seen(space, asked.data)
     tune_on = space.search.tune_on
     first_tasks = tune_on.tasks if isinstance(tune_on, TuneOn) else None
     reported_ids = _reported_ids(tuned, asked)
@@ -281,13 +283,13 @@ def _by_replicate(runs: pd.DataFrame, column: str) -> dict[Replicate, float]:
     return {replicate: float(np.mean(of_runs)) for replicate, of_runs in values.items()}
 
 
-def _seen(space: TunedSpace, asked: Request) -> float:
+def _seen(space: TunedSpace, data: PreparedData) -> float:
     from clops_sweep.data.scenarios.leaks import share_seen
 
     configs = list(chain.from_iterable(map(configs_of, space.phases)))
     try:
-        tuned_on = tasks_of(asked, configs)
-        reported = tasks_of(asked, space.reported_at_bounds)
+        tuned_on = prepared_tasks(configs, data)
+        reported = prepared_tasks(space.reported_at_bounds, data)
     except UsageError:  # `check_fit` reports tasks that cannot be built
         return np.nan
     if not tuned_on or not reported:

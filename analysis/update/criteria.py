@@ -11,8 +11,8 @@ from pathlib import Path
 
 from clops_sweep.arguments import arguments_of_class
 from clops_sweep.data.files.folder import one_sentence
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.errors import UsageError, nearest_or_all, prefixed, shown
-from clops_sweep.regular_files import open_regular
 
 
 @arguments_of_class

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from clops_sweep.data.catalog import DATASETS, DataKey
 from clops_sweep.data.prepared.counts import Row, task_rows
+from clops_sweep.data.preparing.other_split_seeds import refusal_of
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.data.scenarios.scarce import UncoveredTask, parts_of, people_of_classes
 from clops_sweep.errors import UsageError, listed
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import SCENARIOS
+from clops_sweep.experiment.prepared_tasks import refused_seeds
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection
-from clops_sweep.planning.split_seeds import refusal_of, refused_seeds
 from clops_sweep.planning.task_tables import TaskGroup, TaskTable, task_groups
 
 if TYPE_CHECKING:

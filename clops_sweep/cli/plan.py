@@ -16,11 +16,11 @@ from clops_sweep.errors import DamagedStore, several
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.tried_networks import TriedNetworks
 from clops_sweep.experiment.plugins.registry import NETWORKS
+from clops_sweep.experiment.tasks import in_sequential_order
 from clops_sweep.machine import available_cores, usable_gpus
 from clops_sweep.planning.changes import changes
 from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.memories import memories
-from clops_sweep.planning.requested_tasks import in_sequential_order
 from clops_sweep.planning.state import State
 from clops_sweep.planning.task_tables import task_tables
 

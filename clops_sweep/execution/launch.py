@@ -66,6 +66,8 @@ def launch(
     """
     settings = _Launch(resources, make_display, retry_failed, starting, warn)
     with _only_sweep():
+        request.check_samplers()
+        check_resources(resources)
         state = State.of(request)
         outcome = settings.compute_first_part(state)
         while outcome.part == "pretraining" and outcome.complete:
@@ -170,14 +172,12 @@ class _Launch:
         return Outcome(state, ending, tuple(changed))
 
     def _checked(self, state: State) -> State:
-        """Check the request before anything starts, and return its state.
+        """Check data and store before anything starts, and return the state.
 
         Data are prepared, and damaged parts of the store are set aside.
         """
         asked = state.asked
         configs = state.resolved.selection.configs
-        state.resolved.check_samplers()
-        check_resources(self.resources)
         asked.store.check_writable()
         keys = list(dict.fromkeys(config.data_key for config in configs))
         is_prepared = None not in map(asked.data.data_hash, keys)

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from clops_sweep import native
 from clops_sweep.data.files.folder import make_folder, write_file
 from clops_sweep.data.files.hashes import hash_of
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.network_input import is_tried
 from clops_sweep.experiment.plugins.registry import NETWORKS, STRATEGIES
 from clops_sweep.experiment.tasks import with_tasks
 from clops_sweep.machine import installed_version
-from clops_sweep.regular_files import open_regular
 
 if TYPE_CHECKING:
     from clops_sweep.data.catalog import DataKey

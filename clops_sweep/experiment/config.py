@@ -103,7 +103,10 @@ _NAMED_TASK_ORDERS: Mapping[str, int | tuple[int, ...]] = {
 }
 """The orders of the paper's six Class-IL tasks: a shuffle, 10-11 8-9 4-5 2-3 0-1 6-7, and its reverse."""
 
-_NAMES_OF_ORDERS = ("sequential", "curriculum", "anti_curriculum", *_NAMED_TASK_ORDERS)
+BY_DIFFICULTY = ("curriculum", "anti_curriculum")
+"""Task orders that depend on the difficulty of the tasks in a run, which comes first."""
+
+_NAMES_OF_ORDERS = ("sequential", *BY_DIFFICULTY, *_NAMED_TASK_ORDERS)
 
 
 _MOST_TASKS = 10_000

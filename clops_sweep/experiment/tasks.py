@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from clops_sweep.errors import UsageError, several
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import BY_DIFFICULTY, RunConfig
 from clops_sweep.experiment.plugins.registry import SCENARIOS, STRATEGIES
 from clops_sweep.experiment.plugins.values import count_of
 
@@ -29,6 +29,11 @@ def scenario_of(config: RunConfig, frames: FrameSet) -> Scenario:
     scenario = built_tasks(config, frames)
     _check_tasks(config, scenario)
     return scenario
+
+
+def in_sequential_order(config: RunConfig) -> RunConfig:
+    """Return a config with a known task order: an order by difficulty depends on unfinished runs."""
+    return config.replace(task_order="sequential") if config.task_order in BY_DIFFICULTY else config
 
 
 def with_distinct_tasks(configs: Iterable[RunConfig], *more: str) -> list[RunConfig]:

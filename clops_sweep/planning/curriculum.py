@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import BY_DIFFICULTY, RunConfig
 from clops_sweep.learning.metrics.difficulty import TaskDistribution, curriculum
 from clops_sweep.store.run_store import RunStore
-
-BY_DIFFICULTY = ("curriculum", "anti_curriculum")
 
 
 def source_config(config: RunConfig) -> RunConfig:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import BY_DIFFICULTY, RunConfig
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.experiment.spaces.run_names import RunName, run_names
-from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty, source_config
+from clops_sweep.planning.curriculum import orders_by_difficulty, source_config
 from clops_sweep.planning.shard import Shard
 from clops_sweep.store.parts import Status
 from clops_sweep.store.run_store import RunStore

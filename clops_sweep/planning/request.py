@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.data.scenarios.scarce import UncoveredTask
 from clops_sweep.errors import UsageError, option, prefixed
 from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.network_input import check_frames
+from clops_sweep.experiment.prepared_tasks import checked_frames
 from clops_sweep.experiment.spaces.grid import subject_of
 from clops_sweep.experiment.spaces.selection import Selection
-from clops_sweep.experiment.tasks import with_tasks
 from clops_sweep.planning.launched import LeftOutSpace, left_out_spaces
 from clops_sweep.planning.plan import Plan, make_plan
 from clops_sweep.planning.shard import Shard
-from clops_sweep.planning.split_seeds import refused_seeds
 from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
@@ -73,7 +70,8 @@ class Request:
         for space in self.selection.searches:
             from clops_sweep.search.study import check_sampler
 
-            with prefixed(subject_of(space.name)):
+            subject = subject_of(space.name)
+            with prefixed(subject):
                 check_sampler(space)
 
     def data_hash(self, config: RunConfig) -> str | None:
@@ -91,13 +89,4 @@ class Request:
         Raises:
             UsageError: the data of a config are not prepared or do not fit its scenario and network.
         """
-        keys = dict.fromkeys(config.data_key for config in configs)
-        frames = {key: self.data.frames(key) for key in keys}
-        for config in configs:
-            check_frames(config, frames[config.data_key], self.selection.base_of)
-        try:
-            for _ in with_tasks(configs, frames):
-                pass  # each is checked
-        except UncoveredTask as problem:
-            raise refused_seeds(configs, frames, self.data) or problem from None
-        return frames
+        return checked_frames(configs, self.data, self.selection.base_of)

@@ -6,17 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared.prepared_folder import register_prepared
 from clops_sweep.errors import OtherDefinition
 from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.search_space import SearchSpace
-from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
+from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds, configs_of
+from clops_sweep.experiment.spaces.tuned_tasks import check_tuning
 from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.planning.launched import launched_spaces
 from clops_sweep.planning.named_orders import with_positions
 from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.request import Request
-from clops_sweep.planning.requested_tasks import check_tuning
 from clops_sweep.planning.searches import Search, Tuning, choices_of, search_with_study
 from clops_sweep.planning.trained_encoders import request_of_encoders, with_trained_encoders
 from clops_sweep.store.run_store import RunStore
@@ -83,7 +85,7 @@ class State:
             searches = tuple(search_with_study(resolved, space) for space in resolved.selection.searches)
         except OtherDefinition:
             for space in resolved.selection.tuned:
-                check_tuning(resolved, space)  # another name would not help a space that cannot be tuned so
+                check_tuning(space, resolved.data)  # another name would not help a space that cannot be tuned so
             raise
         by_name = {search.space.name: search for search in searches}
         tuned = tuple(Tuning(space, tuple(choices_of(space, by_name))) for space in resolved.selection.tuned)
@@ -134,6 +136,31 @@ class State:
     def to_compute(self) -> list[PlannedRun]:
         """The pending and waiting runs, and those to come: all that is left to compute."""
         return [*self.plan.of("pending", "waiting"), *self.to_come]
+
+    @property
+    def configs_to_compute(self) -> list[RunConfig]:
+        """The configs that a launch may compute; those at the bounds of searches and choices."""
+        configs = [run.config for run in self.plan.of("pending", "waiting", "failed")]
+        for tuned in self.resolved.selection.tuned:
+            configs += tuned.reported_at_bounds
+        for space in self._incomplete_searches:
+            configs += configs_at_bounds(space)
+        return configs
+
+    @property
+    def selected_on(self) -> dict[DataKey, str]:
+        """The data on whose validation sets searches select, each with the name of the first such search space."""
+        names: dict[DataKey, str] = {}
+        phases = [phase for tuned in self.resolved.selection.tuned for phase in tuned.phases]
+        for space in (*self._incomplete_searches, *phases):
+            if any(name in METRICS for name in space.objectives):
+                for config in configs_of(space):
+                    names.setdefault(config.data_key, space.name)
+        return names
+
+    @property
+    def _incomplete_searches(self) -> list[SearchSpace]:
+        return [search.space for search in self.searches if not search.complete]
 
     def to_do(self, retry_failed: bool) -> list[PlannedRun]:
         """Return the runs that can start now, with the failed ones if they are retried."""

@@ -10,9 +10,8 @@ from clops_sweep.data.catalog import LEAD
 from clops_sweep.data.prepared.counts import Row, task_rows
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import shown
-from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.config import BY_DIFFICULTY, RunConfig
 from clops_sweep.experiment.tasks import built_tasks, with_distinct_tasks
-from clops_sweep.planning.curriculum import BY_DIFFICULTY
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ import pyarrow as pa
 from pyarrow import fs as arrow_fs
 
 from clops_sweep.data.files.folder import appearing_file, flush, make_folder
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.errors import UnreadableFile, UsageError, masked, one_line
-from clops_sweep.regular_files import open_regular
 
 _REQUESTS_AT_A_TIME = 32
 """Concurrent requests to an object store. A disk gains nothing from threads."""

@@ -306,7 +306,7 @@ class Verified:
             DamagedStore: its bytes are not those that were written.
         """
         if self._marks is None:
-            from clops_sweep.regular_files import read_json
+            from clops_sweep.data.files.regular_files import read_json
 
             self._marks = {}
             with contextlib.suppress(OSError, ValueError):

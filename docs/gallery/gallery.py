@@ -37,12 +37,13 @@ from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.selection import shown_metrics
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.config import BY_DIFFICULTY
 from clops_sweep.experiment.metrics import MEASURES as PERFORMANCES
 from clops_sweep.experiment.metrics import metrics_of
 from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
-from clops_sweep.planning.curriculum import BY_DIFFICULTY, orders_by_difficulty
+from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 from clops_sweep.store.writing import commit

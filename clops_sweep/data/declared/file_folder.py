@@ -48,11 +48,11 @@ from clops_sweep.data.declared.text_table import (
 )
 from clops_sweep.data.declared.time_column import notes_on_times, time_column
 from clops_sweep.data.files.folder import one_sentence, shorten, visible
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.data.files.units import factor, known
 from clops_sweep.data.records import Common, Source
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, one_line, shown
-from clops_sweep.regular_files import open_regular
 
 _ENDINGS = (*ENDINGS, ".npy", ".parquet")
 _NO_SIGNALS = {

@@ -27,8 +27,8 @@ from clops_sweep.data.files.csv_table import (
     text_form,
 )
 from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.errors import UsageError, shown
-from clops_sweep.regular_files import open_regular
 
 ENDINGS: Final = (".csv", ".txt", ".tsv", ".dat")
 """Endings of text files."""

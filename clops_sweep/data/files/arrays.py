@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.folder import one_sentence
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.errors import DamagedStore, UsageError
-from clops_sweep.regular_files import open_regular
 
 
 def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.errors import UsageError
-from clops_sweep.regular_files import open_regular
 
 _AGAIN = "download it again"
 _FORM_BYTES: Final = 2**14

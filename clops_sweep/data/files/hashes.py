@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.arrays import bytes_of, npy_header
-from clops_sweep.regular_files import open_regular
+from clops_sweep.data.files.regular_files import open_regular
 
 
 def file_sha256(path: Path) -> str:

@@ -18,9 +18,9 @@ from clops_sweep.data.catalog import DATASETS, Declared
 from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.files.folder import write_file
 from clops_sweep.data.files.hashes import file_sha256
+from clops_sweep.data.files.regular_files import METADATA_LIMIT, read_json
 from clops_sweep.data.prepared.manifest import Manifest
 from clops_sweep.errors import AbsentData
-from clops_sweep.regular_files import METADATA_LIMIT, read_json
 
 FILES: Final = "files.json"
 

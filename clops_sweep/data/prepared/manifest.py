@@ -14,10 +14,10 @@ from pydantic import TypeAdapter
 from clops_sweep.data.catalog import DATASETS, DatasetInfo
 from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.files.hashes import file_sha256, hash_of, npy_sha256
+from clops_sweep.data.files.regular_files import METADATA_LIMIT, read_json
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.errors import DamagedStore, UsageError, either, several
-from clops_sweep.regular_files import METADATA_LIMIT, read_json
 
 FORMAT_VERSION: Final = 3
 MANIFEST: Final = "manifest.json"

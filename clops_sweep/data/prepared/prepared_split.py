@@ -15,6 +15,7 @@ from clops_sweep.data.files.arrays import load_npy, npy_bytes
 from clops_sweep.data.files.folder import write_file
 from clops_sweep.data.files.hashes import array_sha256
 from clops_sweep.data.files.progress import with_progress
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.data.frames import TRAINING, VALIDATION
 from clops_sweep.data.prepared.manifest import INDEX, check_content, remedy
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
@@ -26,7 +27,6 @@ from clops_sweep.data.splits.dealing import fold_split, strata, stratified_split
 from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.data.splits.split_program import balanced_split
 from clops_sweep.errors import UsageError, listed, prefixed, several, shown
-from clops_sweep.regular_files import open_regular
 
 _SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
 """Splits solved by this process, by content and seed, because a read-only folder cannot cache them."""

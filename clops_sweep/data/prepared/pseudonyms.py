@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from clops_sweep.data.files.folder import one_sentence
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.errors import UsageError
-from clops_sweep.regular_files import open_regular
 
 SECRET: Final = ".pseudonym_secret"
 """Name of the file with the secret, in the folder of prepared data sets."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from clops_sweep.data.files.folder import one_sentence, write_file
+from clops_sweep.data.files.regular_files import read_json
 from clops_sweep.data.prepared.freshness import state_of
 from clops_sweep.data.prepared.manifest import FileRecord, check_content
-from clops_sweep.regular_files import read_json
 
 VERIFIED: Final = "verified.json"
 """File beside the frames with the SHA-256 at the last check, and the state of the frames' file at that time."""

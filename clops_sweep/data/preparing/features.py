@@ -25,6 +25,7 @@ from clops_sweep.data.files.arrays import bytes_of, load_npy, npy_bytes, npy_hea
 from clops_sweep.data.files.folder import appearing_folder, one_sentence, write_file
 from clops_sweep.data.files.hashes import digest_of_array, hash_of
 from clops_sweep.data.files.progress import with_progress
+from clops_sweep.data.files.regular_files import read_json
 from clops_sweep.data.files.termination import terminated_like_interrupted
 from clops_sweep.data.frames import TRAINING, Encoded, FrameSet
 from clops_sweep.data.prepared.commands import data_command
@@ -33,7 +34,6 @@ from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
 from clops_sweep.data.scenarios.leaks import signal_digests
 from clops_sweep.errors import DamagedStore, UsageError, option
-from clops_sweep.regular_files import read_json
 
 FEATURES: Final = "features"
 """The folder of all features of a data set."""

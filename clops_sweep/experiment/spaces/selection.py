@@ -181,6 +181,16 @@ class Selection:
         configs = self.configs if self.given else []
         return list(dict.fromkeys(config.encoder for config in configs if isinstance(config.encoder, RunConfig)))
 
+    @property
+    def pretrained(self) -> list[tuple[RunConfig, RunConfig]]:
+        """A config with its encoder, a run to come, for each choice of signals, tasks and encoder."""
+        distinct: dict[tuple[Any, ...], tuple[RunConfig, RunConfig]] = {}
+        for config in self.configs:
+            encoder = config.encoder
+            if isinstance(encoder, RunConfig):
+                distinct[config.data_key.signals, config.task_order, config.tasks_key, encoder] = config, encoder
+        return list(distinct.values())
+
     @cached_property
     def configs(self) -> list[RunConfig]:
         """The requested configs; for a search, and for what tuning may choose, those at its bounds."""
@@ -224,6 +234,11 @@ def configs_at_bounds(space: SearchSpace) -> list[RunConfig]:
     settings = [space.search.settings(corner) for corner in space.search.corners()]
     splits = [replicate for replicate in space.replicates() if replicate["seed"] == space.seeds[0]]
     return [space.base.replace(**setting, **split) for setting in settings for split in splits]
+
+
+def configs_of(space: SearchSpace) -> list[RunConfig]:
+    """Return the configs of a space; for a search, those at its bounds."""
+    return configs_at_bounds(space) or [request.config for request in space.requests()]
 
 
 def file_name(name: str) -> str:

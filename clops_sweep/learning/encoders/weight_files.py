@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.data.prepared.freshness import State, state_of
 from clops_sweep.errors import UsageError
-from clops_sweep.regular_files import open_regular
 
 _ONNX = ".onnx"
 _INDEX = ".index.json"

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.errors import UsageError
-from clops_sweep.regular_files import open_regular
 
 _ENDS_ONSET: Final = b"\x14"
 """The byte that ends the onset of an annotation."""

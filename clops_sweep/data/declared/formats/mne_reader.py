@@ -21,9 +21,9 @@ from clops_sweep.data.declared.markers import looks_like_marker, marker_names
 from clops_sweep.data.declared.one_by_one import Recording
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.library_warnings import Harmless
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.data.files.units import factor, known
 from clops_sweep.errors import UsageError, shown
-from clops_sweep.regular_files import open_regular
 
 _HARMLESS: Final = (
     Harmless(r"Limited \d+ annotation\(s\)", "an interval that ends after the recording ends with it"),

@@ -21,10 +21,10 @@ from clops_sweep.data.declared.one_by_one import Recording
 from clops_sweep.data.declared.recording_checks import refused
 from clops_sweep.data.files.folder import is_of_the_file_system, shorten
 from clops_sweep.data.files.library_warnings import Harmless, warnings_refused
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.data.files.wfdb_records import numbered
 from clops_sweep.data.records import EveryRecordFails
 from clops_sweep.errors import UsageError, one_line, shown
-from clops_sweep.regular_files import open_regular
 
 _EDF_WARNINGS = (
     Harmless(

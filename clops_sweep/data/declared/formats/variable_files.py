@@ -14,8 +14,8 @@ from clops_sweep.data.declared.formats.readers import opened
 from clops_sweep.data.declared.one_by_one import Recording
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.library_warnings import Harmless
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.errors import UsageError, shown
-from clops_sweep.regular_files import open_regular
 
 _PLAIN = frozenset((
     "char", "cell", "struct", "logical", "double", "single", "int8", "int16", "int32", "int64", "uint8", "uint16",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.errors import UsageError
-from clops_sweep.regular_files import open_regular
 
 
 def test_a_regular_file_is_read_also_through_a_link(tmp_path: Path) -> None:

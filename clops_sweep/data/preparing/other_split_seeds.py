@@ -1,60 +1,22 @@
-"""Requested split seeds that leave a task without a class in a part of the split, and seeds that do not."""
+"""Split seeds that leave a task without a class in a part of the split, and seeds that do not."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import LEAD, DataKey
+from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.scenarios.scarce import UncoveredTask
-from clops_sweep.errors import UsageError, listed
-from clops_sweep.experiment.config import RunConfig
-from clops_sweep.experiment.tasks import built_tasks, with_distinct_tasks
+from clops_sweep.errors import listed
 
 CANDIDATES: Final = range(20)
 """Split seeds that are tried."""
-
-
-def refused_seeds(
-    configs: Iterable[RunConfig], frames: Mapping[DataKey, FrameSet], data: PreparedData
-) -> UsageError | None:
-    """Return the error about all requested split seeds that leave a task without a class.
-
-    None if there are no such seeds, or if the split is given. The error is about the first data set and scenario with
-    such a seed, and names the seeds of `CANDIDATES` with which each part of the split has each class of each task.
-    Their splits are kept in the prepared folder, as a launch keeps them.
-
-    Args:
-        configs: the requested configs.
-        frames: the frames of each `data_key`.
-        data: the prepared data, for other splits.
-    """
-    problems = dict[int, UncoveredTask]()
-    first: RunConfig | None = None
-    for config in with_distinct_tasks(configs):
-        if first is not None and _without_seed(config) != _without_seed(first):
-            continue
-        problem = _problem(partial(built_tasks, config), frames[config.data_key])
-        if problem is not None:
-            first = first or config
-            problems.setdefault(config.split_seed, problem)
-    if first is None:
-        return None
-    whole = frames[first.data_key]
-    if first.split is not None:
-        seed = min(problems)
-        said = str(problems[seed]).removeprefix(f"{whole.name}: ")
-        return UsageError(f"{whole.name}: split = {first.split!r}, split_seed {seed}: {said}")
-    domain = first.domain if first.scenario == "domain_il" and first.domain != LEAD else None
-    refusal = refusal_of(problems, whole, first.data_key, data, partial(built_tasks, first), domain)
-    return None if refusal is None else UsageError(refusal.sentence)
 
 
 @dataclass(frozen=True)
@@ -113,16 +75,12 @@ def _covering(
     """Return the seeds of the splits whose parts have each class of each task."""
     covering = []
     for seed, split in splits.items():
-        if _problem(tasks_of, replace(frames, split=split)) is None:
+        if uncovered(tasks_of, replace(frames, split=split)) is None:
             covering.append(seed)
     return covering
 
 
-def _without_seed(config: RunConfig) -> tuple[object, ...]:
-    return config.data_key._replace(split_seed=0), config.tasks_key
-
-
-def _problem(tasks_of: Callable[[FrameSet], object], frames: FrameSet) -> UncoveredTask | None:
+def uncovered(tasks_of: Callable[[FrameSet], object], frames: FrameSet) -> UncoveredTask | None:
     """Return the error about a task without a class in a part of the split; None if the split covers every task."""
     try:
         tasks_of(frames)
