@@ -8,23 +8,28 @@ from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.state import State
 
 from ..as_stored import data_keys
-from ..claims.verdicts import verdicts, without_runs
+from ..claims.verdicts import Verdict, verdicts, without_runs
 from ..collect import collect
 from .claims_section import claims_as_data
 
 _FIRST = ("claim", "verdict", "difference", "low", "high", "level", "n", "unit")
 
 
-def claims_of(state: State) -> pd.DataFrame:
-    """Return a row for each contrast of each claim of a state. The columns are those of `clops_sweep.claims`."""
+def verdicts_of(state: State) -> list[Verdict]:
+    """Return the verdicts on the claims of the search-space files of a state, those without runs last."""
     request = state.resolved
     grids = [space for space in state.spaces if space.search is None]
     experiments = collect(grids, request.store.read("runs"))
     frames = request.data.of_prepared(data_keys(experiments))
-    found = verdicts(experiments, request.store, frames, request.selection.claims)
-    with_runs = {verdict.claim.key for verdict in found}
-    found += [without_runs(claim) for claim in request.selection.claims if claim.key not in with_runs]
-    table = pd.DataFrame(claims_as_data(found))
+    decided = verdicts(experiments, request.store, frames, request.selection.claims)
+    with_runs = {verdict.claim.key for verdict in decided}
+    return decided + [without_runs(claim) for claim in request.selection.claims if claim.key not in with_runs]
+
+
+def claims_of(state: State) -> pd.DataFrame:
+    """Return a row for each contrast of each claim of a state. The columns are those of `clops_sweep.claims`."""
+    request = state.resolved
+    table = pd.DataFrame(claims_as_data(verdicts_of(state)))
     others = [column for column in table.columns if column not in _FIRST]
     table = table[[*_FIRST, *others]]
     if request.selection.files:

@@ -23,7 +23,7 @@ from .page import LinkedTable, RunList, Section, free_name
 from .sections import SectionFiles
 
 NAME = "claims"
-_MOST_IN_HEADLINE = 3
+MOST_IN_HEADLINE = 3
 """Most claims in the headline of a report."""
 _OF_WHICH_SET = (
     "Measures are of the validation set unless their name says test; those of s and beta are of the training set."
@@ -72,7 +72,7 @@ def claims_in_words(verdicts: Sequence[Verdict], seal: str = "") -> list[str]:
     sealed = f" ({seal})" if seal.startswith("sealed") else ""
     sentences = [f"Claims of this file{sealed}: {counts_in_words(verdicts)}."] if len(verdicts) > 1 else []
     opening = "" if len(verdicts) > 1 else f"Claim{sealed}: "
-    for verdict in by_evidence[:_MOST_IN_HEADLINE]:
+    for verdict in by_evidence[:MOST_IN_HEADLINE]:
         where = f" on {verdict.dataset}, {verdict.claim.scenario}" if several_data else ""
         contrast = verdict.weakest.contrast
         measures = dict.fromkeys((contrast.measure, contrast.of_theirs or contrast.measure))

@@ -99,7 +99,7 @@ def terminal_table(best: BestOfSpace, digits: int) -> TerminalTable:
         scores = []
         for metric in columns.shown:
             mean = row.means[metric]
-            has_interval = metric == columns.results[0]
+            has_interval = metric in columns.results
             scores.append(mean_text(mean) if has_interval else number(mean.mean))
         rows.append((row.name, row.n, *scores, run_near_mean(row)[:digits]))
     for failed in best.failing:

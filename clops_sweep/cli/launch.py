@@ -32,7 +32,7 @@ from clops_sweep.cli.options import (
 from clops_sweep.cli.plain_table import TERMINAL, print_table
 from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first, say_kinds, say_networks
 from clops_sweep.cli.report import render_unless_drawn
-from clops_sweep.cli.request_options import report_command, request_options
+from clops_sweep.cli.request_options import launch_command, report_command, request_options
 from clops_sweep.cli.runs import shortest
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.cli.task_counts import say_tasks
@@ -49,6 +49,7 @@ from clops_sweep.store.launch_folders import update_report_command
 from clops_sweep.store.rows import printable
 
 if TYPE_CHECKING:
+    from clops_sweep.analysis.claims.verdicts import Verdict
     from clops_sweep.analysis.tables.best_terminal import BestOfSpace
     from clops_sweep.analysis.tables.tuning import TunedMethod
 
@@ -190,7 +191,8 @@ def launch(
             raise Ended(stop_status) from None
         tuned = [] if outcome.stopped else tuned_rows(outcome.state)
         best = _best(outcome)
-        _say_outcome(request, outcome, best, tuned)
+        decided = _verdicts(outcome)
+        _say_outcome(request, outcome, best, tuned, decided)
         if not (no_report or request.shard or outcome.interrupted or outcome.stopped):
             try:
                 state = outcome.state if outcome.part == "all" else State.of(request)
@@ -202,7 +204,8 @@ def launch(
                 click.echo(f"interrupted: every run is stored; draw the report with: {report_command(request)}")
                 raise Ended(stop_status) from None
     if as_json:
-        more = {"best": _best_as_data(best), "report": report, "resume": resume_command(sys.argv[1:])}
+        more = {"best": _best_as_data(best), "claims": _claims_as_data(decided), "report": report}
+        more["resume"] = resume_command(sys.argv[1:])
         print_json(_as_data(outcome, tuned) | more)
     if outcome.interrupted:
         raise Ended(stop_status)
@@ -244,6 +247,43 @@ def _best_as_data(best: Sequence[BestOfSpace]) -> list[dict[str, object]]:
     from clops_sweep.analysis.tables.best_terminal import best_as_data
 
     return best_as_data(best)
+
+
+def _verdicts(outcome: Outcome) -> list[Verdict]:
+    """Return the verdicts on the claims of the files, unless the launch was of a part of the runs, or stopped."""
+    request = outcome.state.asked
+    selection = request.selection
+    is_part = bool(request.shard or selection.limit or selection.where) or outcome.part != "all"
+    if is_part or outcome.interrupted or outcome.stopped or not selection.claims:
+        return []
+    from clops_sweep.analysis.report.claims_frame import verdicts_of
+
+    try:
+        return verdicts_of(outcome.state)
+    except UsageError as error:  # the report refuses it, too
+        click.echo(f"clops-sweep: claims: {error}", err=True)
+        return []
+
+
+def _claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
+    if not verdicts:
+        return []
+    from clops_sweep.analysis.report.claims_section import claims_as_data
+
+    return claims_as_data(verdicts)
+
+
+def _say_claims(outcome: Outcome, verdicts: Sequence[Verdict]) -> None:
+    """Print the first verdicts as the report does, a line for each, and the command that lists more."""
+    if not verdicts:
+        return
+    from clops_sweep.analysis.report.claims_section import MOST_IN_HEADLINE, claims_in_words
+    from clops_sweep.planning.claim_seal import seal_in_words
+
+    for line in claims_in_words(verdicts, seal_in_words(outcome.state)):
+        click.echo(printable(line))
+    if len(verdicts) > MOST_IN_HEADLINE:
+        click.echo(f"list all claims with: {launch_command(outcome.state.asked, command='claims')}")
 
 
 def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
@@ -309,7 +349,13 @@ def _options_of_report(request: Request) -> list[str]:
     return words
 
 
-def _say_outcome(request: Request, outcome: Outcome, best: Sequence[BestOfSpace], tuned: Sequence[TunedMethod]) -> None:
+def _say_outcome(
+    request: Request,
+    outcome: Outcome,
+    best: Sequence[BestOfSpace],
+    tuned: Sequence[TunedMethod],
+    decided: Sequence[Verdict],
+) -> None:
     """Print the outcome, and the command that continues if the launch did not complete."""
     resume = resume_command(sys.argv[1:])
     if outcome.interrupted:
@@ -332,6 +378,7 @@ def _say_outcome(request: Request, outcome: Outcome, best: Sequence[BestOfSpace]
     _say_best(outcome, best)
     print_tuned(tuned)
     print_searches(outcome.searches, outcome.tuned)
+    _say_claims(outcome, decided)
     if plan.count_asked("failed"):
         options = "" if "--retry" in sys.argv else " --retry failed"
         click.echo(f"run the failed runs again with: {resume}{options}")

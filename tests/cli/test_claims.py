@@ -379,3 +379,22 @@ def test_claims_are_decided_from_python_as_the_command_decides_them(folder: Path
     assert Path(sealed).parent == Path("others").resolve() / "claims"
     again = told("space.py", "--results", "others", "--seal", prepared_root=prepared_root)
     assert "a seal is never replaced" in str(again.exception)
+
+
+def test_a_launch_ends_with_the_verdicts_of_its_report(
+    folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sketch, "drawn", unpainted)
+    (folder / "space.py").write_text(SPACE + CLAIMS)
+    options = ["--prepared-root", str(prepared_root), "--no-ray"]
+    done = CliRunner().invoke(command, ["space.py", *options])
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    (verdict,) = [line for line in lines if line.startswith("Claim")]
+    assert verdict == "Claim: CLOPS is above fine-tuning: holds (AUC +0.202, at least 0.200, n = 4 seeds)."
+    assert verdict in re.sub(r"<[^>]*>", "", (folder / "results/report/methods/index.html").read_text())
+    assert lines[-2:] == [f"results: {folder / 'results'}", lines[-1]]
+    (row,) = json.loads(CliRunner().invoke(command, ["space.py", *options, "--json"]).stdout)["claims"]
+    assert (row["claim"], row["verdict"]) == ("above", "holds")
+    part = CliRunner().invoke(command, ["space.py", *options, "--limit", "4", "--no-report"])
+    assert "Claim" not in part.stdout, "claims apply to whole search spaces"
