@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import pandas as pd
 
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, one_line, reason, shown
 from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.store.rows import reason_of
@@ -63,10 +64,18 @@ class Dashboard:
         followed: the store.
         notices: sentences for the overview.
         files: the search-space files that commands name; without any, they name "SPACE.py".
+        data: the prepared data sets; without them, commands of update reports have no subgroups and no folds.
     """
 
-    def __init__(self, followed: FollowedStore, notices: Sequence[str] = (), files: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        followed: FollowedStore,
+        notices: Sequence[str] = (),
+        files: Sequence[str] = (),
+        data: PreparedData | None = None,
+    ) -> None:
         self._followed = followed
+        self._data = data
         self._files = tuple(files) or ("SPACE.py",)
         self._notices = tuple(notices)
         self._drawings = Drawings()
@@ -238,7 +247,7 @@ class Dashboard:
         if not run:
             raise UsageError("No run has finished yet.")
         back = dict(parse_qsl(given.get("back", "")))
-        return run_page(run, snapshot, self._followed.store) | {"back": back}
+        return run_page(run, snapshot, self._followed.store, self._data, self._files) | {"back": back}
 
     def _report(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         section = _chosen(snapshot, given)

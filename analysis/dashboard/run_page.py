@@ -6,12 +6,14 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pandas as pd
 
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import one_line
 from clops_sweep.experiment.columns import config_columns
 from clops_sweep.experiment.config import names_of
@@ -38,7 +40,7 @@ from .runs import run_names
 from .snapshot import Snapshot
 from .task_scores import TaskScores, task_scores
 from .units import split_names
-from .update_reports import command_for, reports_of
+from .update_reports import commands_for, reports_of
 
 
 def newest_run(snapshot: Snapshot) -> str:
@@ -61,8 +63,18 @@ def run_named(prefix: str, snapshot: Snapshot) -> str:
     return beginning[0] if len(beginning) == 1 else ""
 
 
-def run_page(run: str, snapshot: Snapshot, store: RunStore) -> dict[str, Any]:
-    """Return the variables of the page of a run, by its id."""
+def run_page(
+    run: str, snapshot: Snapshot, store: RunStore, data: PreparedData | None = None, of_dashboard: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return the variables of the page of a run.
+
+    Args:
+        run: its id.
+        snapshot: the store at one moment.
+        store: the store.
+        data: the prepared data sets, for the commands of update reports.
+        of_dashboard: the search-space files of the dashboard.
+    """
     under_way = next((it for it in snapshot.under_way if run == it.run_id), None)
     row = snapshot.runs.loc[run].to_dict() if run in snapshot.runs.index else {}
     name, section = _home(snapshot, run, under_way.name if under_way else run)
@@ -77,6 +89,7 @@ def run_page(run: str, snapshot: Snapshot, store: RunStore) -> dict[str, Any]:
     if row:
         files = plugin_files_to_name(store, row.get("plugins"), anywhere=True)
         rerun = rerun_command(run, store.files.anywhere, plugins=files, prepared_root=prepared_root_to_name(store))
+    commands = partial(_update_commands, store, run, data, of_dashboard)
     return {
         "experiment": section.experiment.name if section is not None else "",
         "others": _others(snapshot, run, section),
@@ -100,10 +113,17 @@ def run_page(run: str, snapshot: Snapshot, store: RunStore) -> dict[str, Any]:
         "curves": json.dumps(chart) if chart is not None else "",
         "log": log,
         "update_reports": reports_of(store, run),
-        "update_command": command_for(store, run) if is_finished else "",
+        "update_commands": snapshot.once(f"update reports of {run}", commands) if is_finished else [],
         "logs": store_command(store.files.anywhere, "logs", run),
         "rerun": rerun,
     }
+
+
+def _update_commands(
+    store: RunStore, run: str, data: PreparedData | None, files: Sequence[str], snapshot: Snapshot
+) -> list[tuple[str, str]]:
+    """Return the commands of the update reports of a finished run, each with what it is about."""
+    return commands_for(store, snapshot.runs.loc[run].to_dict(), data, files)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, one_line
 from clops_sweep.store.run_store import RunStore
 
@@ -75,6 +76,7 @@ def make_server(
     token: str | None,
     notices: Sequence[str] = (),
     files: Sequence[str] = (),
+    data: PreparedData | None = None,
 ) -> Server:
     """Read the store and open a port.
 
@@ -86,6 +88,7 @@ def make_server(
         token: token that browsers must present; required with a host.
         notices: sentences for the overview.
         files: the search-space files that commands on the pages name.
+        data: the prepared data sets, for the commands of update reports.
 
     Raises:
         UsageError: a package is not installed, the store or host does not exist, the port is in use, or no token.
@@ -101,7 +104,7 @@ def make_server(
     taken = _listening(host or LOOPBACK, port)
     try:
         followed = FollowedStore(store, source, seconds)
-        dashboard = Dashboard(followed, notices, files)
+        dashboard = Dashboard(followed, notices, files, data)
         for path in ("", "methods"):  # what they show of a large store is computed once
             dashboard.page(path, {})
         app = make_app(dashboard)

@@ -1,13 +1,21 @@
-"""The update reports of runs: the pages that lie beside the tables of a store, and the command that writes one."""
+"""The update reports of runs: the pages that lie beside the tables of a store, and the commands that write them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 from clops_sweep.data.files.regular_files import open_regular
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError
-from clops_sweep.store.launch_folders import update_report_command
+from clops_sweep.experiment.fields import data_key_of_row, is_missing
+from clops_sweep.experiment.spaces.space_files import criteria_beside
+from clops_sweep.store.launch_folders import plugin_files_to_name, update_report_command
 from clops_sweep.store.run_store import RunStore
+
+from ..update.folds import runs_of_folds
 
 _FOLDER = "report"
 _BEGINNING, _ENDING, _AGAINST, _FOLDS = "update-", ".html", "against", "folds"
@@ -64,9 +72,63 @@ def _parts(name: str) -> list[str]:
     return name.removeprefix(_BEGINNING).removesuffix(_ENDING).split("-")
 
 
-def command_for(store: RunStore, run_id: str) -> str:
-    """Return the command of the update report of a run; empty without its predictions."""
-    return update_report_command(store, run_id) if run_id in store.predicted() else ""
+def commands_for(
+    store: RunStore, row: Mapping[Any, Any], data: PreparedData | None = None, files: Sequence[str] = ()
+) -> list[tuple[str, str]]:
+    """Return the commands of the update reports of a finished run, each with what it is about.
+
+    Without predictions there are none. Subgroups, and the report over all folds, need prepared data of the content that
+    the run was computed on.
+
+    Args:
+        store: the store.
+        row: the row of the run in the table `runs`.
+        data: the prepared data sets.
+        files: the search-space files of the dashboard.
+    """
+    run_id = str(row["run_id"])
+    if run_id not in store.predicted() or row.get("strategy") == "multitask":  # trained on all tasks at once
+        return []
+    words = _criteria(store, row, files)
+    groups = _groups(row, data)
+    if groups:
+        words += ["--groups", ",".join(groups)]
+    commands = [("this run", update_report_command(store, run_id, *words))]
+    if data is not None and _folds_fit(store, row, data):
+        commands.append(("all folds", update_report_command(store, run_id, *words, "--folds")))
+    return commands
+
+
+def _criteria(store: RunStore, row: Mapping[Any, Any], files: Sequence[str]) -> list[str]:
+    """Return the acceptance criteria beside the search-space file of a run, as an option; empty without any."""
+    candidates = list(plugin_files_to_name(store, row.get("plugins")))
+    if len(files) == 1:
+        candidates += files
+    for file in candidates:
+        criteria = criteria_beside(Path(file))
+        if criteria.is_file():
+            return ["--criteria", str(criteria)]
+    return []
+
+
+def _groups(row: Mapping[Any, Any], data: PreparedData | None) -> tuple[str, ...]:
+    """Return the columns for subgroups of the data of a run; none if its frames are not prepared here."""
+    if data is None:
+        return ()
+    with suppress(UsageError, OSError):
+        if data.data_hash(data_key_of_row(row)) == row["data_hash"]:
+            return data.group_names(str(row["dataset"]))
+    return ()
+
+
+def _folds_fit(store: RunStore, row: Mapping[Any, Any], data: PreparedData) -> bool:
+    """Return whether all folds of the settings of a run can be pooled."""
+    if is_missing(row.get("split")):
+        return False
+    with suppress(UsageError, OSError):
+        rows = runs_of_folds(store, str(row["run_id"]), data)
+        return {str(of_fold["run_id"]) for of_fold in rows} <= store.predicted()
+    return False
 
 
 def written_page(store: RunStore, name: str) -> bytes | None:

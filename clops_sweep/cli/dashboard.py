@@ -72,7 +72,16 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
     files = list(map(str, request.selection.files))
     if not files:
         files = [file for file in _recorded_files(request.store)[0] if defines_space(Path(file))]
-    server = make_server(request.store, source, host=host, port=port, token=token, notices=notices, files=files)
+    server = make_server(
+        request.store,
+        source,
+        host=host,
+        port=port,
+        token=token,
+        notices=notices,
+        files=files,
+        data=request.data,
+    )
     click.echo(f"dashboard: {server.address}")
     click.echo("Press Ctrl-C to stop.", err=True)
     with contextlib.suppress(KeyboardInterrupt):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from clops_sweep.cli.new import criteria_beside
 from clops_sweep.cli.options import (
     EXIT_FAILED,
     EXIT_FINISHED,
@@ -41,6 +40,7 @@ from clops_sweep.execution.launch import launch as launched
 from clops_sweep.execution.outcome import Outcome
 from clops_sweep.experiment.fields import is_missing
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, seconds_in
+from clops_sweep.experiment.spaces.space_files import criteria_beside
 from clops_sweep.planning.plan import PlannedRun
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State

@@ -15,7 +15,7 @@ import click
 from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, print_json
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.spaces.space_files import shipped_space
+from clops_sweep.experiment.spaces.space_files import criteria_beside, shipped_space
 
 _FIRST_SPACE = '''"""CLOPS on synthetic ECG, storing 10 or 50 % of instances by beta or at random. Takes a minute."""
 
@@ -135,11 +135,6 @@ def new(
         click.echo(f"{name} is written; adapt it, put {_NEEDS_DATA[template]} beside it, then run it with: {command}")
     else:
         click.echo(f"{name} is written; {'submit' if recipe else 'run'} it with: {command}")
-
-
-def criteria_beside(name: Path) -> Path:
-    """Return the path of the acceptance criteria that go with a search-space file."""
-    return name.with_name(f"{name.stem}_criteria.toml")
 
 
 def _template(template: str, name: Path) -> bytes:

@@ -22,7 +22,7 @@ from clops_sweep.analysis.dashboard.app import Dashboard
 from clops_sweep.analysis.dashboard.server import Server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
-from clops_sweep.analysis.dashboard.update_reports import command_for
+from clops_sweep.analysis.dashboard.update_reports import commands_for
 from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.cli.commands import command
 from clops_sweep.data.prepared.commands import data_command
@@ -393,7 +393,11 @@ def test_a_launch_that_keeps_predictions_names_the_update_report_with_all_its_pa
     assert "The acceptance criterion is met" in page.read_text()
     page.unlink()
     store = RunStore("my results")
-    runs_as_typed(shlex.split(command_for(store, store.read("runs")["run_id"].iloc[0])))  # as the page of a run does
+    row = store.rows("runs")[0]
+    for what, text in commands_for(store, row):  # as the page of a run does
+        assert what == "this run"
+        assert " --criteria own_criteria.toml" in text
+        runs_as_typed(shlex.split(text))
     assert len(list(Path("my results", "report").glob("update-*.html"))) == 1
 
 
@@ -493,7 +497,7 @@ PLACES = {
     "clops_sweep/cli/update_report.py:_offer": OFFERED,
     "clops_sweep/cli/update_report.py:update_report": COMPLETE,
     "clops_sweep/cli/launch.py:_say_update_report": UPDATED,
-    "analysis/dashboard/update_reports.py:command_for": UPDATED,
+    "analysis/dashboard/update_reports.py:commands_for": UPDATED,
     "clops_sweep/cli/report.py:_retry": FAILED,
     "clops_sweep/planning/changes.py:check_computed_again": (
         "tests/search/test_changes.py:numbers_of_a_finished_run_are_not_replaced_by_those_of_other_code"

@@ -50,6 +50,11 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
         return spaces, claims_about(spaces, names["CLAIMS"])
 
 
+def criteria_beside(path: Path) -> Path:
+    """Return the path of the acceptance criteria that go with a search-space file."""
+    return path.with_name(f"{path.stem}_criteria.toml")
+
+
 def defines_space(path: Path) -> bool:
     """Return whether a file assigns `SPACE` at its top level. The file is read, and not executed."""
     try:

@@ -15,10 +15,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, read, update_report
+from clops_sweep.analysis.dashboard.update_reports import commands_for
 from clops_sweep.analysis.update.folds import check_tested_once
 from clops_sweep.analysis.update.paired import last_update
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import declare, forget
 from tests.helpers.stores import record_failure, record_result
@@ -268,3 +270,28 @@ def test_a_launch_over_folds_recommends_the_pooled_report(made: tuple[Path, list
     recommended = CliRunner().invoke(command, [*shlex.split(said[1])], standalone_mode=False)
     assert recommended.exit_code == 0, recommended.output
     assert f"update-{first}-folds.html" in recommended.output
+
+
+def test_the_page_of_a_run_has_the_commands_of_its_reports_that_work(made: tuple[Path, list[str]]) -> None:
+    folder, (first, *others) = made
+    store = RunStore(folder / "results")
+    row, random = (store.rows("runs", run_ids=[run_id])[0] for run_id in (first, others[-1]))
+    data = PreparedData.found(folder / "prepared", None)
+    (folder / "space.py").write_text(SPACE)
+    (folder / "space_criteria.toml").write_text("max_group_flips = 1.0\n")
+    commands = commands_for(store, row, data, [str(folder / "space.py")])
+    assert [what for what, _ in commands] == ["this run", "all folds"]
+    for what, text in commands:
+        words = shlex.split(text)[1:]
+        assert words[words.index("--groups") + 1] == "sex"
+        assert words[words.index("--criteria") + 1] == str(folder / "space_criteria.toml")
+        assert ("--folds" in words) == (what == "all folds")
+        done = CliRunner().invoke(command, [*words, "--prepared-root", str(folder / "prepared")], standalone_mode=False)
+        assert done.exit_code == 0, done.output
+    assert [what for what, _ in commands_for(store, random, data)] == ["this run"]
+    (without,) = commands_for(store, row)
+    assert "--groups" not in without[1]
+    assert commands_for(store, {**row, "strategy": "multitask"}, data) == []
+    gone = add(folder, config(split=FOLDS[0]), "one fold")
+    alone = RunStore(folder / "one fold")
+    assert [what for what, _ in commands_for(alone, alone.rows("runs", run_ids=[gone])[0], data)] == ["this run"]
