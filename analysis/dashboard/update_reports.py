@@ -15,7 +15,7 @@ from clops_sweep.experiment.spaces.space_files import criteria_beside
 from clops_sweep.store.launch_folders import plugin_files_to_name, update_report_command
 from clops_sweep.store.run_store import RunStore
 
-from ..update.folds import runs_of_folds
+from ..runs_of_folds import runs_of_folds
 
 _FOLDER = "report"
 _BEGINNING, _ENDING, _AGAINST, _FOLDS = "update-", ".html", "against", "folds"

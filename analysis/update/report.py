@@ -29,12 +29,13 @@ from clops_sweep.store.run_store import RunStore
 
 from ..people.patient_intervals import FEW_COVER, FEW_PEOPLE
 from ..people.predicted import drawn_units
+from ..runs_of_folds import runs_of_folds
 from ..statistics import MIN_UNITS
 from .bands import banded
 from .criteria import Criteria
 from .data_facts import counts_by_task, described_data
 from .findings import Findings, FoldResult, NewClass
-from .folds import check_tested_once, runs_of_folds, tested_once
+from .folds import check_tested_once, tested_once
 from .last_task import Known, TaskFacts, brought, by_knowledge, decided, in_common, people_in_training, task_facts
 from .measures import FIXED, Measures, Slice, reliability
 from .page import render_page, verdict
