@@ -31,6 +31,17 @@ if TYPE_CHECKING:
     from clops_sweep.planning.request import Request
 
 
+class _Kept(click.Choice):  # type: ignore[type-arg]  # generic in the newest versions only
+    """One of the things that a launch stores besides the tables."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the choice; several in one value are refused with the option for each."""
+        names = [name.strip() for name in str(value).split(",")]
+        if len(names) > 1 and set(names) <= set(self.choices):
+            self.fail(f"{value!r}: expected {' '.join(f'--keep {name}' for name in names)}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def report_command(request: Request) -> str:
     """Return the command that draws the report of a request with search-space files."""
     whole = replace(request.selection, limit=None, where=None)
@@ -104,7 +115,7 @@ def request_options(required: bool = True, keep: bool = False) -> Callable[[Call
             click.option(
                 "--keep",
                 multiple=True,
-                type=click.Choice(get_args(Keep)),
+                type=_Kept(get_args(Keep)),
                 help="Also store all test predictions after every task, the network after the last task (models), or "
                 "that after every task (models:all). Repeatable.",
             )

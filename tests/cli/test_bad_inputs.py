@@ -404,6 +404,14 @@ OTHERS: list[tuple[list[str], str]] = [
     (["plan", "space.py", "--cpus-per-trial", "x"], "Invalid value for '--cpus-per-trial': 'x': expected a number"),
     (["status", "--results", "mistyped"], "results "),
     (["status", "--results", "space.py"], "results "),
+    (
+        ["space.py", "--keep", "predictions,models"],
+        "Invalid value for '--keep': 'predictions,models': expected --keep predictions --keep models",
+    ),
+    (
+        ["space.py", "--observe", "tensorboard,wandb"],
+        "--observe 'tensorboard,wandb': no such observer (did you mean 'tensorboard'?); of several, expected an",
+    ),
     (["status", "nothing.py"], "nothing.py: no such search-space file"),
     (["report", "--results", "mistyped"], "results "),
     (["status", "--where", "seed == 0"], "--where changes the runs of a search-space file; expected such a file"),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clops_sweep.errors import UsageError, nearest_or_all, option, shown
+from clops_sweep.errors import UsageError, either, nearest_or_all, option, shown
 from clops_sweep.experiment.events import Event
 from clops_sweep.experiment.plugins.registry import OBSERVERS
 
@@ -52,6 +52,8 @@ def check_observers(texts: Sequence[str]) -> None:
         name, colon, target = text.partition(":")
         if name not in OBSERVERS:
             known = f"no such observer{nearest_or_all(name, OBSERVERS)}"
+            if "," in name:
+                known += f"; of several, expected {either('an --observe for each', 'a list of names')}"
             raise UsageError(f"{option('observe')} {shown(text)}: {known}")
         if name in seen:
             raise UsageError(f"{option('observe', name)} is given twice; expected once")

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.errors import UsageError, nearest_or_all, one_line, prefixed
+from clops_sweep.errors import UsageError, closest, listed, nearest_or_all, one_line, prefixed
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.claims import Claim, check_claims
 from clops_sweep.experiment.spaces.local_modules import importable
+from clops_sweep.experiment.spaces.misspelt import suggestion, without_path
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.started_sweeps import executed_by_command
 
@@ -39,7 +40,9 @@ def load_file(path: Path) -> tuple[list[SearchSpace], tuple[Claim, ...]]:
     names = names_in(path)
     spaces = spaces_in(names)
     if not spaces:
-        raise UsageError(f"{path} defines no SPACE; expected SPACE = SearchSpace(...) or a list of them")
+        others = [name for name, value in names.items() if isinstance(value, SearchSpace)]
+        but = f", but the search space {listed(others)}" if others else ""
+        raise UsageError(f"{path} defines no SPACE{but}; expected SPACE = SearchSpace(...) or a list of them")
     names_of_spaces = [space.name for space in spaces]
     twice = sorted(name for name in names_of_spaces if names_of_spaces.count(name) > 1)
     if twice:
@@ -109,7 +112,7 @@ def names_in(path: Path) -> dict[str, Any]:
     except OSError as error:  # an invalid file name, or a folder without read permission
         raise UsageError(f"{shorten(path)}: cannot be read ({error.strerror or one_line(error)})") from None
     if not is_there:
-        raise UsageError(f"{path}: no such search-space file")
+        raise UsageError(f"{path}: no such search-space file{_similar_file(path)}")
     try:
         with importable(path.resolve().parent), executed_by_command():
             # absolute: a worker, which runs in another folder, shows the lines of this file in tracebacks
@@ -120,7 +123,18 @@ def names_in(path: Path) -> dict[str, Any]:
         raise
     except BaseException as error:  # user code may raise anything
         kind = f"{type(error).__name__}{_line_in(path, error)}"
-        raise UsageError(f"{path} raises {kind}: {_said(error)}") from None
+        meant = suggestion(error, path.resolve().parent)
+        raise UsageError(f"{path} raises {kind}: {_said(error)}{meant}") from None
+
+
+def _similar_file(path: Path) -> str:
+    """Return " (did you mean 'wards.py'?)" if the folder of a missing file has a file of a similar name."""
+    try:
+        names = [file.name for file in path.parent.glob("*.py")]
+    except (OSError, ValueError):
+        return ""
+    meant = closest(path.name, names)
+    return "" if meant is None else f" (did you mean {str(path.parent / meant)!r}?)"
 
 
 def shipped_spaces() -> Mapping[str, Path]:
@@ -145,7 +159,7 @@ def shipped_space(name: str) -> Path:
 
 def _said(error: BaseException) -> str:
     """Return the message of an exception of user code on one line, shortened."""
-    said = one_line(error).encode("utf-8", "backslashreplace").decode("utf-8")
+    said = without_path(one_line(error)).encode("utf-8", "backslashreplace").decode("utf-8")
     return said if len(said) <= _LONGEST_SAID else f"{said[:_LONGEST_SAID]}..."
 
 
