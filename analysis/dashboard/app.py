@@ -21,6 +21,7 @@ from ..as_stored import stored_value
 from ..collect import computed_on, label_text
 from ..failures import Failure, failures
 from ..formats import DASH, plural
+from ..leading import names_of_tuned, what_was_tuned
 from ..metrics import Metric, metric_named
 from ..report.page import rendered
 from ..report.planned import PlannedSection
@@ -29,7 +30,7 @@ from .drawings import Drawings
 from .methods import method_tables, methods_by_experiment
 from .overview import counts, lines, newest, progress, searches, statuses
 from .run_page import newest_run, on_its_way, run_named, run_page
-from .runs import RunsTable, filters, kept_labels, run_names, runs_table
+from .runs import RunsTable, filters, kept_labels, run_names, runs_table, splits_of_rows
 from .snapshot import FollowedStore, Snapshot, log_fault
 from .update_reports import POLICY, written_page
 
@@ -132,6 +133,7 @@ class Dashboard:
         for name, section in snapshot.sections.items():
             names = tunings if section.experiment.is_tuning else experiments
             names.append(name)
+        spaces = names_of_tuned(section.experiment for section in snapshot.sections.values())
         return {
             "name": self._followed.store.files.shown,
             "seconds": self._followed.seconds,
@@ -142,6 +144,7 @@ class Dashboard:
             "experiment": "",
             "experiments": experiments,
             "tunings": tunings,
+            "titles_of_tunings": {name: what_was_tuned(name, spaces) for name in tunings},
             "read_at": f"{self.read_at:.0f}",
             "version": f"{self._started}.{snapshot.version}.{snapshot.epochs}.{snapshot.problem}",
         }
@@ -203,6 +206,7 @@ class Dashboard:
         of_page = experiment.runs.iloc[rows.index]
         names = run_names(experiment, of_page)
         reasons = _reasons(of_page)
+        groups = splits_of_rows(experiment, of_page) if experiment.is_tuning and not given.get("sort") else []
         of_status = statuses(experiment.runs, snapshot.running).value_counts()
         return {
             "experiment": experiment.name,
@@ -223,6 +227,7 @@ class Dashboard:
                 _row(name, row, columns, labels) | {"reason": reason_of_run}
                 for name, row, reason_of_run in zip(names, rows.to_dict("records"), reasons, strict=True)
             ],
+            "groups": groups,
             "total": len(table.frame),
             "statuses": {status: int(of_status[status]) for status in _STATUSES if status in of_status},
             "address": urlencode({name: value for name, value in given.items() if value}),

@@ -10,7 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from ..collect import Experiment
+from clops_sweep.experiment.axis_names import axis_title
+
+from ..collect import Experiment, label_text
+from ..leading import names_of_tuned, what_was_tuned
 from ..metrics import metric_named
 from .experiments import differences, held_in_words
 from .snapshot import Snapshot
@@ -52,24 +55,40 @@ class Progress:
 
 @dataclass(frozen=True)
 class Search:
-    """Progress of a search: the number of its trials by state, and the best value of its first objective so far."""
+    """Progress of a search.
 
+    Attributes:
+        title: what it tunes: the method, with the name of its space if there are several.
+        trials: number of trials by state.
+        objective: the first objective in words.
+        best: the best value of it so far; empty without any.
+        chosen: the parameters of the best trial in words.
+    """
+
+    title: str
     trials: dict[str, int]
     objective: str
     best: str
+    chosen: str
 
 
 def searches(snapshot: Snapshot) -> dict[str, Search]:
     """Return the progress of every search that has begun, by name of the experiment."""
     found = {}
+    spaces = names_of_tuned(section.experiment for section in snapshot.sections.values())
     for name, section in snapshot.sections.items():
         study = section.study
         if study is None:
             continue
         metric = metric_named(next(iter(study.objectives)))
-        best_value = metric.text(study.best[0].values[0]) if study.best and study.best[0].values else ""
+        best_value = chosen = ""
+        if study.best and study.best[0].values:
+            best_value = metric.text(study.best[0].values[0])
+            chosen = ", ".join(
+                f"{axis_title(axis)} {label_text(label)}" for axis, label in study.best[0].labels.items()
+            )
         trials: dict[str, int] = dict(Counter(str(trial.state) for trial in study.trials))
-        found[name] = Search(trials, metric.plain, best_value)
+        found[name] = Search(what_was_tuned(name, spaces), trials, metric.plain, best_value, chosen)
     return found
 
 

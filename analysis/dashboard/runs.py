@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from clops_sweep.experiment.axis_names import axis_title
-from clops_sweep.experiment.fields import REPLICATES
+from clops_sweep.experiment.fields import REPLICATES, SPLIT_AXES
 
 from ..collect import Experiment, label_text
 from ..formats import as_csv
@@ -106,6 +106,8 @@ def runs_table(experiment: Experiment, running: frozenset[str], *, sort: str = "
     frame = pd.DataFrame(given | columns | {"ended": pd.to_datetime(ended_at(runs), unit="s", utc=True)})
     column = sort.removeprefix("-")
     by = [column] if column in frame else [name for name in labels if name in frame]
+    if by == list(labels) and experiment.is_tuning:
+        by = [*(name for name in SPLIT_AXES if name in frame), *by]  # a group for each patient split
     frame = frame.sort_values(by, ascending=not sort.startswith("-"), kind="stable", na_position="last")
     if status in set(frame["status"]):
         frame = frame[frame["status"] == status]
@@ -121,3 +123,11 @@ def run_names(experiment: Experiment, rows: pd.DataFrame) -> list[str]:
         parts = [cell_name(cell), split_of[split] if len(split_of) > 1 else "", f"seed {seed}"]
         names.append(", ".join(part for part in parts if part))
     return names
+
+
+def splits_of_rows(experiment: Experiment, rows: pd.DataFrame) -> list[str]:
+    """Return the name of the patient split of rows of `runs`; empty if the experiment has one split."""
+    split_of = split_names({split for split, _ in experiment.replicates})
+    if len(split_of) < 2:
+        return []
+    return [split_of[split] for split, _ in experiment.replicates_of(rows)]

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace, folds
+from clops_sweep.analysis.collect import collect
 from clops_sweep.analysis.dashboard.app import PAGES, Dashboard
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
@@ -374,6 +375,55 @@ def test_tuning_stands_apart_from_results(store: RunStore) -> None:
     points = charts_of(read_page(dashboard, "compare", CLOPS))[-1]["data"][0]
     assert points["y"] == [0.75]
     assert points["customdata"][0] in set(store.read("runs")["run_id"])
+    dashboard.close()
+
+
+class FoldedTuning:
+    """The search of the method er of a tuned space, over three folds."""
+
+    def __init__(self, space: SearchSpace) -> None:
+        self._space = space
+
+    def experiments(self, runs: pd.DataFrame, store: RunStore) -> list[Found]:
+        (experiment,) = collect([self._space], runs.reset_index(drop=True))
+        trials = tuple(TrialRecord(at, "complete", {"batch_size": 8 * (at + 1)}, (0.7 + 0.1 * at,)) for at in range(2))
+        study = StudyRecord(experiment.name, {"auc": "maximize"}, trials, (1,), is_phase=True)
+        return [(replace(experiment, is_tuning=True), None, study)]
+
+    def frames(self, experiments: object) -> list[Any]:
+        return []
+
+    def mark(self) -> None:
+        return None
+
+
+def test_trials_over_folds_are_listed_by_method_and_fold(generated: ModuleType, tmp_path: Path) -> None:
+    axes = {"batch_size": [8, 16], "split": folds(3)}
+    space = SearchSpace("mine_selection_er", RunConfig(strategy="er"), axes, range(2))
+    store = RunStore(tmp_path / "results")
+    generated.write_given_runs(store, [(it.config, {"auc": 0.7}) for it in space.requests()])
+    dashboard = Dashboard(FollowedStore(store, FoldedTuning(space), 0))
+    header, row = cells_of(read_page(dashboard), "Tuning")
+    assert dict(zip(header, row, strict=True)) | {"last change": ""} == {
+        "method": "er",
+        "trials": "2 complete",
+        "best value so far": "0.800 Average AUC",
+        "chosen so far": "batch size 16",
+        "tried": "batch size: 8, 16; 3 folds; 2 seeds",
+        "runs finished / asked": "12 / 12",
+        "last change": "",
+    }
+    given = {"experiment": space.name}
+    page = read_page(dashboard, "runs", given)
+    _, *rows = cells_of(page, "Runs")
+    groups = [at for at, row in enumerate(rows) if len(row) == 1]
+    assert [rows[at] for at in groups] == [["fold 1/3"], ["fold 2/3"], ["fold 3/3"]]
+    assert groups == [0, 5, 10], "two configurations with two seeds each"
+    for at, row in enumerate(rows):
+        if at not in groups:
+            assert f", fold {at // 5 + 1}/3, " in row[0]
+    _, *by_score = cells_of(read_page(dashboard, "runs", given | {"sort": "-auc"}), "Runs")
+    assert all(len(row) > 1 for row in by_score), "another order has no groups"
     dashboard.close()
 
 
