@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from clops_sweep.data.frames import VALIDATION
 from clops_sweep.errors import UsageError
 from clops_sweep.execution.tried_networks import TriedNetworks
-from clops_sweep.experiment.spaces.grid import subject_of
 from clops_sweep.experiment.spaces.tuned_tasks import check_tuning
 from clops_sweep.experiment.tasks import in_sequential_order
 from clops_sweep.learning.encoders.pretraining import check_pretraining
@@ -41,10 +40,10 @@ def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
     prepared = [config for config in to_compute if data.data_hash(config.data_key) is not None]
     configs = [in_sequential_order(config) for config in prepared]
     frames = request.frames(configs)
-    for key, space in selected_on.items():
+    for key, subject in selected_on.items():
         if key in frames and not (frames[key].split == VALIDATION).any():
             raise UsageError(
-                f"{subject_of(space)}: dataset {key.dataset!r} has no validation set, and a search does not "
+                f"{subject}: dataset {key.dataset!r} has no validation set, and a search does not "
                 "choose on test data; give its base config validation=0.2, a share of the training people"
             )
     TriedNetworks(data.root).check(configs, frames, keep_models=request.store.keep_models is not None)

@@ -13,7 +13,6 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, option, prefixed
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.prepared_tasks import checked_frames
-from clops_sweep.experiment.spaces.grid import subject_of
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.launched import LeftOutSpace, left_out_spaces
 from clops_sweep.planning.plan import Plan, make_plan
@@ -70,8 +69,7 @@ class Request:
         for space in self.selection.searches:
             from clops_sweep.search.study import check_sampler
 
-            subject = subject_of(space.name)
-            with prefixed(subject):
+            with prefixed(space.subject):
                 check_sampler(space)
 
     def data_hash(self, config: RunConfig) -> str | None:

@@ -149,14 +149,14 @@ class State:
 
     @property
     def selected_on(self) -> dict[DataKey, str]:
-        """The data on whose validation sets searches select, each with the name of the first such search space."""
-        names: dict[DataKey, str] = {}
+        """The data on whose validation sets searches select, each with the subject of the first such space."""
+        subjects: dict[DataKey, str] = {}
         phases = [phase for tuned in self.resolved.selection.tuned for phase in tuned.phases]
         for space in (*self._incomplete_searches, *phases):
             if any(name in METRICS for name in space.objectives):
                 for config in configs_of(space):
-                    names.setdefault(config.data_key, space.name)
-        return names
+                    subjects.setdefault(config.data_key, space.subject)
+        return subjects
 
     @property
     def _incomplete_searches(self) -> list[SearchSpace]:

@@ -69,7 +69,7 @@ def check_definition(
         return
     for name, before, after in differences(attributes[DEFINITION], definition(space, data_hashes)):
         raise OtherDefinition(
-            f"search space {space.name!r}: its study in {where} was made with {name} {before} and not {after}; "
+            f"{space.subject}: its study in {where} was made with {name} {before} and not {after}; "
             "a study keeps its definition (n_trials and sampler apart): give the space another name, or other "
             f"{option('results')}"
         )

@@ -114,7 +114,7 @@ def test_tuning_on_what_is_reported_is_refused(launched: Any, tune_on: TuneOn, s
     ("tasks", "sentence"),
     [
         (9, r"TuneOn\(tasks=9\): class_il of three_parts has 2 tasks, and all of them are reported; expected fewer"),
-        (1, r"its study in .* was made with base\.epochs_per_task 2 and not 1"),
+        (1, r"^search space 'it': its study in .* was made with base\.epochs_per_task 2 and not 1"),
     ],
 )
 def test_a_space_that_cannot_be_tuned_so_is_refused_before_its_study(

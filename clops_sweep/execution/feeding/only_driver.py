@@ -39,7 +39,7 @@ def only_driver(space: SearchSpace, store: RunStore) -> Iterator[None]:
     with locked(store.log_folder / "locks" / f"search-{file_name(space.name)[:40]}-{own}") as holder:
         if holder is Lock.ELSEWHERE:
             raise UsageError(
-                f"search space {space.name!r} is being run by another driver on the same results; "
+                f"{space.subject} is being run by another driver on the same results; "
                 "a single one uses its whole cluster"
             )
         yield

@@ -48,19 +48,16 @@ class Grid:
         seeds: the seeds of every cell.
         where: keeps only the configs for which it returns True.
         resolve: maps a config to one with a resolved task order.
+        subject: its search space as the subject of a sentence.
     """
 
     name: str
     base: RunConfig
     axes: Axes
     seeds: Sequence[int]
-    where: Callable[[RunConfig], bool] | None = None
-    resolve: Callable[[RunConfig], RunConfig] | None = None
-
-    @property
-    def subject(self) -> str:
-        """Its search space as the subject of a sentence."""
-        return subject_of(self.name)
+    where: Callable[[RunConfig], bool] | None
+    resolve: Callable[[RunConfig], RunConfig] | None
+    subject: str
 
     @property
     def size(self) -> str:

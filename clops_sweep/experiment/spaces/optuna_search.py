@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,6 +24,7 @@ from clops_sweep.experiment.spaces.tuning import (
     TuningSet,
     fields_set,
     methods_of,
+    variant,
 )
 
 if TYPE_CHECKING:
@@ -192,12 +194,13 @@ class OptunaSearch:
     def _check_grid(self, methods: Sequence[Method]) -> None:
         """Check that a grid has no ranges, and let it try every combination unless a number of trials is given."""
         for method in methods:
-            for name, given in method.parameters.items():
-                parameter = _parameter(name, given)
-                if not isinstance(parameter, Mapping | tuple):
-                    raise UsageError(
-                        f"parameter {name!r}: {parameter}: expected a list of values or named variants in a grid"
-                    )
+            with prefixed(f"OptunaSearch: method {method.name!r}") if method.name else nullcontext():
+                for name, given in method.parameters.items():
+                    parameter = _parameter(name, given)
+                    if not isinstance(parameter, Mapping | tuple):
+                        raise UsageError(
+                            f"parameter {name!r}: {parameter}: expected a list of values or named variants in a grid"
+                        )
         if not (self.methods or self.n_trials):
             object.__setattr__(self, "n_trials", math.prod(len(self._labels(name)) for name in self.parameters))
 
@@ -297,6 +300,11 @@ class OptunaSearch:
                 seen[key] = name
         for labels in self.corners():
             config = base.replace(**self.settings(labels))
+            if "encoder" in seen and isinstance(config.encoder, RunConfig):
+                raise UsageError(
+                    f"encoder = {shown(config.encoder)}: an encoder that a run trains cannot be searched over; "
+                    "expected it in base or axes of the search space"
+                )
             order = config.task_order
             if "task_order" in seen and isinstance(order, tuple) and config.orders_by_name:
                 raise UsageError(
@@ -381,15 +389,6 @@ def choices(name: str, values: Any) -> tuple[Any, ...]:
     if twice:
         raise UsageError(f"parameter {name!r}: {shown(values)}: expected values that differ")
     return tuple(choices)
-
-
-def variant(name: str, label: Any, settings: Any) -> dict[str, Any]:
-    """Check the settings of a named variant of a parameter, and return them."""
-    if not isinstance(label, str):
-        raise UsageError(f"parameter {name!r}: variant {shown(label)}: expected text as its name")
-    if not isinstance(settings, Mapping):
-        raise UsageError(f"parameter {name!r}: variant {shown(label)}: expected a mapping from fields to values")
-    return {key: as_python(value) for key, value in settings.items()}
 
 
 def _check_scale(where: str, name: str, distribution: Any) -> None:

@@ -116,11 +116,11 @@ class SearchSpace:
         self._check_seeds()
         for what, function in (("where", self.where), ("resolve", self.resolve)):
             if function is not None and not callable(function):
-                raise UsageError(f"{self._subject}: {what}: expected a function of a config, not {shown(function)}")
+                raise UsageError(f"{self.subject}: {what}: expected a function of a config, not {shown(function)}")
         if self.search is not None:
             self._check_search(self.search)
         for axis, values in self.axes.items():
-            check_axis(self._subject, axis, values)
+            check_axis(self.subject, axis, values)
         with gc_paused():
             _ = self._requests  # all are checked now, not one by one later
         if self.tuned is None:  # its phases, and the grids that it may report, check this themselves
@@ -128,10 +128,10 @@ class SearchSpace:
 
     def _set_plain_values(self) -> None:
         """Replace seeds and axes by plain Python values."""
-        with prefixed(f"{self._subject}: seeds"):
+        with prefixed(f"{self.subject}: seeds"):
             seeds = as_list(self.seeds)
         object.__setattr__(self, "seeds", tuple(seeds))
-        axes = {axis: plain_axis(self._subject, axis, values) for axis, values in self.axes.items()}
+        axes = {axis: plain_axis(self.subject, axis, values) for axis, values in self.axes.items()}
         object.__setattr__(self, "axes", axes)
 
     def _check_name(self) -> None:
@@ -143,10 +143,10 @@ class SearchSpace:
     def _check_seeds(self) -> None:
         if not len(self.seeds):
             raise UsageError(
-                f"{self._subject}: seeds has no values; a number n means the seeds 0 .. n - 1, such as seeds=5"
+                f"{self.subject}: seeds has no values; a number n means the seeds 0 .. n - 1, such as seeds=5"
             )
-        check_twice(f"{self._subject}: seeds", self.seeds)
-        seeds = (checked(SEED, seed, f"{self._subject}: seed = ") for seed in self.seeds)
+        check_twice(f"{self.subject}: seeds", self.seeds)
+        seeds = (checked(SEED, seed, f"{self.subject}: seed = ") for seed in self.seeds)
         object.__setattr__(self, "seeds", tuple(seeds))
 
     def _check_all_used(self) -> None:
@@ -164,14 +164,14 @@ class SearchSpace:
             ("axes", self.axes, "a mapping from axes to their values", Mapping),
         ):
             if not isinstance(value, kind):
-                raise UsageError(f"{self._subject}: {what}: expected {expected}, not {type(value).__name__}")
+                raise UsageError(f"{self.subject}: {what}: expected {expected}, not {type(value).__name__}")
 
     def _check_size(self) -> None:
         sizes = [length(values) or 1 for values in (*self.axes.values(), self.seeds)]  # invalid ones: refused later
-        check_count(self._subject, "its axes and seeds make", math.prod(sizes), ", or a search")
+        check_count(self.subject, "its axes and seeds make", math.prod(sizes), ", or a search")
 
     def _check_search(self, search: OptunaSearch) -> None:
-        where = self._subject
+        where = self.subject
         if not isinstance(search, OptunaSearch):
             raise UsageError(f"{where}: search: expected an OptunaSearch")
         scenario = self.base.scenario
@@ -186,7 +186,7 @@ class SearchSpace:
         used = self.used_options(base) if options else set()
         unused = [name for name in options if name not in used]
         if unused:
-            raise UsageError(f"{self._subject}: no run of it uses {unused[0]!r}, an option of {owners(unused[0])}")
+            raise UsageError(f"{self.subject}: no run of it uses {unused[0]!r}, an option of {owners(unused[0])}")
 
     @cached_property
     def tuned(self) -> TunedSpace | None:
@@ -204,12 +204,14 @@ class SearchSpace:
 
     @cached_property
     def _grid(self) -> Grid:
-        return Grid(self.name, self.base, self.axes, self.seeds, self.where, self.resolve)
+        return Grid(self.name, self.base, self.axes, self.seeds, self.where, self.resolve, self.subject)
 
     @property
-    def _subject(self) -> str:
-        """The space as the subject of a sentence."""
-        return subject_of(self.name)
+    def subject(self) -> str:
+        """The space as the subject of a sentence; a phase is the tuned space with the method that it chooses for."""
+        if not self.chooses_for:
+            return subject_of(self.name)
+        return method_as_subject(self.chooses_for, self.name.removeprefix(f"{self.chooses_for}{SELECTION}")[1:])
 
     @property
     def size(self) -> str:
@@ -262,7 +264,7 @@ class SearchSpace:
         for key in settings:
             known_key(key)
             if self.search is not None and key in self.search.fields:
-                raise UsageError(f"{self._subject} searches over {key!r} itself; change its distribution instead")
+                raise UsageError(f"{self.subject} searches over {key!r} itself; change its distribution instead")
             if key in fields_of(self.axes):
                 if self.search is None:
                     instead = f"keep some of its values with {option('where')} instead"
@@ -271,7 +273,7 @@ class SearchSpace:
                         "write the values to keep in its axes, and give it another name or other "
                         f"{option('results')}, since a study keeps its definition"
                     )
-                raise UsageError(f"{self._subject} varies {key!r} itself; {instead}")
+                raise UsageError(f"{self.subject} varies {key!r} itself; {instead}")
             if key == "seed":
                 raise UsageError(
                     f"seeds are set by the search space and by {option('seeds')}, not by {option('settings')}"
@@ -357,14 +359,16 @@ class TunedSpace:
             base, axes, seeds = setting_while_tuning(self.search.tune_on, space.base, space.axes, space.seeds)
         phases = []
         for method in self.methods:
+            with prefixed(method_as_subject(self.name, method.name)):
+                for fixed_field in method.fixed:
+                    known_key(fixed_field)
             if not method.parameters:
                 continue
             name = f"{self.name}{SELECTION}"
-            of_method = f"{self._subject}: method {method.name!r}" if method.name else self._subject
-            with prefixed(of_method):
+            with prefixed(method_as_subject(self.name, method.name)):
                 base_of_method, search = base.replace(**method.fixed), self.search.of(method)
-                for parameter in method.parameters:
-                    known_key(parameter)
+                for tuned_field in method.tuned_fields:
+                    known_key(tuned_field)
             phase = replace(
                 space,
                 name=f"{name}_{method.name}" if method.name else name,
@@ -463,5 +467,10 @@ def search_of(space: SearchSpace) -> OptunaSearch:
         UsageError: it has none.
     """
     if space.search is None:
-        raise UsageError(f"{subject_of(space.name)} has no search")
+        raise UsageError(f"{space.subject} has no search")
     return space.search
+
+
+def method_as_subject(space: str, method: str) -> str:
+    """Return a method of a tuned space as the subject of a sentence; the space if the method has no name."""
+    return f"{subject_of(space)}: method {method!r}" if method else subject_of(space)

@@ -146,13 +146,13 @@ class Selection:
         """
         for tuned in self.tuned:
             for config in tuned.reported_at_bounds:
-                _check_declared(tuned.name, config)
+                _check_declared(tuned.undivided.subject, config)
         requests = all_requests(self.spaces)
         if self.where is not None and requests:
             holds = Where(self.where)
             requests = [request for request in requests if holds(request.config)]
         for request in requests:
-            _check_declared(request.space, request.config)
+            _check_declared(subject_of(request.space), request.config)
         if self.given and not (requests or self.searches or self.tuned):
             raise UsageError(f"{' '.join(map(str, self.files)) or 'SPACE'}: no run is left to ask for")
         return requests[: self.limit]
@@ -163,12 +163,12 @@ class Selection:
         searches = [(space, space.search) for space in self.spaces if isinstance(space.search, OptunaSearch)]
         if searches and self.where:
             raise UsageError(
-                f"{option('where')} keeps some of a list of runs, and {subject_of(searches[0][0].name)} has none "
+                f"{option('where')} keeps some of a list of runs, and {searches[0][0].subject} has none "
                 "before it is run; bound its distributions, or shorten the lists of its axes and methods, instead"
             )
         for space, _ in searches:
             for config in configs_at_bounds(space):
-                _check_declared(space.name, config)
+                _check_declared(space.subject, config)
         limited = []
         for space, search in searches:
             n_trials = search.n_trials if self.limit is None else min(self.limit, search.n_trials)
@@ -271,13 +271,17 @@ def _texts(space: SearchSpace) -> Iterator[tuple[str, str]]:
     yield "search space name", space.name
     parameters = space.search.parameters if space.search is not None else {}
     for axis, values in (*space.axes.items(), *parameters.items()):
-        yield f"{subject_of(space.name)}: axis", str(axis)
+        yield f"{space.subject}: axis", str(axis)
         for label in values if isinstance(values, Mapping) else ():
-            yield f"{subject_of(space.name)}, axis {axis!r}: label", str(label)
+            yield f"{space.subject}, axis {axis!r}: label", str(label)
 
 
-def _check_declared(space: str, config: RunConfig) -> None:
+def _check_declared(subject: str, config: RunConfig) -> None:
     """Check a config against the declaration of its data set: number of tasks, classes and leads.
+
+    Args:
+        subject: its search space as the subject of a sentence.
+        config: the config.
 
     Raises:
         UsageError: the task order is not a permutation of the tasks, a class does not exist, or the paper's network
@@ -288,17 +292,17 @@ def _check_declared(space: str, config: RunConfig) -> None:
     wrong = [number for number in numbers if info.classes is not None and not 0 <= number < info.classes]
     if wrong and config.scenario in ("class_il", "class_il_union"):
         raise UsageError(
-            f"{subject_of(space)}: task_classes: {config.dataset} has {info.classes} classes and no class "
+            f"{subject}: task_classes: {config.dataset} has {info.classes} classes and no class "
             f"{shown(wrong[0])}; expected numbers from 0 to {(info.classes or 0) - 1}"
         )
     if config.network == PAPER_NETWORK and config.leads == "all" and info.simultaneous_leads > 1:
         raise UsageError(
-            f"{subject_of(space)}: network {PAPER_NETWORK!r} takes one lead, and instances of {config.dataset} have "
+            f"{subject}: network {PAPER_NETWORK!r} takes one lead, and instances of {config.dataset} have "
             f"{info.simultaneous_leads}; set leads = 'single', or network = 'small_cnn'"
         )
     tasks = info.task_count(config.scenario, config.task_classes, config.domain)
     if tasks is not None and isinstance(config.task_order, tuple) and len(config.task_order) != tasks:
         raise UsageError(
-            f"{subject_of(space)}: task_order {shown(list(config.task_order))}: {config.scenario} of "
+            f"{subject}: task_order {shown(list(config.task_order))}: {config.scenario} of "
             f"{config.dataset} has {tasks} tasks; expected a permutation of 0..{tasks - 1}"
         )

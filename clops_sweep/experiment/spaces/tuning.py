@@ -114,12 +114,26 @@ def methods_of(methods: Mapping[str, Mapping[str, Any]], parameters: Mapping[str
     for name, settings in methods.items():
         if not isinstance(name, str) or not name.strip():
             raise UsageError(f"OptunaSearch: method {shown(name)}: expected text as its name")
-        method = _method(f"OptunaSearch: method {name!r}", name, settings, checked_methods)
+        method = _method(_subject(name), name, settings, checked_methods)
         checked_methods[name] = method
         for key in fields_set([method]):
             if key in NOT_SEARCHED:
-                raise UsageError(f"OptunaSearch: method {name!r}: {key!r} cannot be searched over: {NOT_SEARCHED[key]}")
+                raise UsageError(f"{_subject(name)}: {key!r} cannot be searched over: {NOT_SEARCHED[key]}")
     return list(checked_methods.values())
+
+
+def variant(name: str, label: Any, settings: Any) -> dict[str, Any]:
+    """Check the settings of a named variant of a parameter, and return them."""
+    if not isinstance(label, str):
+        raise UsageError(f"parameter {name!r}: variant {shown(label)}: expected text as its name")
+    if not isinstance(settings, Mapping):
+        raise UsageError(f"parameter {name!r}: variant {shown(label)}: expected a mapping from fields to values")
+    return {key: as_python(value) for key, value in settings.items()}
+
+
+def _subject(method: str) -> str:
+    """Return a method as the subject of a sentence."""
+    return f"OptunaSearch: method {method!r}"
 
 
 def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[str, Method]) -> Method:
@@ -127,6 +141,11 @@ def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[
         raise UsageError(
             f"{where}: no strategy has this name{nearest(name, STRATEGIES)}; expected a setting 'strategy' or 'like'"
         )
+    for parameter, variants in settings.items():
+        if isinstance(variants, Mapping):
+            with prefixed(where):
+                for label, of_variant in variants.items():
+                    variant(parameter, label, of_variant)
     fixed = {} if name not in STRATEGIES or "strategy" in settings else {"strategy": name}
     tuned = {key: value for key, value in settings.items() if key != _LIKE and _is_tuned(key, value)}
     fixed |= {key: as_python(value) for key, value in settings.items() if key != _LIKE and key not in tuned}
@@ -139,6 +158,10 @@ def _method(where: str, name: str, settings: Mapping[str, Any], others: Mapping[
     if tuned:
         raise UsageError(
             f"{where}: it is like {like!r}, whose choice it takes; expected no list for {sorted(tuned)[0]!r}"
+        )
+    if chosen := [key for key in fixed if key in known[like].tuned_fields]:
+        raise UsageError(
+            f"{where}: it is like {like!r}, which tunes {chosen[0]!r}, and takes its choice; expected no {chosen[0]!r}"
         )
     return Method(name, {**known[like].fixed, **fixed}, {}, like)
 

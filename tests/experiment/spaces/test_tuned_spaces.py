@@ -142,7 +142,23 @@ def test_tuning_has_the_splits_that_named_variants_set(tune_on: Any) -> None:
         (lambda: OptunaSearch(), "OptunaSearch: parameters is empty; expected at least one"),
         (lambda: grid(parameters=RATE), "parameter 'learning_rate': FloatDistribution("),
         (lambda: grid(parameters={"mc_samples": [1]}, methods=METHODS), "OptunaSearch has parameters and methods; "),
-        (lambda: grid(methods={"er": RATE}), "parameter 'learning_rate': FloatDistribution("),
+        (
+            lambda: grid(methods={"er": RATE}),
+            "OptunaSearch: method 'er': parameter 'learning_rate': FloatDistribution(",
+        ),
+        (
+            lambda: grid(methods={"er": {"learning_rate": [1e-3, 1e-3]}}),
+            "OptunaSearch: method 'er': parameter 'learning_rate': [0.001, 0.001]: expected values that differ",
+        ),
+        (
+            lambda: grid(methods={"er": {"size": {"small": 8, "large": {}}}}),
+            "OptunaSearch: method 'er': parameter 'size': variant 'small': expected a mapping from fields to values",
+        ),
+        (lambda: grid(methods=METHODS | {"ewc": {"foo": 3}}), "search space 'it': method 'ewc': unknown key 'foo'"),
+        (
+            lambda: grid(methods=METHODS | {"A": {"like": "er", "learning_rate": 1e-3}}),
+            "OptunaSearch: method 'A': it is like 'er', which tunes 'learning_rate', and takes its choice; expected no",
+        ),
         (
             lambda: grid(methods={"EWC": {"strategy": "ewc", "ewc_lambda": [10, 1000]}}),
             "search space 'it': method 'EWC': unknown key 'ewc_lambda' (did you mean 'ewc_strength'?)",
@@ -176,6 +192,37 @@ def test_what_is_refused(make: Any, sentence: str) -> None:
         make()
     assert str(raised.value).startswith(sentence)
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "sentence"),
+    [
+        ({"learning_rate": [1e-3, -1]}, "learning_rate = -1: expected more than 0"),
+        ({"learning_rate": -1, "replay_ratio": [0.5, 1]}, "learning_rate = -1: expected more than 0"),
+        ({"learning_rate": ["high"]}, "learning_rate = 'high': expected a number, not text"),
+        ({"learning_rate": FloatDistribution(-1, 1)}, "learning_rate = -1.0: expected more than 0"),
+        ({"batch_size": FloatDistribution(1, 8)}, "parameter 'batch_size': FloatDistribution("),
+        ({"ewc_strength": [1, 2]}, "no run of it uses 'ewc_strength', an option of strategy 'ewc'"),
+        ({"size": {"small": {"batch_size": -8}, "large": {}}}, "batch_size = -8: expected at least 1"),
+        ({"size": {"small": {"batch_sizes": 8}, "large": {}}}, "unknown key 'batch_sizes' (did you mean"),
+        ({"batch_size": {"small": {"batch_size": 8}}}, "parameter 'batch_size': named variants need a name that"),
+        ({"learning_rate": [1e-3], "a": {"b": {"learning_rate": 1}}}, "two parameters set 'learning_rate'"),
+        ({"network": ["none"]}, "network = 'none': not known; known: "),
+        ({"task_order": ["curriculum"]}, "task_order 'curriculum' would need another run for each trial"),
+        ({"encoder": [RunConfig()]}, "encoder = RunConfig(): an encoder that a run trains cannot be searched over"),
+    ],
+)
+def test_a_bad_value_is_reported_with_space_and_method(method: dict[str, Any], sentence: str) -> None:
+    """The search of a method has a name of its own, which a user never wrote."""
+    with pytest.raises(UsageError) as raised:
+        optuna({"split_seed": range(3)}, methods={"er": method}, trials_each=1)
+    assert str(raised.value).startswith(f"search space 'it': method 'er': {sentence}")
+    assert "_selection" not in str(raised.value)
+
+
+def test_a_bad_value_of_a_space_that_is_tuned_as_a_whole_is_reported_with_it() -> None:
+    with pytest.raises(UsageError, match=r"^search space 'it': learning_rate = -1: expected more than 0$"):
+        optuna(parameters={"learning_rate": [-1]}, n_trials=1, tune_on=TuneOn(tasks=2))
 
 
 def test_no_search_chooses_on_what_it_reports() -> None:
