@@ -29,7 +29,10 @@ _PANEL = 0.65
 
 @dataclass(frozen=True)
 class BestMeans:
-    """The means of configurations, a row each: `means[metric]` has one entry for each of `names`."""
+    """The means of configurations: `means[metric]` has one entry for each of `names`.
+
+    It is None for a configuration of a search space that does not show the metric.
+    """
 
     names: tuple[str, ...]
     means: dict[str, tuple[PairedDifference | None, ...]]
@@ -44,24 +47,29 @@ class BestMeans:
 
 @styled
 def draw_best(record: BestMeans) -> Figure:
-    """Draw a panel for each metric, one below the other, and a row for each configuration: its mean and interval.
+    """Draw a panel for each metric, one below the other, with a row for each configuration that has it.
 
-    Without an interval, a row has the value of each unit. The figure is as narrow as a phone or a column of a journal.
+    A row has the mean and its interval; without an interval, the value of each unit. The figure is as narrow as a phone
+    or a column of a journal.
     """
-    count = len(record.names)
-    panels = len(record.means)
-    figure = new_figure(_WIDTH, (_ROW * count + _PANEL) * panels)
-    grid: Sequence[Axes] = [row[0] for row in figure.subplots(panels, 1, squeeze=False)]
-    for axes, (metric, means) in zip(grid, record.means.items(), strict=True):
+    shown = {}
+    for metric, means in record.means.items():
+        of_names = zip(record.names, means, strict=True)
+        shown[metric] = [(name, mean) for name, mean in of_names if mean is not None]
+    heights = [_ROW * len(rows) + _PANEL for rows in shown.values()]
+    figure = new_figure(_WIDTH, sum(heights))
+    subplots = figure.subplots(len(shown), 1, squeeze=False, height_ratios=heights)
+    grid: Sequence[Axes] = [row[0] for row in subplots]
+    for axes, (metric, rows) in zip(grid, shown.items(), strict=True):
         axes.grid(axis="x", color=GRID, lw=0.6)
-        for height, (name, mean) in enumerate(zip(record.names, means, strict=True)):
-            if mean is not None and mean.n:
+        for height, (name, mean) in enumerate(rows):
+            if mean.n:
                 _draw_mean(axes, mean, height, f"{name}: {metric_named(metric).plain} {mean.mean:.3f}")
         axes.set_title(metric_named(metric).plain, fontweight="normal")
         axes.tick_params(axis="y", length=0)
         axes.locator_params(axis="x", nbins=4)
-        name_rows(axes, list(record.names), range(count), _ROW, size=8, width=_NAMES)
-        axes.set_ylim(count - 0.5, -0.5)
+        name_rows(axes, [name for name, _ in rows], range(len(rows)), _ROW, size=8, width=_NAMES)
+        axes.set_ylim(len(rows) - 0.5, -0.5)
     return figure
 
 

@@ -95,12 +95,16 @@ class CountedFiles(SectionFiles):
 
     Args:
         waiting: the figures that are not drawn yet.
+        space: the search space that captions of added figures begin with; empty on a page of one.
     """
 
     waiting: list[Sketch] = field(default_factory=list)
+    space: str = ""
 
     def add_picture(self, item: Sketch) -> Picture:
         """Return a figure that `draw_all` draws later."""
+        if self.space:
+            item = replace(item, caption=f"Search space {self.space}. {item.caption}")
         self.waiting.append(item)
         return item.undrawn()
 

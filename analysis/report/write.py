@@ -38,7 +38,7 @@ from ..tables.best import (
     Best,
     Failing,
     best_of_page,
-    best_sentence,
+    best_sentences,
     best_text,
     corrected_with,
     failing_configurations,
@@ -56,7 +56,9 @@ from .setup_table import Shown, people_in_words, setup_text
 from .strategies_section import strategies_section
 
 _MOST_PANELS = 2
-"""Most metrics in the figure of the best configurations."""
+"""Most metrics in the figure of the best configurations of one search space."""
+_MOST_PANELS_OF_SPACES = 4
+"""Most metrics in that figure, if the first metrics of several search spaces differ."""
 _MOST_DRAWN = 40
 """Most configurations in the figure of the best ones."""
 
@@ -165,10 +167,12 @@ def write_report(
     overview = _overview(page_of.best, names, files)
     sections = []
     for it, of_section in zip(drawn, page_of.sections, strict=True):
+        files.space = it.experiment.name if len(drawn) > 1 else ""
         section = replace(it.draw(files, of_section), of_tuning=it.experiment.is_tuning)
         if retry and it.experiment.counts("failed").any():
             section = replace(section, notices=(*section.notices, f"Run the failed runs again with: {retry}"))
         sections.append(_folded_where_repeated(section, it.experiment, page_of.best))
+    files.space = ""
     compared = strategies_section(page_of.strategies, [section.anchor for section in sections], files)
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
     of_tuned = {row.space for row in tuned}
@@ -360,7 +364,7 @@ def _best(
     links = [_anchor_of_runs(best.experiment, best.cell, drawn) for best in found]
     links += [_anchor_of_runs(failed.experiment, failed.cell, drawn) for failed in failing]
     table = LinkedTable(text, tuple(links), files.add_table(text), stacked=True)
-    return table, [*claimed, best_sentence(found, compares=not claimed)]
+    return table, [*claimed, *best_sentences(found, compares=not claimed)]
 
 
 def _anchor_of_runs(experiment: Experiment, cell: int, drawn: Sequence[PlannedSection]) -> str:
@@ -391,8 +395,9 @@ def _overview(found: Sequence[Best], taken: Sequence[str], files: SectionFiles) 
         return ()
     several = len({best.experiment.name for best in found}) > 1
     names = tuple(f"{best.experiment.name}: {best.name}" if several else best.name for best in found)
-    results = dict.fromkeys(metric for best in found for metric in best.columns.results)
-    metrics = list(results)[:_MOST_PANELS]
+    first = dict.fromkeys(best.columns.results[0] for best in found)
+    results = first | dict.fromkeys(metric for best in found for metric in best.columns.results)
+    metrics = list(results)[: max(_MOST_PANELS, min(len(first), _MOST_PANELS_OF_SPACES))]
     means = {metric: tuple(best.means.get(metric) for best in found) for metric in metrics}
     whose = computed_on([best.experiment for best in found], metrics)
     caption = f"{_intervals_in_words(found)} Metrics of {whose}."

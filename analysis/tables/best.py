@@ -49,6 +49,8 @@ MOST_COMPARED = 20
 """Most configurations of a search space whose test scores lead: all of them, unless they are more."""
 MOST_SPACES = 5
 """Most search spaces with several configurations each; of more, each has one."""
+_MOST_IN_SENTENCES = 3
+"""Most search spaces whose best configurations are named in sentences."""
 _MOST_COLUMNS = 3
 """Most columns of scores."""
 
@@ -516,24 +518,33 @@ def _ahead_in_words(best: Best, metric: str) -> list[str]:
     return [", ".join(clauses)]
 
 
-def best_sentence(shown: Sequence[Best], *, compares: bool = True) -> str:
-    """Return the best configuration of the first search space in a sentence: its metric, and how sure it is.
+def best_sentences(shown: Sequence[Best], *, compares: bool = True) -> list[str]:
+    """Return the best configuration of each of the first search spaces: its metric, and how sure it is.
 
     A p-value is given only over patient splits. Seeds of one split say nothing about other people: then the sentence
     has the least and the largest difference of a seed.
 
-    If the search space has several data sets or scenarios, there is a sentence for each.
+    If a search space has several data sets or scenarios, there is a sentence for each.
 
     Args:
         shown: the best configurations.
         compares: whether to name the difference from fine-tuning.
     """
+    experiments = list({id(best.experiment): best.experiment for best in shown}.values())
+    sentences = [_sentences_of(experiment, shown, compares) for experiment in experiments[:_MOST_IN_SENTENCES]]
+    more = len(experiments) - _MOST_IN_SENTENCES
+    if more > 0:
+        sentences[-1] += f" {more:,} more search space{'s' if more > 1 else ''}: in the table."
+    return sentences
+
+
+def _sentences_of(experiment: Experiment, shown: Sequence[Best], compares: bool) -> str:
     leaders: dict[str, Best] = {}
     for best in shown:
-        if best.experiment is shown[0].experiment:
+        if best.experiment is experiment:
             leaders.setdefault(best.data, best)
     sentences = [_best_sentence(best, shown, compares) for best in leaders.values()]
-    if older := older_in_words(shown[0].experiment.older):
+    if older := older_in_words(experiment.older):
         sentences.append(f"{older[0].upper()}{older[1:]}.")
     return " ".join(sentences)
 
@@ -764,13 +775,13 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
     if most > 1:
         yield f"The best of {most:,} configurations has also been lucky: expect lower scores on other people."
     for best in shown:
+        whose = f"{best.experiment.name}: " if _of_several(shown) else ""
         if best.tied:
-            sentence = tied_in_words(best.tied, best.of)
-            yield f"{sentence[0].upper()}{sentence[1:]}."
+            yield _as_sentence(tied_in_words(best.tied, best.of), whose)
         if best.more:
             yield f"{best.experiment.name}: {best.more:,} more in the table of its results."
         if best.unranked:
-            yield f"{best.unranked[0].upper()}{best.unranked[1:]}."
+            yield _as_sentence(best.unranked, whose)
     of_means = [best.means for best in shown]
     of_differences = [row.differences for row in compared]
     estimates = chain.from_iterable(of_metrics.values() for of_metrics in (*of_means, *of_differences))
@@ -781,6 +792,11 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
         if best.above is None and not is_baseline:
             yield "Not compared where no fine-tuning run was trained alike on the same splits and seeds."
             return
+
+
+def _as_sentence(said: str, whose: str) -> str:
+    """Return a clause as a sentence, which begins with the search space that it is about, if that is given."""
+    return f"{whose}{said}." if whose else f"{said[0].upper()}{said[1:]}."
 
 
 def _data(shown: Sequence[Best]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.leading import heading, is_choice, leading_columns, with_leading_scores
-from clops_sweep.analysis.tables.best import best_of_page, best_sentence, best_text, corrected_with
+from clops_sweep.analysis.tables.best import best_of_page, best_sentences, best_text, corrected_with
 from clops_sweep.analysis.tables.comparisons import comparisons
 from clops_sweep.analysis.tables.latex import to_latex
 from clops_sweep.store.run_store import RunStore
@@ -52,7 +52,24 @@ def test_test_scores_lead_where_nothing_is_chosen(tmp_path: Path, generated: Mod
         *("configuration", "n", "test AUC", "minus fine-tuning", "p"),
         *("validation AUC", "test BWT", "minus fine-tuning", "p"),
     )
-    assert best_sentence(best).startswith("Best: finetune, test AUC 0.")
+    assert best_sentences(best)[0].startswith("Best: finetune, test AUC 0.")
+
+
+def test_each_search_space_has_a_sentence(tmp_path: Path, generated: ModuleType) -> None:
+    judged = with_leading_scores(experiments(tmp_path, generated, grid=GRID, methods=METHODS))
+    best = best_of_page(judged, judged)
+    in_grid, of_methods = best_sentences(best)
+    assert in_grid.startswith("Best in grid by validation AUC: replay, b = 0.5, ")
+    assert of_methods.startswith("Best in methods by validation AUC: er, ")
+    many = []
+    for number in range(2):
+        copies = {
+            name: replace(row.experiment, name=f"{name} {number}") for row in best for name in [row.experiment.name]
+        }
+        many += [replace(row, experiment=copies[row.experiment.name]) for row in best]
+    *_, last = best_sentences(many)
+    assert len(best_sentences(many)) == 3
+    assert last.endswith(" 1 more search space: in the table."), last
 
 
 def test_a_grid_is_ranked_by_validation_and_has_test_scores(tmp_path: Path, generated: ModuleType) -> None:
@@ -142,9 +159,9 @@ def test_the_headline_names_no_baseline_of_another_sweep(tmp_path: Path, generat
     assert best[0].above is not None
     baseline = "fine-tuning"
     assert baseline in best_text(best, "best").header[3]
-    assert baseline in best_sentence(best_of_page([judged], [others]))
-    assert baseline not in best_sentence(best)
-    assert baseline not in best_sentence(best_of_page([judged])), "nothing is said of runs that do not exist"
+    assert baseline in best_sentences(best_of_page([judged], [others]))[0]
+    assert baseline not in best_sentences(best)[0]
+    assert baseline not in best_sentences(best_of_page([judged]))[0], "nothing is said of runs that do not exist"
 
 
 def _two_methods(folder: Path, generated: ModuleType, spread: float) -> Experiment:
@@ -166,7 +183,7 @@ def _two_methods(folder: Path, generated: ModuleType, spread: float) -> Experime
 
 def test_the_headline_says_how_far_the_best_is_ahead(tmp_path: Path, generated: ModuleType) -> None:
     best = best_of_page([_two_methods(tmp_path, generated, 0.1)])
-    assert "0.050 above A, one patient split: no interval over people" in best_sentence(best, compares=False)
+    assert "0.050 above A, one patient split: no interval over people" in best_sentences(best, compares=False)[0]
 
 
 def test_without_fine_tuning_configurations_are_compared_with_the_best(tmp_path: Path, generated: ModuleType) -> None:

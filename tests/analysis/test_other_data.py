@@ -13,7 +13,7 @@ from clops_sweep.analysis.claims.verdicts import verdicts
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.report.planned import planned_sections
 from clops_sweep.analysis.report.write import write_report
-from clops_sweep.analysis.tables.best import best_configurations, best_sentence
+from clops_sweep.analysis.tables.best import best_configurations, best_sentences
 from clops_sweep.store.run_store import RunStore
 
 GRID = SearchSpace(
@@ -45,7 +45,7 @@ def test_runs_of_data_with_other_content_are_not_compared(
     kinds = {row.kind for row in planned.compared().rows}
     assert ("reference" in kinds, len(planned.references)) == (compared, int(compared))
 
-    said = best_sentence(best_configurations(grid, [tuned]))
+    said = best_sentences(best_configurations(grid, [tuned]))[0]
     apart = "not compared with fine-tuning, whose runs are of other prepared data or another semantics version"
     assert ("below fine-tuning" in said, apart in said) == (compared, not compared)
 

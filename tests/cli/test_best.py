@@ -213,3 +213,31 @@ def test_an_interrupt_while_the_report_is_drawn_says_that_all_is_stored(monkeypa
     drawn = run(command, report)
     assert drawn.exit_code == 0, drawn.output
     assert list(Path("results", "report").glob("*/index.html"))
+
+
+SITES = """
+SITE = {"site": np.array(["A", "B", "C"])[np.arange(480) // 16 % 3]}
+
+
+@dataset("sites", scenarios=["domain_il"])
+def sites(data_root):
+    y = np.arange(480) % 2
+    x = np.random.default_rng(0).normal(size=(480, 1, 50)) + y[:, None, None]
+    people = np.arange(480) // 16
+    return Recordings(x, 50, ["az"], "g", labels=y, classes=["rest", "walk"], patients=people, domains=SITE)
+
+
+OTHER = RunConfig(dataset="sites", scenario="domain_il", domain="site", stratify="site", network="linear")
+SPACE = [SPACE, SearchSpace("sites", OTHER, {"strategy": ["er", "finetune"], "split_seed": range(3)})]
+"""
+"""A second search space, of another data set and with other measures."""
+
+
+def test_a_report_of_two_search_spaces_is_about_both() -> None:
+    output = _launch(PLAIN + SITES, "--seeds", "1")
+    page = Path(output.splitlines()[-1].removeprefix("report: "))
+    text = re.sub(r"<[^>]*>", "", page.read_text())
+    assert re.search(r"Best in own: \S+, test balanced accuracy ", text)
+    assert re.search(r"Best in sites: \S+, test AUC ", text)
+    assert "Search space sites. Validation" in text
+    assert "Search space own. Validation" in text

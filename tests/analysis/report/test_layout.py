@@ -103,3 +103,12 @@ def test_sections_of_tuning_are_folded_before_those_of_results() -> None:
     assert folded(2, 3) == [False] * 5
     assert folded(2, 4) == [False, False, True, True, True, True]
     assert folded(6, 1) == [True] * 7
+
+
+def test_a_panel_has_the_configurations_of_the_search_spaces_that_show_its_measure() -> None:
+    mean = PairedDifference(0.9, 0.8, 1.0, 0.01, 3)
+    means = {"test_balanced_accuracy": (mean, mean, None), "test_auc": (None, None, mean)}
+    figure = draw_best(BestMeans(("activities: er", "activities: finetune", "sites: er"), means))
+    panels = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
+    assert [len(names) for names in panels] == [2, 1]
+    assert panels[1][0].split() == ["sites:", "er"]

@@ -14,7 +14,7 @@ from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.statistics import ALPHA, holm
 from clops_sweep.analysis.tables.best import (
     best_configurations,
-    best_sentence,
+    best_sentences,
     best_text,
     corrected_with,
     unranked_in_words,
@@ -146,13 +146,13 @@ def test_seeds_of_one_patient_split_give_no_p_value_in_the_sentence(tmp_path: Pa
     _, _, (grid, tuned) = experiments(tmp_path, generated)
     values = [auc(RunConfig(storage_fraction=0.5, seed=seed)) for seed in range(5)]
     differences = np.array(values) - [auc(RunConfig(strategy="finetune", seed=seed)) for seed in range(5)]
-    sentence = best_sentence(best_configurations(grid, [tuned]))
+    sentence = best_sentences(best_configurations(grid, [tuned]))[0]
     assert np.isfinite(best_configurations(grid, [tuned])[0].above.corrected["auc"])
     over_seeds = f"{differences.min():+.3f} to {differences.max():+.3f} over its 5 seeds"
     clause = f"above fine-tuning; one patient split: no interval over people, {over_seeds}"
     assert f"; {abs(differences.mean()):.3f} {clause}" in sentence
     assert not P_VALUE.search(sentence)
-    assert P_VALUE.search(best_sentence(best_configurations(_over_splits(tmp_path / "splits", generated))))
+    assert P_VALUE.search(best_sentences(best_configurations(_over_splits(tmp_path / "splits", generated)))[0])
 
 
 def _over_splits(folder: Path, generated: ModuleType) -> Experiment:
@@ -172,7 +172,7 @@ def _over_splits(folder: Path, generated: ModuleType) -> Experiment:
 
 def test_the_sentence_says_whose_scores_are_best(tmp_path: Path, generated: ModuleType) -> None:
     _, _, (grid, tuned) = experiments(tmp_path, generated)
-    assert "b = 0.5, validation AUC 0.804, n = 5 seeds; " in best_sentence(best_configurations(grid, [tuned]))
+    assert "b = 0.5, validation AUC 0.804, n = 5 seeds; " in best_sentences(best_configurations(grid, [tuned]))[0]
 
 
 def test_configurations_without_all_runs_are_named_with_their_means(tmp_path: Path, generated: ModuleType) -> None:
@@ -185,7 +185,7 @@ def test_configurations_without_all_runs_are_named_with_their_means(tmp_path: Pa
     )
     assert found[0].unranked == expected
     assert [it.unranked for it in found[1:]] == [""]
-    assert best_sentence(found).endswith(f"; {expected}.")
+    assert best_sentences(found)[0].endswith(f"; {expected}.")
     assert f"{expected[0].upper()}{expected[1:]}." in best_text(found, "best").notes
     assert unranked_in_words(tuned) == ""
 
@@ -251,7 +251,7 @@ def test_scores_on_other_data_or_scenarios_are_neither_ranked_nor_compared_with_
     found = best_configurations(experiment)
     assert [it.name for it in found] == [f"{data}, {method}" for data in axis[name] for method in ("er", "finetune")]
     assert [it.of for it in found] == [2] * 4
-    sentence = best_sentence(found)
+    sentence = best_sentences(found)[0]
     assert sentence.count("Best on ") == 2
     assert f"{first}, er, validation AUC 0.663, n = 4 seeds; 0.053 above fine-tuning" in sentence
     assert f"{second}, er, validation AUC 0.963, n = 4 seeds; 0.053 above fine-tuning" in sentence
