@@ -30,14 +30,16 @@ def percent(quantity: Quantity, units: int, signed: bool = False) -> str:
 def percents(change: Change, units: int) -> tuple[str, str, str]:
     """Format shares before and after, and their difference, with intervals.
 
-    All have one more decimal than `percent` gives if before and after round alike, but their difference is not 0.
+    All have one more decimal than `percent` gives if before and after round alike, but their difference does not round
+    to 0, or the other way round.
     """
     before, after, difference = change.before.as_share(), change.after.as_share(), change.difference
     decimals = decimals_of(units)
     values = before.value, after.value, difference.value
     if all(map(math.isfinite, values)):
         alike = _rounded(100 * before.value, decimals) == _rounded(100 * after.value, decimals)
-        if alike and round(100 * difference.value, decimals):
+        is_zero = not round(100 * difference.value, decimals)
+        if alike != is_zero:
             decimals += 1
     return _percent(before, decimals), _percent(after, decimals), _percent(difference, decimals, True)
 

@@ -182,6 +182,7 @@ def test_a_share_has_no_decimal_that_its_people_do_not_support(value: float, uni
         (0.44, 0.46, 9, ("44 %", "46 %", "+2 points")),
         (0.44, 0.44, 9, ("44 %", "44 %", "0 points")),
         (0.44449, 0.44351, 200, ("44.45 %", "44.35 %", "-0.10 points")),
+        (0.9083, 0.9042, 30, ("90.8 %", "90.4 %", "-0.4 points")),
     ],
 )
 def test_before_and_after_do_not_round_alike_with_a_difference(
