@@ -80,6 +80,8 @@ def claims_in_words(verdicts: Sequence[Verdict], seal: str = "") -> list[str]:
         evidence = verdict.missing
         if verdict.weakest.n:
             evidence = f"{measure} {difference_in_words(verdict)}, n = {n_of_units(verdict)}"
+            if verdict.outcome == "does not hold":
+                evidence += f"; smallest relevant difference: {verdict.claim.matters:.2g}"
             if verdict.as_tuned:
                 evidence += f"; as tuned: {verdict.as_tuned}"
         claim = verdict.claim.sentence

@@ -130,7 +130,7 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
         groups.setdefault((verdict.dataset, verdict.claim.scenario), []).append(verdict)
     for group in groups.values():
         table = Table(box=None, pad_edge=False)
-        for heading, least in (("verdict", 13), ("difference", 23), ("level", 7), ("n", 8)):
+        for heading, least in (("verdict", 13), ("difference", 23), ("level", 7), ("matters", 7), ("n", 8)):
             table.add_column(
                 heading, no_wrap=True, justify="left" if heading == "verdict" else "right", min_width=least
             )
@@ -145,8 +145,8 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
             notes += [verdict.missing] if verdict.missing else []
             about = "; ".join(filter(None, [verdict.claim.where, *notes]))
             claim = f"{verdict.claim.sentence} ({about})" if about else verdict.claim.sentence
-            numbers = difference_in_words(verdict), level_in_words(verdict), n_of_units(verdict)
-            table.add_row(verdict.outcome, *numbers, claim)
+            interval = difference_in_words(verdict), level_in_words(verdict)
+            table.add_row(verdict.outcome, *interval, f"{verdict.claim.matters:.2g}", n_of_units(verdict), claim)
         compared = [verdict for verdict in group if verdict.weakest.n]
         without = f", {len(group) - len(compared)} not compared" if len(compared) < len(group) else ""
         about = ", ".join(data_in_words(group[0]).split(", ")[:2])
@@ -157,4 +157,5 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
             console.print(f"undecided, {missing}: {', '.join(keys)}")
         for verdict in group if conditions else ():
             click.echo(f"{verdict.claim.key}: {verdict.runs.condition}")
+    click.echo("matters: the smallest relevant difference of a claim")
     click.echo("verdicts are corrected for the number of claims and apply to these runs only: see docs/claims.md")

@@ -204,7 +204,7 @@ def launch(
                 click.echo(f"interrupted: every run is stored; draw the report with: {report_command(request)}")
                 raise Ended(stop_status) from None
     if as_json:
-        more = {"best": _best_as_data(best), "claims": _claims_as_data(decided), "report": report}
+        more: dict[str, Any] = {"best": _best_as_data(best), "claims": _claims_as_data(decided), "report": report}
         more["resume"] = resume_command(sys.argv[1:])
         print_json(_as_data(outcome, tuned) | more)
     if outcome.interrupted:

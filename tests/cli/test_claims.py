@@ -110,11 +110,10 @@ def test_it_says_what_holds_and_what_is_missing(folder: Path, prepared_root: Pat
     lines = done.stdout.splitlines()
     assert lines[0].startswith("class_il, synthetic: ")
     assert all(len(line) <= 100 for line in lines), "it fits without a terminal"
-    of_clops = next(i for i, line in enumerate(lines) if "CLOPS is above fine-tuning in average AUC" in line)
-    assert in_one_line(lines[of_clops : of_clops + 2]).startswith(
-        "holds +0.202, at least 0.199 98.33 % 4 seeds CLOPS is above fine-tuning in average AUC "
+    assert (
+        "holds +0.202, at least 0.199 98.33 % 0.02 4 seeds CLOPS is above fine-tuning in average AUC "
         "(6.1; τ = 2; seeds of patient split 0)"
-    )
+    ) in in_one_line(lines)
     assert "undecided, no finished run of GEM: class_il_clops_above_gem" in in_one_line(lines)
     assert lines[-1].endswith("see docs/claims.md")
 
@@ -178,7 +177,7 @@ def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared
     (folder / "space.py").write_text(SPACE + CLAIMS)
     done = told("space.py", prepared_root=prepared_root)
     assert done.stdout.splitlines()[0] == "claims of this file, not sealed"
-    assert "holds +0.202, at least 0.200 95 % 4 seeds CLOPS is above fine-tuning" in in_one_line(
+    assert "holds +0.202, at least 0.200 95 % 0.02 4 seeds CLOPS is above fine-tuning" in in_one_line(
         done.stdout.splitlines()
     )
     late = told("space.py", "--seal", prepared_root=prepared_root)
@@ -213,6 +212,25 @@ def interval_of(differences: Sequence[float]) -> tuple[str, str]:
     """Return the bounds of the 90 % t interval of a mean, that of one-sided tests, with three decimals."""
     half = stats.t.ppf(0.95, len(differences) - 1) * np.std(differences, ddof=1) / len(differences) ** 0.5
     return f"{np.mean(differences) - half:.3f}", f"{np.mean(differences) + half:.3f}"
+
+
+def test_a_claim_that_does_not_hold_is_read_beside_its_smallest_relevant_difference(
+    folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sketch, "drawn", unpainted)
+    claims = CLAIMS.replace('{"strategy": "finetune"}))', '{"strategy": "finetune"})), matters=0.3')
+    (folder / "space.py").write_text(SPACE + claims)
+    lines = told("space.py", prepared_root=prepared_root).stdout.splitlines()
+    heads = next(line for line in lines if line.startswith("verdict"))
+    assert heads.split() == ["verdict", "difference", "level", "matters", "n", "claim"]
+    row = next(line for line in lines if line.startswith("does not hold"))
+    assert re.match(r"does not hold +\+0\.202, at most 0\.203 +95 % +0\.3 +4 seeds ", row)
+    assert "matters: the smallest relevant difference of a claim" in lines
+    done = CliRunner().invoke(command, ["report", "space.py", "--prepared-root", str(prepared_root)])
+    page = Path(done.stdout.splitlines()[-1].removeprefix("report: ")).read_text()
+    assert "at most 0.203, n = 4 seeds; smallest relevant difference: 0.3)." in page
+    (claim,) = json.loads(told("space.py", "--json", prepared_root=prepared_root).stdout)["claims"]
+    assert (claim["verdict"], claim["matters"]) == ("does not hold", 0.3)
 
 
 def test_undecided_claims_have_differences_and_intervals(
