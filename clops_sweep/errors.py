@@ -59,7 +59,18 @@ class UsageError(ValueError):
 
 
 class OtherDefinition(UsageError):
-    """A study was created from another definition than that of the search space of its name."""
+    """A study was created from another definition than that of the search space of its name.
+
+    Args:
+        message: the sentence, whose end says what to do in any case.
+        entry: name of the first entry of the definition that differs, such as "seeds".
+        before: value of this entry in the study.
+    """
+
+    def __init__(self, message: str, entry: str, before: object) -> None:
+        super().__init__(message)
+        self.entry = entry
+        self.before = before
 
 
 class AbsentData(UsageError):

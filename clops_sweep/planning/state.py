@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared.prepared_folder import register_prepared
-from clops_sweep.errors import OtherDefinition
+from clops_sweep.errors import OtherDefinition, UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
 from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds, configs_of
 from clops_sweep.experiment.spaces.tuned_tasks import check_tuning
+from clops_sweep.experiment.spaces.tuning import TuneOn
 from clops_sweep.planning.curriculum import orders_by_difficulty
 from clops_sweep.planning.launched import launched_spaces
 from clops_sweep.planning.named_orders import with_positions
@@ -83,10 +84,10 @@ class State:
         resolved = with_trained_encoders(with_positions(replace(asked, store=store)))
         try:
             searches = tuple(search_with_study(resolved, space) for space in resolved.selection.searches)
-        except OtherDefinition:
+        except OtherDefinition as problem:
             for space in resolved.selection.tuned:
                 check_tuning(space, resolved.data)  # another name would not help a space that cannot be tuned so
-            raise
+            raise _with_seeds_of_tuning(problem, resolved.selection.tuned) from None
         by_name = {search.space.name: search for search in searches}
         tuned = tuple(Tuning(space, tuple(choices_of(space, by_name))) for space in resolved.selection.tuned)
         if tuned:
@@ -213,3 +214,14 @@ def _in_known_order(
         return ordered.get(own) or own
 
     return resolved
+
+
+def _with_seeds_of_tuning(problem: OtherDefinition, tuned: Sequence[TunedSpace]) -> UsageError:
+    """Return the error about a study; if other seeds are reported, with the `TuneOn` that keeps the choice."""
+    if problem.entry != "seeds" or len(tuned) != 1:
+        return problem
+    tune_on = tuned[0].search.tune_on
+    if not isinstance(tune_on, TuneOn) or (tune_on.tasks, tune_on.splits, tune_on.dataset) == (None, None, None):
+        return problem
+    kept = replace(tune_on, seeds=tuple(problem.before))
+    return UsageError(f"{problem}; or, to keep the choice and report other seeds, give it tune_on={kept}")

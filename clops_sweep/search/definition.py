@@ -70,8 +70,10 @@ def check_definition(
     for name, before, after in differences(attributes[DEFINITION], definition(space, data_hashes)):
         raise OtherDefinition(
             f"{space.subject}: its study in {where} was made with {name} {before} and not {after}; "
-            "a study keeps its definition (n_trials and sampler apart): give the space another name, or other "
-            f"{option('results')}"
+            "a study keeps its definition (n_trials and sampler apart): give the space another name, for which runs of "
+            f"this store are not computed again, or other {option('results')}",
+            name,
+            json.loads(before),
         )
 
 

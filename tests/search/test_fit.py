@@ -19,6 +19,7 @@ from clops_sweep import (
     dataset,
     sweep,
 )
+from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.execution.cluster import start_check
 from clops_sweep.search.study import open_study
 from clops_sweep.store.run_store import RunStore
@@ -135,3 +136,35 @@ def test_a_space_that_cannot_be_tuned_so_is_refused_before_its_study(
         open_study(phase, store, {})
     with pytest.raises(UsageError, match=sentence):
         launched("three_parts", search(tasks), epochs_per_task=1)
+
+
+def test_other_seeds_of_a_tuned_space_need_the_seeds_of_its_tuning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error about the study proposes a `TuneOn` with which the study is continued."""
+    monkeypatch.setattr(start_check, "check_ray_can_start", _start)
+    base = RunConfig(dataset="three_parts", epochs_per_task=1)
+
+    def search(**of_tuning: Any) -> OptunaSearch:
+        return OptunaSearch({"learning_rate": [1e-4, 1e-3]}, n_trials=2, tune_on=TuneOn(tasks=1, **of_tuning))
+
+    def launch(reported: list[int], **of_tuning: Any) -> None:
+        space = SearchSpace("it", base, search=search(**of_tuning), seeds=reported)
+        sweep(space, tmp_path / "results", prepared_root=tmp_path / "prepared")
+
+    with pytest.raises(Starting):
+        launch([3])
+    before = SearchSpace("it", base, search=search(), seeds=[3]).tuned
+    assert before is not None
+    content = data_hash("three_parts", prepared_root=tmp_path / "prepared")
+    assert content is not None
+    store = RunStore(tmp_path / "results")
+    store.open_for_writing()
+    for phase in before.phases:
+        open_study(phase, store, {"three_parts, split 0, normalize none": content})
+    with pytest.raises(UsageError) as refused:
+        launch([3, 4])
+    assert "was made with seeds [3] and not [3, 4]; a study keeps its definition" in str(refused.value)
+    assert str(refused.value).endswith("give it tune_on=TuneOn(tasks=1, seeds=(3,))")
+    with pytest.raises(Starting):
+        launch([3, 4], seeds=(3,))
