@@ -141,6 +141,7 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
     names: dict[str, str] = {}
     data: dict[str, Any] = {}
     pending = True
+    checkpointed = set[str]()
     request.data.solve_splits(config.data_key for config in request.selection.configs)
     request.check_samplers()
     state = State.of(request, launched=True)
@@ -155,6 +156,7 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
             say_plan(facts)
         names = {str(run.run_id): f"{run.name}, seed {run.config.seed}" for run in plan.of("failed")}
         failed = sorted(state.failed)
+        checkpointed = state.checkpointed
     else:
         request.store.files.check_is_there()
         states = request.store.statuses()
@@ -171,7 +173,9 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
             click.echo(f"{finished} finished, {len(failed)} failed in {request.store.files.shown}")
             for line in studies_in_words(searches):
                 click.echo(line)
-        plans = {it.name: State.of(replace(request, selection=Selection((it,)))).plan for it in request.selection.given}
+        launched = {it.name: State.of(replace(request, selection=Selection((it,)))) for it in request.selection.given}
+        checkpointed = checkpointed.union(*(of_space.checkpointed for of_space in launched.values()))
+        plans = {name: of_space.plan for name, of_space in launched.items()}
         for name, plan in plans.items():
             names |= {str(run.run_id): f"{run.name}, seed {run.config.seed}" for run in plan.of("failed")}
             if not as_json:
@@ -190,11 +194,15 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
     rows = request.store.rows("runs", ["run_id", "status", "reason", "error"], failed) if failed else []
     reasons = {row["run_id"]: reason_of(row) for row in rows if row["status"] == "failed"}
     running = runs_under_way(request.store)
+    checkpointed -= {run.run_id for run in running}
     if as_json:
         listed = [{"run_id": it, "name": names.get(it), "reason": reason} for it, reason in reasons.items()]
         going = [_running_as_data(it) for it in running]
-        print_json(data | {"results": request.store.files.shown, "failed_runs": listed, "running": going})
+        more = {"failed_runs": listed, "running": going, "checkpointed": len(checkpointed)}
+        print_json(data | {"results": request.store.files.shown, **more})
         return pending
+    if checkpointed:
+        click.echo(_checkpointed_in_words(len(checkpointed)))
     for it in running[:_RUNNING_SHOWN]:
         click.echo(f"  running {printable(_running_in_words(it))}")
     if len(running) > _RUNNING_SHOWN:
@@ -204,6 +212,12 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
     if reasons:
         click.echo(f"print the output of a run with: {request.store.command('logs', 'RUN_ID')}")
     return pending
+
+
+def _checkpointed_in_words(runs: int) -> str:
+    if runs == 1:
+        return "1 pending run continues from its checkpoint"
+    return f"{runs:,} pending runs continue from their checkpoints"
 
 
 def _running_in_words(run: UnderWay) -> str:

@@ -196,6 +196,18 @@ class State:
         statuses = self.resolved.store.statuses()
         return of_plan | {run_id for run_id in of_trials if statuses.get(run_id) == "failed"}
 
+    @cached_property
+    def checkpointed(self) -> set[str]:
+        """The runs that are left and have a checkpoint, from which they continue; also those that are computed now.
+
+        Pruned trials keep checkpoints, too, but continue only if their parameters are tried again: they do not count.
+        """
+        left = {str(run.run_id) for run in self.plan.of("pending", "waiting")}
+        for search in self.searches:
+            for trial in search.record.of("running") if search.record else ():
+                left.update(trial.run_ids)
+        return left & self.resolved.store.checkpointed() if left else set()
+
     @property
     def is_unfinished(self) -> bool:
         """Whether runs or trials are pending, or a choice is not made."""

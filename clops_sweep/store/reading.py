@@ -8,7 +8,7 @@ import shlex
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import pyarrow as pa
@@ -169,6 +169,13 @@ class StoreReader:
         with contextlib.suppress(OSError):
             return self._files.exists(self.checkpoint_path(run_id))
         return False
+
+    def checkpointed(self) -> set[str]:
+        """Return the ids of the runs with a checkpoint, from the names of the files; empty if unknown."""
+        with contextlib.suppress(OSError, UsageError):
+            names = map(PurePosixPath, self._files.names(self.checkpoint_folder))
+            return {name.stem for name in names if name.suffix == ".pt"}
+        return set()
 
     @property
     def log_folder(self) -> Path:

@@ -60,6 +60,33 @@ def test_running_runs_of_all_launches(store: RunStore) -> None:
     assert running["two\x1b[2J, seed 0"]["seconds_left"] is None
 
 
+def test_runs_that_continue_from_a_checkpoint_after_a_kill(store: RunStore, tmp_path: Path) -> None:
+    Path("long.py").write_text(
+        "from clops_sweep import RunConfig, SearchSpace\n"
+        "SPACE = SearchSpace('long', RunConfig(epochs_per_task=5000, strategy='finetune'), seeds=3)\n"
+    )
+    words = ["-m", "clops_sweep", "long.py", "--no-ray", "--checkpoint-every", "1"]
+    with Path("said.txt").open("w") as output:
+        launch = subprocess.Popen([sys.executable, *words], stdout=output, stderr=output)
+    folder = tmp_path / "results" / ".work" / "checkpoints"
+    deadline = time.monotonic() + 90
+    while not list(folder.glob("*.pt")):
+        assert launch.poll() is None, Path("said.txt").read_text()
+        assert time.monotonic() < deadline, Path("said.txt").read_text()
+        time.sleep(0.05)
+    launch.kill()
+    launch.wait()
+    (run_id,) = (path.stem for path in folder.glob("*.pt"))
+    (folder / f"{'0' * 24}.pt").touch()  # of a run of another search space
+    sentence = "1 pending run continues from its checkpoint"
+    for files in (["long.py"], []):
+        assert sentence in said(*files).splitlines()
+        assert json.loads(said(*files, "--json"))["checkpointed"] == 1
+    LaunchFile(store).begin(())
+    LaunchFile(store).write([UnderWay(run_id, "long, seed 0", Progress(1, "b", 6, 3, 20))])
+    assert sentence not in said("long.py"), "it is running"
+
+
 LOADED = """
 import sys
 from clops_sweep.cli.commands import command

@@ -123,7 +123,8 @@ def test_methods_with_other_choices_are_compared_and_their_choices_named(study: 
     page = index.read_text()
     lead = page.partition('<div class="lead">')[2].partition("</div>")[0]
     assert f"ER is above fine-tuning: {claim['verdict']} (test AUC " in lead
-    assert f"n = 4 splits; as tuned: {as_tuned})." in lead
+    assert ", n = 4 splits; " in lead
+    assert f"; as tuned: {as_tuned})." in lead
     assert f"Compared as tuned: ER is above fine-tuning: {as_tuned}." in page
     assert "Methods are compared as tuned: learning_rate (" in page
     assert "also differ in training" not in page
