@@ -8,7 +8,7 @@ from __future__ import annotations
 import _thread
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
 import clops_sweep.execution.ray_environment  # noqa: F401  # what it sets is read when Ray is imported
@@ -27,7 +27,7 @@ from clops_sweep.execution.feeding.feed import Feed
 from clops_sweep.execution.feeding.relay import Relay, RunFed
 from clops_sweep.execution.jobs import MakeWorkplace, Resources, without_ray
 
-_SECONDS_BETWEEN_REMINDERS = 30.0
+_SECONDS_BETWEEN_REMINDERS = 20.0
 
 _ENDED_TOO = (
     "Ray is ending, too, as by a signal to all processes: what is finished is recorded, and the same sweep, started "
@@ -63,21 +63,28 @@ class ClusterWarnings:
 
 
 @contextmanager
-def reminded(display: Display, what: str, seconds: float = _SECONDS_BETWEEN_REMINDERS) -> Iterator[None]:
+def reminded(
+    display: Display,
+    what: str,
+    seconds: float = _SECONDS_BETWEEN_REMINDERS,
+    *,
+    has_ended: Callable[[], bool] = lambda: False,
+) -> Iterator[None]:
     """Show a slow step, and repeatedly how long it has taken and what else can be done.
 
     Args:
         display: shows the step.
         what: the step, such as "starting Ray (about 8 s)".
         seconds: seconds between the reminders.
+        has_ended: whether the step has ended before the block; nothing is shown afterwards.
     """
     display.starting(what)
-    has_ended = threading.Event()
+    block_has_ended = threading.Event()
     instead = f"{without_ray()} computes in this process, Ctrl-C stops"
     began = time.monotonic()
 
     def remind() -> None:
-        while not has_ended.wait(seconds):
+        while not block_has_ended.wait(seconds) and not has_ended():
             if not display.interrupted:
                 so_far = time.monotonic() - began
                 display.starting(f"{what}: {so_far:.0f} s so far, as on a busy machine; {instead}")
@@ -87,7 +94,7 @@ def reminded(display: Display, what: str, seconds: float = _SECONDS_BETWEEN_REMI
     try:
         yield
     finally:
-        has_ended.set()
+        block_has_ended.set()
         thread.join()
 
 
@@ -110,7 +117,11 @@ def workers(
     with ExitStack() as until_the_end:
         with reminded(display, start_in_words(resources)):
             until_the_end.enter_context(cluster(resources, frames, warnings.warn))
-        display.starting(f"starting workers (about {SECONDS_OF_WORKERS:.0f} s)")
+        relays: list[Relay] = []
+        what = f"starting workers (about {SECONDS_OF_WORKERS:.0f} s)"
+        until_the_end.enter_context(
+            reminded(display, what, has_ended=lambda: any(relay.has_started for relay in relays))
+        )
         # The start of the cluster has already imported the slow modules.
         from clops_sweep.execution.computing.tune import run_fed
 
@@ -119,6 +130,7 @@ def workers(
             check_shared(workplace.witness, workplace.store_uri)
 
         def run(feed: Feed, relay: Relay) -> None:
+            relays.append(relay)
             run_fed(feed, workplace, resources, display, relay)
 
         yield run

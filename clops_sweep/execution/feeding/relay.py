@@ -69,6 +69,8 @@ class Relay:
         self._retries = retries
         self._observers = observers
         self.store_error: str | None = None
+        self.has_started = False
+        """Whether a worker has started a job."""
         self._failed_tries = 0
         self._unrecorded = 0
         """Number of runs in a row that could not be recorded."""
@@ -94,6 +96,7 @@ class Relay:
 
     def started(self, job: Job) -> None:
         """Record that a worker started a job."""
+        self.has_started = True
         self._display.started(job)
         self._under_way.started(job)
 

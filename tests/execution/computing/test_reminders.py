@@ -36,3 +36,13 @@ def test_a_slow_start_says_how_long_it_has_taken_and_what_else_can_be_done() -> 
     assert "Ctrl-C stops" in shown[2]
     time.sleep(0.1)
     assert lines.shown == shown, "nothing after the start"
+
+
+def test_a_step_that_ends_before_the_block_is_not_shown_any_more() -> None:
+    """As the start of workers, which ends when the first of them starts a job."""
+    lines = Lines()
+    with reminded(cast(Display, lines), "starting workers", seconds=0.02, has_ended=lambda: len(lines.shown) > 1):
+        time.sleep(0.3)
+    first, second = lines.shown
+    assert first == "starting workers"
+    assert second.startswith("starting workers: 0 s so far")
