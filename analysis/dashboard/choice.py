@@ -40,7 +40,7 @@ class Choice:
         """Return the choice of an address; columns that the table lacks are replaced by defaults."""
         columns = [*table.labels, *table.measured]
         several = len(experiment.cells) > 1 and not given.get("runs")
-        measure = next((name for name in _headline(experiment) if name in table.measured), columns[-1])
+        measure = next(iter(headline_metrics(experiment, table)), columns[-1])
         varied = table.varied or columns
         numeric = [name for name in experiment.number_axes if name in varied]
         first = (numeric or varied)[0]
@@ -59,8 +59,10 @@ class Choice:
         return frame[frame["status"] == "finished"]
 
 
-def _headline(experiment: Experiment) -> list[str]:
-    return [f"test_{name}" if experiment.on_test else name for name in experiment.headline]
+def headline_metrics(experiment: Experiment, table: RunsTable) -> list[str]:
+    """Return the measured headline columns of an experiment: of test people if their scores lead."""
+    names = [f"test_{name}" if experiment.on_test else name for name in experiment.headline]
+    return [name for name in names if name in table.measured]
 
 
 def _known(name: str, columns: Sequence[str], default: str) -> str:

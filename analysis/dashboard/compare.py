@@ -20,11 +20,12 @@ from ..metrics import metric_named
 from ..report.planned import PlannedSection
 from .chart_parts import Chart
 from .charts import MOST_AXES, MOST_COLOURS, MOST_POINTS, parallel, scatter
-from .choice import VIEWS, Choice
+from .choice import VIEWS, Choice, headline_metrics
 from .curve_charts import curves as curves_chart
 from .curve_charts import history
 from .means_charts import MOST_BANDS, Configuration, configurations, mean_curves, means_chart, shows_means
 from .runs import RunsTable, filters, run_names
+from .side_by_side import side_by_side
 
 MOST_CURVES = 12
 """Most runs whose curves are compared."""
@@ -79,6 +80,7 @@ def compare_page(
         "chart_alt": f"{plural(len(shown), 'run')}: {choice.y} against {choice.x}",
         "not_shown": _not_shown(table, shown, choice),
         "picked": picked,
+        "side_by_side": side_by_side(experiment, picked[:MOST_CURVES], headline_metrics(experiment, table)),
         "cleared": {name: value for name, value in given.items() if name != "runs"},
         "curves": curves,
         "most_bands": MOST_BANDS,

@@ -40,7 +40,7 @@ from .runs import run_names
 from .snapshot import Snapshot
 from .task_scores import TaskScores, task_scores
 from .units import split_names
-from .update_reports import commands_for, reports_of
+from .update_reports import commands_for, reports_of, runs_to_pool
 
 
 def newest_run(snapshot: Snapshot) -> str:
@@ -89,7 +89,9 @@ def run_page(
     if row:
         files = plugin_files_to_name(store, row.get("plugins"), anywhere=True)
         rerun = rerun_command(run, store.files.anywhere, plugins=files, prepared_root=prepared_root_to_name(store))
-    commands = partial(_update_commands, store, run, data, of_dashboard)
+    reports = UpdateReports()
+    if is_finished:
+        reports = snapshot.once(f"update reports of {run}", partial(_update_reports, store, run, data, of_dashboard))
     return {
         "experiment": section.experiment.name if section is not None else "",
         "others": _others(snapshot, run, section),
@@ -112,18 +114,29 @@ def run_page(
         "error": error if isinstance(error, str) else "",
         "curves": json.dumps(chart) if chart is not None else "",
         "log": log,
-        "update_reports": reports_of(store, run),
-        "update_commands": snapshot.once(f"update reports of {run}", commands) if is_finished else [],
+        "update_reports": reports_of(store, run, reports.first_of_folds),
+        "update_commands": reports.commands,
         "logs": store_command(store.files.anywhere, "logs", run),
         "rerun": rerun,
     }
 
 
-def _update_commands(
+@dataclass(frozen=True)
+class UpdateReports:
+    """The update reports that a run can have: commands, each with what it is about, and the run of fold 1."""
+
+    commands: tuple[tuple[str, str], ...] = ()
+    first_of_folds: str = ""
+
+
+def _update_reports(
     store: RunStore, run: str, data: PreparedData | None, files: Sequence[str], snapshot: Snapshot
-) -> list[tuple[str, str]]:
-    """Return the commands of the update reports of a finished run, each with what it is about."""
-    return commands_for(store, snapshot.runs.loc[run].to_dict(), data, files)
+) -> UpdateReports:
+    """Return the update reports that a finished run can have."""
+    row = snapshot.runs.loc[run].to_dict()
+    of_folds = runs_to_pool(store, row, data)
+    commands = commands_for(store, row, data, files, of_folds)
+    return UpdateReports(tuple(commands), of_folds[0] if of_folds else "")
 
 
 @dataclass(frozen=True)

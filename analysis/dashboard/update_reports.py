@@ -29,19 +29,26 @@ POLICY = (
 """The page has style and script of its own. Whoever wrote the store may have written it: it reads no other page."""
 
 
-def reports_of(store: RunStore, run_id: str) -> Sequence[tuple[str, str]]:
-    """Return file name and title of each update report about a run, from a store in a local folder."""
+def reports_of(store: RunStore, run_id: str, first_of_folds: str = "") -> Sequence[tuple[str, str]]:
+    """Return file name and title of each update report about a run, from a store in a local folder.
+
+    Args:
+        store: the store.
+        run_id: the run.
+        first_of_folds: the run of fold 1 of its settings, after which the report on all folds is named.
+    """
     folder = store.files.folder
     if folder is None or not (folder / _FOLDER).is_dir():
         return []
     reports = []
     for name in store.files.names(str(folder / _FOLDER), _BEGINNING):
         ids = _runs_of(name)
-        if run_id not in ids:
+        is_of_folds = _FOLDS in _parts(name)
+        if run_id not in ids and not (is_of_folds and first_of_folds in ids):
             continue
         title = " in place of ".join(of_run[:8] for of_run in ids)
         if len(ids) == 1:
-            title = "all folds, after their last task" if _FOLDS in _parts(name) else "after its last task"
+            title = "all folds, after their last task" if is_of_folds else "after its last task"
         reports.append((name, title))
     return reports
 
@@ -73,18 +80,22 @@ def _parts(name: str) -> list[str]:
 
 
 def commands_for(
-    store: RunStore, row: Mapping[Any, Any], data: PreparedData | None = None, files: Sequence[str] = ()
+    store: RunStore,
+    row: Mapping[Any, Any],
+    data: PreparedData | None = None,
+    files: Sequence[str] = (),
+    of_folds: Sequence[str] = (),
 ) -> list[tuple[str, str]]:
     """Return the commands of the update reports of a finished run, each with what it is about.
 
-    Without predictions there are none. Subgroups, and the report over all folds, need prepared data of the content that
-    the run was computed on.
+    Without predictions there are none. Subgroups need prepared data of the content that the run was computed on.
 
     Args:
         store: the store.
         row: the row of the run in the table `runs`.
         data: the prepared data sets.
         files: the search-space files of the dashboard.
+        of_folds: the runs of all folds, see `runs_to_pool`.
     """
     run_id = str(row["run_id"])
     if run_id not in store.predicted() or row.get("strategy") == "multitask":  # trained on all tasks at once
@@ -94,7 +105,7 @@ def commands_for(
     if groups:
         words += ["--groups", ",".join(groups)]
     commands = [("this run", update_report_command(store, run_id, *words))]
-    if data is not None and _folds_fit(store, row, data):
+    if of_folds and store.predicted().issuperset(of_folds):
         commands.append(("all folds", update_report_command(store, run_id, *words, "--folds")))
     return commands
 
@@ -121,14 +132,19 @@ def _groups(row: Mapping[Any, Any], data: PreparedData | None) -> tuple[str, ...
     return ()
 
 
-def _folds_fit(store: RunStore, row: Mapping[Any, Any], data: PreparedData) -> bool:
-    """Return whether all folds of the settings of a run can be pooled."""
-    if is_missing(row.get("split")):
-        return False
+def runs_to_pool(store: RunStore, row: Mapping[Any, Any], data: PreparedData | None) -> list[str]:
+    """Return the runs of all folds of the settings of a run, from fold 1 on; none if they cannot be pooled.
+
+    Args:
+        store: the store.
+        row: the row of the run in the table `runs`.
+        data: the prepared data sets.
+    """
+    if data is None or is_missing(row.get("split")):
+        return []
     with suppress(UsageError, OSError):
-        rows = runs_of_folds(store, str(row["run_id"]), data)
-        return {str(of_fold["run_id"]) for of_fold in rows} <= store.predicted()
-    return False
+        return [str(of_fold["run_id"]) for of_fold in runs_of_folds(store, str(row["run_id"]), data)]
+    return []
 
 
 def written_page(store: RunStore, name: str) -> bytes | None:

@@ -248,6 +248,29 @@ def test_compare_has_the_differences_from_the_best(generated: ModuleType, tmp_pa
     assert [row[2] for row in rows] == [DASH, "-0.100"]
 
 
+def test_picked_runs_stand_side_by_side_with_what_differs_alone(generated: ModuleType, tmp_path: Path) -> None:
+    space = SearchSpace("own", RunConfig(), {"strategy": ["er", "finetune"], "split_seed": [0, 1]}, range(2))
+    store = RunStore(tmp_path / "results")
+    scores = {"er": 0.8, "finetune": 0.7}
+    given = [(it.config, {"auc": 0.7, "test_auc": scores[it.config.strategy]}) for it in space.requests()]
+    generated.write_given_runs(store, given)
+    source = StoreSource(store, lambda key: None, lambda store: [space])
+    dashboard = Dashboard(FollowedStore(store, source, 0))
+    picked = [config for config, _ in given if (config.split_seed, config.seed) == (1, 0)]
+    ids = [config.run_id("generated0001") for config in picked]
+    page = read_page(dashboard, "compare", {"experiment": "own", "runs": ",".join(ids)})
+    header, *rows = cells_of(page, "Picked runs side by side")
+    assert header == ["run", "er, split 1, seed 0", "finetune, split 1, seed 0"]
+    values = {row[0]: row[1:] for row in rows}
+    assert values["strategy"] == ["er", "finetune"]
+    assert values["replay ratio"][1] == DASH, "fine-tuning has none"
+    assert values["test average AUC"] == ["0.800", "0.700"]
+    assert not {"seed", "split seed", "data set", "epochs per task, τ"} & set(values), "equal in both"
+    alone = read_page(dashboard, "compare", {"experiment": "own", "runs": ids[0]})
+    assert not alone.find("table", aria_label="Picked runs side by side")
+    dashboard.close()
+
+
 def test_a_run_lists_the_settings_in_which_runs_differ_and_no_others(generated: ModuleType, tmp_path: Path) -> None:
     space = SearchSpace("own", RunConfig(), {"strategy": ["er", "finetune"], "split": folds(3)}, range(1))
     store = RunStore(tmp_path / "results")

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, read, update_report
-from clops_sweep.analysis.dashboard.update_reports import commands_for
+from clops_sweep.analysis.dashboard.update_reports import commands_for, reports_of, runs_to_pool
 from clops_sweep.analysis.update.folds import check_tested_once
 from clops_sweep.analysis.update.paired import last_update
 from clops_sweep.cli.commands import command
@@ -279,7 +279,9 @@ def test_the_page_of_a_run_has_the_commands_of_its_reports_that_work(made: tuple
     data = PreparedData.found(folder / "prepared", None)
     (folder / "space.py").write_text(SPACE)
     (folder / "space_criteria.toml").write_text("max_group_flips = 1.0\n")
-    commands = commands_for(store, row, data, [str(folder / "space.py")])
+    of_folds = runs_to_pool(store, row, data)
+    assert of_folds == [first, *others[:2]]
+    commands = commands_for(store, row, data, [str(folder / "space.py")], of_folds)
     assert [what for what, _ in commands] == ["this run", "all folds"]
     for what, text in commands:
         words = shlex.split(text)[1:]
@@ -288,10 +290,13 @@ def test_the_page_of_a_run_has_the_commands_of_its_reports_that_work(made: tuple
         assert ("--folds" in words) == (what == "all folds")
         done = CliRunner().invoke(command, [*words, "--prepared-root", str(folder / "prepared")], standalone_mode=False)
         assert done.exit_code == 0, done.output
+    (page,) = [name for name, _ in reports_of(store, others[0], of_folds[0])]
+    assert page == f"update-{first}-folds.html", "each fold leads to the report on all"
+    assert runs_to_pool(store, random, data) == []
     assert [what for what, _ in commands_for(store, random, data)] == ["this run"]
     (without,) = commands_for(store, row)
     assert "--groups" not in without[1]
     assert commands_for(store, {**row, "strategy": "multitask"}, data) == []
     gone = add(folder, config(split=FOLDS[0]), "one fold")
     alone = RunStore(folder / "one fold")
-    assert [what for what, _ in commands_for(alone, alone.rows("runs", run_ids=[gone])[0], data)] == ["this run"]
+    assert runs_to_pool(alone, alone.rows("runs", run_ids=[gone])[0], data) == []
