@@ -49,7 +49,9 @@ def _differing(experiment: Experiment, runs: pd.DataFrame) -> list[Row]:
     """Return the settings in which runs differ: axes and other fields of the configurations, then splits and seeds."""
     configs = [experiment.cells[cell].config for cell in runs["cell"].tolist()]
     names = [name for name in names_of(configs) if name not in REPLICATES]
-    rows = [(axis_title(name), tuple(_text(config.get(name)) for config in configs)) for name in names]
+    rows = []
+    for name in names:
+        rows.append((axis_title(name), tuple(_text(config.get(name)) for config in configs)))
     for name in REPLICATES:
         if name in runs:
             rows.append((axis_title(name), tuple(_text(stored_value(value)) for value in runs[name].tolist())))
