@@ -242,7 +242,7 @@ class Experiment:
         """
         if len(self.distinct) < 2:
             return rows.assign(unit=rows["run_id"])
-        units = dict(zip(self.runs["run_id"], self._units(self.replicates_of(self.runs)), strict=True))
+        units = dict(zip(self.runs["run_id"].tolist(), self._units(self.replicates_of(self.runs)), strict=True))
         return rows.assign(unit=rows["run_id"].map(units))
 
     @cached_property
@@ -311,8 +311,9 @@ class Experiment:
     def _run_ids(self) -> dict[tuple[int, str], tuple[str, ...]]:
         ids: dict[tuple[int, str], list[str]] = {}
         ordered = self.runs.sort_values(list(REPLICATES))
-        for cell, status, run_id in zip(ordered["cell"], ordered["status"], ordered["run_id"], strict=True):
-            ids.setdefault((int(cell), str(status)), []).append(str(run_id))
+        columns = [ordered[name].tolist() for name in ("cell", "status", "run_id")]
+        for cell, status, run_id in zip(*columns, strict=True):
+            ids.setdefault((cell, status), []).append(run_id)
         return {key: tuple(value) for key, value in ids.items()}
 
 
@@ -338,7 +339,8 @@ def collect(
     """
     wanted = whole_hashes(runs, data_hashes)
     rows = runs.set_index("run_id", drop=False) if len(runs) else runs
-    there, known = frozenset(rows.index), editions(rows)
+    there = frozenset(rows.index.tolist())  # iterating over an index of texts takes nine times as long
+    known = editions(rows)
     kept = set(keep_axes)
     experiments = []
     for space in spaces:
@@ -390,11 +392,11 @@ def frame_of_runs(
         run_ids: their ids.
         rows: the store's table `runs`, by run id.
     """
-    cells: dict[str, tuple[int, Cell]] = {}
+    cells: dict[tuple[str, ...], tuple[int, Cell]] = {}
     positions = []
     for request in requests:
         labels = {axis: request.labels[axis] for axis in axes}
-        key = json.dumps([repr(label) for label in labels.values()])
+        key = tuple(map(repr, labels.values()))
         position, _ = cells.setdefault(key, (len(cells), Cell(labels, request.config, request.asked)))
         positions.append(position)
     replicates = {}
@@ -514,8 +516,9 @@ def shared_versions(rows: pd.DataFrame) -> pd.Series:
     It is equal in comparable runs.
     """
     known = [name for name in rows["strategy"].unique() if name in STRATEGIES]
-    revisions = {name: STRATEGIES.declaration(name).revision for name in known}
-    of_strategies = rows["strategy"].map(revisions).fillna(0).astype(int)
+    of_strategies = pd.Series(0, index=rows.index)
+    for name in known:
+        of_strategies[rows["strategy"] == name] = STRATEGIES.declaration(name).revision
     return rows["semantics_version"] - of_strategies - _network_revisions(rows)
 
 

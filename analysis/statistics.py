@@ -181,8 +181,9 @@ def split_name(split: Split) -> str:
 
 def splits_of(runs: pd.DataFrame) -> list[Split]:
     """Return `split_of` of every row of `runs`."""
-    split = runs["split"] if "split" in runs else [None] * len(runs)
-    return [split_of(*fields) for fields in zip(split, runs["split_seed"], strict=True)]
+    splits = runs["split"].tolist() if "split" in runs else [None] * len(runs)
+    seeds = runs["split_seed"].tolist()
+    return [split_of(split, seed) for split, seed in zip(splits, seeds, strict=True)]
 
 
 def ordered(replicates: Iterable[Replicate]) -> list[Replicate]:

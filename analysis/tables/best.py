@@ -362,7 +362,9 @@ def _scores(experiment: Experiment, metric: str) -> dict[int, float]:
     first_with_runs: dict[tuple[str, ...], int] = {}  # equal configurations compete once
     for cell in competing_cells(experiment, metric):
         first_with_runs.setdefault(experiment.run_ids(cell), cell)
-    return {cell: float(np.nanmean(values[cell])) for cell in first_with_runs.values()}
+    competing = list(first_with_runs.values())
+    means = np.nanmean(values[competing], axis=1)
+    return dict(zip(competing, means.tolist(), strict=True))
 
 
 def corrected_with(shown: Sequence[Best], tables: Sequence[Comparisons]) -> tuple[list[Best], list[Comparisons]]:

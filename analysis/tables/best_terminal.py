@@ -63,7 +63,7 @@ def best_of_state(state: State) -> list[BestOfSpace]:
         UsageError: folds and random splits are mixed in one search space.
     """
     reported = reported_names(state)
-    experiments = leading_experiments(state)
+    experiments = leading_experiments(state, with_all_metrics=False)
     best = best_of_page(experiments, compares=False)
     tables = []
     for experiment in experiments:

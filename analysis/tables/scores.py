@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from clops_sweep.experiment.columns import CONFIG
+from clops_sweep.experiment.columns import COMPUTED_WITH, CONFIG
 from clops_sweep.experiment.fields import REPLICATES
 from clops_sweep.experiment.identity import REVISED_BY
+from clops_sweep.experiment.metrics import METRICS, PAPER
 from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.planning.state import State
 
 from ..collect import FAMILY, Experiment
@@ -35,24 +37,39 @@ COLUMNS = (
 )
 
 
-def leading_experiments(state: State) -> list[Experiment]:
-    """Return the experiment of each search space of a state, judged by the scores that lead."""
-    experiments = _experiments(state)
+def leading_experiments(state: State, *, with_all_metrics: bool = True) -> list[Experiment]:
+    """Return the experiment of each search space of a state, judged by the scores that lead.
+
+    Args:
+        state: the state of a launch.
+        with_all_metrics: whether to read all metrics, or of grids those that may lead.
+    """
+    experiments = _experiments(state, with_all_metrics=with_all_metrics)
     return with_leading_scores(experiments, names_of_tuned(experiments, reported_names(state)))
 
 
-def _experiments(state: State) -> list[Experiment]:
+def _experiments(state: State, *, with_all_metrics: bool) -> list[Experiment]:
     """Return the experiment of each search space, with the columns of `runs` that scores need.
 
-    Those are all but most settings: of grids, the configs have them. Runs of searches are read with their settings.
+    They need no software and no machine, and of grids few settings: the configs have them. Runs of searches are read
+    with their settings.
     """
     store = state.resolved.store
-    columns = None
+    left_out = {*COMPUTED_WITH}
     if all(space.search is None for space in state.spaces):
-        left_out = {*CONFIG, *OPTIONS}.difference(FAMILY, REVISED_BY, REPLICATES)
-        columns = [name for name in store.schema("runs", store.live()).names if name not in left_out]
+        left_out |= {*CONFIG, *OPTIONS}.difference(FAMILY, REVISED_BY, REPLICATES)
+        if not with_all_metrics:
+            left_out |= _without_lead(state)
+    columns = [name for name in store.schema("runs", store.live()).names if name not in left_out]
     runs = store.read("runs", columns=columns)
     return [experiment for experiment, _ in collect_with_searches(state.spaces, store, runs=runs)]
+
+
+def _without_lead(state: State) -> set[str]:
+    """Return the metrics, of validation and of test people, that cannot be a headline metric of a search space."""
+    scenarios = {request.config.scenario for space in state.spaces for request in space.requests()}
+    left_out = {*METRICS}.difference(PAPER, *map(headline, scenarios))
+    return left_out | {f"test_{metric}" for metric in left_out}
 
 
 def reported_names(state: State) -> list[str]:
@@ -63,7 +80,7 @@ def reported_names(state: State) -> list[str]:
 def run_ids_of(state: State) -> list[str]:
     """Return the ids of the stored runs of the search spaces of a state, those of tuning included."""
     run_ids: dict[str, None] = {}
-    for experiment in _experiments(state):
+    for experiment in _experiments(state, with_all_metrics=False):
         is_stored = experiment.runs["status"] != "missing"
         run_ids.update(dict.fromkeys(experiment.runs.loc[is_stored, "run_id"]))
     return list(run_ids)

@@ -45,10 +45,15 @@ RESULTS: Mapping[str, type] = {
 }
 """Metrics and cost of a finished run, by column."""
 
+COMPUTED_WITH = (
+    *("package_version", "git_commit", "git_dirty", "python", "torch", "ray"),
+    *("device", "backend", "host", "plugins"),
+)
+"""Software and machine that computed a run."""
+
 RECORDED = (
     *("run_id", "status", "error", "reason", "started_at", "data_hash", "split_hash", "encoder_hash"),
-    *("features_hash", "semantics_version", "package_version"),
-    *("git_commit", "git_dirty", "python", "torch", "ray", "device", "backend", "host", "plugins"),
+    *("features_hash", "semantics_version", *COMPUTED_WITH),
 )
 """The other columns: status and provenance."""
 

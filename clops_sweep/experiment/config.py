@@ -788,7 +788,7 @@ class RunConfig(BaseModel):
         """How often the numbers of the network alone have changed; see `network_revision_of`."""
         return network_revision_of(self.__dict__, FACTS)
 
-    @property
+    @cached_property
     def revisions(self) -> int:
         """How often the numbers of the strategy or the network alone have changed."""
         return self.revision + self.network_revision
@@ -805,7 +805,7 @@ class RunConfig(BaseModel):
         return hashlib.sha256(whole.encode()).hexdigest()[:RUN_ID_LENGTH]
 
 
-_CACHED = ("data_key", "tasks_key", "semantics_version", "identity", "_effective")
+_CACHED = ("data_key", "tasks_key", "revisions", "semantics_version", "identity", "_effective")
 """What a config computes once from its values."""
 
 
