@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
@@ -66,6 +67,21 @@ def runs_of_folds(store: RunStore, run_id: str, data: PreparedData) -> list[dict
             f"all {len(names)} are needed, so that every patient is tested once"
         )
     return chosen
+
+
+def runs_to_pool(store: RunStore, row: Mapping[Any, Any], data: PreparedData | None) -> list[str]:
+    """Return the runs of all folds of the settings of a run, from fold 1 on; none if they cannot be pooled.
+
+    Args:
+        store: the store.
+        row: the row of the run in the table `runs`.
+        data: the prepared data sets.
+    """
+    if data is None or is_missing(row.get("split")):
+        return []
+    with suppress(UsageError, OSError):
+        return [str(of_fold["run_id"]) for of_fold in runs_of_folds(store, str(row["run_id"]), data)]
+    return []
 
 
 def _differing(runs: pd.DataFrame, row: Mapping[str, Any]) -> pd.DataFrame:

@@ -32,6 +32,7 @@ from ..collect import Experiment, label_text
 from ..formats import DASH, duration
 from ..metrics import metric_named
 from ..report.planned import PlannedSection
+from ..runs_of_folds import runs_to_pool
 from .chart_parts import Chart
 from .curve_charts import task_curves
 from .methods import method_name, runs_query
@@ -40,7 +41,7 @@ from .runs import run_names
 from .snapshot import Snapshot
 from .task_scores import TaskScores, task_scores
 from .units import split_names
-from .update_reports import commands_for, reports_of, runs_to_pool
+from .update_reports import commands_for, reports_of
 
 
 def newest_run(snapshot: Snapshot) -> str:

@@ -10,12 +10,12 @@ from typing import Any
 from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.fields import data_key_of_row, is_missing
+from clops_sweep.experiment.fields import data_key_of_row
 from clops_sweep.experiment.spaces.space_files import criteria_beside
 from clops_sweep.store.launch_folders import plugin_files_to_name, update_report_command
 from clops_sweep.store.run_store import RunStore
 
-from ..runs_of_folds import runs_of_folds
+from ..stages import has_update
 
 _FOLDER = "report"
 _BEGINNING, _ENDING, _AGAINST, _FOLDS = "update-", ".html", "against", "folds"
@@ -98,7 +98,7 @@ def commands_for(
         of_folds: the runs of all folds, see `runs_to_pool`.
     """
     run_id = str(row["run_id"])
-    if run_id not in store.predicted() or row.get("strategy") == "multitask":  # trained on all tasks at once
+    if run_id not in store.predicted() or not has_update(store, run_id):
         return []
     words = _criteria(store, row, files)
     groups = _groups(row, data)
@@ -130,21 +130,6 @@ def _groups(row: Mapping[Any, Any], data: PreparedData | None) -> tuple[str, ...
         if data.data_hash(data_key_of_row(row)) == row["data_hash"]:
             return data.group_names(str(row["dataset"]))
     return ()
-
-
-def runs_to_pool(store: RunStore, row: Mapping[Any, Any], data: PreparedData | None) -> list[str]:
-    """Return the runs of all folds of the settings of a run, from fold 1 on; none if they cannot be pooled.
-
-    Args:
-        store: the store.
-        row: the row of the run in the table `runs`.
-        data: the prepared data sets.
-    """
-    if data is None or is_missing(row.get("split")):
-        return []
-    with suppress(UsageError, OSError):
-        return [str(of_fold["run_id"]) for of_fold in runs_of_folds(store, str(row["run_id"]), data)]
-    return []
 
 
 def written_page(store: RunStore, name: str) -> bytes | None:

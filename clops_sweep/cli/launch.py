@@ -38,7 +38,6 @@ from clops_sweep.cli.task_counts import say_tasks
 from clops_sweep.errors import UsageError, masked, several
 from clops_sweep.execution.launch import launch as launched
 from clops_sweep.execution.outcome import Outcome
-from clops_sweep.experiment.fields import is_missing
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, seconds_in
 from clops_sweep.experiment.spaces.space_files import criteria_beside
 from clops_sweep.planning.plan import PlannedRun
@@ -310,10 +309,12 @@ def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
 def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     """Print the command of the update report of a typical run of the best method with predictions, if there is one.
 
-    A run that was trained on all tasks at once has no model before an update.
+    The report is over all folds if each of them has such a run.
     """
     if not best:
         return
+    from clops_sweep.analysis.runs_of_folds import runs_to_pool
+    from clops_sweep.analysis.stages import has_update
     from clops_sweep.analysis.tables.best_terminal import run_near_mean
 
     store = outcome.state.resolved.store
@@ -324,11 +325,12 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     if not candidates:
         return
     rows = {row["run_id"]: row for row in store.rows("runs", run_ids=candidates)}
-    fitting = [run_id for run_id in candidates if rows[run_id]["strategy"] != "multitask"]
+    fitting = [run_id for run_id in candidates if has_update(store, run_id)]
     if fitting:
         words = _options_of_report(outcome.state.resolved)
         which = "a typical run"
-        if not is_missing(rows[fitting[0]]["split"]):
+        of_folds = runs_to_pool(store, rows[fitting[0]], outcome.state.resolved.data)
+        if of_folds and predicted.issuperset(of_folds):
             words.append("--folds")
             which = "all folds"
         report = update_report_command(store, fitting[0], *words)

@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, read, update_report
-from clops_sweep.analysis.dashboard.update_reports import commands_for, reports_of, runs_to_pool
+from clops_sweep.analysis.dashboard.update_reports import commands_for, reports_of
+from clops_sweep.analysis.runs_of_folds import runs_to_pool
 from clops_sweep.analysis.update.folds import check_tested_once
 from clops_sweep.analysis.update.paired import last_update
 from clops_sweep.cli.commands import command
@@ -272,6 +273,35 @@ def test_a_launch_over_folds_recommends_the_pooled_report(made: tuple[Path, list
     assert f"update-{first}-folds.html" in recommended.output
 
 
+@pytest.mark.parametrize(
+    ("change", "options", "which"),
+    [
+        ("", ["--limit", "1"], "a typical run"),
+        (", first_tasks=1", [], None),
+        (', strategy="multitask"', [], None),
+    ],
+)
+def test_a_launch_recommends_no_report_that_is_refused(
+    made: tuple[Path, list[str]], tmp_path: Path, change: str, options: list[str], which: str | None
+) -> None:
+    folder, _ = made
+    file = tmp_path / "space.py"
+    base = SPACE.replace('strategy="finetune", ', "") if "strategy" in change else SPACE
+    file.write_text(base.replace("epochs_per_task=4,", f"epochs_per_task=4{change},"))
+    folders = ["--results", str(tmp_path / "results"), "--prepared-root", str(folder / "prepared")]
+    words = [str(file), "--no-ray", "--no-report", "--keep", "predictions", *options, *folders]
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+    assert done.exit_code == 0, done.output
+    said = re.search(r"update report of (.+?) of \w+: clops-sweep (update-report .+)", done.output)
+    if which is None:
+        assert said is None, done.output
+        return
+    assert said is not None, done.output
+    assert (said[1], "--folds" in said[2]) == (which, False)
+    recommended = CliRunner().invoke(command, shlex.split(said[2]), standalone_mode=False)
+    assert recommended.exit_code == 0, recommended.output
+
+
 def test_the_page_of_a_run_has_the_commands_of_its_reports_that_work(made: tuple[Path, list[str]]) -> None:
     folder, (first, *others) = made
     store = RunStore(folder / "results")
@@ -296,7 +326,10 @@ def test_the_page_of_a_run_has_the_commands_of_its_reports_that_work(made: tuple
     assert [what for what, _ in commands_for(store, random, data)] == ["this run"]
     (without,) = commands_for(store, row)
     assert "--groups" not in without[1]
-    assert commands_for(store, {**row, "strategy": "multitask"}, data) == []
+    for settings in ({"strategy": "multitask"}, {"first_tasks": 1}):
+        without_update = add(folder, config(**settings), "no update")
+        other = RunStore(folder / "no update")
+        assert commands_for(other, other.rows("runs", run_ids=[without_update])[0], data) == []
     gone = add(folder, config(split=FOLDS[0]), "one fold")
     alone = RunStore(folder / "one fold")
     assert runs_to_pool(alone, alone.rows("runs", run_ids=[gone])[0], data) == []
