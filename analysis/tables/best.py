@@ -552,7 +552,8 @@ def _sentences_of(experiment: Experiment, shown: Sequence[Best], compares: bool)
 
 
 def _best_sentence(best: Best, shown: Sequence[Best], compares: bool) -> str:
-    where = f" in {best.experiment.name}" if _of_several(shown) else ""
+    is_only_one = best.of == 1 and best.name == best.experiment.name
+    where = f" in {best.experiment.name}" if _of_several(shown) and not is_only_one else ""
     where += f" on {best.data}" if best.data else ""
     columns = best.columns
     scores = []

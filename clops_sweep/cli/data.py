@@ -483,7 +483,8 @@ def _print_counts(
     total = f"{len(frames):,} {manifest.frame_words} in {prepared.folder}"
     console.print(total, highlight=False, soft_wrap=True)
     for name, problem in tasks.impossible.items():
-        console.print(f"no tasks: {name}: {problem}", style="yellow", highlight=False, soft_wrap=True)
+        lacking = "no tasks in some splits" if name in tasks.rows else "no tasks"
+        console.print(f"{lacking}: {name}: {problem}", style="yellow", highlight=False, soft_wrap=True)
     if tasks.nothing_runs:
         raise UsageError(
             f"{manifest.name}: nothing can be run on these frames, as no scenario has tasks; "
@@ -492,11 +493,11 @@ def _print_counts(
 
 
 def _tasks(manifest: Manifest, split_seed: int | None, data: PreparedData) -> TasksOfData:
-    """Return the tasks of the search spaces in the given files; also the default ones, if a space has none."""
+    """Return the tasks of the search spaces in the given files; also the default ones, if these have none."""
     from clops_sweep.cli.data_tasks import default_tasks, tasks_of_spaces
 
     requested = tasks_of_spaces(manifest.name, given_spaces(), split_seed, data)
-    if requested is not None and not requested.impossible:
+    if requested is not None and requested.rows:
         return requested
     usual = default_tasks(manifest.name, split_seed or 0, data, is_declared=manifest.info is not None)
     return usual if requested is None else requested.before(usual)

@@ -1,6 +1,7 @@
 """Follow a page for readers: write its files, run its commands, and keep the pictures that it shows.
 
-python docs/readers/follow.py      all pages; needs the extra [journal] and Chromium; about four minutes
+python docs/readers/follow.py         all pages; needs the extra [journal] and Chromium; about four minutes
+python docs/readers/follow.py README  the report of the README's sweep, docs/report.png
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ RUNS = {
     "9d8d045a": {"strategy": "finetune", "split_seed": 2},
 }
 """The run ids that pages name, and settings that tell these runs: other machines may round otherwise."""
-WIDEST, WINDOW = 1400, "1100,780"
+QUICKSTART = FOLDER.parents[1] / "search_spaces" / "quickstart.py"
+WIDEST, WINDOW, WINDOW_OF_README = 1400, "1100,780", "1300,950"
 
 _BLOCK = re.compile(r"^```(python|toml|sh)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _NAME = re.compile(r'(?:"""|# )(\w+\.\w+)')
@@ -91,12 +93,19 @@ def _follow(page: str, folder: Path) -> None:
         _keep(_screenshot(path) if path.suffix == ".html" else path, FOLDER / name)
 
 
-def _screenshot(page: Path) -> Path:
+def _run_quickstart(folder: Path) -> None:
+    """Run the sweep of the README in a folder, and keep a picture of its report."""
+    subprocess.run([sys.executable, "-m", "clops_sweep", str(QUICKSTART)], cwd=folder, check=True)
+    page = folder / "results" / "report" / "quickstart" / "index.html"
+    _keep(_screenshot(page, WINDOW_OF_README), FOLDER.parent / "report.png")
+
+
+def _screenshot(page: Path, window: str = WINDOW) -> Path:
     picture = page.with_suffix(".png")
     subprocess.run(
         [
             *(shutil.which("chromium") or "chromium", "--headless", "--no-sandbox", "--hide-scrollbars"),
-            *(f"--window-size={WINDOW}", f"--screenshot={picture}", page.as_uri()),
+            *(f"--window-size={window}", f"--screenshot={picture}", page.as_uri()),
         ],
         check=True,
         capture_output=True,
@@ -114,4 +123,7 @@ def _keep(source: Path, target: Path) -> None:
 if __name__ == "__main__":
     for page in sys.argv[1:] or PICTURES:
         with tempfile.TemporaryDirectory() as folder:
-            _follow(page, Path(folder))
+            if page == "README":
+                _run_quickstart(Path(folder))
+            else:
+                _follow(page, Path(folder))

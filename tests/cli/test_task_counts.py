@@ -274,3 +274,15 @@ def test_a_file_as_a_data_set_has_one_data_set() -> None:
     Path("none.py").write_text("x = 1\n")
     done = CliRunner(env=ENVIRONMENT).invoke(command, ["data", "prepare", "none.py"])
     assert "none.py: declares no data set and has no SPACE" in str(done.exception)
+
+
+def test_data_prepare_names_the_splits_that_a_launch_would_refuse() -> None:
+    small = WARDS.replace('np.array(["A", "B"])[PERSON % 2]', 'np.array(["A", "B"])[(PERSON < 5) * 1]')
+    space = 'SearchSpace("small", BASE.replace(stratify=None), {"split_seed": range(6)})'
+    Path("own.py").write_text(f"{small}SPACE = {space}\n")
+    shown = _run("data", "prepare", "own.py").output
+    refused = str(CliRunner(env=ENVIRONMENT).invoke(command, ["plan", "own.py"]).exception)
+    assert "these have each class of each task in each part" in refused
+    (line,) = [line for line in shown.splitlines() if line.startswith("no tasks")]
+    has_table = "of search space 'small'" in shown
+    assert line == f"no tasks{' in some splits' if has_table else ''}: domain_il by ward: {refused}"
