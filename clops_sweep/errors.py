@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 _LONGEST_SENTENCE, _BEGINNING, _END = 560, 380, 160
 """Most characters of an error sentence, and of its two ends if it is longer."""
@@ -67,7 +68,7 @@ class OtherDefinition(UsageError):
         before: value of this entry in the study.
     """
 
-    def __init__(self, message: str, entry: str, before: object) -> None:
+    def __init__(self, message: str, entry: str, before: Any) -> None:
         super().__init__(message)
         self.entry = entry
         self.before = before

@@ -478,7 +478,7 @@ OTHERS: list[tuple[list[str], str]] = [
     (["new", "mine.py", "--from", "papers"], "--from 'papers': no search-space file of that name comes with"),
     (["new", "mine.py", "--from", "\x1b[2J"], "--from '\\x1b[2J': no search-space file of that name comes with"),
     (["data", "nothing"], "'nothing' is not a subcommand; clops-sweep data --help lists them"),
-    (["data", "prepare"], "Missing argument 'NAME'"),
+    (["data", "prepare"], "Missing argument 'NAME|FILE.py'"),
     (["data", "prepare", "mitbi"], ""),
     (["data", "prepare", "\x1b[2J\udcff"], ""),
     (["data", "prepare", "mitbih", "--data-root", "mistyped"], "data root mistyped: there is no such folder"),

@@ -29,7 +29,7 @@ def suggestion(error: BaseException, folder: Path) -> str:
         match = _NOT_THERE.match(str(error))
         return "" if match is None else nearest(match[1], _public(dir(sys.modules.get(match[2]))))
     if isinstance(error, NameError) and error.name:
-        return _of_variable(error)
+        return _of_variable(error.name, error)
     if isinstance(error, AttributeError) and error.name:
         return nearest(error.name, _public(dir(error.obj)))
     return ""
@@ -40,19 +40,19 @@ def without_path(said: str) -> str:
     return re.sub(rf"(from '{_OURS}[\w.]*') \([^)]*\)$", r"\1", said)
 
 
-def _of_variable(error: NameError) -> str:
+def _of_variable(name: str, error: NameError) -> str:
     """Return the suggestion for an unknown variable: one that is defined, or what this package has of its name."""
-    if error.name in clops_sweep.__all__:
-        return f" (from {_OURS} import {error.name})"
+    if name in dir(clops_sweep):
+        return f" (from {_OURS} import {name})"
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
         traceback = traceback.tb_next
     names = dir(builtins)
     if traceback is not None:
         names += [*traceback.tb_frame.f_globals, *traceback.tb_frame.f_locals]
-    if closest(error.name, _public(names)) is None:
-        names = clops_sweep.__all__
-    return nearest(error.name, _public(names))
+    if closest(name, _public(names)) is None:
+        names = dir(clops_sweep)
+    return nearest(name, _public(names))
 
 
 def _public(names: Iterable[str]) -> list[str]:
