@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -22,7 +23,7 @@ from clops_sweep.data.declared.one_by_one import one_by_one
 from clops_sweep.data.declared.portions import Columns, InMemory
 from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.files.filters import Filters
-from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.files.folder import is_file, shorten
 from clops_sweep.data.frames import UNKNOWN_PERSON
 from clops_sweep.data.recording_facts import PEOPLE_NOT_GIVEN, Facts
 from clops_sweep.data.records import Common, EveryRecordFails, Index, Source, Windows
@@ -218,12 +219,31 @@ def _guarded(yielded: Iterator[Any], declared: Declared) -> Iterator[Any]:
 
 
 def _raised(declared: Declared, error: BaseException) -> UsageError:
-    """Return one sentence about an error of a declared function, with its line."""
+    """Return one sentence about an error of a declared function, with its line and the file that it was reading."""
     code = getattr(declared.member, "__code__", None)
-    lines = []
-    if code is not None:
-        for frame in traceback.extract_tb(error.__traceback__):
-            if frame.filename == code.co_filename:
-                lines.append(frame.lineno)
-    line = f" in line {lines[-1]}" if lines else ""
-    return UsageError(f"the function raises {type(error).__name__}{line}: {one_line(error)[:300]}")
+    where = ""
+    called = list[FrameType]()
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if code is not None and frame.f_code.co_filename == code.co_filename:
+            where = f" in line {line}"
+            called.clear()
+        else:
+            called.append(frame)
+    reason = one_line(error)[:300]
+    file = _file_in_use(called) if where else ""
+    if file and file not in reason:
+        where += f", reading {shorten(file)}"
+    return UsageError(f"the function raises {type(error).__name__}{where}: {reason}")
+
+
+def _file_in_use(frames: Iterable[FrameType]) -> str:
+    """Return the file that functions of libraries were called with; empty without one.
+
+    Libraries that read a damaged file often leave its name out of their errors.
+    """
+    for frame in frames:
+        for name in frame.f_code.co_varnames[: frame.f_code.co_argcount]:
+            value = frame.f_locals.get(name)
+            if isinstance(value, str | bytes | os.PathLike) and is_file(Path(os.fsdecode(value))):
+                return os.fsdecode(value)
+    return ""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.io
+from numpy.typing import NDArray
 
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, state
@@ -242,6 +247,60 @@ def test_frames_of_single_channels_are_counted_as_such(root: Path, tmp_path: Pat
     manifest = _prepare(root, on_error="skip").manifest
     assert manifest.dropped == {"missing samples": 3}
     assert (manifest.instances, manifest.frame_words) == (3 * 79, "frames of one channel each")
+
+
+READ_BY_LIBRARIES = {
+    "own.npz": "np.load(path)['x']",
+    "own.npy": "np.load(path)",
+    "own.mat": "scipy.io.loadmat(path)['x']",
+    "own.h5": "h5py.File(path)['x'][()]",
+    "own.parquet": "pd.read_parquet(path).to_numpy().reshape(12, 1, 8)",
+}
+
+
+def _write(path: Path, array: NDArray[np.float64]) -> None:
+    """Write an array as a file of the format of its ending."""
+    match path.suffix:
+        case ".npz":
+            np.savez(path, x=array)
+        case ".npy":
+            np.save(path, array)
+        case ".mat":
+            scipy.io.savemat(path, {"x": array})
+        case ".h5":
+            with h5py.File(path, "w") as file:
+                file["x"] = array
+        case ".parquet":
+            pd.DataFrame(array.reshape(len(array), -1)).to_parquet(path)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # NumPy leaves a truncated .npz file open
+@pytest.mark.parametrize("name", READ_BY_LIBRARIES)
+def test_a_truncated_file_is_named(name: str, tmp_path: Path) -> None:
+    """Libraries that read a truncated file leave its name out."""
+    path = tmp_path / name
+    _write(path, np.random.default_rng(0).normal(size=(12, 1, 8)))
+    content = path.read_bytes()
+    text = f"""
+import h5py, scipy.io
+@dataset("own")
+def own(data_root):
+    path = data_root / "{name}"
+    return Recordings({READ_BY_LIBRARIES[name]}, 8, ["a"], "mV", np.arange(12) % 2, ("p", "q"), np.arange(12))
+"""
+    declare(tmp_path / "space.py", text)
+    for size in (0, 3, 40, len(content) // 2, len(content) - 20, len(content) - 1):
+        path.write_bytes(content[:size])
+        with pytest.raises(UsageError) as caught:
+            prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path)
+        said = str(caught.value)
+        assert re.match(rf"dataset 'own': the function raises \w+ in line 8(, reading {re.escape(str(path))})?: ", said)
+        assert said.count(name) == 1
+        assert "\n" not in said
+        del caught
+        gc.collect()
+    path.write_bytes(content)
+    prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path)
 
 
 REFUSED: dict[str, tuple[str, str]] = {
