@@ -333,3 +333,23 @@ def test_the_page_of_a_run_has_the_commands_of_its_reports_that_work(made: tuple
     gone = add(folder, config(split=FOLDS[0]), "one fold")
     alone = RunStore(folder / "one fold")
     assert runs_to_pool(alone, alone.rows("runs", run_ids=[gone])[0], data) == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_verdicts_fit_the_screen(made: tuple[Path, list[str]], tmp_path: Path, chromium: Any, width: int) -> None:
+    """On a phone, "tested on" was wider than the screen."""
+    folder, (first, *_) = made
+    criteria = Criteria(max_flips=1.0, max_group_flips=0.0, min_sensitivity={"AF": 0.5})
+    report = update_report(
+        folder / "results", first, folds=True, groups=["sex"], criteria=criteria, prepared_root=folder / "prepared"
+    )
+    page = tmp_path / "page.html"
+    page.write_text(report.html())
+    chromium.call(
+        "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 600
+    )
+    chromium.open(page.as_uri())
+    wide = "[...document.querySelectorAll('#decisions .scroll')].map(box => box.scrollWidth - box.clientWidth)"
+    assert max(chromium.run(wide)) <= 2
+    assert chromium.run("document.documentElement.scrollWidth") <= width
+    chromium.call("Emulation.clearDeviceMetricsOverride")
