@@ -56,7 +56,7 @@ def launch(
         resources: the resources of a job, and where it runs.
         make_display: creates the display.
         retry_failed: whether to retry failed runs and trials.
-        starting: called before Ray starts, if any run is pending.
+        starting: called before the first run, if any is pending.
         warn: called with a sentence about each damaged part of the store that was set aside, about domains that are
             not used, and about code that changed since requested runs were computed.
 

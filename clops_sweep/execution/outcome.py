@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NothingToDo:
-    """No run was pending, so nothing was computed."""
+    """No run could be begun, so nothing was computed; some may wait for runs of other launches or for failed ones."""
 
 
 @dataclass(frozen=True)
 class Ended:
-    """Everything that could be computed was."""
+    """The launch came to its end; runs that could not be stored stay pending."""
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
-from clops_sweep.errors import UsageError, listed, reason
+from clops_sweep.errors import UsageError, listed, reason, user_code
 from clops_sweep.experiment.spaces.optuna_search import SAMPLERS, OptunaSearch
 
 
@@ -84,7 +85,7 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
     Raises:
         UsageError: invalid options of the sampler.
     """
-    options = dict(search.sampler_options)
+    options = {name: _guarded(search, value) for name, value in search.sampler_options.items()}
     if search.sampler == "tpe":
         options.setdefault("constant_liar", True)  # trials run concurrently
 
@@ -99,6 +100,22 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
     except Exception as error:  # samplers report invalid options by different exceptions
         raise refused(search, error) from None
     return SeededByTrial(make, search.sampler_seed)
+
+
+def _guarded(search: OptunaSearch, value: Any) -> Any:
+    """Return an option; a function of the user, such as `constraints_func`, with its errors in one sentence.
+
+    Optuna calls it while it writes the journal, where other errors mean that the journal is damaged.
+    """
+    if not callable(value):
+        return value
+
+    @wraps(value)
+    def called(*arguments: Any, **named: Any) -> Any:
+        with user_code(partial(refused, search)):
+            return value(*arguments, **named)
+
+    return called
 
 
 def refused(search: OptunaSearch, error: BaseException) -> UsageError:

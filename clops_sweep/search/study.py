@@ -13,6 +13,7 @@ from optuna.pruners import NopPruner
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.search.definition import DEFINITION, check_definition, definition
@@ -58,8 +59,8 @@ def open_study(
         _define(study, space, data_hashes)
         if begun < search.n_trials:
             _enqueue_points(study, search, are_new=begun == 0)
-    if retry_failed:
-        _enqueue_failed(study)
+        if retry_failed:
+            _enqueue_failed(study)
     return Study(study, journal, search)
 
 
@@ -251,9 +252,9 @@ class Study:
         try:
             with quiet():
                 return Trial(trial(), self.search, self._journal)
-        except (OSError, KeyboardInterrupt):
+        except (OSError, KeyboardInterrupt, UsageError):
             raise
-        except BaseException as error:  # options may contain functions of the user
+        except BaseException as error:
             raise refused(self.search, error) from None
 
     def tell(

@@ -47,16 +47,18 @@ class CheckpointFile:
         self.may_exist = True
 
     def load(self) -> dict[str, Any] | None:
-        """Return the saved state; None without a readable checkpoint: the run then starts from the beginning."""
+        """Return the saved state; None without a checkpoint, or if it is damaged: the run starts from the beginning.
+
+        Raises:
+            OSError: it cannot be read now, such as while an object store does not answer; the progress is not given up.
+            UnreadableFile: it is no regular file.
+        """
         try:
-            try:
-                content = self._files.read(self.path).to_pybytes()
-            except FileNotFoundError:
-                self.may_exist = False
-                return None
-            if content != with_digest(content[:-_DIGEST]):
-                return None
-        except (OSError, RuntimeError, ValueError):
+            content = self._files.read(self.path).to_pybytes()
+        except FileNotFoundError:
+            self.may_exist = False
+            return None
+        if content != with_digest(content[:-_DIGEST]):
             return None
         try:
             # Data only: nothing in a checkpoint is ever executed.

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clops_sweep import OptunaSearch, Recordings, RunConfig, SearchSpace, dataset
+from clops_sweep import Claim, Contrast, OptunaSearch, Recordings, RunConfig, SearchSpace, Side, dataset
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.planning.claim_seal import seal, seal_in_words
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.store.run_store import RunStore
@@ -136,3 +137,13 @@ def test_names_that_mean_several_orders_are_refused(tmp_path: Path) -> None:
 def test_an_order_is_of_names_or_of_positions(order: list[Any]) -> None:
     with pytest.raises(UsageError, match="a permutation of the task positions, or one of their names"):
         RunConfig(task_order=order)
+
+
+def test_a_seal_that_prepares_the_data_holds_the_positions(tmp_path: Path) -> None:
+    config = RunConfig(dataset="named_wards", scenario="domain_il", domain="ward", task_order=("C", "A", "B"))
+    space = SearchSpace("orders", config.replace(network="linear"), {"strategy": ["er", "finetune"]}, seeds=[0])
+    claim = Claim("above", "ER is above", Contrast(*(Side(name, {"strategy": name}) for name in ("er", "finetune"))))
+    selection = Selection((space,), files=(tmp_path / "space.py",), titles=("orders",), claims=(claim,))
+    request = Request(selection, PreparedData(tmp_path / "prepared"), RunStore(tmp_path / "results"))
+    seal(request)
+    assert seal_in_words(State.of(request)).endswith("before the first run")

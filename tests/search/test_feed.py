@@ -108,6 +108,18 @@ def test_runs_that_are_finished_are_not_repeated(world: Any) -> None:
     assert set(fractions) == {0.1, 0.2, 0.3}  # as a grid has them
 
 
+@pytest.mark.filterwarnings("ignore:`constraints_func` has been deprecated:FutureWarning")
+def test_an_error_of_the_user_s_constraints_is_not_taken_for_a_damaged_journal(world: Any) -> None:
+    def constraints(trial: optuna.trial.FrozenTrial) -> list[float]:
+        raise LookupError("no such table")
+
+    it = space(sampler="tpe", sampler_options={"constraints_func": constraints}, n_trials=2, seeds=[0])
+    feed, _ = world.driver(it)
+    (job,) = feed.next_jobs(1)
+    feed.report(job, world.work(job))
+    assert feed.error == "sampler_options of 'tpe' (constraints_func): LookupError: no such table"
+
+
 @pytest.mark.parametrize("max_concurrent", [None, 3, 9])
 def test_trials_of_one_choice_are_not_computed_beside_each_other(world: Any, max_concurrent: int | None) -> None:
     it = space(parameters={"acquisition": ["bald_mcd", "random"]}, n_trials=7, max_concurrent=max_concurrent)

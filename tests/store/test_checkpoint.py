@@ -5,9 +5,12 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
 import torch
 
+from clops_sweep.errors import StoreError, UnreadableFile
 from clops_sweep.store.checkpoint import CheckpointFile
+from clops_sweep.store.rows import storing
 from clops_sweep.store.run_store import RunStore
 
 A, B = "a" * 24, "b" * 24
@@ -37,6 +40,18 @@ def test_it_gives_back_what_was_saved(tmp_path: Path) -> None:
     assert checkpoint.load() is None
     checkpoint.save(STATE)
     assert _same(_file(tmp_path, A).load(), STATE)
+
+
+def test_a_file_that_cannot_be_read_is_no_missing_checkpoint(tmp_path: Path) -> None:
+    """The run would start anew, and replace its progress."""
+    checkpoint = _file(tmp_path, A)
+    checkpoint.save(STATE)
+    Path(checkpoint.path).unlink()
+    Path(checkpoint.path).mkdir()
+    with pytest.raises(UnreadableFile, match="expected a regular file"):
+        checkpoint.load()
+    with pytest.raises(StoreError), storing(RunStore(tmp_path)):
+        checkpoint.load()
 
 
 def test_that_of_another_run_is_none(tmp_path: Path) -> None:

@@ -304,7 +304,8 @@ class SweepDisplay:
         self._not_stored = runs
 
     def stopping(self) -> None:
-        """Show that the sweep is stopping."""
+        """Show that the sweep is stopping; from now on an interrupt stops it at once, also if the time was up."""
+        self._interrupted = True
         if self._doing != "stopping":
             self._doing = "stopping"
             self._print("stopping: running trials are being checkpointed (Ctrl-C again stops at once)")

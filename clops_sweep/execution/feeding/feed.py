@@ -62,8 +62,8 @@ class GridFeed:
 
     The kind that takes longest comes first, so that no long run is left at the end; a kind of which no run has finished
     counts as longer, one job at a time. A queue holds a kind with all options: a worker gets fewer jobs of it if they
-    are known to take longer than its mean. Within a queue the order is kept, and jobs that a worker returns or loses
-    are queued at the end.
+    are known to take longer than its mean. Within a queue the order is kept. A job that a worker returns is
+    queued at the end; one that it loses gets a queue of its own, which comes first.
 
     Args:
         jobs: the jobs in order.

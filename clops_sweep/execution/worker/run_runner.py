@@ -209,6 +209,8 @@ class RunRunner:
                 try:
                     run.restore(state)
                     return run, True
+                except torch.OutOfMemoryError:
+                    raise  # the checkpoint is whole, and the next attempt may find room
                 except (LookupError, TypeError, ValueError, RuntimeError, AttributeError, AssertionError):
                     _log.exception("%s is of another version: the run starts anew", self._checkpoint.path)
             return self._new_run(device), False

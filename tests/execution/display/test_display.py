@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import sys
 import time
@@ -299,6 +300,16 @@ def test_a_terminal_shows_where_everything_is_and_loses_it_at_the_end(terminal: 
     assert re.search(r"\nstorage 0.1, [^\n]*…  seed 0  task 2/6, epoch 4/40\s", shown)
     assert "\x1b[2K" in written[written.rindex("pending; ") :]
     assert shown.split()[-4:] == ["interrupted;", "resume", "with:", "..."]
+
+
+def test_a_sweep_whose_time_is_up_is_stopped_at_once_by_an_interrupt() -> None:
+    """An epoch may hang: the thread that looks after it interrupts once."""
+    with SweepDisplay(stop_at=time.monotonic()) as display:
+        display.stops_in_order = True
+        assert display.interrupted
+        display.stopping()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_a_sweep_that_stops_says_how_to_go_on_and_ends_if_ray_ends_too(capsys: pytest.CaptureFixture[str]) -> None:
