@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -231,6 +232,18 @@ def test_a_claim_that_does_not_hold_is_read_beside_its_smallest_relevant_differe
     assert "at most 0.203, n = 4 seeds; smallest relevant difference: 0.3)." in page
     (claim,) = json.loads(told("space.py", "--json", prepared_root=prepared_root).stdout)["claims"]
     assert (claim["verdict"], claim["matters"]) == ("does not hold", 0.3)
+
+
+def test_a_launch_names_the_list_of_all_claims(folder: Path, prepared_root: Path) -> None:
+    several = "CLAIMS = [replace(CLAIMS[0], key=f'above_{number}') for number in range(5)]\n"
+    (folder / "space.py").write_text(f"{SPACE}{CLAIMS}from dataclasses import replace\n\n{several}")
+    launch = CliRunner().invoke(command, ["space.py", "--no-report", "--prepared-root", str(prepared_root)])
+    assert launch.exit_code == 0, launch.output
+    (named,) = [line for line in launch.output.splitlines() if line.startswith("list all claims with: ")]
+    words = shlex.split(named.removeprefix("list all claims with: clops-sweep "))
+    listed = CliRunner().invoke(command, words)
+    assert listed.exit_code == 0, listed.output
+    assert listed.output.count("CLOPS is above fine-tuning") == 5
 
 
 def test_undecided_claims_have_differences_and_intervals(

@@ -473,6 +473,7 @@ PLACES = {
     "clops_sweep/cli/show.py:_repetition": RUN,
     "clops_sweep/cli/launch.py:launch": FAILED,
     "clops_sweep/cli/launch.py:_say_best": LIST,
+    "clops_sweep/cli/launch.py:_say_claims": "tests/cli/test_claims.py:a_launch_names_the_list_of_all_claims",
     "clops_sweep/cli/runs.py:_say": LIST,
     "clops_sweep/cli/task_counts.py:say_unchecked": COUNTED,
     "clops_sweep/cli/commands.py:_say_status": FAILED,
