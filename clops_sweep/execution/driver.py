@@ -77,6 +77,8 @@ def run_feeds(
     )
     with storing(store):
         log = new_log(store)
+    # At the end, from the last to the first: observers hear of the last runs, rows are written on an interrupt, workers
+    # end, the feeds end, all rows are written and small parts merged, the runs are free again, output is as before.
     with (
         output_to(log),
         RunsUnderWay(store, reserved, log) as under_way,

@@ -69,11 +69,11 @@ def launch(
         request.check_samplers()
         check_resources(resources)
         state = State.of(request)
-        outcome = settings.compute_first_part(state)
+        outcome = settings.compute_next_part(state)
         while outcome.part == "pretraining" and outcome.complete:
             try:
                 state = state.again()
-                outcome = settings.compute_first_part(state)
+                outcome = settings.compute_next_part(state)
             except UsageError as error:  # such as a file that was damaged meanwhile
                 return Outcome(state, Stopped(str(error)), outcome.changed_code)
         return outcome
@@ -97,7 +97,7 @@ def _only_sweep() -> Iterator[None]:
         _ONE_AT_A_TIME.release()
 
 
-def _first_part(state: State) -> State:
+def _next_part(state: State) -> State:
     """Return the state of the part of a request to compute next, once the data of the rest are prepared and fit.
 
     It consists of runs that become encoders, which themselves need no run. Without such runs it is the request.
@@ -145,15 +145,15 @@ class _Launch:
     starting: Starting
     warn: Callable[[str], None]
 
-    def compute_first_part(self, state: State) -> Outcome:
-        """Compute the part of a request that comes first: runs that become encoders, or without any the request."""
-        part = _first_part(state)
-        outcome = self._compute(part)
+    def compute_next_part(self, state: State) -> Outcome:
+        """Compute the part of a request that comes next: runs that become encoders, or if none is left the request."""
+        part = _next_part(state)
+        outcome = self._compute_part(part)
         return outcome if part is state else replace(outcome, part="pretraining")
 
-    def _compute(self, state: State) -> Outcome:
+    def _compute_part(self, state: State) -> Outcome:
         """Compute the runs of a request whose encoders are there, then those that its searches choose."""
-        state = self._checked(state)
+        state = self._prepared(state)
         _check_shard(state)
         frames = check_fit(state)
         check_computed_again(state)
@@ -168,14 +168,11 @@ class _Launch:
 
                 record_purposes(state)
             return Outcome(state, NothingToDo(), tuple(changed))
-        state, ending = self._computed(state, frames)
+        state, ending = self._run(state, frames)
         return Outcome(state, ending, tuple(changed))
 
-    def _checked(self, state: State) -> State:
-        """Check data and store before anything starts, and return the state.
-
-        Data are prepared, and damaged parts of the store are set aside.
-        """
+    def _prepared(self, state: State) -> State:
+        """Prepare the data, set damaged parts of the store aside, and return the state."""
         asked = state.asked
         configs = state.resolved.selection.configs
         asked.store.check_writable()
@@ -199,8 +196,8 @@ class _Launch:
             return False
         return all(search.complete or not (search.left or self.retry_failed) for search in state.searches)
 
-    def _computed(self, state: State, frames: Mapping[DataKey, FrameSet]) -> tuple[State, Ending]:
-        """Compute the runs, and return the state at the end, and how it ended."""
+    def _run(self, state: State, frames: Mapping[DataKey, FrameSet]) -> tuple[State, Ending]:
+        """Run workers until nothing is left; return the state at the end, and how it ended."""
         from clops_sweep.execution.computing.workers import check_start, choose_workers
         from clops_sweep.execution.devices import choose
         from clops_sweep.execution.driver import run_feeds

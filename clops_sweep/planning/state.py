@@ -44,6 +44,17 @@ class State:
                 the configurations that searches have chosen
     ==========  ================================================  =======================  ===================
 
+    What is left, by what it counts:
+
+    ====================  ===========================================================================================
+    `to_do`               pending runs, and failed ones if they are retried: those that can start now
+    `to_come`             runs that searches and choices may still request
+    `to_compute`          pending and waiting runs, and those to come: for estimates
+    `configs_to_compute`  configs of pending, waiting and failed runs, and those at the bounds of searches: for checks
+    `checkpointed`        pending and waiting runs, and those of running trials, that continue from a checkpoint
+    `is_unfinished`       whether a run is pending or waiting, a trial is left, or a choice is not made
+    ====================  ===========================================================================================
+
     Attributes:
         asked: the request as the user wrote it, with the live store.
         resolved: the request as far as finished runs decide it, with the store at this moment.

@@ -315,7 +315,7 @@ class Watcher(tune.Callback, tune.Stopper):
         reports = result["reports"]
         self._relay.pass_on(jobs, reports)
         reports.clear()  # frees memory: Tune keeps the last result of every trial
-        if result["done"]:
+        if result["done"]:  # Tune sets it before it calls this, also if the stopper ends the trial
             self._relay.take_back(jobs)
             self._last_heard.pop(trial.trial_id, None)
 
