@@ -53,8 +53,8 @@ def test_domains_that_are_not_used_are_named(domain: str, is_said: bool, tmp_pat
     run = CliRunner().invoke
     done = run(command, ["data", "prepare", "rooms", "--plugins", str(file), *prepared])
     assert done.exit_code == 0, done.output
-    by = "ward" if "ward" in domain else "lead"
-    assert f"rooms, domain_il by {by}: frames (patients) per task" in done.output, "those of the search space"
+    tasks = "domain_il by ward" if "ward" in domain else "domain_il"
+    assert f"rooms, {tasks}: frames (patients) per task" in done.output, "those of the search space"
     plan = run(command, ["plan", str(file), *prepared, "--results", str(tmp_path / "results")])
     assert plan.exit_code == 0, plan.output
     sentence = "rooms, domain_il: each task is a lead; for tasks by ward, set domain='ward', or domain='lead' to keep"
