@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 
@@ -14,6 +16,7 @@ from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.planning.state import State
 
 from ..collect import FAMILY, Experiment
+from ..editions import older_in_words
 from ..leading import leading_columns, names_of_tuned, with_leading_scores
 from ..results import mean_of
 from ..search_trials import collect_with_searches
@@ -95,6 +98,8 @@ def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
         state: the state of a launch.
         metric: a column of `runs`; by default the first headline metric, of test people.
 
+    A warning names patient splits whose runs may be of older data than those of others.
+
     Raises:
         UsageError: no run has the metric, or folds and random splits are mixed in one search space.
     """
@@ -102,6 +107,8 @@ def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
     for experiment in leading_experiments(state):
         if experiment.is_tuning:
             continue
+        if older := older_in_words(experiment.older):
+            warnings.warn(f"search space {experiment.name!r}: {older}", stacklevel=2)
         judged = experiment if metric is None else experiment.judged_by([metric])
         columns = leading_columns(judged)
         shown = metric or (columns.results[0] if columns is not None else judged.headline[0])

@@ -25,7 +25,7 @@ from clops_sweep.cli.launch import launch
 from clops_sweep.cli.logs import logs
 from clops_sweep.cli.new import new
 from clops_sweep.cli.options import cpus_option, device_option, gpus_option, json_option, print_json
-from clops_sweep.cli.plan import Facts, counts, plan_as_data, print_plan, say_plan
+from clops_sweep.cli.plan import Facts, away_in_words, counts, plan_as_data, print_plan, say_plan
 from clops_sweep.cli.report import report
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.cli.rerun import rerun
@@ -179,7 +179,8 @@ def _say_status(request: Request, as_json: bool = False) -> bool:
         for name, plan in plans.items():
             names |= {str(run.run_id): f"{run.name}, seed {run.config.seed}" for run in plan.of("failed")}
             if not as_json:
-                away = "".join(f"; data set {it} is not prepared on this machine" for it in plan.unprepared)
+                of_space = launched[name]
+                away = "".join(f"; data set {it} {away_in_words(of_space, it)}" for it in plan.unprepared)
                 click.echo(f"{name}: {counts(plan)}{away}")
         data["launched"] = [
             {

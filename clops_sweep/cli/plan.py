@@ -163,6 +163,13 @@ def say_networks(state: State) -> None:
         click.echo(sentence)
 
 
+def away_in_words(state: State, dataset: str) -> str:
+    """Say why the frames of a data set cannot be used."""
+    if state.resolved.data.is_outdated(dataset):
+        return "has changed since it was prepared on this machine, and stored runs are of the former data"
+    return "is not prepared on this machine"
+
+
 def say_plan(facts: Facts) -> None:
     """Print the state of the runs and the pending ones."""
     state = facts.state
@@ -175,7 +182,7 @@ def say_plan(facts: Facts) -> None:
     for sentence in facts.changed:
         click.echo(sentence)
     for name in state.unprepared:
-        click.echo(f"data set {name} is not prepared on this machine: its runs count as pending")
+        click.echo(f"data set {name} {away_in_words(state, name)}: its runs count as pending")
     say_first(state.plan)
     files = state.asked.store.files
     if not files.is_there():

@@ -13,8 +13,11 @@ from numpy.typing import NDArray
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.records import Frames, Source
 
+OF_REPEATED_RECORDS: Final = "records with the samples"
+"""Begin of the note on records that preparation leaves out under --on-error skip, and otherwise keeps."""
+
 OF_LEAKS: Final = (
-    "records with the samples",
+    OF_REPEATED_RECORDS,
     "frames with the samples",
     "moments with the samples",
     "frames with the shape",
@@ -214,7 +217,7 @@ class SeenSamples:
             return []
         named = ", ".join([*self._kept[:_MOST_NAMED], *(["..."] if len(self._kept) > _MOST_NAMED else [])])
         return [
-            f"records with the samples of an earlier one: {len(self._kept):,} ({named}), of which under another "
+            f"{OF_REPEATED_RECORDS} of an earlier one: {len(self._kept):,} ({named}), of which under another "
             f"patient: {self._of_others:,}; leave them out with data prepare --on-error skip"
         ]
 

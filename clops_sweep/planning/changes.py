@@ -26,6 +26,17 @@ def changes(state: State) -> list[str]:
     return [*_changed_plugins(state), *_changed_encoders(state.resolved), *_other_versions(state.resolved)]
 
 
+def changed_data(request: Request) -> list[str]:
+    """Return a sentence for each data set of a request that changed since it was prepared on this machine."""
+    away = dict.fromkeys(config.dataset for config in request.selection.configs if request.data_hash(config) is None)
+    return [
+        f"data set {name}: its files or code changed since it was prepared; stored runs are of the former data, and a "
+        "launch computes those of the present data"
+        for name in away
+        if request.data.is_outdated(name)
+    ]
+
+
 def change_of_network(store: RunStore, run_id: str) -> str | None:
     """Return a sentence if the code of the network of a stored run has changed since; else None."""
     (row,) = store.rows("runs", ["run_id", *PROVENANCE], [run_id])

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from clops_sweep.errors import DamagedStore, UsageError, either, listed, several, shown
+from clops_sweep.experiment.provenance import changed_since, plugins_of
 from clops_sweep.experiment.spaces.claims import claims_as_json, fields_not_in, sha256
 from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.experiment.spaces.selection import file_name
@@ -36,7 +37,8 @@ class Sealed:
         content: `sealed_at`, `claims` by key, `space` (SHA-256 of the identities of the runs), `runs` (their number),
             `data` (content hashes of the data) and, since version 0.4, `studies` and `files`, their places relative to
             the parent of the store's folder, `settings` (see `_settings`), `searches` (see `_search`) and `reported`
-            (seeds by tuned space).
+            (seeds by tuned space) and `code`
+            (see `_code`).
         is_moved: whether the files were elsewhere when they were sealed.
     """
 
@@ -66,6 +68,7 @@ class Sealed:
             differences += _changes_of_seeds(was["reported"], now["reported"])
         if not set(now["data"]) <= set(was["data"]):
             differences.append("the data differ")
+        differences += _changes_of_code(request, was.get("code", {}))
         return differences
 
     def claims_now(self, request: Request) -> dict[str, Any]:
@@ -77,6 +80,8 @@ class Sealed:
         unknown = [f"the {name} of claims" for name in fields_not_in(self.content["claims"])]
         if not self._has_searches and (request.selection.searches or request.selection.tuned):
             unknown += ["searches", "the seeds of tuned spaces"]
+        if "code" not in self.content and _code(request):
+            unknown.append("the code of plug-ins")
         if not unknown:
             return ""
         changes = " and ".join(f"of {what}" for what in unknown)
@@ -309,7 +314,16 @@ def _content(request: Request) -> dict[str, Any]:
         "settings": {space.name: _settings(space) for space in request.selection.spaces if space.search is None},
         "searches": {space.name: _search(space) for space in request.selection.searches},
         "reported": {tuned.name: list(tuned.undivided.seeds) for tuned in request.selection.tuned},
+        "code": _code(request),
     }
+
+
+def _code(request: Request) -> dict[str, Any]:
+    """Return the digests of the code of the plug-ins that the runs use, by name; see `plugins_of`."""
+    code: dict[str, Any] = {}
+    for used in dict.fromkeys(map(plugins_of, request.selection.configs)):
+        code |= json.loads(used or "{}")
+    return code
 
 
 def _settings(space: SearchSpace) -> dict[str, Any]:
@@ -347,6 +361,15 @@ def _other_runs(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
             of_space = f"{name}: " if len(after) > 1 else ""
             changes.append(f"{of_space}{entry} {current} instead of {then}")
     return f"{words}: {listed(changes)}" if changes else words
+
+
+def _changes_of_code(request: Request, before: Mapping[str, Any]) -> list[str]:
+    """Return the plug-ins whose code is not as it was; data are compared by their content."""
+    then = json.dumps(before)
+    changed: dict[str, None] = {}
+    for config in request.selection.configs:
+        changed.update(dict.fromkeys(changed_since(config, then)))
+    return [f"the code of {plugin} was edited" for plugin in changed]
 
 
 def _changes_of_searches(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

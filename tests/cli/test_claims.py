@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from scipy import stats
 
 import clops_sweep
-from clops_sweep import OptunaSearch
+from clops_sweep import OptunaSearch, scores
 from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash
@@ -98,6 +98,8 @@ def test_splits_that_may_be_of_older_data_are_named(
     assert said.partition(" split 1")[0] not in told("space.py", prepared_root=prepared_root).stderr
     written(0, "bbbb0", 2)
     assert said in (told("space.py", prepared_root=prepared_root).stderr)
+    with pytest.warns(UserWarning, match="search space 'methods': the runs of patient split 1 may be of older data"):
+        scores("space.py", "results")
 
 
 def in_one_line(said: Sequence[str]) -> str:

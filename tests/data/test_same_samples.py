@@ -13,7 +13,7 @@ import pytest
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.files.hashes import file_sha256
-from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.data.prepared.prepared_folder import PreparedSet, is_to_be_made_again
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.preparing.verify import verify
@@ -107,9 +107,13 @@ def test_ptbxl_is_published_with_such_recordings_which_are_kept_and_noted(tmp_pa
         "1; leave them out with data prepare --on-error skip",
     )
     assert _problems("ptbxl", tmp_path) == ()
+    folders: dict[str, Any] = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path / "data"}
+    assert not is_to_be_made_again("ptbxl", on_error="stop", **folders)
+    assert is_to_be_made_again("ptbxl", on_error="skip", **folders), "or the advice of the note would do nothing"
     skipped = _prepare("ptbxl", tmp_path, on_error="skip", anew=True).manifest
     assert [record for record, _ in skipped.skipped] == ["3", "30"]
     assert (skipped.notes, skipped.frames) == ((), 28 * 24)
+    assert not is_to_be_made_again("ptbxl", on_error="skip", **folders)
 
 
 @pytest.mark.parametrize("written", ["28", "28.00", " 28.0 ", "028"])

@@ -29,6 +29,7 @@ from clops_sweep.data.prepared.manifest import (
     remedy,
 )
 from clops_sweep.data.records import OnError, Source
+from clops_sweep.data.same_samples import OF_REPEATED_RECORDS
 from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.sets.named import data_set
 from clops_sweep.errors import AbsentData, DamagedStore, UsageError, either
@@ -179,7 +180,8 @@ def prepared_problems(data: DataSet, *, prepared_root: Path, files: Sequence[Pat
 def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | None, on_error: OnError) -> bool:
     """Return whether prepared frames must be made again: they are damaged, or the files under the data root changed.
 
-    Also true if records were skipped, or windows of a declared set left out, and `on_error` is now "stop".
+    Also true if records were skipped, or windows of a declared set left out, and `on_error` is now "stop"; and if
+    records were kept that "skip" leaves out.
     """
     data = data_set(name)
     files: list[Path] = []
@@ -189,9 +191,11 @@ def is_to_be_made_again(name: str, *, prepared_root: Path, data_root: Path | Non
     if prepared_problems(data, prepared_root=prepared_root, files=files):
         return True
     prepared = prepared_set(name, prepared_root, data_root)
-    if prepared is None or on_error == "skip":
+    if prepared is None:
         return False
     manifest = prepared.manifest
+    if on_error == "skip":
+        return manifest.on_error == "stop" and any(note.startswith(OF_REPEATED_RECORDS) for note in manifest.notes)
     has_refused_windows = data.rules.whole_moments and "missing samples" in manifest.dropped
     is_lenient = manifest.on_error == "skip" and has_refused_windows
     return is_lenient or bool(manifest.skipped)

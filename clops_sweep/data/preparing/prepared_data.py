@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.same_samples import OF_LEAKS
 from clops_sweep.data.shortcuts import SHOWN_AT_LAUNCH
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import DamagedStore, UsageError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -240,6 +240,16 @@ class PreparedData:
 
         prepared = prepared_set(dataset, self.root, self.source)
         return () if prepared is None else tuple(prepared.manifest.groups)
+
+    def is_outdated(self, dataset: str) -> bool:
+        """Return whether a data set was prepared here, and its files or code changed since."""
+        from clops_sweep.data.prepared.manifest import read_manifest
+        from clops_sweep.data.prepared.prepared_folder import prepared_set
+
+        with suppress(DamagedStore):
+            is_usable = prepared_set(dataset, self.root, self.source) is not None
+            return not is_usable and read_manifest(self.root / dataset) is not None
+        return False
 
     def has_given_split(self, dataset: str) -> bool:
         """Return whether the split of a data set is given, and so the same for every split seed; False if unknown."""

@@ -1,0 +1,78 @@
+"""Code and data that changed since claims were sealed or runs were computed: every command says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clops_sweep.store.run_store import RunStore
+from tests.conftest import Command
+
+SPACE = """
+import numpy as np
+from torch import nn
+
+from clops_sweep import Claim, Contrast, Recordings, RunConfig, SearchSpace, Side, dataset, network
+
+
+@dataset("mine", files=["x.npy"])
+def mine(data_root):
+    x, kind = np.load(data_root / "x.npy"), np.arange(40) % 2
+    return Recordings(x, 32, ["c"], "mV", labels=kind, classes=["a", "b"], patients=np.arange(40) // 4)
+
+
+@network("two_layers")
+def two_layers(channels, samples, outputs):
+    return nn.Sequential(nn.Flatten(), nn.Linear(channels * samples, WIDTH), nn.ReLU(), nn.Linear(WIDTH, outputs))
+
+
+BASE = RunConfig(dataset="mine", network="two_layers", epochs_per_task=1, split_seed=1)
+SPACE = SearchSpace("mine", BASE, {"strategy": ["finetune", "er"]}, seeds=1)
+SIDES = [Side(name, {"strategy": name}) for name in ("er", "finetune")]
+CLAIMS = [Claim("above", "ER is above fine-tuning", Contrast(*SIDES))]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / "space.py").write_text(SPACE.replace("WIDTH", "4"))
+    _write(tmp_path, 0)
+    return tmp_path
+
+
+def _write(project: Path, seed: int) -> None:
+    np.save(project / "x.npy", np.random.default_rng(seed).normal(size=(40, 32)))
+
+
+def test_a_seal_names_code_that_was_edited(project: Path, clops_sweep: Command) -> None:
+    roots = {"CLOPS_PREPARED_ROOT": str(project / "prepared"), "CLOPS_DATA_ROOT": str(project)}
+    sealed = clops_sweep("claims", "space.py", "--seal", **roots)
+    assert (sealed.returncode, sealed.stderr.count("Traceback")) == (0, 0), sealed.stderr
+    RunStore(project / "results").open_for_writing()
+    said = "before the first run"
+    assert f'{said}"' in clops_sweep("claims", "space.py", "--json", **roots).stdout
+    (project / "space.py").write_text(SPACE.replace("WIDTH", "8"))
+    changed = clops_sweep("claims", "space.py", "--json", **roots).stdout
+    assert f"{said}; changed since: the code of network 'two_layers' was edited\"" in changed
+
+
+def test_every_command_says_that_data_and_code_changed_since_the_runs(project: Path, clops_sweep: Command) -> None:
+    roots = {"CLOPS_PREPARED_ROOT": str(project / "prepared"), "CLOPS_DATA_ROOT": str(project)}
+    done = clops_sweep("space.py", "--no-ray", "--no-report", **roots)
+    assert done.returncode == 0, done.stderr
+    commands = [("claims", "space.py"), ("report", "space.py")]
+    for command in commands:
+        assert "changed" not in clops_sweep(*command, **roots).stderr
+    (project / "space.py").write_text(SPACE.replace("WIDTH", "8"))
+    for command in commands:
+        said = clops_sweep(*command, **roots).stderr
+        assert "network 'two_layers': 2 stored runs are of an earlier version of its code" in said
+    _write(project, 1)
+    for command in commands:
+        said = clops_sweep(*command, **roots).stderr
+        assert "clops-sweep: data set mine: its files or code changed since it was prepared; stored runs are of" in said
+    status = clops_sweep("status", "space.py", **roots).stdout
+    assert "data set mine has changed since it was prepared on this machine, and stored runs are of" in status
+    assert "not prepared" not in status
