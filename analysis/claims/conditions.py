@@ -98,9 +98,17 @@ def condition_of_ids(run_ids: Iterable[str]) -> str:
 
 
 def one_of(name: str, literals: Iterable[str]) -> str:
-    """Return the condition that a field has one of some values, given as literals."""
-    values = list(dict.fromkeys(literals))
+    """Return the condition that a field has one of some values, given as literals; numbers ascend, then texts."""
+    values = sorted(set(literals), key=_order)
     return f"{name} == {values[0]}" if len(values) == 1 else f"{name} in [{', '.join(values)}]"
+
+
+def _order(literal_of_value: str) -> tuple[bool, float, str]:
+    """Return the key that sorts the literal of a value: numbers by value, before all others by their text."""
+    try:
+        return False, float(literal_of_value), literal_of_value
+    except ValueError:
+        return True, 0.0, literal_of_value
 
 
 def literal(value: object) -> str:

@@ -119,6 +119,24 @@ def test_the_condition_leaves_out_runs_that_the_verdict_does_not_count(tmp_path:
     assert json.loads(listed.stdout)["matched"] == 6
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_the_condition_lists_values_in_their_order(there: bool, tmp_path: Path, generated: ModuleType) -> None:
+    """Run ids, which order the rows of a store, are no order to read."""
+    given = [10, 2, 7, 0, 1, 5]
+    axes = {"strategy": ["er", "finetune"], "split_seed": given}
+    space = SearchSpace("one", RunConfig(), axes, seeds=[0])
+    more = SearchSpace("more", RunConfig(strategy="er"), {"split_seed": [3, 4]}, seeds=[0])
+    store = RunStore(tmp_path)
+    configs = [request.config for of_space in (space, more) for request in of_space.requests()]
+    generated.write_given_runs(store, [(config, {"auc": 0.5}) for config in (configs if there else configs[:1])])
+    places = ({},) if there else tuple({"split_seed": split_seed} for split_seed in given)
+    contrast = Contrast(Side("ER", {"strategy": "er"}), Side("FT", {"strategy": "finetune"}), places=places)
+    runs = FinishedRuns(collect([space, more], store.read("runs")), store)
+    ((found,),) = runs.about([Claim("c", "c", contrast)]).values()
+    assert bool(found.run_ids) == there
+    assert "split_seed in [0, 1, 2, 5, 7, 10]" in found.condition
+
+
 def test_the_condition_leaves_out_trials_on_fewer_tasks(tmp_path: Path, generated: ModuleType) -> None:
     """Reported runs do not set `first_tasks`, so their condition says what it is not."""
     sides = {"strategy": ["er", "finetune"]}
