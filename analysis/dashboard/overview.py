@@ -15,6 +15,7 @@ from clops_sweep.experiment.axis_names import axis_title
 from ..collect import Experiment, label_text
 from ..leading import names_of_tuned, what_was_tuned
 from ..metrics import metric_named
+from ..tables.tuning import edges_in_words
 from .experiments import differences, held_in_words
 from .snapshot import Snapshot
 
@@ -90,6 +91,17 @@ def searches(snapshot: Snapshot) -> dict[str, Search]:
         trials: dict[str, int] = dict(Counter(str(trial.state) for trial in study.trials))
         found[name] = Search(what_was_tuned(name, spaces), trials, metric.plain, best_value, chosen)
     return found
+
+
+def on_edge(snapshot: Snapshot) -> str:
+    """Return the sentence on the choices so far that lie on the edge of what was tried; empty without any."""
+    spaces = names_of_tuned(section.experiment for section in snapshot.sections.values())
+    edges = {}
+    for name, section in snapshot.sections.items():
+        study = section.study
+        if study is not None and section.experiment.is_tuning and study.best and not study.tied:
+            edges[what_was_tuned(name, spaces)] = study.best[0].edges
+    return edges_in_words(edges)
 
 
 def lines(snapshot: Snapshot) -> tuple[Mapping[str, str], Mapping[str, str]]:

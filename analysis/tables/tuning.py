@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
@@ -23,6 +23,7 @@ from clops_sweep.experiment.spaces.tuning import METHOD, TuneOn
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.searches import Tuning
 from clops_sweep.planning.state import State
+from clops_sweep.search.records import Edge
 
 from ..collect import Experiment, collect
 from ..formats import (
@@ -90,6 +91,7 @@ class TunedMethod:
             splits; NaN if the data are not prepared.
         tied: whether all of several trials have the same score.
         equal: number of trials with the score of the chosen configuration, its own included.
+        edges: the numeric parameters whose chosen value is on the edge of what was tried; none if all trials are tied.
     """
 
     space: str
@@ -109,6 +111,7 @@ class TunedMethod:
     seen: float = np.nan
     tied: bool = False
     equal: int = 1
+    edges: Mapping[str, Edge] = field(hash=False, default_factory=dict)
 
 
 def tuned_methods(state: State) -> list[TunedMethod]:
@@ -153,6 +156,7 @@ def _rows(tuned: Tuning, asked: Request) -> Iterator[TunedMethod]:
             seen=seen if choice.state == "made" else 0.0,
             tied=choice.tied,
             equal=choice.equal,
+            edges={} if choice.tied else choice.edges,
         )
 
 
@@ -320,7 +324,7 @@ def terminal_table(rows: Sequence[TunedMethod]) -> TerminalTable:
         texts.append(tuple(text))
     tasks = " on the tasks of tuning" if first.first_tasks else ""
     level = f" [{_LEVEL_IN_WORDS}]" if any(np.isfinite(row.optimism.low) for row in rows) else ""
-    notes += _on_ties(rows)
+    notes += _on_choices(rows)
     if has_optimism:
         notes.append(f"optimism{level}: score while tuning minus test score of the reported runs{tasks}")
     return TerminalTable(
@@ -330,6 +334,33 @@ def terminal_table(rows: Sequence[TunedMethod]) -> TerminalTable:
         numbers,
         tuple(notes),
     )
+
+
+def edges_in_words(edges: Mapping[str, Mapping[str, Edge]]) -> str:
+    """Return a sentence on all choices that lie on the edge of what was tried, without its full stop.
+
+    Empty if no choice does. Terminal, report and dashboard show it.
+
+    Args:
+        edges: the parameters on an edge by title of the method, which is empty for the only method.
+    """
+    by_parameter: dict[str, list[str]] = {}
+    for method, of_method in edges.items():
+        for name, edge in of_method.items():
+            by_parameter.setdefault(name, []).append(f"{method} ({edge})" if method else f"({edge})")
+    parts = []
+    for name, methods in by_parameter.items():
+        of_methods = ", ".join(methods)
+        parts.append(f"{name} {of_methods}" if of_methods.startswith("(") else f"{name} of {of_methods}")
+    if not parts:
+        return ""
+    return f"On the edge of what was tried: {'; '.join(parts)}: wider ranges may give better scores"
+
+
+def _on_choices(rows: Sequence[TunedMethod]) -> list[str]:
+    """Return the sentences on choices that say less than they seem to: ties, and values on an edge."""
+    on_edge = edges_in_words({row.method: row.edges for row in rows})
+    return [*_on_ties(rows), *([on_edge] if on_edge else [])]
 
 
 def _on_ties(rows: Sequence[TunedMethod]) -> list[str]:
@@ -377,7 +408,7 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
         "The interval of the optimism lies within the limits of the measure. It is paired if every reported patient "
         "split was also tuned on; else it includes the variance of the score while tuning. A dash: tuning and "
         "report evaluate different tasks or measures.",
-        *(f"{sentence}." for sentence in _on_ties(rows)),
+        *(f"{sentence}." for sentence in _on_choices(rows)),
         *notes_on_tasks,
         "Test people seen: share of the reported test people who were validation people while tuning, in another "
         "patient split.",

@@ -12,7 +12,7 @@ from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace, search_of
 from clops_sweep.experiment.spaces.selection import configs_at_bounds
 from clops_sweep.planning.request import Request
-from clops_sweep.search.records import StudyRecord, TrialState
+from clops_sweep.search.records import Edge, StudyRecord, TrialState
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Choice:
         best: the runs of the chosen configuration.
         tied: whether all of several trials have the same value, so that the choice is the first by chance.
         equal: number of complete trials with the value of the chosen one, itself included.
+        edges: the numeric parameters whose chosen value is on the edge of what was tried.
     """
 
     method: str
@@ -70,6 +71,7 @@ class Choice:
     best: tuple[str, ...] = ()
     tied: bool = False
     equal: int = 1
+    edges: Mapping[str, Edge] = field(hash=False, default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,7 @@ def _choice(method: str, search: Search) -> Choice:
         trials,
         search.run_ids,
         best.run_ids,
-        tied=len(complete) > 1 and len({trial.values for trial in complete}) == 1,
+        tied=search.record.tied,
         equal=sum(trial.values == best.values for trial in complete),
+        edges=best.edges,
     )

@@ -34,6 +34,10 @@ def _content(store: RunStore) -> bytes | None:
     return content
 
 
+Edge = Literal["lowest", "highest"]
+"""End of a grid or a range on which a value lies."""
+
+
 @dataclass(frozen=True)
 class TrialRecord:
     """One trial.
@@ -46,6 +50,7 @@ class TrialRecord:
         intermediate: number of trained tasks to the average objective over them, at pruning decisions.
         run_ids: its runs in the store, in the order of the seeds; empty until known.
         error: error of a failed trial.
+        edges: the numeric parameters with a value on the edge of what is tried (see `edges_of`).
     """
 
     number: int
@@ -55,6 +60,7 @@ class TrialRecord:
     intermediate: Mapping[int, float] = field(hash=False, default_factory=dict)
     run_ids: tuple[str, ...] = ()
     error: str | None = None
+    edges: Mapping[str, Edge] = field(hash=False, default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,12 @@ class StudyRecord:
     def of(self, *states: TrialState) -> list[TrialRecord]:
         """Return the trials in any of the given states."""
         return [trial for trial in self.trials if trial.state in states]
+
+    @property
+    def tied(self) -> bool:
+        """Whether all of several complete trials have the same values, so that the best one is the first by chance."""
+        complete = self.of("complete")
+        return len(complete) > 1 and len({trial.values for trial in complete}) == 1
 
     @property
     def best(self) -> list[TrialRecord]:

@@ -19,6 +19,7 @@ from clops_sweep.errors import DamagedStore, several
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
 from clops_sweep.search.definition import check_definition
+from clops_sweep.search.edges import edges_of
 from clops_sweep.search.labels import decoded
 from clops_sweep.search.records import StudyRecord, TrialRecord, TrialState
 from clops_sweep.search.storage import existing_journal, journal_name, reading
@@ -170,6 +171,7 @@ def _record(trial: FrozenTrial, labels: Mapping[str, Any]) -> TrialRecord:
         intermediate={k: v for k, v in sorted(trial.intermediate_values.items()) if math.isfinite(v)},
         run_ids=tuple(trial.user_attrs.get(RUN_IDS, ())),
         error=trial.user_attrs.get(ERROR),
+        edges=edges_of(trial.params, trial.distributions),
     )
 
 

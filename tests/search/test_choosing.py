@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from scipy import stats
 
 from clops_sweep import OptunaSearch, RunConfig, SearchSpace, TuneOn
@@ -17,6 +18,7 @@ from clops_sweep.analysis.formats import number
 from clops_sweep.analysis.statistics import paired_difference, partitions
 from clops_sweep.analysis.tables.tuning import (
     TunedMethod,
+    edges_in_words,
     optimism_of,
     terminal_table,
     tuned_methods,
@@ -30,6 +32,7 @@ from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.searches import Choice, data_hashes
 from clops_sweep.planning.state import State
+from clops_sweep.search.edges import edges_of
 
 VALUES = [0.25, 0.5, 1.0]
 OTHER_SPLITS = TuneOn(splits=(7, 8))
@@ -185,6 +188,56 @@ def test_trials_with_equal_scores_are_named(world: Any, prepared_root: Path) -> 
     (said,) = terminal_table([some]).notes
     assert said == "er: 2 of 3 trials share the best seconds, and the choice is the first of them"
     assert row.equal == 3
+
+
+def test_choices_on_the_edge_of_what_was_tried_are_named(world: Any, prepared_root: Path) -> None:
+    methods: dict[str, dict[str, Any]] = {"er": {"replay_ratio": VALUES, "learning_rate": [0.01, 0.001, 0.1]}}
+    space = grid(methods=methods, objectives={"auc": "maximize"})
+    row, choice = rows(world, space, prepared_root)
+    names = {0.25: "lowest", 1.0: "highest", 0.001: "lowest", 0.1: "highest"}
+    expected = {name: names[value] for name, value in choice.chosen.items() if value in names}
+    assert expected
+    assert row.edges == expected
+    said = [note for note in terminal_table([row]).notes if note.startswith("On the edge")]
+    assert len(said) == 1
+    assert f"{said[0]}." in tuning_text([row], "t").notes
+
+
+def test_one_sentence_names_all_choices_on_an_edge() -> None:
+    edges: dict[str, dict[str, Any]] = {
+        "finetune": {"learning_rate": "lowest"},
+        "er": {"replay_ratio": "highest"},
+        "joint": {},
+        "derpp": {"learning_rate": "highest"},
+    }
+    assert edges_in_words(edges) == (
+        "On the edge of what was tried: learning_rate of finetune (lowest), derpp (highest); replay_ratio of er "
+        "(highest): wider ranges may give better scores"
+    )
+    assert edges_in_words({"": {"learning_rate": "lowest"}}).startswith(
+        "On the edge of what was tried: learning_rate (lowest): "
+    )
+    assert edges_in_words({"joint": {}}) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "tried", "edge"),
+    [
+        ("learning_rate", 0.1, CategoricalDistribution([0.1, 0.01, 0.001]), "highest"),
+        ("learning_rate", 0.01, CategoricalDistribution([0.1, 0.01, 0.001]), None),
+        ("learning_rate", 0.1, CategoricalDistribution([0.1]), None),
+        ("batch_size", 8, IntDistribution(8, 64), "lowest"),
+        ("batch_size", 9, IntDistribution(8, 64), None),
+        ("learning_rate", 0.09, FloatDistribution(0.0001, 0.1, log=True), "highest"),
+        ("learning_rate", 0.05, FloatDistribution(0.0001, 0.1, log=True), None),
+        ("storage_fraction", 1.0, CategoricalDistribution([0.5, 1.0]), None),
+        ("scheme", "b", CategoricalDistribution(["a", "b"]), None),
+        ("head", True, CategoricalDistribution([False, True]), None),
+    ],
+)
+def test_the_edge_of_a_grid_or_range(name: str, value: Any, tried: Any, edge: str | None) -> None:
+    """One value, a limit of the option, and names have no edge; a range has one at its outer 2 %."""
+    assert edges_of({name: value}, {name: tried}).get(name) == edge
 
 
 @pytest.mark.parametrize("sign", [1, -1])

@@ -368,7 +368,9 @@ class TuningSource:
         for experiment, _, _ in self._source.experiments(runs, store):
             of_strategy = experiment.cells[0].config.strategy == self._strategy
             run = experiment.runs["run_id"].iloc[0]
-            trial = TrialRecord(0, "complete", {"storage_fraction": 0.1}, (0.75,), run_ids=(run,))
+            trial = TrialRecord(
+                0, "complete", {"storage_fraction": 0.1}, (0.75,), run_ids=(run,), edges={"storage_fraction": "lowest"}
+            )
             study = StudyRecord(experiment.name, {"auc": "maximize"}, (trial,), (0,), is_phase=True)
             found.append((replace(experiment, is_tuning=of_strategy), None, study if of_strategy else None))
         return found
@@ -392,6 +394,7 @@ def test_tuning_stands_apart_from_results(store: RunStore) -> None:
     assert CLOPS["experiment"] in tuning
     _, trials = cells_of(page, "Tuning")
     assert trials[1:3] == ["1 complete", "0.750 Average AUC"]
+    assert f"On the edge of what was tried: storage_fraction of {CLOPS['experiment']} (lowest)" in words_of(page)
     for name in ("runs", "compare"):
         assert ON_TUNING not in words_of(read_page(dashboard, name))
         assert ON_TUNING in words_of(read_page(dashboard, name, CLOPS))
