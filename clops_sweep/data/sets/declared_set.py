@@ -13,6 +13,7 @@ from types import FrameType
 from typing import Any, ClassVar, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo, Declared, OptionValue, Rules
 from clops_sweep.data.declared import recording_checks as checks
@@ -29,12 +30,15 @@ from clops_sweep.data.recording_facts import PEOPLE_NOT_GIVEN, Facts
 from clops_sweep.data.records import Common, EveryRecordFails, Index, Source, Windows
 from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.shortcuts import marker_problem
-from clops_sweep.errors import AbsentData, UsageError, either, one_line, user_code
+from clops_sweep.errors import AbsentData, UsageError, either, one_line, shown, user_code
 
 RULES: Final = Rules(version=6, whole_moments=True, tolerates_dead_leads=True, tolerates_repeats=True)
 
 _SERIES: Final = re.compile(r"[-_. ][0-9A-Za-z]{1,4}$")
 """The number of a recording after the name of its person."""
+
+_FEW: Final = 0.25
+"""Largest share of people who may be in several domains by mistake."""
 
 
 class DeclaredSet(DataSet):
@@ -187,9 +191,15 @@ class DeclaredSet(DataSet):
             doubts.append("recordings of a person are in natural order of their names; give their dates as time")
         if note := alike_people(index.patient_names):
             doubts.append(note)
-        for column, (_, domains) in index.domains.items():
+        for column, (codes, domains) in index.domains.items():
             if note := alike_domains(column, domains):
                 doubts.append(note)
+            in_several = _people_in_several(index.patients, codes)
+            if 0 < in_several <= people * _FEW:  # otherwise each person is meant to be in several, such as two devices
+                doubts.append(
+                    f"people in several domains of {shown(column)}: {in_several:,} of {people:,}; each of their "
+                    "domains counts them, and all their recordings are in one part of a split"
+                )
         people_are_given = self.common.people_given and not index.patient_names[0].startswith(UNKNOWN_PERSON)
         states_one_each = self._declaration is not None and self._declaration.one_recording_per_person
         series = {_SERIES.sub("", name) for name in index.record_names}
@@ -205,6 +215,13 @@ class DeclaredSet(DataSet):
                 "scores are too high: give patient, or @dataset(..., one_recording_per_person=True)"
             )
         return doubts
+
+
+def _people_in_several(patients: NDArray[np.int32], codes: NDArray[np.int32]) -> int:
+    """Return the number of people with frames of several domains, from the codes of both for each frame [n]."""
+    pairs = np.unique(np.stack([patients, codes], axis=1), axis=0)
+    _, domains_of_person = np.unique(pairs[:, 0], return_counts=True)
+    return int((domains_of_person > 1).sum())
 
 
 def _guarded(yielded: Iterator[Any], declared: Declared) -> Iterator[Any]:

@@ -232,3 +232,28 @@ def own(data_root):
         "domains of 'site' with names that differ only in case, marks, spaces or leading zeros: 1, such as 'Ward A' "
         "and 'ward  a': each is a task of its own; give each domain one name"
     )
+
+
+@pytest.mark.parametrize(("moved", "noted"), [(0, ""), (1, "1 of 12"), (12, "")])
+def test_a_few_people_in_several_domains_are_noted(moved: int, noted: str, tmp_path: Path) -> None:
+    """If all people are in several, such as two devices, it is meant so."""
+    declare(
+        tmp_path / "space.py",
+        f"""
+@dataset("own", scenarios=("domain_il",))
+def own(data_root):
+    people = np.arange(24) // 2
+    x = np.random.default_rng(0).normal(size=(24, 1, 20))
+    sites = np.where(people % 2, "A", "B")
+    sites[1 : 2 * {moved} : 2] = "C"
+    return Recordings(
+        x, 10, ["ECG"], "mV", labels=people // 2 % 2, classes=("a", "b"), patients=people, domains={{"site": sites}},
+    )
+""",
+    )
+    notes = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1).manifest.notes
+    said = [note for note in notes if note.startswith("people in several domains")]
+    expected = (
+        f"people in several domains of 'site': {noted}; each of their domains counts them, and all their recordings"
+    )
+    assert said == ([f"{expected} are in one part of a split"] if noted else [])
