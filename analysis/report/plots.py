@@ -1,6 +1,7 @@
 """One call a figure, for notebooks and scripts: `plot_heatmap(space, "results", "auc")`.
 
-Each function reads the store, computes the record of a figure and draws it. For figures of your own, use the
+Each function reads the store, computes the record of a figure and draws it. Of a tuned space, the reported runs are
+drawn; `plot_optimization_history` and `plot_slices` draw one of its searches. For figures of your own, use the
 functions of `clops_sweep.analysis` that compute a record, or draw one.
 """
 
@@ -70,7 +71,7 @@ def plot_heatmap(
         results: the store, a folder or a URI.
         metric: a numeric column of `runs`; by default the first headline metric.
         axes: rows and columns; by default the first two numeric axes.
-        name: the search space to draw, of a file with several.
+        name: the search space to draw, of a file with several; of a tuned space, the reported runs are drawn.
 
     Raises:
         UsageError: the space, store, metric or an axis is unknown, or the space has no two numeric axes.
@@ -101,7 +102,7 @@ def plot_metrics(
         results: the store, a folder or a URI.
         metrics: numeric columns of `runs`; by default the headline metrics.
         axis: the axis; by default the first one.
-        name: the search space to draw, of a file with several.
+        name: the search space to draw, of a file with several; of a tuned space, the reported runs are drawn.
 
     Raises:
         UsageError: the space, store, a metric or the axis is unknown.
@@ -137,7 +138,7 @@ def plot_learning_curves(
         results: the store, a folder or a URI.
         metric: a metric of `runs` whose measure is drawn, such as "accuracy"; by default the first headline metric.
         where: a condition on axes and config fields that the drawn configurations meet.
-        name: the search space to draw, of a file with several.
+        name: the search space to draw, of a file with several; of a tuned space, the reported runs are drawn.
 
     Raises:
         UsageError: the space, store or metric is unknown, the condition is invalid or no configuration meets it, or no
@@ -200,7 +201,7 @@ def plot_cost_frontier(
         space: a search space, or the path of a search-space file.
         results: the store, a folder or a URI.
         cost: "seconds" of a run, or "replayed" instances.
-        name: the search space to draw, of a file with several.
+        name: the search space to draw, of a file with several; of a tuned space, the reported runs are drawn.
 
     Raises:
         UsageError: the space, store or cost is unknown, or no run has finished.
@@ -224,7 +225,7 @@ def plot_importance(
         space: a search space, or the path of a search-space file.
         results: the store, a folder or a URI.
         metric: a numeric column of `runs`; by default the first headline metric.
-        name: the search space to draw, of a file with several.
+        name: the search space to draw, of a file with several; of a tuned space, the reported runs are drawn.
 
     Raises:
         UsageError: the space, store or metric is unknown, or too few configurations have finished.
@@ -265,7 +266,7 @@ def plot_optimization_history(
     Args:
         space: a search space, or the path of a search-space file.
         results: the store, a folder or a URI.
-        name: the search to draw, of a file with several.
+        name: the search to draw, of a file or a tuned space with several.
 
     Raises:
         UsageError: the space or store is unknown, it is no search, or no trial is complete.
@@ -291,40 +292,83 @@ def plot_slices(space: Space, results: str | PathLike[str] = "results", *, name:
 
 @dataclass(frozen=True)
 class _Opened:
-    """One search space with its runs, and its study if it is a search."""
+    """One search space with its runs."""
 
     experiment: Experiment
-    study: StudyRecord | None
     store: RunStore
     data: PreparedData
 
 
-def _opened(space: Space, results: str | PathLike[str], name: str | None) -> _Opened:
-    """Return the experiment of a search space, or the one with a name."""
+def _read(
+    space: Space, results: str | PathLike[str], name: str | None
+) -> tuple[State, list[tuple[Experiment, StudyRecord | None]]]:
+    """Return the state of search spaces, and their experiments with the study of each search.
+
+    Raises:
+        UsageError: no search space has the name.
+    """
     store = RunStore.named(str(results))
     store.files.check_is_there()
-    data = PreparedData.found()
-    request = State.of(Request(Selection.of(space), data, store)).resolved
-    experiments = collect_with_searches(request.selection.spaces, store)
-    if name is not None:
-        experiments = [(it, study) for it, study in experiments if it.name == name]
-        if not experiments:
-            names = [it.name for it in request.selection.spaces]
-            raise UsageError(f"name = {shown(name)}: no such search space; there are {listed(names)}")
-    if len(experiments) > 1:
-        raise UsageError(f"name: expected one of {listed(it.name for it, _ in experiments)}; a figure shows one")
-    experiment, study = experiments[0]
+    state = State.of(Request(Selection.of(space), PreparedData.found(), store))
+    experiments = collect_with_searches(state.resolved.selection.spaces, store)
+    names = [tuned.space.name for tuned in state.tuned]
+    names += [experiment.name for experiment, _ in experiments]
+    if name is not None and name not in names:
+        raise UsageError(f"name = {shown(name)}: no such search space; there are {', '.join(dict.fromkeys(names))}")
+    return state, experiments
+
+
+def _searches_of(name: str, state: State) -> list[str]:
+    """Return the names of the searches of a tuned space, or the name of another space itself."""
+    for tuned in state.tuned:
+        if tuned.space.name == name:
+            return [phase.name for phase in tuned.space.phases]
+    return [name]
+
+
+def _several_names(names: Iterable[str]) -> UsageError:
+    """Return the error about a figure of several search spaces, with all names: one of them is wanted."""
+    return UsageError(f"name: expected one of {', '.join(names)}; a figure shows one")
+
+
+def _opened(space: Space, results: str | PathLike[str], name: str | None) -> _Opened:
+    """Return the experiment of a search space, or the one with a name; of a tuned space, that of its reported runs."""
+    state, experiments = _read(space, results, name)
+    by_name = {experiment.name: experiment for experiment, _ in experiments}
+    if name is None:
+        tuning = {phase.name for tuned in state.tuned for phase in tuned.space.phases}
+        undecided = [tuned.space.name for tuned in state.tuned if tuned.reported is None]
+        names = [*(known for known in by_name if known not in tuning), *undecided]
+        if len(names) > 1:
+            raise _several_names(names)
+        (name,) = names
+    if name not in by_name:  # a tuned space without a choice
+        searches = _searches_of(name, state)
+        raise UsageError(
+            f"{name!r} has no reported runs, because its tuning has not chosen yet; name= draws the trials of a "
+            f"search: {', '.join(searches)}"
+        )
+    experiment = by_name[name]
     for edition in experiment.left_aside:
         count = several(edition.runs, "run")
         warnings.warn(f"not shown and not included in any mean: {count} of {edition}", stacklevel=_CALLER)
-    return _Opened(experiment, study, store, data)
+    return _Opened(experiment, state.asked.store, state.resolved.data)
 
 
 def _study(space: Space, results: str | PathLike[str], name: str | None) -> StudyRecord:
-    opened = _opened(space, results, name)
-    if opened.study is None:
-        raise UsageError(f"{opened.experiment.name!r} has no trial of a search: expected a search that has begun")
-    return opened.study
+    """Return the study of a search, or of the only search of a tuned space."""
+    state, experiments = _read(space, results, name)
+    studies = {experiment.name: study for experiment, study in experiments if experiment.is_search}
+    names = list(studies)
+    if name is not None:
+        names = _searches_of(name, state)
+    if len(names) > 1:
+        raise _several_names(names)
+    study = studies.get(names[0]) if names else None
+    if study is None:
+        subject = name or (names or [experiments[0][0].name])[0]
+        raise UsageError(f"{subject!r} has no trial of a search: expected a search that has begun")
+    return study
 
 
 def _task_figure(

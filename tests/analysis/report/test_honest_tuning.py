@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from matplotlib.figure import Figure
+from matplotlib.text import Text
 
+from clops_sweep import analysis
 from clops_sweep.analysis.dashboard.methods import methods_by_experiment
 from clops_sweep.analysis.dashboard.overview import Progress, progress
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
@@ -20,6 +23,7 @@ from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.search_trials import tuning_experiments
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
@@ -170,3 +174,53 @@ def test_the_reported_score_needs_no_prepared_data(study: Path, tmp_path: Path) 
         assert [row[name] for name in ("n", "reported", "optimism")] == [
             other[name] for name in ("n", "reported", "optimism")
         ]
+
+
+OF_REPORTED = ["metrics", "learning_curves", "r_matrices", "forgetting", "cost_frontier"]
+
+
+def drawn(figure: Figure) -> set[str]:
+    """Return all texts of a figure."""
+    return {text.get_text() for text in figure.findobj(Text)}
+
+
+@pytest.mark.parametrize("kind", OF_REPORTED)
+def test_figures_of_a_tuned_space_show_its_reported_runs(study: Path, kind: str) -> None:
+    plot = getattr(analysis, f"plot_{kind}")
+    figure = plot(study / "study.py", study / "results")
+    texts = " ".join(drawn(figure))
+    assert "er" in texts
+    assert "finetune" in texts
+    named = plot(study / "study.py", study / "results", name="first ward")
+    assert drawn(named) == drawn(figure)
+
+
+@pytest.mark.parametrize("plot", [analysis.plot_optimization_history, analysis.plot_slices])
+def test_figures_of_searches_name_those_of_a_tuned_space(study: Path, plot: Callable[..., Figure]) -> None:
+    names = [f"first ward_selection_{method}" for method in ("er", "finetune")]
+    for given in ({}, {"name": "first ward"}):
+        with pytest.raises(UsageError, match=f"^name: expected one of {', '.join(names)}; a figure shows one$"):
+            plot(study / "study.py", study / "results", **given)
+    for name in names:
+        assert plot(study / "study.py", study / "results", name=name).axes
+    known = ", ".join(("first ward", *names))
+    with pytest.raises(UsageError, match=f"^name = 'er': no such search space; there are {known}$"):
+        plot(study / "study.py", study / "results", name="er")
+
+
+def test_the_only_search_of_a_tuned_space_needs_no_name(study: Path, tmp_path: Path) -> None:
+    one = tmp_path / "one.py"
+    one.write_text((study / "study.py").read_text().replace(', "finetune": {"learning_rate": [1e-4, 1e-2]}', ""))
+    named = analysis.plot_slices(study / "study.py", study / "results", name="first ward_selection_er")
+    assert drawn(analysis.plot_slices(one, study / "results")) == drawn(named)
+
+
+@pytest.mark.parametrize("given", [{}, {"name": "first ward"}])
+def test_a_tuned_space_without_a_choice_has_no_reported_runs(
+    study: Path, tmp_path: Path, given: dict[str, str]
+) -> None:
+    RunStore(tmp_path).open_for_writing()
+    with pytest.raises(UsageError, match=r"'first ward' has no reported runs, .*: first ward_selection_er, first"):
+        analysis.plot_metrics(study / "study.py", tmp_path, **given)
+    with pytest.raises(UsageError, match="'first ward_selection_er' has no trial of a search: expected"):
+        analysis.plot_slices(study / "study.py", tmp_path, name="first ward_selection_er")
