@@ -363,9 +363,9 @@ def _say_outcome(
     if outcome.interrupted:
         if outcome.plan.asked:
             click.echo(counts(outcome.plan))
-        print_searches(outcome.searches, outcome.tuned)
+        print_searches(outcome.searches, outcome.tuned, is_interrupted=True)
         if outcome.under_way:
-            click.echo(_under_way_in_words(outcome.under_way, outcome.checkpointed))
+            click.echo(_interrupted_in_words(outcome.under_way, outcome.checkpointed))
         click.echo(f"interrupted; resume with: {resume}")
         return
     if outcome.stopped:
@@ -393,13 +393,13 @@ def resume_command(arguments: Sequence[str]) -> str:
     return shlex.join(["clops-sweep", *map(masked, arguments)])
 
 
-def _under_way_in_words(runs: int, checkpointed: int) -> str:
+def _interrupted_in_words(runs: int, checkpointed: int) -> str:
     """Describe what happens to the runs that were running when the launch was interrupted."""
     parts = []
     if checkpointed:
-        parts.append("goes on from its checkpoint" if checkpointed == 1 else "go on from their checkpoints")
+        parts.append("continues from its checkpoint" if checkpointed == 1 else "continue from their checkpoints")
     if anew := runs - checkpointed:
-        parts.append(f"{'starts' if anew == 1 else 'start'} anew, since no checkpoint exists yet")
+        parts.append(f"{'begins' if anew == 1 else 'begin'} anew, since no checkpoint exists yet")
     if len(parts) > 1:
         parts = [f"{count} {words}" for count, words in zip((checkpointed, anew), parts, strict=True)]
-    return f"{several(runs, 'run')} under way: {'; '.join(parts)}"
+    return f"{several(runs, 'run')} interrupted: {'; '.join(parts)}"

@@ -22,20 +22,27 @@ if TYPE_CHECKING:
 
 
 _CHOSEN = "chosen"
+_UNDER_WAY = "under way"
 
 
-def print_searches(searches: Sequence[Search], tuned: Sequence[Tuning] = ()) -> None:
-    """Print the state of every search, except complete ones of tuned spaces, which `print_tuned` shows."""
+def print_searches(searches: Sequence[Search], tuned: Sequence[Tuning] = (), *, is_interrupted: bool = False) -> None:
+    """Print the state of every search, except complete ones of tuned spaces, which `print_tuned` shows.
+
+    Args:
+        searches: the searches.
+        tuned: the tuned spaces.
+        is_interrupted: whether a launch was just interrupted, so that its trials no longer run.
+    """
     of_tuned = {phase.name for tuning in tuned for phase in tuning.space.phases}
+    of_running = "interrupted" if is_interrupted else _UNDER_WAY
     for it in searches:
         if it.complete and it.space.name in of_tuned:
             continue
         found = {state: it.count(state) for state in ("complete", "pruned", "failed", "running")}
         pending = max(0, it.left - found["running"])
-        click.echo(
-            f"search {it.space.name!r}: {several(it.search.n_trials, 'trial')} asked for, {_counted(found)}, "
-            f"{pending} pending"
-        )
+        trials = several(it.search.n_trials, "trial")
+        counted = _counted(found, of_running)
+        click.echo(f"search {it.space.name!r}: {trials} asked for, {counted}, {pending} pending")
         if it.record is not None and it.record.best:
             click.echo(f"  {printable(_best_in_words(it.record))}")
 
@@ -122,6 +129,6 @@ def _value_in_words(record: StudyRecord, trial: TrialRecord) -> str:
     return f"{values}{runs} in trial {trial.number} ({in_words(trial.labels)})"
 
 
-def _counted(counts: Mapping[Any, int]) -> str:
+def _counted(counts: Mapping[Any, int], of_running: str = _UNDER_WAY) -> str:
     texts = [f"{counts.get(state, 0)} {state}" for state in ("complete", "pruned", "failed")]
-    return ", ".join(texts) + (f", {counts['running']} under way" if counts.get("running") else "")
+    return ", ".join(texts) + (f", {counts['running']} {of_running}" if counts.get("running") else "")

@@ -114,7 +114,7 @@ def test_a_second_interrupt_ends_at_once_and_what_the_last_checkpoint_has_is_not
     assert twice.errors == ""
     assert twice.output.splitlines()[-3:] == [
         "2 runs asked for, 0 finished, 2 pending, 0 failed",
-        "2 runs under way: go on from their checkpoints",
+        "2 runs interrupted: continue from their checkpoints",
         f"interrupted; resume with: clops-sweep {' '.join(command)}",
     ]
     twice.wait_until_gone()

@@ -25,6 +25,7 @@ from clops_sweep.analysis.tables.tuning import (
     tuning_as_data,
     tuning_text,
 )
+from clops_sweep.cli.search import print_searches
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.execution.jobs import Job
@@ -201,6 +202,18 @@ def test_choices_on_the_edge_of_what_was_tried_are_named(world: Any, prepared_ro
     said = [note for note in terminal_table([row]).notes if note.startswith("On the edge")]
     assert len(said) == 1
     assert f"{said[0]}." in tuning_text([row], "t").notes
+
+
+def test_a_trial_of_an_interrupted_launch_is_not_under_way(world: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    space = grid()
+    (study,) = request(world, space).selection.searches
+    world.data = data_hashes(request(world, space), study)
+    world.driver(study)[0].next_jobs(1)
+    (search,) = state(world, space).searches
+    print_searches([search], is_interrupted=True)
+    assert "3 trials asked for, 0 complete, 0 pruned, 0 failed, 1 interrupted, 2 pending" in capsys.readouterr().out
+    print_searches([search])
+    assert "1 under way, 2 pending" in capsys.readouterr().out
 
 
 def test_one_sentence_names_all_choices_on_an_edge() -> None:

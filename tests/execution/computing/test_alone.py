@@ -113,9 +113,9 @@ def test_a_signal_to_the_group_ends_a_sweep_as_ctrl_c_does(alone_in: Launch, tmp
     wait_for((tmp_path / "began").exists, "the second task")
     sweep.interrupt(number)
     assert (sweep.wait(), sweep.errors) == (130, "")
-    *_, counted, under_way, resume = sweep.output.splitlines()
+    *_, counted, interrupted, resume = sweep.output.splitlines()
     assert counted == "2 runs asked for, 0 finished, 1 pending, 1 failed"
-    assert under_way.startswith("1 run under way: ")
+    assert interrupted.startswith("1 run interrupted: ")
     assert resume == f"interrupted; resume with: clops-sweep {' '.join(command)}"
 
 
@@ -131,7 +131,7 @@ def test_a_stopped_sweep_goes_on_from_its_checkpoint(
     assert sweep.wait() == 75
     assert sweep.errors == ""
     assert "\nstopping: running trials are being checkpointed" in sweep.output
-    assert "\n1 run under way: goes on from its checkpoint\n" in sweep.output
+    assert "\n1 run interrupted: continues from its checkpoint\n" in sweep.output
     (tmp_path / "fast").touch()
     again = alone_in(*command)
     assert again.wait() == 1  # one run has failed
