@@ -492,6 +492,10 @@ def _arrays(signals: Any, channels: int, window: float | None) -> Any:
     """Return the recordings as a list of [channels, samples], without a copy."""
     checks.unmasked("signals", signals)
     if isinstance(signals, np.ndarray) and signals.dtype != object:
+        if signals.ndim in (2, 3) and not len(signals):
+            raise UsageError(
+                f"signals: there is no recording: the shape is {list(signals.shape)}; expected at least one"
+            )
         if signals.ndim not in (2, 3) or not signals.size:
             raise UsageError(f"signals: expected [n, channels, samples], not the shape {list(signals.shape)}")
         if signals.ndim == 2 and channels != 1:

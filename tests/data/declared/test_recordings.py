@@ -29,7 +29,8 @@ GOOD: dict[str, Any] = {
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no recording": ({"signals": np.zeros((0, 2, 20))}, r"^signals: expected \[n, channels, samples\]"),
+    "no recording": ({"signals": np.zeros((0, 2, 20))}, r"^signals: there is no recording: the shape is \[0, 2, 20\]"),
+    "no sample": ({"signals": np.zeros((6, 2, 0))}, r"^signals: expected \[n, channels, samples\], not the shape"),
     "an empty list": ({"signals": []}, "^signals: there is no recording"),
     "a single number": ({"signals": 3.0}, "^signals: expected an array or a list of arrays"),
     "four dimensions": ({"signals": np.zeros((6, 2, 20, 1))}, "^signals: expected .* not the shape"),
