@@ -11,6 +11,7 @@ True, all other comparisons False.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection
 from typing import Any, Protocol
 
@@ -18,6 +19,9 @@ from clops_sweep.errors import UsageError, nearest, one_line, option, shown
 from clops_sweep.experiment.config import known_key
 
 _LONGEST_REASON = 80
+
+_TEXT_OR_SINGLE = re.compile(r"""('[^']*'|"[^"]*")|(?<![=<>!:])=(?!=)""")
+"""Text, as the first group, or a single =."""
 
 _ALLOWED = (
     *(ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd, ast.Invert),
@@ -52,10 +56,11 @@ class Where:
             self._names = sorted({name for node in ast.walk(tree) if (name := self._checked(node))})
             self._code = compile(ast.fix_missing_locations(_WordsForSigns().visit(tree)), "a condition", "eval")
         except SyntaxError as error:
-            single = "=" in expression and not any(sign in expression for sign in ("==", "<=", ">=", "!="))
-            raise self._wrong(
-                "a condition compares with == and not with =" if single else one_line(error.msg)[:_LONGEST_REASON]
-            ) from None
+            meant = _TEXT_OR_SINGLE.sub(lambda found: found[1] or "==", expression)
+            if meant != expression:
+                what = f"a condition compares with == and not with = (did you mean {shown(meant)}?)"
+                raise self._wrong(what) from None
+            raise self._wrong(one_line(error.msg)[:_LONGEST_REASON]) from None
         except UsageError as error:
             raise self._wrong(str(error)) from None
         except (ValueError, RecursionError, MemoryError):  # a null byte, or deeply nested brackets

@@ -64,7 +64,9 @@ def test_a_field_that_is_not_set_equals_nothing(expression: str, holds: bool) ->
 @pytest.mark.parametrize(
     ("expression", "what"),
     [
-        ("storage_fraction = 0.5", "a condition compares with == and not with ="),
+        ("storage_fraction = 0.5", "a condition compares with == and not with =.*storage_fraction == 0.5"),
+        ("strategy = 'er'", "did you mean \"strategy == 'er'\""),
+        ("strategy = 'a = b' and seed >= 1", "did you mean \"strategy == 'a = b' and seed >= 1\""),
         ("storag_fraction == 0.5", "unknown key 'storag_fraction' .did you mean 'storage_fraction'"),
         ("storage_fraction ==", "invalid syntax"),
         ("", "invalid syntax"),
