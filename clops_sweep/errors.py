@@ -218,20 +218,36 @@ _CLOSE, _CLOSE_IF_SHORT = 0.75, 0.6
 """Least `difflib` similarity of a suggested name; one wrong letter of three leaves 0.67."""
 
 
+_MOST_BEGINNING = 2
+"""Most suggested names that only begin with the given one."""
+
+
 def closest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name most similar to `name`, or beginning with it; None if there is no such name."""
+    return next(iter(_alike(name, known)), None)
+
+
+def _alike(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known name most similar to `name`, and then those that begin with it."""
     names = {each.lower(): each for each in known}
     cutoff = _CLOSE if len(name) > 4 else _CLOSE_IF_SHORT
     spelt = name.lower().replace("+", "p")  # as in DER++, whose name is derpp
     close = difflib.get_close_matches(spelt, list(names), n=1, cutoff=cutoff)
     close += [each for each in names if name and each.startswith(name.lower())]
-    return names[close[0]] if close else None
+    return [names[each] for each in dict.fromkeys(close)]
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return " (did you mean 'clops'?)" for an unknown name that is similar to a known one, else ""."""
-    close = closest(name, known)
-    return f" (did you mean {close!r}?)" if close else ""
+    """Return " (did you mean 'clops'?)" for an unknown name that is similar to a known one, else "".
+
+    If the most similar one does not begin with the name, up to two that do follow: "der" may mean 'er' or 'derpp'.
+    """
+    close = _alike(name, known)
+    if not close:
+        return ""
+    is_beginning = close[0].lower().startswith(name.lower())
+    meant = close[:1] if is_beginning else close[: 1 + _MOST_BEGINNING]
+    return f" (did you mean {' or '.join(map(repr, meant))}?)"
 
 
 def nearest_or_all(name: str, known: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from clops_sweep.errors import (
     UsageError,
     either,
     masked,
+    nearest,
     one_line,
     option,
     prefixed,
@@ -88,3 +89,16 @@ def test_an_error_of_a_function_ends_its_speaking_python() -> None:
         with pytest.raises(UsageError, match=r"^max_retries: expected another$"):
             refused("max_retries")
     assert option("max_retries") == "--max-retries"
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggested"),
+    [
+        ("der", " (did you mean 'er' or 'derpp'?)"),
+        ("DER++", " (did you mean 'derpp'?)"),
+        ("fine", " (did you mean 'finetune'?)"),
+        ("xyz", ""),
+    ],
+)
+def test_names_that_begin_with_what_was_typed_are_suggested_too(typed: str, suggested: str) -> None:
+    assert nearest(typed, ["er", "derpp", "finetune", "er_ace"]) == suggested
