@@ -113,7 +113,7 @@ def _remedied(problem: str, written: RunConfig, remedy: Mapping[str, Any]) -> st
     whole = f"{problem}; use {code}"
     if sentence(whole) == whole:
         return code
-    changes = ", ".join(f"{name}={_literal(value)}" for name, value in corrected.items())
+    changes = ", ".join(f"{name}={_literal(value)}" for name, value in corrected.items() if value != written.get(name))
     return f"{changes} with the other settings as they are"
 
 

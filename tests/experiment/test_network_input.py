@@ -176,14 +176,17 @@ def test_an_axis_that_is_wrong_is_corrected_in_the_config_of_its_run(prepared: P
     assert (config.network, config.strategy, config.scenario) == ("small_cnn", "finetune", "subject_il")
 
 
-def test_a_suggestion_that_is_too_long_names_the_corrections_alone(prepared: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("scenario", ["class_il", "class_il_union"])
+def test_a_suggestion_that_is_too_long_names_the_corrections_alone(
+    prepared: Path, tmp_path: Path, scenario: str
+) -> None:
     settings = {
         name: value
         for name, value in RunConfig(dataset=ONE_LABEL).model_dump().items()
         if name in RunConfig.model_fields and name not in ("network", "scenario", "task_classes", "encoder")
     }
-    message = refused(prepared, tmp_path, SearchSpace("s", RunConfig(**settings), {}, seeds=[0]))
+    message = refused(prepared, tmp_path, SearchSpace("s", RunConfig(scenario=scenario, **settings), {}, seeds=[0]))
+    other = 'scenario="class_il_union", ' if scenario == "class_il" else ""
     assert message.endswith(
-        '; use scenario="class_il_union", task_classes=[[0, 1, 2], [3, 4]], network="small_cnn" '
-        "with the other settings as they are"
+        f'; use {other}task_classes=[[0, 1, 2], [3, 4]], network="small_cnn" with the other settings as they are'
     )

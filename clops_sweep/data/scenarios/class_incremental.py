@@ -118,9 +118,10 @@ def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -
             named = " and ".join(f"{name} = {value!r}" for name, value in settings.items())
             raise UsageError(f"{too_few_classes(scenario, frames.name)}; set {named}")
         if count < 2 or count % 2:
+            other = "" if scenario == "class_il_union" else "scenario = 'class_il_union' and "
             raise UsageError(
                 f"{scenario} needs an even number of classes to pair them, but {frames.name!r} has {count}; "
-                f"set scenario = 'class_il_union' and task_classes = {groups_of(count)}"
+                f"set {other}task_classes = {groups_of(count)}"
             )
         return [tuple(group) for group in groups_of(count)]
     groups = []

@@ -54,6 +54,15 @@ def test_a_class_that_the_data_set_lacks_is_refused(unknown: int | str) -> None:
         build_scenario(tiny_frames("class_il"), "class_il", task_classes=((unknown, 0),))
 
 
+@pytest.mark.parametrize("scenario", ["class_il", "class_il_union"])
+def test_an_odd_number_of_classes_needs_groups(scenario: str) -> None:
+    """The union is proposed to those who have not set it."""
+    with pytest.raises(UsageError, match="needs an even number of classes to pair them") as refused:
+        build_scenario(tiny_frames("class_il", group=3), scenario)
+    assert str(refused.value).endswith("task_classes = [[0, 1, 2], [3, 4], [5, 6], [7, 8]]")
+    assert ("set scenario = 'class_il_union' and" in str(refused.value)) == (scenario == "class_il")
+
+
 def test_pairs_in_any_order_have_one_sigmoid() -> None:
     frames = tiny_frames("class_il")
     scenario = build_scenario(frames, "class_il", task_classes=((5, 0), (2, 3)))
