@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -90,7 +91,10 @@ def setup_text(experiments: Sequence[Shown], name: str) -> TextTable:
         for space in _names_that_tuned(tuning, _TRAINING.get(fact, "")):
             if values.get(space):
                 values[space] += " (tuned)"
-        text = _stated_once({titles[name]: value for name, value in values.items()})
+        in_words = values
+        if fact == "tuning":
+            in_words = _tried_for_each(tuning, "method" if len(spaces) == 1 else "tuned method")
+        text = _stated_once({titles[name]: value for name, value in in_words.items()})
         if text:
             rows.append((label_cell(fact), label_cell(text)))
             data += [(fact, experiment, value) for experiment, value in values.items()]
@@ -221,11 +225,21 @@ def _repetitions(shown: Shown) -> str:
     return f"{plural(seeds, 'seed')}, {of_splits}, {plural(len(shown.experiment.runs), 'run')}"
 
 
-def _tried(shown: Shown) -> str:
+def _tried_for_each(tuning: Sequence[Shown], unit: str) -> dict[str, str]:
+    """Return what each search has tried by its name; equal texts say for how many of a unit they hold."""
+    alike = Counter(_tried(shown) for shown in tuning)
+    in_words = {}
+    for shown in tuning:
+        count = alike[_tried(shown)]
+        in_words[shown.experiment.name] = _tried(shown, f" for each of {plural(count, unit)}" if count > 1 else "")
+    return in_words
+
+
+def _tried(shown: Shown, for_each: str = "") -> str:
     """Return the number of configurations that a search has tried, and what it tried of the range of each parameter."""
     experiment = shown.experiment
     declared = {} if shown.space is None else search_of(shown.space).distributions
-    parts = [f"{plural(len(experiment.cells), 'configuration')} tried"]
+    parts = [f"{plural(len(experiment.cells), 'configuration')} tried{for_each}"]
     for axis, labels in experiment.axes.items():
         if axis in experiment.number_axes:
             low, high = (_rounded(float(limit)) for limit in (min(labels), max(labels)))

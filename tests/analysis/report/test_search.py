@@ -152,6 +152,28 @@ def test_the_set_up_has_the_declared_range_of_a_parameter(tmp_path: Path, genera
     assert re.search(r"b 0\.\d to 0\.\d \(declared: 0\.1 to 0\.9\)", facts["tuning"]), facts["tuning"]
 
 
+@pytest.mark.parametrize(("other", "unit"), [("one", "methods"), ("two", "tuned methods")])
+def test_the_set_up_says_for_how_many_searches_a_number_of_trials_holds(
+    other: str, unit: str, tmp_path: Path, generated: ModuleType
+) -> None:
+    space = search_space(3)
+    store = filled(tmp_path, generated, space)
+    ((experiment, _),) = collect_with_searches([space], store, [], (), store.read("runs"))
+    tuning = []
+    for name in ("one_selection_er", "one_selection_clops", f"{other}_selection_gem"):
+        tuning.append(Shown(replace(experiment, name=name, is_tuning=True), TaskTitles(), space))
+
+    def tried(shown: list[Shown]) -> str:
+        return next(str(row[1].text) for row in setup_text(shown, "setup").rows if row[0].text == "tuning")
+
+    assert tried(tuning).startswith(f"2 configurations tried for each of 3 {unit}, ")
+    assert tried(tuning[:1]).startswith("2 configurations tried, ")
+    fewer = Shown(replace(tuning[0].experiment, cells=experiment.cells[:1]), TaskTitles(), space)
+    said = tried([fewer, *tuning[1:]])
+    assert "er: 1 configuration tried, " in said
+    assert f"gem: 2 configurations tried for each of 2 {unit}, " in said
+
+
 def test_a_parameter_has_the_scale_of_its_range() -> None:
     labels = [{"rate": value, "width": value, "listed": value} for value in (1e-3, 2e-3, 0.5)]
     trials = tuple(TrialRecord(at, "complete", it, (0.5,)) for at, it in enumerate(labels))
