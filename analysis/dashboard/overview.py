@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.experiment.axis_names import axis_title
+from clops_sweep.experiment.spaces.search_space import search_of
 
 from ..collect import Experiment, label_text
 from ..leading import names_of_tuned, what_was_tuned
@@ -121,12 +122,16 @@ def progress(snapshot: Snapshot) -> list[Progress]:
     experiments = []
     for name, section in snapshot.sections.items():
         is_requested = name in snapshot.requested
-        counted = _progress(section.experiment, snapshot.running)
+        finished, failed, running, missing = _progress(section.experiment, snapshot.running)
+        started, left = _of_search(snapshot, name)
         ended = _last_end(section.experiment)
         experiments.append(
             Progress(
                 name,
-                *counted,
+                finished,
+                failed,
+                running + started,
+                missing + left,
                 ended,
                 section.experiment.is_tuning,
                 is_requested,
@@ -141,11 +146,17 @@ def progress(snapshot: Snapshot) -> list[Progress]:
 
 
 def counts(snapshot: Snapshot) -> dict[str, int]:
-    """Count finished, running, failed and missing runs of all experiments; shared runs count once."""
+    """Count finished, running, failed and missing runs of all experiments; shared runs count once.
+
+    Missing runs include those of the trials that a search has left.
+    """
     columns = [it.experiment.runs[["run_id", "status"]] for it in snapshot.sections.values()]
     runs = pd.concat(columns) if columns else snapshot.runs[["run_id", "status"]]
     runs = runs[~runs["run_id"].duplicated() | (runs["run_id"] == "")]
     found = {str(status): int(count) for status, count in statuses(runs, snapshot.running).value_counts().items()}
+    left = sum(_of_search(snapshot, name)[1] for name in snapshot.searched)
+    if left:
+        found["missing"] = found.get("missing", 0) + left
     return found | ({"running": len(snapshot.running)} if snapshot.running else {})
 
 
@@ -179,6 +190,29 @@ def _progress(experiment: Experiment, running: frozenset[str]) -> tuple[int, int
     found = statuses(runs, running).value_counts()
     finished, failed, now, missing = (int(found.get(it, 0)) for it in ("finished", "failed", "running", "missing"))
     return finished, failed, now, missing
+
+
+def _of_search(snapshot: Snapshot, name: str) -> tuple[int, int]:
+    """Return the numbers of running runs of a search, and of those that its trials may still request.
+
+    Its experiment has neither, because it holds the runs of the store alone.
+    """
+    space = snapshot.searched.get(name)
+    if space is None:
+        return 0, 0
+    section = snapshot.sections[name]
+    trials = section.study.trials if section.study is not None else ()
+    of_open: set[str] = set()
+    ended = 0
+    for trial in trials:
+        if trial.state in ("running", "waiting"):
+            of_open.update(trial.run_ids)
+        else:
+            ended += 1
+    stored = set(section.experiment.runs["run_id"])
+    started = len((of_open & snapshot.running) - stored)
+    left = max(0, search_of(space).n_trials - ended) * len(space.replicates())
+    return started, max(0, left - started - len(of_open & stored))
 
 
 def _last_end(experiment: Experiment) -> float:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from clops_sweep.errors import UsageError, one_line, reason
+from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.store.launches import UnderWay, runs_under_way
 from clops_sweep.store.parts import owners_of
 from clops_sweep.store.run_store import RunStore
@@ -40,6 +41,7 @@ class Snapshot:
         under_way: the running runs.
         epochs: increases whenever they progress.
         requested: names of the experiments whose runs a search space requests.
+        searched: the search spaces of the requested searches, by name of the experiment.
     """
 
     version: int
@@ -49,6 +51,7 @@ class Snapshot:
     under_way: tuple[UnderWay, ...] = ()
     epochs: int = 0
     requested: frozenset[str] = frozenset()
+    searched: Mapping[str, SearchSpace] = field(default_factory=dict)
     _computed: dict[str, Any] = field(default_factory=dict)
 
     def once(self, name: str, compute: Callable[[Snapshot], T]) -> T:
@@ -175,8 +178,15 @@ class FollowedStore:
         self._placed = Placed(sections)
         sections = self._placed.with_ids_of(under_way)
         requested = frozenset(experiment.name for experiment, space, _ in found if space is not None)
+        searched = {it.name: space for it, space, _ in found if space is not None and space.search is not None}
         return Snapshot(
-            self.snapshot.version + 1, runs, sections, under_way=under_way, epochs=epochs, requested=requested
+            self.snapshot.version + 1,
+            runs,
+            sections,
+            under_way=under_way,
+            epochs=epochs,
+            requested=requested,
+            searched=searched,
         )
 
 

@@ -14,11 +14,13 @@ import pytest
 
 from clops_sweep import OptunaSearch, RunConfig, SearchSpace, TuneOn
 from clops_sweep.analysis.dashboard.app import PAGES, Dashboard
+from clops_sweep.analysis.dashboard.overview import counts, progress
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.execution.jobs import Job
+from clops_sweep.experiment.spaces.search_space import search_of
 from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.searches import data_hashes
@@ -115,3 +117,40 @@ def test_every_page_is_shown_at_each_moment_of_a_tuned_sweep(
             assert "sites_selection_derpp" in words
         dashboard.close()
     assert [it.getMessage() for it in caplog.records if it.levelno >= logging.ERROR] == []  # faults of pages are logged
+
+
+def test_runs_of_trials_to_come_are_asked_for(world: Any) -> None:
+    """Of a search that has begun, of one that has not, and in the header."""
+    second_method(world)
+    request = state(world).asked
+    followed = FollowedStore(
+        world.store, StoreSource(world.store, lambda key: None, partial(of_store, request), whole=False), 0
+    )
+    spaces = {space.name: space for space in studies(world)}
+    found = {it.name: it for it in progress(followed.snapshot)}
+    asked = {}
+    for name, space in spaces.items():
+        asked[name] = search_of(space).n_trials * len(space.replicates())
+        assert found[name].total == asked[name]
+    assert found["sites_selection_er"].missing == 0
+    assert found["sites_selection_derpp"].finished == 1
+    expected = {"finished": asked["sites_selection_er"] + 1, "missing": asked["sites_selection_derpp"] - 1}
+    assert counts(followed.snapshot) == expected
+    dashboard = Dashboard(followed)
+    overview = dashboard.page("", {})
+    assert overview is not None
+    words = re.sub("<[^>]+>", "", overview)
+    assert f"1 / {asked['sites_selection_derpp']}" in words
+    dashboard.close()
+
+
+def test_searches_are_listed_by_method_before_they_begin(world: Any) -> None:
+    request = state(world).asked
+    source = StoreSource(world.store, lambda key: None, partial(of_store, request), whole=False)
+    dashboard = Dashboard(FollowedStore(world.store, source, 0))
+    overview = dashboard.page("", {})
+    assert overview is not None
+    of_tuning = overview.partition('aria-label="Tuning"')[2]
+    titles = re.findall('<th scope="row" class="label"><a[^>]*>(.*?)</a>', of_tuning)
+    assert titles == ["derpp", "er"]
+    dashboard.close()
