@@ -40,6 +40,7 @@ from .comparisons import (
     corrected_together,
     levels_in_words,
     paired,
+    without_interval_in_words,
 )
 from .editions_of_cells import editions_by_cell, same_editions
 
@@ -767,7 +768,8 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
         yield RANKED_APART
     compared = _compared(shown)
     if _tested(shown):
-        yield f"Minus {_baseline(shown)}: mean of paired differences [{levels_in_words(compared)}]."
+        without_interval = without_interval_in_words(compared, columns_of(shown))
+        yield f"Minus {_baseline(shown)}: mean of paired differences [{levels_in_words(compared)}]{without_interval}."
         yield OF_P
     if any(best.above is not None and best.is_elsewhere for best in shown):
         yield "The fine-tuning runs are of search spaces of this store that are not shown here."

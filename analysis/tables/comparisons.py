@@ -21,6 +21,7 @@ from ..results import Reference, ResultTable, aligned
 from ..selection import cell_name, cells_by_data, data_of
 from ..statistics import (
     ALPHA,
+    MIN_UNITS,
     Floats,
     PairedDifference,
     Partitions,
@@ -286,8 +287,8 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
         rows.append(tuple(cells))
         exact.append(_as_data(row))
     notes = (
-        f"Mean of paired differences [{levels_in_words(record.rows, metrics)}]; without interval below three pairs. "
-        f"Metrics of {record.computed_on}.",
+        f"Mean of paired differences [{levels_in_words(record.rows, metrics)}]"
+        f"{without_interval_in_words(record.rows, metrics)}. Metrics of {record.computed_on}.",
         *record.notes,
         *([OF_P] if is_tested else []),
     )
@@ -320,20 +321,46 @@ OF_P = (
 def levels_in_words(rows: Iterable[Comparison], metrics: Collection[str] = ()) -> str:
     """Return what the intervals of differences are: "95 % interval of the t-test", and how far Holm widens some."""
     levels = []
-    together = []
+    together: dict[str, int] = {}
     for row in rows:
-        shown = {metric: level for metric, level in row.levels.items() if not metrics or metric in metrics}
-        tested = [metric for metric, level in shown.items() if np.isfinite(level)]
-        levels += [shown[metric] for metric in tested]
-        together += [row.together[metric] for metric in tested]
+        for metric, level in row.levels.items():
+            if np.isfinite(level) and (not metrics or metric in metrics):
+                levels.append(level)
+                together[metric] = row.together[metric]
     if not levels:
         return "interval of the t-test"
     least = 1 - ALPHA
     interval = f"{100 * least:.4g} % interval of the t-test"
     if np.isclose(max(levels), least):
         return interval
-    widened = f"widens intervals, up to {100 * (1 - ALPHA / max(together)):.4g} %"
-    return f"{interval}; Holm corrects {max(together):,} comparisons of the page and {widened}"
+    widened = f"widens intervals, up to {100 * (1 - ALPHA / max(together.values())):.4g} %"
+    return f"{interval}; Holm corrects {_together_in_words(together)} and {widened}"
+
+
+def _together_in_words(together: Mapping[str, int]) -> str:
+    """Return the number of comparisons that Holm corrects; for each metric, if it differs between metrics."""
+    counts = list(dict.fromkeys(together.values()))
+    if len(counts) == 1:
+        return f"{counts[0]:,} comparisons of the page"
+    texts = []
+    for count in counts:
+        names = [metric_named(metric).plain for metric, of_metric in together.items() if of_metric == count]
+        texts.append(f"{count:,} in {', '.join(names)}")
+    return f"comparisons of the page ({'; '.join(texts)})"
+
+
+def without_interval_in_words(rows: Iterable[Comparison], metrics: Collection[str]) -> str:
+    """Return where differences lack an interval, as a clause; empty if all have one, or other notes give the reason."""
+    reasons = set()
+    for row in rows:
+        for metric, difference in row.differences.items():
+            if metric not in metrics or not difference.n or np.isfinite(difference.p):
+                continue
+            if difference.n < MIN_UNITS:
+                reasons.add("below three pairs")
+            elif difference.units is None or not difference.units.obstacle:
+                reasons.add("where all differences of a row are equal")
+    return f"; without interval {' and '.join(sorted(reasons))}" if reasons else ""
 
 
 def _pairs(experiment: Experiment, cells: Sequence[int]) -> list[tuple[int, int, ContrastKind]]:

@@ -19,7 +19,7 @@ from clops_sweep.analysis.tables.best import (
     corrected_with,
     unranked_in_words,
 )
-from clops_sweep.analysis.tables.comparisons import comparisons, levels_in_words, without_undecided
+from clops_sweep.analysis.tables.comparisons import comparison_text, comparisons, levels_in_words, without_undecided
 from clops_sweep.store.run_store import RunStore
 
 AXES = {"storage_fraction": [0.1, 0.5, 1.0], "variant": {"CLOPS": {}, "Random": {"storage_order": "random"}}}
@@ -94,6 +94,49 @@ def test_one_comparison_has_one_p_on_a_page(tmp_path: Path, generated: ModuleTyp
     assert [row.corrected["auc"] for row in table.rows] == holm(p_values).tolist(), "three comparisons, each once"
     of_both = [(row.differences["auc"].excludes_zero, row.corrected["auc"] < ALPHA) for row in table.rows]
     assert all(excludes == significant for excludes, significant in of_both)
+
+
+def test_notes_count_the_p_values_of_each_metric(tmp_path: Path, generated: ModuleType) -> None:
+    """A pair whose differences are all equal has no p-value, so Holm does not count it."""
+    methods = {"CLOPS": {}, "Random": {"storage_order": "random"}, "Fine-tuning": {"strategy": "finetune"}}
+    space = SearchSpace("methods", RunConfig(storage_fraction=0.5), {"method": methods}, seeds=range(5))
+    noise = np.random.default_rng(1).normal(0, 0.1, (3, 5))
+    rows = []
+    for request in space.requests():
+        place, seed = list(methods).index(request.labels["method"]), request.config.seed
+        bwt = -0.1 + float(noise[max(place, 1), seed])
+        rows.append((request.config, {"auc": 0.7 + float(noise[place, seed]), "bwt": bwt}))
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, rows)
+    (experiment,) = collect([space], store.read("runs"))
+    found, (table,) = corrected_with(best_configurations(experiment), [comparisons(experiment)])
+    tested = {metric: sum(np.isfinite(row.corrected[metric]) for row in table.rows) for metric in ("auc", "bwt")}
+    assert tested == {"auc": 3, "bwt": 2}
+    corrects = "Holm corrects comparisons of the page (3 in Average AUC; 2 in BWT) and widens intervals, up to 98.33 %"
+    assert corrects in levels_in_words(table.rows)
+    assert "Holm corrects 2 comparisons of the page and widens intervals, up to 97.5 %" in levels_in_words(
+        table.rows, ["bwt"]
+    )
+    (mean, *_) = comparison_text(table, "c", "c").notes
+    assert "]; without interval where all differences of a row are equal. " in mean
+    (mean, *_) = comparison_text(table, "c", "c", ["auc"]).notes
+    assert "without interval" not in mean
+    assert corrects in " ".join(best_text(found, "best").notes)
+
+
+@pytest.mark.parametrize(("seeds", "reason"), [(2, "; without interval below three pairs"), (3, "")])
+def test_notes_say_why_few_pairs_have_no_interval(
+    seeds: int, reason: str, tmp_path: Path, generated: ModuleType
+) -> None:
+    space = SearchSpace("two", RunConfig(), {"strategy": ["clops", "finetune"]}, seeds=range(seeds))
+    rows = []
+    for request in space.requests():
+        gain = NOISE[request.config.seed] if request.config.strategy == "clops" else 0.0
+        rows.append((request.config, {"auc": 0.7 + gain, "bwt": -0.1 - gain}))
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, rows)
+    (mean, *_) = comparison_text(comparisons(collect([space], store.read("runs"))[0]), "c", "c").notes
+    assert f"]{reason}. Metrics of" in mean
 
 
 def test_means_of_bounded_metrics_have_bounded_intervals(tmp_path: Path, generated: ModuleType) -> None:
