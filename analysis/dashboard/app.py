@@ -66,6 +66,7 @@ class Dashboard:
         notices: sentences for the overview.
         files: the search-space files that commands name; without any, they name "SPACE.py".
         data: the prepared data sets; without them, commands of update reports have no subgroups and no folds.
+        claims: returns the verdicts on the claims of the search-space files now, a sentence each.
     """
 
     def __init__(
@@ -74,9 +75,11 @@ class Dashboard:
         notices: Sequence[str] = (),
         files: Sequence[str] = (),
         data: PreparedData | None = None,
+        claims: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._followed = followed
         self._data = data
+        self._claims = claims
         self._files = tuple(files) or ("SPACE.py",)
         self._notices = tuple(notices)
         self._drawings = Drawings()
@@ -182,6 +185,7 @@ class Dashboard:
             "searches": searches(snapshot),
             "on_edge": on_edge(snapshot),
             "notices": self._notices,
+            "claims": snapshot.once("claims", lambda _: self._claims()),
             "counts": [f"{found[status]:,} {status}" for status in _STATUSES if found.get(status)],
             "under_way": [on_its_way(snapshot, it) for it in snapshot.under_way],
             "failed": snapshot.once("failures", _failures),

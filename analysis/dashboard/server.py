@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -77,6 +77,7 @@ def make_server(
     notices: Sequence[str] = (),
     files: Sequence[str] = (),
     data: PreparedData | None = None,
+    claims: Callable[[], Sequence[str]] = tuple,
 ) -> Server:
     """Read the store and open a port.
 
@@ -89,6 +90,7 @@ def make_server(
         notices: sentences for the overview.
         files: the search-space files that commands on the pages name.
         data: the prepared data sets, for the commands of update reports.
+        claims: returns the verdicts on the claims of the search-space files now, a sentence each.
 
     Raises:
         UsageError: a package is not installed, the store or host does not exist, the port is in use, or no token.
@@ -104,7 +106,7 @@ def make_server(
     taken = _listening(host or LOOPBACK, port)
     try:
         followed = FollowedStore(store, source, seconds)
-        dashboard = Dashboard(followed, notices, files, data)
+        dashboard = Dashboard(followed, notices, files, data, claims)
         for path in ("", "methods"):  # what they show of a large store is computed once
             dashboard.page(path, {})
         app = make_app(dashboard)

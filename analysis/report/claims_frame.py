@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
+from clops_sweep.errors import UsageError
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.state import State
 
 from ..as_stored import data_keys
 from ..claims.verdicts import Verdict, verdicts, without_runs
 from ..collect import collect
-from .claims_section import claims_as_data
+from .claims_section import claims_as_data, claims_in_words
 
 _FIRST = ("claim", "verdict", "difference", "low", "high", "level", "n", "unit")
 
@@ -24,6 +25,20 @@ def verdicts_of(state: State) -> list[Verdict]:
     decided = verdicts(experiments, request.store, frames, request.selection.claims)
     with_runs = {verdict.claim.key for verdict in decided}
     return decided + [without_runs(claim) for claim in request.selection.claims if claim.key not in with_runs]
+
+
+def all_claims_in_words(state: State) -> list[str]:
+    """Return the verdicts on the claims of a state as the headline of its report has them, a sentence for each claim.
+
+    Empty without claims. If they cannot be decided, the only sentence says why.
+    """
+    if not state.asked.selection.claims:
+        return []
+    try:
+        decided = verdicts_of(state)
+        return claims_in_words(decided, seal_in_words(state), len(decided))
+    except UsageError as error:  # the report refuses them, too
+        return [f"Claims: {error}."]
 
 
 def claims_of(state: State) -> pd.DataFrame:

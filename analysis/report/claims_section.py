@@ -58,7 +58,7 @@ def counts_in_words(verdicts: Sequence[Verdict]) -> str:
     return f"{holds} {hold}, {fails} {do} not hold, {counts['undecided']} undecided"
 
 
-def claims_in_words(verdicts: Sequence[Verdict], seal: str = "") -> list[str]:
+def claims_in_words(verdicts: Sequence[Verdict], seal: str = "", most: int = MOST_IN_HEADLINE) -> list[str]:
     """Return the outcomes of claims as sentences, with the difference, or with the reason if nothing is compared.
 
     Several claims are counted before. Of many claims, these are the first ones with a difference.
@@ -66,13 +66,14 @@ def claims_in_words(verdicts: Sequence[Verdict], seal: str = "") -> list[str]:
     Args:
         verdicts: the verdicts.
         seal: whether the claims are sealed, in words, which the first sentence repeats if they are.
+        most: most claims that have a sentence.
     """
     by_evidence = sorted(verdicts, key=lambda verdict: not verdict.weakest.n)
     several_data = len({(verdict.claim.scenario, verdict.dataset) for verdict in verdicts}) > 1
     sealed = f" ({seal})" if seal.startswith("sealed") else ""
     sentences = [f"Claims of this file{sealed}: {counts_in_words(verdicts)}."] if len(verdicts) > 1 else []
     opening = "" if len(verdicts) > 1 else f"Claim{sealed}: "
-    for verdict in by_evidence[:MOST_IN_HEADLINE]:
+    for verdict in by_evidence[:most]:
         where = f" on {verdict.dataset}, {verdict.claim.scenario}" if several_data else ""
         contrast = verdict.weakest.contrast
         measures = dict.fromkeys((contrast.measure, contrast.of_theirs or contrast.measure))

@@ -81,6 +81,7 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         notices=notices,
         files=files,
         data=request.data,
+        claims=partial(_claims, request),
     )
     click.echo(f"dashboard: {server.address}")
     click.echo("Press Ctrl-C to stop.", err=True)
@@ -91,6 +92,15 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
 def _spaces(request: Request, store: RunStore) -> list[SearchSpace]:
     """Return the search spaces of a request for a store at one moment."""
     return State.of(replace(request, store=store), launched=True).spaces
+
+
+def _claims(request: Request) -> list[str]:
+    """Return the verdicts on the claims of the search-space files now, a sentence each."""
+    if not request.selection.claims:
+        return []
+    from clops_sweep.analysis.report.claims_frame import all_claims_in_words
+
+    return all_claims_in_words(State.of(request))
 
 
 def _remedy(request: Request) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shlex
+import threading
+import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,6 +21,7 @@ from scipy import stats
 
 import clops_sweep
 from clops_sweep import OptunaSearch, scores
+from clops_sweep.analysis.dashboard.server import Server
 from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import data_hash
@@ -378,6 +382,34 @@ CLAIMS = [
     Claim("hurts", "Fine-tuning is above CLOPS", Contrast(FINETUNE, CLOPS, "auc")),
 ]
 """
+
+
+def test_the_overview_of_a_dashboard_has_the_verdicts(
+    folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not served")
+    Path("space.py").write_text(SPACE + CLAIMED)
+    pages = []
+
+    def asked_once(server: Server) -> None:
+        thread = threading.Thread(target=serve, args=(server,))
+        thread.start()
+        with urllib.request.urlopen(server.address, timeout=60) as page:
+            pages.append(page.read().decode())
+        server.stop()
+        thread.join()
+
+    serve = Server.serve
+    monkeypatch.setattr(Server, "serve", asked_once)
+    words = ["dashboard", "space.py", "--port", "0", "--prepared-root", str(prepared_root)]
+    done = CliRunner().invoke(command, words)
+    assert done.exit_code == 0, done.exception
+    (page,) = pages
+    said = html.unescape(page.partition('<ul aria-label="Claims">')[2].partition("</ul>")[0])
+    lines = re.findall("<li>(.*)</li>", said)
+    assert lines[0] == "Claims of this file: 1 holds, 1 does not hold, 0 undecided."
+    assert lines[1].startswith("CLOPS is above fine-tuning: holds (AUC +0.20")
+    assert lines[2].startswith("Fine-tuning is above CLOPS: does not hold (AUC -0.20")
 
 
 def test_claims_are_decided_from_python_as_the_command_decides_them(folder: Path, prepared_root: Path) -> None:
