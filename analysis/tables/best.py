@@ -40,6 +40,7 @@ from .comparisons import (
     corrected_together,
     levels_in_words,
     paired,
+    training_in_words,
     without_interval_in_words,
 )
 from .editions_of_cells import editions_by_cell, same_editions
@@ -775,7 +776,7 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
         yield "The fine-tuning runs are of search spaces of this store that are not shown here."
     tables = [best.rivals if _baseline(shown) == "fine-tuning" else best.among for best in shown]
     rivals = [table for table in tables if table is not None]
-    yield from dict.fromkeys(chain.from_iterable(table.of_training for table in rivals))
+    yield from training_in_words(rivals)
     most = max((best.of for best in shown if not best.columns.ranks_by_validation), default=1)
     if most > 1:
         yield f"The best of {most:,} configurations has also been lucky: expect lower scores on other people."

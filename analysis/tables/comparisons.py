@@ -12,9 +12,10 @@ import pandas as pd
 
 from clops_sweep.experiment.fields import OF_TRAINING
 from clops_sweep.experiment.metrics import limits_of_difference
+from clops_sweep.experiment.spaces.tuning import METHOD
 
 from ..as_tuned import fields_as_tuned
-from ..collect import Experiment, computed_on, headline_of, label_text
+from ..collect import Cell, Experiment, computed_on, headline_of, label_text
 from ..formats import TextCell, TextTable, count_cell, label_cell, p_cell, with_interval
 from ..metrics import metric_named
 from ..results import Reference, ResultTable, aligned
@@ -65,19 +66,29 @@ class Comparison:
 
 
 @dataclass(frozen=True)
+class TunedValue:
+    """The value, as text, of a field that tuning chose for a method of a search space."""
+
+    space: str
+    field: str
+    text: str
+    method: str
+
+
+@dataclass(frozen=True)
 class Comparisons:
     """All comparisons of an experiment. p-values are corrected over all comparisons of one metric on a page.
 
     `computed_on` says whose scores are compared, such as "the validation set"; `training` names the fields of training
     in which compared configurations differ without an axis that says so, such as the epochs of a named variant; `tuned`
-    those that tuning chose.
+    has the values of those that tuning chose.
     """
 
     name: str
     rows: tuple[Comparison, ...]
     computed_on: str = ""
     training: str = ""
-    tuned: str = ""
+    tuned: tuple[TunedValue, ...] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -88,17 +99,33 @@ class Comparisons:
     def notes(self) -> tuple[str, ...]:
         """Sentences on the units of intervals and p-values."""
         units = units_in_words([d.units for row in self.rows for d in row.differences.values()])
-        return (*units, *self.of_training)
+        return (*units, *training_in_words([self]))
 
-    @property
-    def of_training(self) -> tuple[str, ...]:
-        """Sentences on the fields of training in which compared configurations differ."""
-        said = []
-        if self.tuned:
-            said.append(f"Methods are compared as tuned: {self.tuned}.")
-        if self.training:
-            said.append(f"Compared configurations also differ in training: {self.training}.")
-        return tuple(said)
+
+def training_in_words(tables: Sequence[Comparisons]) -> list[str]:
+    """Return sentences on the fields of training in which configurations that some tables compare differ."""
+    tuned = dict.fromkeys(chain.from_iterable(table.tuned for table in tables))
+    spaces = list(dict.fromkeys(value.space for value in tuned))
+    said = []
+    for space in spaces:
+        of_space = f" of {space}" if len(spaces) > 1 else ""
+        values = [value for value in tuned if value.space == space]
+        said.append(f"Methods{of_space} are compared as tuned: {_tuned_in_words(values)}.")
+    for training in dict.fromkeys(table.training for table in tables if table.training):
+        said.append(f"Compared configurations also differ in training: {training}.")
+    return said
+
+
+def _tuned_in_words(values: Iterable[TunedValue]) -> str:
+    """Return the values of each field with their methods: "learning_rate 0.001 of er, 0.0003 of clops and finetune"."""
+    methods: dict[str, dict[str, list[str]]] = {}
+    for value in values:
+        methods.setdefault(value.field, {}).setdefault(value.text, []).append(value.method)
+    fields = []
+    for name, of_field in methods.items():
+        texts = [f"{text} of {' and '.join(of_value)}" for text, of_value in of_field.items()]
+        fields.append(f"{name} {', '.join(texts)}")
+    return "; ".join(fields)
 
 
 def comparisons(experiment: Experiment, references: Sequence[Reference] = ()) -> Comparisons:
@@ -164,17 +191,19 @@ def paired(
     experiments = [experiment for experiment, _ in sources]
     whose = computed_on(experiments, metrics)
     there = [(row.cell, row.baseline_cell) for row in compared]
-    training, tuned = _training_in_words(sources, there)
+    training, tuned = _training_of_pairs(sources, there)
     return corrected_together([Comparisons(name, tuple(compared), whose, training, tuned)])[0]
 
 
-def _training_in_words(sources: Sequence[tuple[Experiment, int]], pairs: Iterable[tuple[int, int]]) -> tuple[str, str]:
+def _training_of_pairs(
+    sources: Sequence[tuple[Experiment, int]], pairs: Iterable[tuple[int, int]]
+) -> tuple[str, tuple[TunedValue, ...]]:
     """Return the fields of training that differ between the cells of a pair, with their values; no axes.
 
-    The second text has those in which methods differ as tuned (`..as_tuned`), the first one all others.
+    The second part has those in which methods differ as tuned (`..as_tuned`), the first one all others.
     """
     training: dict[str, list[object]] = {}
-    tuned: dict[str, list[object]] = {}
+    tuned: dict[TunedValue, None] = {}
     for pair in pairs:
         sides = [sources[side] for side in pair]
         axes = {axis for experiment, _ in sides for axis in experiment.axes}
@@ -182,10 +211,21 @@ def _training_in_words(sources: Sequence[tuple[Experiment, int]], pairs: Iterabl
         as_tuned = fields_as_tuned(*({experiment.name: experiment.cells[cell].tuned} for experiment, cell in sides))
         for name in OF_TRAINING:
             both = getattr(one, name), getattr(other, name)
-            if name not in axes and both[0] != both[1]:
-                known = (tuned if name in as_tuned else training).setdefault(name, [])
+            if name in axes or both[0] == both[1]:
+                continue
+            if name in as_tuned:
+                for (experiment, cell), value in zip(sides, both, strict=True):
+                    method = _method_of(experiment.cells[cell])
+                    tuned[TunedValue(experiment.name, name, label_text(value), method)] = None
+            else:
+                known = training.setdefault(name, [])
                 known += [value for value in both if value not in known]
-    return _fields_in_words(training), _fields_in_words(tuned)
+    return _fields_in_words(training), tuple(tuned)
+
+
+def _method_of(cell: Cell) -> str:
+    """Return the method of a configuration of a tuned space, as its tables name it."""
+    return cell.label(METHOD) if METHOD in cell.labels else cell_name(cell)
 
 
 def _fields_in_words(values: Mapping[str, Sequence[object]]) -> str:

@@ -146,10 +146,33 @@ def test_what_tuning_chose_is_named_apart_from_other_differences(tmp_path: Path,
     (judged,) = with_leading_scores([replace(experiment, cells=tuple(cells))], {"tuned"})
     notes = best_text(best_of_page([judged]), "best").notes
     (as_tuned,) = (note for note in notes if note.startswith("Methods are compared as tuned: "))
-    assert as_tuned.startswith("Methods are compared as tuned: learning_rate (")
+    assert as_tuned == "Methods are compared as tuned: learning_rate 0.001 of ER, 0.0003 of fine-tuning."
     (other,) = (note for note in notes if note.startswith("Compared configurations also differ in training: "))
     assert other.startswith("Compared configurations also differ in training: epochs_per_task (")
     assert "learning_rate" not in other
+
+
+def test_one_sentence_has_the_choices_of_all_methods(tmp_path: Path, generated: ModuleType) -> None:
+    """Each configuration of the table of the best has comparisons of its own, with other values."""
+    rates = {"er": 0.001, "clops": 0.003, "replay": 0.001, "finetune": 0.0003}
+    methods = {name: {"strategy": name, "learning_rate": rate} for name, rate in rates.items()}
+    spaces = experiments(tmp_path, generated, one={"method": methods}, two={"method": dict(list(methods.items())[2:])})
+    tuned = []
+    for space in spaces:
+        cells = tuple(replace(cell, tuned=frozenset({"learning_rate"})) for cell in space.cells)
+        tuned.append(replace(space, cells=cells))
+    judged = with_leading_scores(tuned, {"one", "two"})
+    alone = [note for note in best_text(best_of_page(judged[:1]), "best").notes if "as tuned" in note]
+    (said,) = alone
+    assert said.startswith("Methods are compared as tuned: learning_rate ")
+    texts = said.rstrip(".").partition("learning_rate ")[2].split(", ")
+    assert {text.partition(" of ")[0]: {*text.partition(" of ")[2].split(" and ")} for text in texts} == {
+        "0.001": {"er", "replay"},
+        "0.003": {"clops"},
+        "0.0003": {"finetune"},
+    }
+    both = [note for note in best_text(best_of_page(judged), "best").notes if "as tuned" in note]
+    assert [note.partition(" are ")[0] for note in both] == ["Methods of one", "Methods of two"]
 
 
 def test_the_headline_names_no_baseline_of_another_sweep(tmp_path: Path, generated: ModuleType) -> None:

@@ -126,7 +126,7 @@ def test_methods_with_other_choices_are_compared_and_their_choices_named(study: 
     assert ", n = 4 splits; " in lead
     assert f"; as tuned: {as_tuned})." in lead
     assert f"Compared as tuned: ER is above fine-tuning: {as_tuned}." in page
-    assert "Methods are compared as tuned: learning_rate (" in page
+    assert "Methods are compared as tuned: learning_rate " in page
     assert "also differ in training" not in page
 
 
