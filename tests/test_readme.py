@@ -84,7 +84,9 @@ def test_the_usage_works(folder: Path, environment: dict[str, str], commands: Pr
 
 def test_the_first_lines_draw_the_picture_that_the_readme_shows(tmp_path: Path, forked: Preloaded) -> None:
     program = FIRST_LINES.replace("sweep(SPACE)", "print(sweep(SPACE, ray=False))")
-    done = forked.run(tmp_path, forked.environment, program=program)
+    (tmp_path / "first.py").write_text(program)
+    script = "import runpy; runpy.run_path('first.py', run_name='__main__')"
+    done = forked.run(tmp_path, forked.environment, program=script)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "6 runs asked for, 6 finished, 0 pending, 0 failed"
     (tmp_path / "first.py").write_text(FIRST_LINES)

@@ -165,13 +165,15 @@ def _named_data_set(context: click.Context, parameter: click.Parameter, name: st
     file = Path(name)
     if file.suffix != ".py":
         return name
+    from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.origins import ORIGINS
     from clops_sweep.experiment.spaces.selection import Selection
 
     spaces = _load(context, file)
     names = dict.fromkeys(config.dataset for space in spaces for config in Selection((space,)).configs)
     for (kind, declared), origin in ORIGINS.items():
-        if kind == "dataset" and origin.file is not None and Path(origin.file).resolve() == file.resolve():
+        is_declared = kind == "dataset" and declared in DATASETS
+        if is_declared and origin.file is not None and Path(origin.file).resolve() == file.resolve():
             names[declared] = None
     if not names:
         raise UsageError(f"{file}: declares no data set and has no SPACE; expected one of them, or a data set's name")

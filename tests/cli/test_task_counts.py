@@ -41,9 +41,9 @@ SAME_RUNS = "give the same runs"
 @pytest.fixture(autouse=True)
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
-    forget("wearable")
+    forget("wearable", "other")
     yield
-    forget("wearable")
+    forget("wearable", "other")
 
 
 ENVIRONMENT = {"CLOPS_PREPARED_ROOT": "prepared", "CLOPS_DATA_ROOT": None}
@@ -178,7 +178,7 @@ def test_equal_declarations_of_two_files_are_prepared_once_each() -> None:
 
 
 def _plan(file: str) -> str:
-    forget("wearable")
+    forget("wearable", "other")
     return _run("plan", file).output
 
 

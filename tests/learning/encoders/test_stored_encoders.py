@@ -235,8 +235,11 @@ UNKNOWN_OPTION = TUNED.replace('sampler="grid"', 'sampler="tpe", n_trials=2, sam
     [
         ({"first": FIRST.replace("'all'", "'single'")}, r"encoder .RunConfig\(.* takes 1 channel"),
         ({"option": "--shard=1/2"}, r"--shard 1/2: the run of encoder = .* expected a launch with --limit 1 before"),
-        ({"space": SEARCH}, r"encoder = .*: expected it in base or axes of the search space"),
-        ({"space": UNKNOWN_OPTION}, r"search space 'tuned_selection': sampler_options of 'tpe' \(no_such\): TypeError"),
+        (
+            {"space": SEARCH},
+            r"encoder = .*: an encoder that a run trains cannot be searched over; expected it in base or axes",
+        ),
+        ({"space": UNKNOWN_OPTION}, r"search space 'tuned': sampler_options of 'tpe' \(no_such\): TypeError"),
     ],
 )
 def test_what_cannot_be_pretrained_is_refused_before_it_is(change: dict[str, str], sentence: str, place: Place) -> None:
