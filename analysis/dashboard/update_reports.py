@@ -88,7 +88,7 @@ def commands_for(
 ) -> list[tuple[str, str]]:
     """Return the commands of the update reports of a finished run, each with what it is about.
 
-    Without predictions there are none. Subgroups need prepared data of the content that the run was computed on.
+    A run without predictions has no command. Subgroups need prepared data of the content that the run was computed on.
 
     Args:
         store: the store.

@@ -25,6 +25,7 @@ from clops_sweep.cli.options import (
 )
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, listed, several
+from clops_sweep.experiment.spaces.space_files import defines_space
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep import faults, files_of_no_run
 
@@ -102,9 +103,9 @@ def _files_in(folder: Path) -> list[Path]:
     """Return the search-space files in a folder, by name.
 
     Raises:
-        UsageError: there are none.
+        UsageError: no file of the folder has a SPACE.
     """
-    files = sorted(file for file in folder.glob("*.py") if _assigns_space(file))
+    files = sorted(file for file in folder.glob("*.py") if _may_define_space(file))
     if not files:
         raise UsageError(
             f"{shorten(folder)}: is no store, and no file (*.py) in it has a SPACE; expected a store such as results, "
@@ -113,22 +114,18 @@ def _files_in(folder: Path) -> list[Path]:
     return files
 
 
-def _assigns_space(file: Path) -> bool:
-    """Return whether a file assigns `SPACE`; for invalid Python, whether it has the word. It is not executed."""
+def _may_define_space(file: Path) -> bool:
+    """Return whether a file defines `SPACE`, or is invalid Python that has the word. It is not executed."""
+    if defines_space(file):
+        return True
     try:
         text = file.read_text(encoding="utf-8", errors="replace")
-        statements = ast.parse(text).body
+        ast.parse(text)
     except SyntaxError:
         return "SPACE" in text
     except (OSError, ValueError):
         return False
-    targets: list[ast.expr] = []
-    for statement in statements:
-        if isinstance(statement, ast.Assign):
-            targets += statement.targets
-        elif isinstance(statement, ast.AnnAssign):
-            targets.append(statement.target)
-    return any(isinstance(target, ast.Name) and target.id == "SPACE" for target in targets)
+    return False
 
 
 def _checked(file: Path, options: Sequence[str]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from clops_sweep.cli.report import everything
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import listed, several
-from clops_sweep.planning.changes import changed_data, changes
+from clops_sweep.planning.changes import changes_since_runs
 from clops_sweep.planning.claim_seal import seal, seal_in_words
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
@@ -77,9 +77,8 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     for experiment in experiments:
         if older := older_in_words(experiment.older):
             click.echo(f"{experiment.name}: {older}", err=True)
-    if request.selection.given:
-        for sentence in (*changed_data(request), *changes(state)):
-            click.echo(f"clops-sweep: {sentence}", err=True)
+    for sentence in changes_since_runs(state):
+        click.echo(f"clops-sweep: {sentence}", err=True)
     frames = request.data.of_prepared(data_keys(experiments))
     standing = seal_in_words(state) if request.selection.claims else ""
     found = verdicts(experiments, request.store, frames, request.selection.claims)

@@ -21,7 +21,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.limits import Keep
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.planning.changes import changed_data, changes
+from clops_sweep.planning.changes import changes_since_runs
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
@@ -85,7 +85,7 @@ def report(
     _ = request.selection.spaces  # report an invalid search-space file first
     request.store.files.check_is_there()
     state = State.of(request, launched=True)
-    for sentence in (*changed_data(state.resolved), *changes(state)):
+    for sentence in changes_since_runs(state):
         click.echo(f"clops-sweep: {sentence}", err=True)
     if style == "journal":
         _say_font()

@@ -26,6 +26,11 @@ def changes(state: State) -> list[str]:
     return [*_changed_plugins(state), *_changed_encoders(state.resolved), *_other_versions(state.resolved)]
 
 
+def changes_since_runs(state: State) -> list[str]:
+    """Return a sentence for each data set, plug-in, encoder and library that changed since stored runs used it."""
+    return [*changed_data(state.resolved), *changes(state)]
+
+
 def changed_data(request: Request) -> list[str]:
     """Return a sentence for each data set of a request that changed since it was prepared on this machine."""
     away = dict.fromkeys(config.dataset for config in request.selection.configs if request.data_hash(config) is None)
