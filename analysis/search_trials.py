@@ -16,7 +16,7 @@ from clops_sweep.experiment.columns import CONFIG
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.spaces.grid import RunRequest
-from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.search_space import Phase, SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord, studies_of
 from clops_sweep.store.run_store import RunStore
 
@@ -64,7 +64,7 @@ def collect_with_searches(
         from clops_sweep.search.trials import read_study  # importing Optuna is slow
 
         study = read_study(space, store)
-        record = study or StudyRecord(space.name, space.search.objectives, (), is_phase=bool(space.chooses_for))
+        record = study or StudyRecord(space.name, space.search.objectives, (), is_phase=isinstance(space, Phase))
         experiments.append((search_experiment(record, rows), study))
     return experiments
 

@@ -17,7 +17,7 @@ from optuna.trial import TrialState as OptunaState
 from clops_sweep.arguments import named_arguments
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.experiment.spaces.optuna_search import Direction
-from clops_sweep.experiment.spaces.search_space import SearchSpace, search_of
+from clops_sweep.experiment.spaces.search_space import Phase, SearchSpace, search_of
 from clops_sweep.search.definition import check_definition
 from clops_sweep.search.edges import edges_of
 from clops_sweep.search.labels import decoded
@@ -80,7 +80,7 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
 
 def purpose_of(space: SearchSpace) -> dict[str, bool]:
     """Return what the trials of a search are for: `is_phase` and `reports_best` of its study (see `StudyRecord`)."""
-    is_phase = bool(space.chooses_for)
+    is_phase = isinstance(space, Phase)
     return {IS_PHASE: is_phase, REPORTS_BEST: is_phase and search_of(space).tune_on == "same"}
 
 

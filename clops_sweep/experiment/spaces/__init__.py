@@ -4,7 +4,8 @@
 
 - a `Grid`: a run for each combination of values on its axes (`axes`), and each seed;
 - `Trials` of an `OptunaSearch`, whose runs a study determines;
-- a `TunedSpace` (`tuning`): a search for each tuned method, its phases, and then the grid of what they chose.
+- a `TunedSpace` (`tuning`): for each tuned method a search that chooses, its `Phase`, and then the `ReportedGrid` of
+  what they chose.
 
 A `Selection` is search spaces with the options of a command, such as `where`. It is what `planning` gets.
 """

@@ -89,9 +89,6 @@ class SearchSpace:
         where: keeps only the configs for which it returns True.
         resolve: maps a config to one with a resolved task order (see `curriculum`).
         search: a search over config fields.
-        chooses_for: name of the tuned space for which its trials choose a configuration; empty for trials that are
-            results themselves.
-        tuned_fields: by method, the fields that its search chose; only of the grid that a tuned space reports.
 
     Raises:
         UsageError: an unknown field, an axis or a seed list without values, a value twice or out of bounds, or a search
@@ -105,8 +102,6 @@ class SearchSpace:
     where: Callable[[RunConfig], bool] | None = None
     resolve: Callable[[RunConfig], RunConfig] | None = None
     search: OptunaSearch | None = None
-    chooses_for: str = ""
-    tuned_fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -191,7 +186,7 @@ class SearchSpace:
     @cached_property
     def tuned(self) -> TunedSpace | None:
         """The space as a tuned one, if its search chooses configurations; else None."""
-        if self.search is None or not self.search.chooses or self.chooses_for:
+        if self.search is None or not self.search.chooses:
             return None
         return TunedSpace(self, self.search)
 
@@ -208,10 +203,8 @@ class SearchSpace:
 
     @property
     def subject(self) -> str:
-        """The space as the subject of a sentence; a phase is the tuned space with the method that it chooses for."""
-        if not self.chooses_for:
-            return subject_of(self.name)
-        return method_as_subject(self.chooses_for, self.name.removeprefix(f"{self.chooses_for}{SELECTION}")[1:])
+        """The space as the subject of a sentence."""
+        return subject_of(self.name)
 
     @property
     def size(self) -> str:
@@ -233,13 +226,12 @@ class SearchSpace:
         return self._content.used_options(base)
 
     def tuned_fields_at(self, labels: Mapping[str, Any]) -> frozenset[str]:
-        """Return the fields of a cell that tuning chose; none unless a tuned space reports the grid.
+        """Return the fields of a cell that tuning chose: none, but for a `ReportedGrid`.
 
         Args:
             labels: the labels of the cell, by axis.
         """
-        method = labels.get(METHOD, "")
-        return frozenset(self.tuned_fields.get(method, ())) if self.tuned_fields else frozenset()
+        return frozenset()
 
     def replicates(self) -> list[dict[str, Any]]:
         """Return the patient splits and seeds of each trial of a search, as config fields."""
@@ -303,7 +295,7 @@ class SearchSpace:
     def __repr__(self) -> str:
         """The call that makes it, and the number of its runs."""
         given = (f"{name}={value!r}" if name == "base" else f"{name}={shown(value)}" for name, value in self._given())
-        return f"SearchSpace({', '.join(given)})  # {self.size}"
+        return f"{type(self).__name__}({', '.join(given)})  # {self.size}"
 
     def _repr_html_(self) -> str:
         axes = ((f"axis {axis}", ", ".join(map(str, values))) for axis, values in self.axes.items())
@@ -315,17 +307,59 @@ class SearchSpace:
         given = []
         for name in (attribute.name for attribute in fields(self)):
             value = getattr(self, name)
-            is_left_out = value is None or (name in ("axes", "chooses_for", "tuned_fields") and not value)
+            is_left_out = value is None or (name == "axes" and not value)
             if not is_left_out:
                 given.append((name, value))
         return given
+
+
+@dataclass(frozen=True, repr=False)
+class Phase(SearchSpace):
+    """A search whose trials choose the configuration of one method of a tuned space; they are no results themselves.
+
+    Args:
+        chooses_for: name of the tuned space.
+        method: name of the method; empty if the tuned space has a single one.
+    """
+
+    chooses_for: str = ""
+    method: str = ""
+
+    @property
+    def tuned(self) -> None:
+        """Nothing: it is a part of a tuned space."""
+
+    @property
+    def subject(self) -> str:
+        """The tuned space, with the method, as the subject of a sentence."""
+        return method_as_subject(self.chooses_for, self.method)
+
+
+@dataclass(frozen=True, repr=False)
+class ReportedGrid(SearchSpace):
+    """The grid that a tuned space reports: the chosen configuration of each method over the axes and seeds.
+
+    Args:
+        tuned_fields: by method, the fields that its search chose; "" is a single method.
+    """
+
+    tuned_fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def tuned_fields_at(self, labels: Mapping[str, Any]) -> frozenset[str]:
+        """Return the fields of a cell that tuning chose.
+
+        Args:
+            labels: the labels of the cell, by axis.
+        """
+        method = labels.get(METHOD, "")
+        return frozenset(self.tuned_fields.get(method, ()))
 
 
 @dataclass(frozen=True)
 class TunedSpace:
     """A search space whose search chooses configurations: one with `tune_on` or `methods`.
 
-    It is made of ordinary spaces. Each of its `phases` is a search whose trials choose the configuration of one method.
+    It is made of spaces of two kinds. Each of its `phases` is a search that chooses the configuration of one method.
     `reported` is the grid of the chosen configurations over the axes and seeds of the space.
 
     Attributes:
@@ -352,7 +386,7 @@ class TunedSpace:
         return methods_of(self.search.methods, self.search.parameters)
 
     @cached_property
-    def phases(self) -> list[SearchSpace]:
+    def phases(self) -> list[Phase]:
         """The searches that choose, one for each method that is tuned itself."""
         space = self.undivided
         with prefixed(self._subject):
@@ -369,21 +403,19 @@ class TunedSpace:
                 base_of_method, search = base.replace(**method.fixed), self.search.of(method)
                 for tuned_field in method.tuned_fields:
                     known_key(tuned_field)
-            phase = replace(
-                space,
+            phase = Phase(
                 name=f"{name}_{method.name}" if method.name else name,
                 base=base_of_method,
                 axes=axes,
                 seeds=seeds,
-                where=None,
-                resolve=None,
                 search=search,
                 chooses_for=self.name,
+                method=method.name,
             )
             phases.append(phase)
         return phases
 
-    def reported(self, chosen: Mapping[str, Mapping[str, Any]], seeds: Sequence[int] | None = None) -> SearchSpace:
+    def reported(self, chosen: Mapping[str, Mapping[str, Any]], seeds: Sequence[int] | None = None) -> ReportedGrid:
         """Return the grid of the chosen configurations, whose runs are ordinary runs.
 
         Args:
@@ -391,18 +423,25 @@ class TunedSpace:
             seeds: seeds of its runs; by default those of the space.
         """
         space = self.undivided
-        seeds = space.seeds if seeds is None else seeds
         settings = {method.name: {**method.fixed, **chosen[method.like or method.name]} for method in self.methods}
         fields_of_method = {method.name: method.tuned_fields for method in self.methods}
-        tuned_fields = {method.name: fields_of_method[method.like or method.name] for method in self.methods}
+        base = space.base
+        axes: Mapping[str, Axis] = {METHOD: settings, **space.axes}
         if "" in settings:
+            axes = space.axes
             with prefixed(self._subject):
                 base = space.base.replace(**settings[""])
-            return replace(space, base=base, search=None, seeds=seeds, tuned_fields=tuned_fields)
-        axes = {METHOD: settings, **space.axes}
-        return replace(space, axes=axes, search=None, seeds=seeds, tuned_fields=tuned_fields)
+        return ReportedGrid(
+            name=self.name,
+            base=base,
+            axes=axes,
+            seeds=space.seeds if seeds is None else seeds,
+            where=space.where,
+            resolve=space.resolve,
+            tuned_fields={method.name: fields_of_method[method.like or method.name] for method in self.methods},
+        )
 
-    def at_bounds(self) -> Iterator[SearchSpace]:
+    def at_bounds(self) -> Iterator[ReportedGrid]:
         """Yield grids of the first seed that may be reported; together they cover all data and tasks of a choice."""
         bounds: dict[str, list[Mapping[str, Any]]] = {}
         for method in self.methods:

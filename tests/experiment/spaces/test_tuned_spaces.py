@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from clops_sweep import FloatDistribution, OptunaSearch, RunConfig, SearchSpace, TuneOn, UsageError
 from clops_sweep.experiment.columns import PREQUENTIAL, UNSEEN
 from clops_sweep.experiment.metrics import METRICS
-from clops_sweep.experiment.spaces.search_space import TunedSpace
+from clops_sweep.experiment.spaces.search_space import Phase, TunedSpace
 
 METHODS: dict[str, dict[str, Any]] = {
     "er": {"replay_ratio": [0.5, 1], "learning_rate": [1e-4, 1e-3]},
@@ -70,6 +71,18 @@ def test_the_fields_that_named_variants_of_a_parameter_set_are_tuned() -> None:
     assert reported.tuned_fields_at({}) == {"batch_size", "epochs_per_task", "learning_rate"}
     plain = SearchSpace("plain", RunConfig(), {"method": {"er": {"strategy": "er"}}})
     assert plain.tuned_fields_at({"method": "er"}) == frozenset()
+
+
+def test_phases_and_the_reported_grid_are_kinds_of_their_own_that_are_not_declared() -> None:
+    space = tuned(grid(tune_on=TuneOn(splits=(7,))))
+    (phase,) = space.phases
+    assert (phase.chooses_for, phase.method, phase.subject) == ("it", "er", "search space 'it': method 'er'")
+    limited = replace(phase, seeds=[3])
+    assert (type(limited), limited.tuned) == (Phase, None)
+    reported = space.reported({"er": {"replay_ratio": 1, "learning_rate": 1e-3}, "plain": {}})
+    assert (reported.search, repr(reported).partition("(")[0]) == (None, "ReportedGrid")
+    with pytest.raises(UsageError, match="chooses_for"):
+        SearchSpace("it", RunConfig(), chooses_for="other")  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(
