@@ -96,8 +96,13 @@ def _run(
 
 @contextmanager
 def _looked_after(display: Display, relay: Relay, lock: threading.Lock) -> Iterator[None]:
-    """Write rows that are due in a thread, and interrupt this one if it does not stop in time: an epoch may hang."""
+    """Write rows that are due in a thread, and interrupt this one if it does not stop in time: an epoch may hang.
+
+    An error of the thread stops the sweep in order and is raised at the end of the block: without the thread, no row
+    would be written before the end.
+    """
     ended = threading.Event()
+    errors: list[Exception] = []
     is_main = threading.current_thread() is threading.main_thread()
 
     def look() -> None:
@@ -112,7 +117,15 @@ def _looked_after(display: Display, relay: Relay, lock: threading.Lock) -> Itera
                 _thread.interrupt_main()
                 return
 
-    thread = threading.Thread(target=look, name="looking", daemon=True)
+    def look_until_an_error() -> None:
+        try:
+            look()
+        except Exception as error:
+            errors.append(error)
+            if is_main and not display.interrupted:
+                _thread.interrupt_main()
+
+    thread = threading.Thread(target=look_until_an_error, name="looking", daemon=True)
     thread.start()
     display.stops_in_order = True
     try:
@@ -121,6 +134,8 @@ def _looked_after(display: Display, relay: Relay, lock: threading.Lock) -> Itera
         display.stops_in_order = False
         ended.set()
         thread.join()
+    if errors:
+        raise errors[0]
 
 
 @contextmanager
