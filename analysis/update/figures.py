@@ -19,7 +19,7 @@ from .measures import Bin, Quantity, Slice
 from .people import FlipTracing
 
 _WRONG, _RIGHT = colour(1), colour(0)
-_BECAME = {"wrong": "right before, wrong after", "right": "wrong before, right after"}
+_BECAME = {"wrong": "became wrong", "right": "became right"}
 _APART = 0.13
 """Distance of an interval from the middle of its bar."""
 
@@ -40,7 +40,7 @@ class Flips:
     def named_values(self) -> NamedValues:
         """The share of each group that became wrong."""
         values = [(part.title(self.noun), part.right_to_wrong.value) for part in self.slices]
-        return NamedValues("Right before, wrong after", values, "lower", percent=True)
+        return NamedValues("Became wrong", values, "lower", percent=True)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -48,6 +49,42 @@ class Decision:
     def is_about_few(self) -> bool:
         """Whether too few units are the reason why the criterion is not judged."""
         return self.units < self.needed
+
+    @property
+    def beyond(self) -> float:
+        """How far the measured value is beyond its limit: 0.17 for 22 % where at most 5 % are allowed.
+
+        Negative within the limit; infinite for an undefined value, which is worse than any other.
+        """
+        if math.isnan(self.measured.value):
+            return math.inf
+        distance = self.measured.value - self.limit
+        return distance if self.criterion.startswith("max") else -distance
+
+
+@dataclass(frozen=True)
+class EarlierTask:
+    """The test instances of one task before and after the update.
+
+    Attributes:
+        title: title of the task.
+        instances: number of test instances.
+        units: number of distinct patients, or of recordings or instances if people are unknown.
+        units_changed: number of those with a decision that changed, whether it became wrong, right or stays wrong.
+        auc: AUC before and after, as `runs` defines it; no interval if a class has fewer than three units.
+        accuracy: accuracy before and after.
+        right_to_wrong: number of instances that were right before and are wrong after.
+        wrong_to_right: number of instances that were wrong before and are right after.
+    """
+
+    title: str
+    instances: int
+    units: int
+    units_changed: int
+    auc: Change
+    accuracy: Change
+    right_to_wrong: int
+    wrong_to_right: int
 
 
 @dataclass(frozen=True)
@@ -149,6 +186,8 @@ class Findings:
             one, else "instance".
         resamples: number of bootstrap resamples.
         flips: flips and accuracy of all instances, then of each class, task and subgroup.
+        earlier: each task of the compared instances, in the order of training; empty if all tasks are tested on the
+            same instances.
         counts: test instances and patients by task, those of the last task included: all, then each class and subgroup.
         changed_decisions: share of instances on which the two models decide differently.
         drift: Jensen-Shannon distance between the predicted probabilities.
@@ -190,6 +229,7 @@ class Findings:
     noun: str
     resamples: int
     flips: tuple[Slice, ...]
+    earlier: tuple[EarlierTask, ...]
     counts: tuple[CountByTask, ...]
     changed_decisions: Quantity
     drift: Quantity

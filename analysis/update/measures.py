@@ -12,8 +12,9 @@ from typing import Final
 import numpy as np
 from scipy.spatial.distance import jensenshannon
 
-from ..people.patient_intervals import AT_ONCE, by_score, drawn_people, ends_of, most_resamples
+from ..people.patient_intervals import AT_ONCE, by_score, drawn_people, ends_of, most_resamples, scores
 from ..people.predicted import Bools, Floats, Predicted
+from ..statistics import MIN_UNITS
 from .paired import Ints, OneClass, Paired
 
 BINS: Final = 15
@@ -162,6 +163,33 @@ class Measures:
             right_to_wrong=_quantity(means[:, 2], units),
             wrong_to_right=_quantity(means[:, 3], units),
         )
+
+    def accuracy(self, rows: Bools) -> Change:
+        """Accuracy of some instances."""
+        return self._slice("", "", rows).accuracy
+
+    def auc(self, rows: Bools) -> Change:
+        """AUC of some instances, as `runs` defines it: the mean over classes of the AUC of each against the rest.
+
+        It has no interval if a class has fewer than 3 units among them, or all others have.
+        """
+        chosen = np.flatnonzero(rows)
+        units = self._units[chosen]
+        targets = self.paired.targets[chosen]
+        draws = []
+        for model in (self.paired.before, self.paired.after):
+            predicted = model.take(chosen)
+            parts = []
+            step = max(1, AT_ONCE // max(1, len(chosen)))
+            for first in range(0, len(self._weights), step):
+                weights = self._weights[first : first + step][:, units]
+                parts.append(scores(predicted, weights)[0])
+            draws.append(np.concatenate(parts))
+        fewest = len(np.unique(units))
+        for has in targets.T:
+            if has.any() and not has.all():
+                fewest = min(fewest, len(np.unique(units[has])), len(np.unique(units[~has])))
+        return _change("AUC", *draws, fewest if fewest < MIN_UNITS else len(np.unique(units)))
 
     def changed_decisions(self) -> Quantity:
         """Share of instances on which the two models decide differently; needs no labels."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from clops_sweep.errors import several
@@ -15,8 +15,9 @@ from ..people.patient_intervals import FEW_PEOPLE
 from ..report.page import LinkedTable, from_template, no_links
 from ..statistics import MIN_UNITS
 from .criteria import BY_GROUP, OF_LAST_TASK
+from .earlier import clear_changes, is_clearly_worse
 from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracing_of_flip
-from .findings import Decision, Findings
+from .findings import Decision, EarlierTask, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
 from .people import BECAME, MOST_PEOPLE, Flip, Matrix
 from .shares import bound_without_flips, decimals_of, measured, percent, percents
@@ -30,6 +31,7 @@ def render_page(report: Findings) -> str:
     content["verdict"] = verdict(report)
     content |= {"what": what_is_reported(report), "lead": lead(report)}
     content["hardest"] = " and ".join(_hardest(report))
+    content["of_earlier"] = _caption_of_earlier(report)
     content |= {"share": percent, "apart": _apart, "count": several, "how_many": _how_many}
     content["accuracy"] = percents(report.flips[0].accuracy, report.units)
     content["changes"] = changes_in_all(report)
@@ -78,8 +80,8 @@ _SLICES = (
 )
 _IN_EACH = ", in each subgroup"
 TITLES = {
-    "max_flips": "right before, wrong after",
-    "max_group_flips": f"right before, wrong after{_IN_EACH}",
+    "max_flips": "decisions that became wrong",
+    "max_group_flips": f"decisions that became wrong{_IN_EACH}",
     "min_accuracy": "accuracy",
     "max_accuracy_loss": "loss of accuracy",
     "min_group_accuracy": f"accuracy{_IN_EACH}",
@@ -98,11 +100,17 @@ _FOLDS = (
     *("fold", "run", "from", "instances", "accuracy before", "accuracy after", "became wrong"),
     *("Brier score before", "Brier score after", "calibration error before", "calibration error after"),
 )
-_PEOPLE = ("person", "instances", "became wrong", "became right", "wrong, otherwise", "what changed")
+_PEOPLE = ("person", "instances", "became wrong", "became right", "stayed wrong", "what changed")
 _CRITERIA = ("verdict", "criterion", "limit", "measured", "tested on")
 _CROSSES = "the interval crosses the limit"
 _MOST_NAMED = 3
 """Most failed criteria that the verdict on all names."""
+_EARLIER = (
+    *("task", "clear change", "AUC", "difference of AUC", "accuracy", "difference of accuracy"),
+    *("became wrong", "became right", "units with a changed decision"),
+)
+_MOST_EARLIER = 12
+"""Most tasks in the table of earlier tasks."""
 _MOST_TASKS = 8
 """Most tasks that have a column each in the table of test patients."""
 
@@ -112,14 +120,15 @@ def verdict(report: Findings) -> str:
     many = len(report.criteria)
     if not many:
         return "No acceptance criteria were given."
-    failed = [decision for decision in report.criteria if decision.holds is False]
+    failed = [decision for decision in by_verdict(report.criteria) if decision.holds is False]
     not_judged = [decision for decision in report.criteria if decision.holds is None]
     few = _why_not_judged(not_judged, report.unit)
     if failed:
         criteria = "acceptance criterion" if many == 1 else "acceptance criteria"
-        names = "; ".join(_name(decision) for decision in failed[:_MOST_NAMED])
+        worst = "; ".join(map(_missed, failed[:_MOST_NAMED]))
+        first = ", worst first" if len(failed) > 1 else ""
         others = f"; and {len(failed) - _MOST_NAMED} more" if len(failed) > _MOST_NAMED else ""
-        return " ".join([f"{len(failed)} of {many} {criteria} not met: {names}{others}.", *few])
+        return " ".join([f"{len(failed)} of {many} {criteria} not met{first}: {worst}{others}.", *few])
     met = many - len(not_judged)
     if not met:
         return " ".join(["No acceptance criterion can be judged.", *few])
@@ -154,9 +163,25 @@ def _name(decision: Decision) -> str:
     return f"{title} in {decision.where}" if decision.criterion in OF_LAST_TASK else title
 
 
+def _missed(decision: Decision) -> str:
+    """Return a failed criterion with value and limit, such as "specificity of AF 58 % (limit 90 %)"."""
+    value, _, _ = measured(decision, _shown(decision)).partition(" [")
+    return f"{_name(decision)} {value} (limit {100 * decision.limit:g} %)"
+
+
+def _shown(decision: Decision) -> Quantity:
+    """Return the measured value as it is shown: a share, or a loss of accuracy, which is negative for a gain."""
+    return decision.measured if decision.criterion == "max_accuracy_loss" else decision.measured.as_share()
+
+
 def by_verdict(decisions: Iterable[Decision]) -> list[Decision]:
-    """Return decisions with the failed first, then those that are not judged, then those that hold."""
-    return sorted(decisions, key=lambda decision: (False, None, True).index(decision.holds))
+    """Return the failed decisions, the farthest beyond its limit first, then those not judged, then those that hold."""
+
+    def place(decision: Decision) -> tuple[int, float]:
+        order = (False, None, True).index(decision.holds)
+        return order, -decision.beyond if decision.holds is False else 0.0
+
+    return sorted(decisions, key=place)
 
 
 def verdict_in_words(decision: Decision, unit: str) -> str:
@@ -199,14 +224,15 @@ def _tested_on(decision: Decision, report: Findings) -> str:
 
 
 def what_can_be_shown(report: Findings) -> str:
-    """Return a sentence on what the number of patients lets the report say."""
+    """Return a sentence on what the number of patients cannot rule out."""
     bound = 100 * bound_without_flips(report.units)
+    most = f"up to {bound:.0f}" if bound >= 1 else "fewer than 1"
     sentence = (
-        f"What {several(report.units, report.unit)} can show: even if no decision about them became wrong, one may in "
-        f"up to {bound:.0f} % of others (95 % bound)."
+        f"{several(report.units, f'test {report.unit}')} cannot rule out rare harm: even if no decision about them had "
+        f"become wrong, {most} of 100 other {report.unit}s could still have one that does (with 95 % confidence)."
     )
     if report.units < FEW_PEOPLE:
-        sentence += f" Intervals over fewer than {FEW_PEOPLE} cover less than the 95 % that they state."
+        sentence += f" With fewer than {FEW_PEOPLE} {report.unit}s, the intervals are too narrow."
     return sentence
 
 
@@ -247,6 +273,7 @@ def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     """Return the tables of the page by the names that its template uses."""
     tables: dict[str, LinkedTable | None] = {}
     tables["new_classes"] = _table("new-classes", "New classes", _header(_NEW_CLASSES, report), _new_class_rows(report))
+    tables["earlier"] = _earlier_table(report)
     overall = [_overall_row(change, report.units) for change in report.overall]
     tables["overall"] = _table("overall", f"All {report.noun}s", _OVERALL, overall)
     classes = [_class_row(part, report) for part in report.classes]
@@ -265,6 +292,70 @@ def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     tables["folds"] = _folds_table(report)
     tables["counts"] = _counts_table(report)
     return tables
+
+
+def _earlier_table(report: Findings) -> LinkedTable | None:
+    """Return the table of earlier tasks, one a row; None if all tasks are tested on the same instances."""
+    if not report.earlier:
+        return None
+    rows = [_earlier_row(task, report) for task in _shown_of_earlier(report)]
+    title = "Task by task" if report.against else "Earlier tasks"
+    header = [name.replace("units", f"{report.unit}s") for name in _EARLIER]
+    header = [name.replace("became", f"{report.noun}s that became") for name in header]
+    return _table("earlier", title, header, rows)
+
+
+def _shown_of_earlier(report: Findings) -> Sequence[EarlierTask]:
+    """Return the tasks in the order of training; of many, those whose accuracy falls most, the worst first."""
+    if len(report.earlier) <= _MOST_EARLIER:
+        return report.earlier
+    return sorted(report.earlier, key=lambda task: task.accuracy.difference.value)[:_MOST_EARLIER]
+
+
+def _earlier_row(task: EarlierTask, report: Findings) -> Cells:
+    words = clear_changes(task) or "none"
+    if task.units < MIN_UNITS:
+        words = f"too few {report.unit}s"
+    accuracy = [text.partition(" [")[0] for text in percents(task.accuracy, task.units)[:2]]
+    auc = [_number(replace(quantity, low=math.nan), task.units).text for quantity in (task.auc.before, task.auc.after)]
+    return [
+        label_cell(task.title),
+        TextCell(words, words, bold=any(map(is_clearly_worse, (task.auc, task.accuracy)))),
+        TextCell(" → ".join(auc), task.auc.after.value),
+        _number(task.auc.difference, task.units),
+        TextCell(" → ".join(accuracy), task.accuracy.after.value),
+        TextCell(percents(task.accuracy, task.units)[2], task.accuracy.difference.value),
+        count_cell(task.right_to_wrong, f"{task.right_to_wrong:,} of {task.instances:,}"),
+        count_cell(task.wrong_to_right, f"{task.wrong_to_right:,} of {task.instances:,}"),
+        count_cell(task.units_changed, f"{task.units_changed:,} of {task.units:,}"),
+    ]
+
+
+def _caption_of_earlier(report: Findings) -> str:
+    """Return the caption of the table of earlier tasks."""
+    caption = (
+        "Each row compares the two models on the test data of one task. A change is clear if the whole 95 % interval "
+        "of the difference is on one side of 0."
+    )
+    many = len(report.earlier)
+    if many > _MOST_EARLIER:
+        caption += f" Of {many} tasks, those whose accuracy falls most; all are in the table of subgroups."
+    return caption
+
+
+def earlier_in_words(report: Findings) -> Iterator[str]:
+    """Yield a line on each earlier task for a terminal."""
+    for task in _shown_of_earlier(report):
+        auc = _number(replace(task.auc.before, low=math.nan), task.units).text
+        auc += f" to {_number(task.auc.after, task.units).text}"
+        before, after, _ = percents(task.accuracy, task.units)
+        accuracy = f"{before.partition(' [')[0]} to {after}"
+        counts = f"{task.right_to_wrong:,} of {several(task.instances, report.noun)} became wrong"
+        changed = f"decisions changed for {task.units_changed:,} of {several(task.units, report.unit)}"
+        flips = f"{counts}, {task.wrong_to_right:,} became right"
+        line = f"{task.title}: AUC {auc}, accuracy {accuracy}; {flips}; {changed}"
+        clear = clear_changes(task)
+        yield f"{line}; clear change: {clear}" if clear else line
 
 
 def _folds_table(report: Findings) -> LinkedTable | None:
@@ -316,7 +407,7 @@ def _slices_table(report: Findings) -> LinkedTable:
     """Return the table of groups of instances; those of fewer than three people are grey."""
     rows = [_slice_row(part, report) for part in report.flips]
     few = [position for position, part in enumerate(report.flips) if part.units < MIN_UNITS]
-    table = _table("slices", "Flips and accuracy", _header(_SLICES, report), rows, 2)
+    table = _table("slices", "Each class, task and subgroup", _header(_SLICES, report), rows, 2)
     return replace(table, greyed=frozenset(few))
 
 
@@ -411,15 +502,14 @@ def _people_rows(report: Findings) -> list[Cells]:
 
 
 def changes_in_all(report: Findings) -> str:
-    """Return a sentence on the decisions that changed: "26 windows: 0 became wrong, 23 right, 3 stay wrong."."""
+    """Return a sentence on the decisions that changed: "26 windows: 0 became wrong, 23 right, 3 stayed wrong."."""
     counts = dict.fromkeys(BECAME, 0)
     for person in report.people:
         for flip in person.flips:
             counts[flip.became] += 1
     wrong, right, otherwise = counts.values()
     instances = several(wrong + right + otherwise, report.noun)
-    stay = "stays" if otherwise == 1 else "stay"
-    return f"{instances}: {wrong:,} became wrong, {right:,} right, {otherwise:,} {stay} wrong."
+    return f"{instances}: {wrong:,} became wrong, {right:,} right, {otherwise:,} stayed wrong."
 
 
 def _changes_in_words(flips: Sequence[Flip]) -> Iterable[str]:
@@ -475,11 +565,10 @@ def shares_of(change: Change, units: int, difference: bool = False) -> Cells:
 
 
 def _criterion(decision: Decision, report: Findings) -> Cells:
-    is_loss = decision.criterion == "max_accuracy_loss"  # negative for a gain
     is_maximum = decision.criterion.startswith("max")
     sign = "\N{LESS-THAN OR EQUAL TO}" if is_maximum else "\N{GREATER-THAN OR EQUAL TO}"
     limit = TextCell(f"{sign}\N{NO-BREAK SPACE}{100 * decision.limit:g}\N{NO-BREAK SPACE}%", decision.limit)
-    value = decision.measured if is_loss else decision.measured.as_share()
+    value = _shown(decision)
     words = verdict_in_words(decision, report.unit)
     outcome = TextCell(words, words, bold=decision.holds is False)
     about = TextCell(_tested_on(decision, report), decision.units)
@@ -488,10 +577,12 @@ def _criterion(decision: Decision, report: Findings) -> Cells:
 
 def _flips_picture(report: Findings) -> Picture:
     caption = (
-        f"Share of test {report.noun}s whose decision became wrong or right, of all of the row, whose number is in "
+        f"For each row, the share of its test {report.noun}s whose decision became wrong or right; their number is in "
         f"brackets. Black lines: 95 % intervals. Grey: fewer than {MIN_UNITS} {report.unit}s."
     )
-    return sketch(draw_flips, Flips(report.flips, report.noun), "flips", "Flips", caption).drawn(files=False)
+    return sketch(draw_flips, Flips(report.flips, report.noun), "flips", "What became wrong and right", caption).drawn(
+        files=False
+    )
 
 
 def _reliability_picture(report: Findings) -> Picture:

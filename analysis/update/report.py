@@ -34,6 +34,7 @@ from ..statistics import MIN_UNITS
 from .bands import banded
 from .criteria import Criteria
 from .data_facts import counts_by_task, described_data
+from .earlier import earlier_tasks
 from .findings import Findings, FoldResult, NewClass
 from .folds import check_tested_once, tested_once
 from .last_task import Known, TaskFacts, brought, by_knowledge, decided, in_common, people_in_training, task_facts
@@ -148,6 +149,7 @@ def make_report(
         noun=noun,
         resamples=measures.resamples,
         flips=(everything, *others),
+        earlier=tuple(earlier_tasks(measures, compared.order, facts)),
         counts=tuple(counts_by_task(tested)),
         changed_decisions=measures.changed_decisions(),
         drift=measures.drift(),
@@ -189,6 +191,7 @@ class _Compared:
     Attributes:
         rows: rows of the runs, that of the updated model first; of pooled folds one for each fold.
         facts: facts about the tasks.
+        order: names of the tasks in the order of training.
         paired: the compared instances.
         last: the test instances of the last task alone.
         outputs: the class of outputs that no compared instance has.
@@ -197,6 +200,7 @@ class _Compared:
 
     rows: Sequence[Mapping[str, Any]]
     facts: TaskFacts
+    order: Sequence[str]
     paired: Paired
     last: Paired
     outputs: Mapping[int, str]
@@ -297,6 +301,7 @@ def _updated(
     return _Compared(
         rows=rows,
         facts=facts,
+        order=update.tasks,
         paired=known.old,
         last=update.rows.take(update.new),
         outputs=outputs,
@@ -317,6 +322,7 @@ def _with_other(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Any], f
     return _Compared(
         rows=rows,
         facts=facts,
+        order=tasks[0],
         paired=paired,
         last=paired.take(is_last),
         outputs=dict(facts.outputs),
@@ -547,7 +553,8 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
             f"Intervals are 95 % bootstrap intervals over {report.resamples:,} resamples of the test "
             f"{report.unit}s. The networks are fixed: other training patients or seeds would give other numbers. "
             "Intervals are not corrected for multiple comparisons. A number has no interval if it is about fewer than "
-            f"{MIN_UNITS} {report.unit}s, or if all resamples agree; 0 flips here do not exclude flips of others."
+            f"{MIN_UNITS} {report.unit}s, or if all resamples agree: no decision became wrong here, but one may among "
+            "others."
         )
     if report.folds:
         k = len(report.folds)

@@ -92,7 +92,7 @@ def update_report(
     """
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria
-    from clops_sweep.analysis.update.page import by_verdict, verdict, what_can_be_shown
+    from clops_sweep.analysis.update.page import by_verdict, earlier_in_words, verdict, what_can_be_shown
     from clops_sweep.analysis.update.report import make_report, newest_that_fits, people_behind
     from clops_sweep.analysis.update.shares import percent, percents
     from clops_sweep.analysis.update.written import page_to_write
@@ -146,9 +146,11 @@ def update_report(
         click.echo(f"compared on {report.data['compared on']} [95 % interval over {report.drawn}]")
         if report.pooled:
             click.echo(f"  {report.pooled}")
-        click.echo(f"  right before, wrong after  {percent(everything.right_to_wrong, units)}")
-        click.echo(f"  wrong before, right after  {percent(everything.wrong_to_right, units)}")
-        click.echo(f"  accuracy                   {changed}")
+        click.echo(f"  became wrong  {percent(everything.right_to_wrong, units)}")
+        click.echo(f"  became right  {percent(everything.wrong_to_right, units)}")
+        click.echo(f"  accuracy      {changed}")
+        for line in earlier_in_words(report):
+            click.echo(f"  {line}")
         click.echo(f"  {what_can_be_shown(report)}")
         for name in report.new_classes:
             after = percent(name.accuracy, name.units)

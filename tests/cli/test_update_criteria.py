@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from sklearn.metrics import roc_auc_score
 
 from clops_sweep import ContinualRun, Criteria, RunConfig, UpdateReport, UsageError, open_frames, update_report
 from clops_sweep.analysis.update.criteria import read_criteria
+from clops_sweep.analysis.update.earlier import clear_changes
 from clops_sweep.analysis.update.measures import Change, Quantity
-from clops_sweep.analysis.update.page import verdict, what_can_be_shown
+from clops_sweep.analysis.update.page import by_verdict, earlier_in_words, verdict, what_can_be_shown
 from clops_sweep.analysis.update.people import BECAME
 from clops_sweep.analysis.update.shares import bound_without_flips, measured, percent, percents
 from clops_sweep.analysis.update.verdicts import decision
@@ -298,8 +300,8 @@ def test_the_people_of_the_page_have_every_decision_that_changed(hospital: Path)
     assert changed > 1
     assert changed == round(report.changed_decisions.value * report.instances)
     page = report.html()
-    assert f"{changed} recordings: {wrong} became wrong, {right} right, {otherwise} stay" in page
-    assert "wrong, otherwise</button>" in page
+    assert f"{changed} recordings: {wrong} became wrong, {right} right, {otherwise} stayed wrong" in page
+    assert "stayed wrong</button>" in page
 
 
 def test_cards_count_the_decisions_and_people_that_an_update_affects(hospital: Path) -> None:
@@ -312,13 +314,90 @@ def test_cards_count_the_decisions_and_people_that_an_update_affects(hospital: P
     has_af = of_instances["label"] == "AF"
     right = [(said[task] > 0.5) == has_af for task in (2, 3)]
     for title, changed in (
-        ("right before, wrong after", right[0] & ~right[1]),
-        ("wrong before, right after", ~right[0] & right[1]),
+        ("became wrong: right before, wrong after", right[0] & ~right[1]),
+        ("became right: wrong before, right after", ~right[0] & right[1]),
     ):
         card = page.partition(f"<dt>{title}</dt>")[2].partition("</div>")[0]
         people = of_instances["patient"][changed].nunique()
         assert f">{changed.sum()} of {len(changed)} recordings<" in card
         assert f">{people} of {of_instances['patient'].nunique()} patients affected<" in card
+
+
+def test_the_failed_criteria_are_named_from_the_farthest_beyond_its_limit_on(hospital: Path) -> None:
+    report = reported(hospital, trained(hospital), Criteria(max_flips=1.0))
+    value = Quantity(0.5, 0.4, 0.6)
+    failed = [
+        decision("max_flips", "", 0.45, value, 48, 24),
+        decision("max_group_flips", "sex f", 0.4, value, 48, 24),
+        decision("min_accuracy", "", 0.6, Quantity(float("nan"), float("nan"), float("nan")), 48, 24),
+        decision("min_sensitivity", "AF", 0.9, value, 48, 24),
+        decision("max_drift", "", 0.3, value, 48, 24),
+    ]
+    assert [made.beyond for made in failed] == pytest.approx([0.05, 0.1, float("inf"), 0.4, 0.2])
+    holds = decision("max_flips", "", 0.9, value, 48, 24)
+    criteria = (holds, *failed)
+    assert by_verdict(criteria) == [failed[2], failed[3], failed[4], failed[1], failed[0], holds]
+    said = verdict(replace(report, criteria=criteria))
+    assert said == (
+        "5 of 6 acceptance criteria not met, worst first: accuracy \N{EN DASH} (limit 60 %); sensitivity of AF 50 % "
+        "(limit 90 %); drift of the probabilities 50 % (limit 30 %); and 2 more."
+    )
+
+
+def test_each_earlier_ward_has_its_row(hospital: Path) -> None:
+    run_id = trained(hospital, learning_rate=0.05)
+    report = reported(hospital, run_id, Criteria(max_flips=1.0))
+    rows = RunStore(hospital / "results").read("predictions", run_id)
+    rows["right"] = (rows["probability_1"] > rows["probability_0"]) == (rows["label"] == "AF")
+    assert [task.title for task in report.earlier] == ["ward A", "ward B"], "the new ward is none of them"
+    page = report.html()
+    table = page.partition('<figure id="earlier">')[2].partition("</table>")[0]
+    for number, task in enumerate(report.earlier, 1):
+        stages = []
+        for stage in (2, 3):
+            chosen = (rows["evaluated_on"] == number) & (rows["trained_on"] == stage)
+            stages.append(rows[chosen].set_index("instance").sort_index())
+        before, after = stages
+        for quantity, stage in ((task.auc.before, before), (task.auc.after, after)):
+            expected = roc_auc_score(stage["label"] == "AF", stage["logit_1"] - stage["logit_0"])
+            assert quantity.value == pytest.approx(expected)
+        assert task.accuracy.after.value == pytest.approx(after["right"].mean())
+        assert (task.instances, task.units) == (len(after), after["patient"].nunique())
+        wrong = (before["right"] & ~after["right"]).sum()
+        assert task.right_to_wrong == wrong
+        assert task.wrong_to_right == (~before["right"] & after["right"]).sum()
+        changed = after["patient"][before["right"] != after["right"]].nunique()
+        assert task.units_changed == changed
+        row = table.partition(f">{task.title}<")[2].partition("</tr>")[0]
+        assert f">{wrong} of {len(after)}<" in row
+        assert f">{changed} of {task.units}<" in row
+    assert sum(task.right_to_wrong for task in report.earlier) > 0, "the test can fail"
+
+
+def test_a_clear_change_of_a_ward_is_named(hospital: Path) -> None:
+    report = reported(hospital, trained(hospital), Criteria(max_flips=1.0))
+    one = report.earlier[0]
+    worse = replace(one.auc, difference=Quantity(-0.2, -0.3, -0.1))
+    better = replace(one.accuracy, difference=Quantity(0.2, 0.1, 0.3))
+    unclear = replace(one.auc, difference=Quantity(-0.2, -0.3, 0.0))
+    assert clear_changes(replace(one, auc=worse, accuracy=better)) == "AUC worse, accuracy better"
+    assert clear_changes(replace(one, auc=worse, accuracy=replace(worse, name="accuracy"))) == "accuracy and AUC worse"
+    assert clear_changes(replace(one, auc=unclear, accuracy=replace(unclear, name="accuracy"))) == ""
+    lines = [*earlier_in_words(replace(report, earlier=(replace(one, auc=worse, accuracy=better),)))]
+    assert lines[0].startswith("ward A: AUC ")
+    assert lines[0].endswith("clear change: AUC worse, accuracy better")
+
+
+def test_of_many_earlier_tasks_those_that_lose_most_are_shown(hospital: Path) -> None:
+    report = reported(hospital, trained(hospital), Criteria(max_flips=1.0))
+    tasks = []
+    for number in range(20):
+        change = replace(report.earlier[0].accuracy, difference=Quantity(0.01 * number, -1.0, 1.0))
+        tasks.append(replace(report.earlier[0], title=f"ward {number}", accuracy=change))
+    page = replace(report, earlier=tuple(reversed(tasks))).html()
+    table = page.partition('<figure id="earlier">')[2].partition("</table>")[0]
+    assert re.findall(r">(ward \d+)<", table) == [f"ward {number}" for number in range(12)]
+    assert "Of 20 tasks, those whose accuracy falls most" in page
 
 
 def test_the_dearest_group_is_named_only_if_its_interval_excludes_0(hospital: Path) -> None:
@@ -335,13 +414,14 @@ def test_the_bound_without_flips_is_missed_by_one_sample_in_twenty(units: int) -
     assert (1 - bound_without_flips(units)) ** units == pytest.approx(0.05)
 
 
-def test_a_report_says_what_its_number_of_people_can_show(hospital: Path) -> None:
+def test_a_report_says_what_its_number_of_people_cannot_rule_out(hospital: Path) -> None:
     report = reported(hospital, trained(hospital), Criteria(max_flips=0.05))
     bound = round(100 * bound_without_flips(report.units))
     sentence = what_can_be_shown(report)
-    assert f"What {report.units} patients can show" in sentence
-    assert f"up to {bound} % of others" in sentence
+    assert sentence.startswith(f"{report.units} test patients cannot rule out rare harm")
+    assert f"up to {bound} of 100 other patients" in sentence
     assert "fewer than 20" in sentence
+    assert "fewer than 1 of 100 other patients" in what_can_be_shown(replace(report, units=1000))
     assert report.html().count(sentence) == 1
     (hospital / "limits.toml").write_text("max_flips = 0.05\n")
     roots = ["--results", str(hospital / "results"), "--prepared-root", str(hospital / "prepared")]

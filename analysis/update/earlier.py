@@ -1,0 +1,64 @@
+"""What an update changes in each task that was learned before, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from .findings import EarlierTask
+from .last_task import TaskFacts
+from .measures import Change, Measures
+
+
+def earlier_tasks(measures: Measures, order: Sequence[str], facts: TaskFacts) -> Iterator[EarlierTask]:
+    """Yield the compared instances of each task before and after the update.
+
+    Nothing if all tasks are tested on the same instances, because each task would say the same.
+
+    Args:
+        measures: the measures of the compared instances.
+        order: names of the tasks in the order of training.
+        facts: facts about the tasks.
+    """
+    if facts.same_test_people:
+        return
+    paired = measures.paired
+    right_before, right_after = paired.before.right, paired.after.right
+    changed = (paired.before.said != paired.after.said).any(axis=1)
+    for task in order:
+        rows = paired.tasks == task
+        if not rows.any():
+            continue
+        yield EarlierTask(
+            title=facts.title(task),
+            instances=int(rows.sum()),
+            units=len(np.unique(paired.units[rows])),
+            units_changed=len(np.unique(paired.units[rows & changed])),
+            auc=measures.auc(rows),
+            accuracy=measures.accuracy(rows),
+            right_to_wrong=int((rows & right_before & ~right_after).sum()),
+            wrong_to_right=int((rows & ~right_before & right_after).sum()),
+        )
+
+
+def is_clearly_worse(change: Change) -> bool:
+    """Return whether the whole interval of a difference is below 0."""
+    return change.difference.high < 0
+
+
+def is_clearly_better(change: Change) -> bool:
+    """Return whether the whole interval of a difference is above 0."""
+    return change.difference.low > 0
+
+
+def clear_changes(task: EarlierTask) -> str:
+    """Return what changed beyond chance, such as "accuracy worse, AUC better"; empty if nothing did."""
+    changes = (task.accuracy, task.auc)
+    worse = [change.name for change in changes if is_clearly_worse(change)]
+    better = [change.name for change in changes if is_clearly_better(change)]
+    texts = []
+    for names, word in ((worse, "worse"), (better, "better")):
+        if names:
+            texts.append(f"{' and '.join(names)} {word}")
+    return ", ".join(texts)
