@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clops_sweep.data.files.folder import Lock, locked
-from clops_sweep.data.files.lock_holder import SECONDS_BEFORE_TOLD, holder_of, say_waiting
+from clops_sweep.data.files.lock_holder import SECONDS_BEFORE_TOLD, holder_of, say_unlocked, say_waiting
 from clops_sweep.errors import (
     DamagedStore,
     UsageError,
@@ -107,8 +107,8 @@ class StoreReader:
     def locked(self) -> Iterator[None]:
         """Hold the store's lock, which every process takes that writes or removes parts.
 
-        Object stores and file systems without locks are not locked. A wait of more than a second is announced on
-        standard error.
+        Object stores are not locked. File systems without locks are not either, which is said on standard error, as is
+        a wait of more than a second.
 
         Raises:
             UsageError: another process has held it for a minute.
@@ -117,6 +117,8 @@ class StoreReader:
         lock = self.log_folder / "lock"
         while self._files.local:
             with locked(lock) as holder:
+                if holder is Lock.UNSUPPORTED:
+                    say_unlocked(lock, f"results {self.files.shown}")
                 if holder is not Lock.ELSEWHERE:
                     yield
                     return

@@ -83,3 +83,15 @@ def test_an_unknown_holder_is_another_process(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
     assert holder_of(tmp_path / "lock") is None
     assert holder_of(tmp_path / "absent") is None
+
+
+def test_a_store_that_cannot_be_locked_is_named_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A folder in place of the lock stands for a file system without locks: both make locking fail."""
+    store = RunStore(tmp_path)
+    lock = store.log_folder / "lock"
+    lock.mkdir(parents=True)
+    for _ in range(2):
+        with store.locked():
+            pass
+    (said,) = capfd.readouterr().err.splitlines()
+    assert said.startswith(f"results {store.files.shown}: {lock} cannot be locked")

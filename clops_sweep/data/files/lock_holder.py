@@ -14,6 +14,9 @@ SECONDS_BEFORE_TOLD = 1.0
 _LOCKS = Path("/proc/locks")
 """The locks of this machine, in which Linux names the process and the inode of each."""
 
+_said_unlocked: set[Path] = set()
+"""The locks that cannot be held, of which this process has said so."""
+
 
 def say_waiting(path: Path, what: str) -> None:
     """Print to standard error which lock this process waits for, and who holds it if that is known.
@@ -25,6 +28,24 @@ def say_waiting(path: Path, what: str) -> None:
     holder = holder_of(path)
     held_by = "which another process holds" if holder is None else f"held by {holder}"
     print(f"waiting for the lock of {what}, {path}, {held_by}", file=sys.stderr, flush=True)
+
+
+def say_unlocked(path: Path, what: str) -> None:
+    """Print to standard error, once a process, that a lock cannot be held, and what follows from it.
+
+    Args:
+        path: the lock file.
+        what: what it locks, such as "results/".
+    """
+    if path in _said_unlocked:
+        return
+    _said_unlocked.add(path)
+    print(
+        f"{what}: {path} cannot be locked, as on file systems without locks; run one command at a time that writes "
+        "there, since nothing keeps two apart",
+        file=sys.stderr,
+        flush=True,
+    )
 
 
 def holder_of(path: Path) -> str | None:
