@@ -29,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -251,10 +251,11 @@ class Killed:
         script = str(Path(sys.executable).with_name("clops-sweep"))
         return Sweep(script, self.folder, {**self.environment, **changes}, *arguments)
 
-    def launch(self, **changes: str) -> Sweep:
+    def launch(self, *options: str, **changes: str) -> Sweep:
         self.happened["launches"] += 1
-        options = ("--no-report", "--max-retries", "100", "--results", self.results)
-        return self.command("space.py", *options, **changes)
+        return self.command(
+            "space.py", "--no-report", "--max-retries", "100", "--results", self.results, *options, **changes
+        )
 
     def run(self, kills: int) -> None:
         """Kill so often, each process in each phase and a worker for want of memory, and let the same command end."""
@@ -299,7 +300,8 @@ class Killed:
         else:
             memory = psutil.virtual_memory()
             most = (memory.total - memory.available + 2.5e9) / memory.total
-            sweep = self.launch(**({"RAY_memory_usage_threshold": str(most)} if victim == "memory" else {}))
+            changes = {"RAY_memory_usage_threshold": str(most)} if victim == "memory" else {}
+            sweep = self.launch(*self.where_it_computes(phase, victim), **changes)
             killed = self.reached(sweep, phase) and self.struck(sweep, victim)
             goes_on = killed and phase != "stop" and sweep.process.poll() is None
             if goes_on and self.draw.random() < 0.5:
@@ -311,6 +313,12 @@ class Killed:
         if killed:
             self.happened[f"{phase}: {'merge' if phase == 'merge' else victim} killed, {self.results[:2]}"] += 1
         return killed
+
+    def where_it_computes(self, phase: str, victim: str) -> Sequence[str]:
+        """Return options of a launch: with Ray where its start or its processes are killed, else also without."""
+        if phase == "start" or victim != "driver":
+            return ["--ray"]
+        return self.draw.choice((["--ray"], ["--no-ray"], []))
 
     def reached(self, sweep: Sweep, phase: str) -> bool:
         """Wait for a phase of a launch. Return whether there was one."""
