@@ -431,7 +431,8 @@ def update_report(
         against: id of the run whose last model is replaced. By default, it is the model of the same run before its last
             task, and the instances of earlier tasks are compared.
         folds: whether to pool the runs that differ from the run in the fold alone (``axes={"split": folds(5)}``). Each
-            person is judged once, by the run that tests them. Needs the prepared frames.
+            person is judged once, by the run that tests them. With `against`, the runs of all folds replace those of
+            the other run's settings, fold by fold. Needs the prepared frames.
         groups: columns that define subgroups: those of ``Recordings(..., groups={...})``, or domains.
         criteria: acceptance criteria.
         title: words for the top of the page.
@@ -442,7 +443,7 @@ def update_report(
     Raises:
         UsageError: the run does not exist or has no predictions, the two runs differ in data, instances or labels, a
             column or class is unknown, a column has more than 50 values, or with `folds` the run has no fold, or a fold
-            has no finished run of the same settings.
+            has no finished run of the same settings, or the other run is one of these folds or has other folds.
     """
     from clops_sweep.analysis.update.criteria import Criteria
     from clops_sweep.analysis.update.report import make_report

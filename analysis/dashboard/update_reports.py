@@ -47,6 +47,8 @@ def reports_of(store: RunStore, run_id: str, first_of_folds: str = "") -> Sequen
         if run_id not in ids and not (is_of_folds and first_of_folds in ids):
             continue
         title = " in place of ".join(of_run[:8] for of_run in ids)
+        if is_of_folds and len(ids) > 1:
+            title = f"all folds, {title}"
         if len(ids) == 1:
             title = "all folds, after their last task" if is_of_folds else "after its last task"
         reports.append((name, title))
@@ -56,13 +58,13 @@ def reports_of(store: RunStore, run_id: str, first_of_folds: str = "") -> Sequen
 def _runs_of(name: str) -> list[str]:
     """Return the ids in the name of a page: of its run, and of the run that this one replaces; none of other files.
 
-    Names are update-RUN.html, update-RUN-folds.html or update-RUN-against-RUN.html, with a number before the ending if
-    a page was kept. A page of folds names the run of the first one.
+    Names are update-RUN.html or update-RUN-against-RUN.html, both also with "-folds" at the end, and with a number
+    before the ending if a page was kept. A page of folds names the run of the first one.
     """
     parts = _parts(name)
-    if len(parts) in (2, 3, 4) and parts[-1].isdecimal() and parts[-2] != _AGAINST:
+    if len(parts) in (2, 3, 4, 5) and parts[-1].isdecimal() and parts[-2] != _AGAINST:
         parts.pop()
-    if len(parts) == 2 and parts[1] == _FOLDS:
+    if len(parts) in (2, 4) and parts[-1] == _FOLDS:
         parts.pop()
     if len(parts) == 3 and parts[1] == _AGAINST:
         parts.pop(1)

@@ -32,8 +32,21 @@ def check_tested_once(tested: Sequence[Paired], names: Sequence[str]) -> None:
                 )
 
 
-def tested_once(k: int, people: int, unit: str) -> str:
-    """Return a sentence on what pooled folds judge."""
+def tested_once(k: int, people: int, unit: str, recipes: int) -> str:
+    """Return sentences on what pooled folds judge.
+
+    Args:
+        k: number of folds.
+        people: number of people that are tested.
+        unit: what they are in words.
+        recipes: 2 if the models of another recipe are replaced.
+    """
+    if recipes == 2:
+        return (
+            f"Each of the {several(people, unit)} is judged once before and once after: by one of {k} models of the "
+            f"recipe that is replaced, and by one of {k} models of the new one, each trained without them. So the "
+            "verdict is about two recipes, and no single model was tested on everyone."
+        )
     return (
         f"Each of the {several(people, unit)} is judged by one of {k} models, which was trained without them. The {k} "
         f"models have one recipe: equal settings, trained on different {unit}s. So the verdict is about the recipe, "

@@ -47,10 +47,10 @@ def render_page(report: Findings) -> str:
 
 def what_is_reported(report: Findings) -> str:
     """Return data set, runs and the day of the last one, for the top of the page."""
+    runs = f"run {report.run_id[:8]}" + (f" against {report.against[:8]}" if report.against else "")
     if report.folds:
-        runs = f"{len(report.folds)} folds, run {report.run_id[:8]} and {len(report.folds) - 1} more"
-    else:
-        runs = f"run {report.run_id[:8]}" + (f" against {report.against[:8]}" if report.against else "")
+        others = f" and {len(report.folds) - 1} more"
+        runs = f"{len(report.folds)} folds, {runs.replace(' against', f'{others} against')}{others}"
     facts = {name: after for name, _, after in report.models}
     days = sorted(stamp[:10] for stamp in facts.get("computed on", "").split("; ") if stamp)
     return "; ".join([f"data set {report.data['data set']}", runs, *(f"computed on {day}" for day in days[-1:])])
@@ -59,6 +59,12 @@ def what_is_reported(report: Findings) -> str:
 def lead(report: Findings) -> str:
     """Return a sentence on the models that are compared, and on what."""
     compared = f"on {report.data['compared on']}"
+    if report.against and report.folds:
+        k = len(report.folds)
+        return (
+            f"The models of {k} folds, run {report.run_id[:8]} and {k - 1} more, replace those of run "
+            f"{report.against[:8]} and {k - 1} more, {compared}."
+        )
     if report.against:
         return f"The model of run {report.run_id[:8]} replaces that of run {report.against[:8]}, {compared}."
     (last,) = (after for name, _, after in report.description if name == "last task")

@@ -89,15 +89,18 @@ def make_report(
     Raises:
         UsageError: see `clops_sweep.update_report`.
     """
-    if folds and against is not None:
-        raise UsageError(
-            f"{option('folds')}: compares each run with itself before its last task; leave out {option('against')}"
-        )
     (row,) = store.rows("runs", run_ids=[store.find(run_id)])
     other = None if against is None else store.rows("runs", run_ids=[store.find(against)])[0]
     frames, without_frames = _frames(row, data)
-    if folds:
-        compared = _over_folds(store, row, data, without_frames)
+    if folds and without_frames:
+        raise UsageError(
+            f"{option('folds')}: needs the prepared frames, to see that all folds are of one edition of the data, but "
+            f"{without_frames}"
+        )
+    if folds and other is not None:
+        compared = _folds_with_others(store, row, other, data)
+    elif folds:
+        compared = _over_folds(store, row, data)
     elif other is None:
         compared = _with_itself(row, _predictions(store, row["run_id"]), task_facts(row, frames))
     else:
@@ -123,7 +126,7 @@ def make_report(
     names = pseudonyms(row["dataset"], data.root)
     people = changed_people(paired, before, after, names)
     asked = Asked(
-        against="" if other is None else other["run_id"],
+        against=_against(compared, other),
         groups=groups,
         criteria=criteria is not None,
         criteria_file=criteria_file,
@@ -133,7 +136,9 @@ def make_report(
     pooled = ""
     if folds:
         people_tested = {*paired.patients, *last.patients}
-        pooled = tested_once(len(compared.folds), len(people_tested), paired.unit)
+        recipes = 1 if other is None else 2
+        pooled = tested_once(len(compared.folds), len(people_tested), paired.unit, recipes)
+    updated = compared.rows[: len(compared.folds)] or [row]
     is_given = frames is not None and data.has_given_split(frames.name)
     report = UpdateReport(
         title=title,
@@ -142,7 +147,7 @@ def make_report(
         folds=compared.folds,
         pooled=pooled,
         description=compared.description,
-        data=described_data(compared.rows if folds else [row], tested, noun, frames, is_given) | _hash_of(criteria),
+        data=described_data(updated, tested, noun, frames, is_given) | _hash_of(criteria),
         instances=len(paired),
         units=everything.units,
         unit=paired.unit,
@@ -213,6 +218,13 @@ class _Compared:
     folds: tuple[FoldResult, ...] = ()
 
 
+def _against(compared: _Compared, other: Mapping[str, Any] | None) -> str:
+    """Return the id of the run whose model is replaced, of pooled folds that of fold 1; empty for the same run."""
+    if other is None:
+        return ""
+    return str(compared.rows[len(compared.folds) or 1]["run_id"])
+
+
 def _titled(slices: Iterator[Slice], facts: TaskFacts) -> Iterator[Slice]:
     """Yield groups of instances, those of tasks with the titles of the tasks."""
     for part in slices:
@@ -225,13 +237,8 @@ def _with_itself(row: Mapping[str, Any], predictions: Any, facts: TaskFacts) -> 
     return _updated([row], [facts], update, by_knowledge(update, facts))
 
 
-def _over_folds(store: RunStore, row: Mapping[str, Any], data: PreparedData, without_frames: str) -> _Compared:
+def _over_folds(store: RunStore, row: Mapping[str, Any], data: PreparedData) -> _Compared:
     """Compare the runs of all folds before and after their last task, each on the people that it tests."""
-    if without_frames:
-        raise UsageError(
-            f"{option('folds')}: needs the prepared frames, to see that all folds are of one edition of the data, but "
-            f"{without_frames}"
-        )
     rows = runs_of_folds(store, row["run_id"], data)
     names = [str(of_fold["split"]) for of_fold in rows]
     updates = [last_update(_predictions(store, of_fold["run_id"])) for of_fold in rows]
@@ -256,15 +263,67 @@ def _over_folds(store: RunStore, row: Mapping[str, Any], data: PreparedData, wit
     pooled = Known(joined([of.old for of in known]), joined([of.new for of in known]), unavailable)
     results = []
     for one, update, part in zip(rows, updates, known, strict=True):
-        results.append(_of_fold(one, update, part))
+        results.append(_of_fold(one, part.old, update.rows.take(update.new)))
     return replace(_updated(rows, facts, whole, pooled), folds=tuple(results))
 
 
-def _of_fold(row: Mapping[str, Any], update: LastUpdate, known: Known) -> FoldResult:
-    """Return what the models of one fold do."""
-    measures = Measures(known.old)
+def _folds_with_others(
+    store: RunStore, row: Mapping[str, Any], other: Mapping[str, Any], data: PreparedData
+) -> _Compared:
+    """Compare two recipes: the last models of the runs of all folds replace those of the other runs of the same folds.
+
+    Raises:
+        UsageError: both runs are of one recipe, or of different folds.
+    """
+    later = runs_of_folds(store, row["run_id"], data)
+    if other["run_id"] in [of_fold["run_id"] for of_fold in later]:
+        raise UsageError(
+            f"{option('against')}: run {other['run_id']} is a fold of the same settings as run {row['run_id']}; "
+            f"expected a run of other settings, or no {option('against')}, which compares each fold with itself before "
+            "its last task"
+        )
+    earlier = runs_of_folds(store, other["run_id"], data)
+    names = [str(of_fold["split"]) for of_fold in later]
+    if names != [str(of_fold["split"]) for of_fold in earlier]:
+        raise UsageError(
+            f"runs {row['run_id']} and {other['run_id']} have {len(later)} and {len(earlier)} folds; expected runs of "
+            "the same folds"
+        )
+    parts = []
+    results = []
+    of_rows = []
+    for after, before in zip(later, earlier, strict=True):
+        _require_same_data(after, before)
+        predictions = [_predictions(store, of["run_id"]) for of in (after, before)]
+        compared = _with_other((after, before), predictions, task_facts(after, _frames(after, data)[0]))
+        parts.append(compared)
+        of_rows.append(compared.facts)
+        results.append(_of_fold(after, compared.paired, compared.last))
+    check_tested_once([part.paired for part in parts], names)
+    facts = in_common(of_rows)
+    paired = joined([part.paired for part in parts])
+    models_before, models_after = [], []
+    for part in parts:
+        models_before += part.models[0]
+        models_after += part.models[1]
+    return _Compared(
+        rows=[*later, *earlier],
+        facts=facts,
+        order=parts[0].order,
+        paired=paired,
+        last=joined([part.last for part in parts]),
+        outputs=dict(facts.outputs),
+        models=(models_before, models_after),
+        description=tuple(_other_runs(earlier, later)),
+        decided=decided(paired, facts),
+        folds=tuple(results),
+    )
+
+
+def _of_fold(row: Mapping[str, Any], compared: Paired, last: Paired) -> FoldResult:
+    """Return what the models of one fold do, on the compared instances and on those of the last task."""
+    measures = Measures(compared)
     everything = next(measures.slices())
-    last = update.rows.take(update.new)
     new = next(Measures(last).slices()) if len(last) else None
     return FoldResult(
         fold=str(row["split"]),
@@ -327,19 +386,19 @@ def _with_other(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Any], f
         last=paired.take(is_last),
         outputs=dict(facts.outputs),
         models=([Model(rows[1], len(tasks[1]), len(tasks[1]))], [Model(rows[0], len(tasks[0]), len(tasks[0]))]),
-        description=tuple(_other_run(rows[1], rows[0])),
+        description=tuple(_other_runs([rows[1]], [rows[0]])),
         decided=decided(paired, facts),
     )
 
 
-def newest_that_fits(store: RunStore, against: str | None = None, *, folds: bool = False) -> str | None:
+def newest_that_fits(store: RunStore, against: Sequence[str] = (), *, folds: bool = False) -> str | None:
     """Return the id of the run that started last, among those with predictions; None without any.
 
     Without `against`, the run must have a model before its last task: it was not trained on all tasks at once.
 
     Args:
         store: the store.
-        against: prefix of the id of another run, which is left out.
+        against: ids, or their prefixes, of other runs, which are left out; empty for the same run before its last task.
         folds: whether the run must be that of a fold.
     """
     ids = sorted(store.predicted())
@@ -349,7 +408,7 @@ def newest_that_fits(store: RunStore, against: str | None = None, *, folds: bool
     if folds:
         columns.append("split")
     runs = store.read("runs", ids, columns)
-    fits = runs["strategy"] != "multitask" if against is None else ~runs["run_id"].str.startswith(against)
+    fits = ~runs["run_id"].str.startswith(tuple(against)) if against else runs["strategy"] != "multitask"
     if folds:
         fits &= runs["split"].notna()
     runs = runs[fits]
@@ -510,9 +569,19 @@ def _new_class(name: str, paired: Paired) -> NewClass:
     return NewClass(name, of_all.instances, of_all.units, of_all.accuracy.after)
 
 
-def _other_run(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    yield "run", before["run_id"], after["run_id"]
-    yield _TRAINED, _number_or_unknown(before["patients_train"]), _number_or_unknown(after["patients_train"])
+def _other_runs(
+    befores: Sequence[Mapping[str, Any]], afters: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, str, str]]:
+    """Yield what differs between two runs, or between the runs of all folds of two recipes."""
+    runs = []
+    trained = []
+    for of_runs in (befores, afters):
+        whose = str(of_runs[0]["run_id"])
+        runs.append(whose if len(of_runs) == 1 else f"{len(of_runs)} runs, one for each fold: {whose} and others")
+        trained.append(_range_or_unknown([row["patients_train"] for row in of_runs]))
+    yield "run", *runs
+    yield _TRAINED, *trained
+    before, after = befores[0], afters[0]
     earlier, later = former_settings(before), former_settings(after)
     for name in (*FIELDS, *OPTIONS, *FORMER_OPTIONS):
         values = before.get(name), after.get(name)

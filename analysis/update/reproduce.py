@@ -147,6 +147,8 @@ def commands_for(
     for row, of_row in zip(rows, files, strict=True):
         again = rerun_command(str(row["run_id"]), store.files.anywhere, verify=True, plugins=of_row, prepared_root=root)
         whose = f"the models of {row['split']}" if asked.folds else "the models"
+        if asked.folds and asked.against:
+            whose += f", run {str(row['run_id'])[:8]},"
         yield f"Train {whose} again, and compare every number with the stored ones", again
     words = [str(rows[0]["run_id"]), *asked.words(), *plugins, *options]
     purpose = "Draw this page"

@@ -30,6 +30,7 @@ from clops_sweep.store.run_store import RunStore
 
 if TYPE_CHECKING:
     from clops_sweep.analysis.update.findings import Decision, Findings
+    from clops_sweep.data.preparing.prepared_data import PreparedData
 
 
 @click.command("update-report")
@@ -86,7 +87,8 @@ def update_report(
 
     Without RUN_ID, the command names the newest run that fits. Without --against, the run's model after the last task
     is compared with its model before that task. With --folds, this is done for the runs of all folds, and each person
-    is judged by the run that tests them: axes={"split": folds(5)}. Needs predictions (--keep predictions). The exit
+    is judged by the run that tests them: axes={"split": folds(5)}. With both, the last models of all folds of RUN_ID's
+    settings replace those of the other run's. Needs predictions (--keep predictions). The exit
     status is 1 if a criterion fails, and 3 if none fails but one is not judged: it has too few patients, or is not
     certain as asked.
     """
@@ -114,9 +116,10 @@ def update_report(
         "--title": title,
         "--output": output,
     }
-    if run_id is None:
-        raise UsageError(_offer(store, newest_that_fits(store, against, folds=folds), given))
     data = PreparedData.found(prepared_root, data_root, Encoders(store.models.read, data_root))
+    if run_id is None:
+        fitting = newest_that_fits(store, _left_out(store, against, data, folds), folds=folds)
+        raise UsageError(_offer(store, fitting, given))
     if who is not None:
         click.echo("\n".join(map(printable, people_behind(store, run_id, who, data, folds=folds))))
         return
@@ -166,6 +169,18 @@ def update_report(
         raise Ended(EXIT_UNDECIDED)
     if not report.holds:
         raise Ended(EXIT_FAILED)
+
+
+def _left_out(store: RunStore, against: str | None, data: PreparedData, folds: bool) -> list[str]:
+    """Return the runs that cannot replace another run: that run, with `folds` those of all folds of its settings."""
+    from clops_sweep.analysis.runs_of_folds import runs_to_pool
+
+    if against is None:
+        return []
+    if not folds:
+        return [against]
+    (row,) = store.rows("runs", run_ids=[store.find(against)])
+    return runs_to_pool(store, row, data) or [against]
 
 
 def _words(given: Mapping[str, str | Path | bool | None]) -> list[str]:

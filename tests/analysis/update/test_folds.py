@@ -80,11 +80,11 @@ def ask(folder: Path, *words: str, store: str = "results") -> Result:
     return CliRunner().invoke(command, ["update-report", *words, *ending], standalone_mode=False)
 
 
-def pooled(folder: Path, ids: list[str]) -> pd.DataFrame:
+def pooled(folder: Path, ids: list[str], store: str = "results") -> pd.DataFrame:
     """A row for each test recording with labels and decisions of the models before and after the last task."""
     tables = []
     for run_id in ids:
-        rows = read(folder / "results", "predictions", run_ids=run_id)
+        rows = read(folder / store, "predictions", run_ids=run_id)
         rows["right"] = (rows["probability_0"] > 0.5) == (rows["target_0"] > 0)
         stages = [rows[rows["trained_on"] == stage].set_index("instance") for stage in (2, 3)]
         before, after = stages
@@ -201,10 +201,63 @@ def test_runs_that_are_no_complete_folds_are_refused(made: tuple[Path, list[str]
     folder, (first, *_, random_split) = made
     with pytest.raises(UsageError, match=f"run {random_split}: has no fold, so other splits may test a patient twice"):
         report_of(folder, random_split)
-    with pytest.raises(UsageError, match=r"folds.*leave out against"):
-        update_report(folder / "results", first, against=random_split, folds=True)
+    with pytest.raises(UsageError, match=f"run {random_split}: has no fold"):
+        update_report(folder / "results", first, against=random_split, folds=True, prepared_root=folder / "prepared")
     with pytest.raises(UsageError, match="needs the prepared frames, to see that all folds are of one edition"):
         update_report(folder / "results", first, folds=True, prepared_root=tmp_path)
+
+
+def test_two_recipes_are_compared_fold_by_fold(made: tuple[Path, list[str]]) -> None:
+    folder, (*ids, _) = made
+    others = [add(folder, config(split=fold, learning_rate=0.5), "recipes") for fold in FOLDS]
+    for fold in FOLDS:
+        add(folder, config(split=fold), "recipes")
+    asked = {"folds": True, "prepared_root": folder / "prepared"}
+    report = update_report(folder / "recipes", ids[1], against=others[2], **asked)
+    tables = []
+    for of_recipe in (others, ids):
+        whole = pooled(folder, of_recipe) if of_recipe is ids else pooled(folder, of_recipe, "recipes")
+        tables.append(whole.sort_index())
+    before, after = tables
+    assert (report.instances, report.units) == (216, 27), "those of the last task, too"
+    everything = report.flips[0]
+    assert everything.right_to_wrong.value == pytest.approx((before["right"] & ~after["right"]).mean())
+    assert everything.right_to_wrong.value > 0, "the test can fail"
+    assert everything.accuracy.before.value == pytest.approx(before["right"].mean())
+    assert everything.accuracy.after.value == pytest.approx(after["right"].mean())
+    assert report.last_task is not None
+    assert report.last_task.accuracy.value == pytest.approx(after["right"][after["evaluated_on"] == 3].mean())
+    assert [task.title for task in report.earlier] == ["ward A", "ward B", "ward C"]
+    assert (report.run_id, report.against) == (ids[0], others[0]), "named after fold 1, whichever was given"
+    for fold, run_id, other in zip(report.folds, ids, others, strict=True):
+        single = update_report(folder / "recipes", run_id, against=other, prepared_root=folder / "prepared")
+        assert (fold.run_id, fold.accuracy) == (run_id, single.flips[0].accuracy)
+    assert "Each of the 27 patients is judged once before and once after" in report.pooled
+    page = report.html()
+    assert f"replace those of run {others[0][:8]} and 2 more" in page
+    assert [command for _, command in report.commands if "--against" in command and "--folds" in command]
+    assert sum(" rerun " in command for _, command in report.commands) == 6
+    done = ask(folder, ids[2], "--folds", "--against", others[1], store="recipes")
+    name = f"update-{ids[0]}-against-{others[0]}-folds.html"
+    assert (folder / "recipes" / "report" / name).is_file(), done.output
+    title = f"all folds, {ids[0][:8]} in place of {others[0][:8]}"
+    assert reports_of(RunStore(folder / "recipes"), ids[1], ids[0]) == [(name, title)]
+    offered = str(ask(folder, "--folds", "--against", others[1], store="recipes").exception)
+    assert any(f"update-report {run_id} --against" in offered for run_id in ids)
+    with pytest.raises(UsageError, match=f"run {ids[2]} is a fold of the same settings as run {ids[0]}"):
+        update_report(folder / "recipes", ids[0], against=ids[2], **asked)
+
+
+@pytest.mark.nightly
+def test_recipes_of_different_folds_are_not_compared(made: tuple[Path, list[str]]) -> None:
+    folder, _ = made
+    three = [add(folder, config(split=fold), "different") for fold in FOLDS]
+    folds_of_four = ("fold:1/4", "fold:2/4", "fold:3/4", "fold:4/4")
+    four = [add(folder, config(split=fold, stratify="ward"), "different") for fold in folds_of_four]
+    with pytest.raises(
+        UsageError, match=f"runs {three[0]} and {four[1]} have 3 and 4 folds; expected runs of the same"
+    ):
+        update_report(folder / "different", three[0], against=four[1], folds=True, prepared_root=folder / "prepared")
 
 
 def test_a_missing_fold_is_named_with_the_reason(made: tuple[Path, list[str]]) -> None:
