@@ -25,7 +25,7 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES, may_use
 from clops_sweep.store.tables import RUNS
 
 from .collect import FAMILY, Cell, Experiment, Family, editions, family_of, shared_versions, whole_hashes
-from .editions import Edition, older_editions
+from .editions import Edition, Preparations, Present
 from .selection import fields_unlike_paper
 
 _MOST_CELLS = 10_000
@@ -43,7 +43,11 @@ def config_of(row: dict[str, Any]) -> RunConfig | None:
 
 
 def stored_experiments(
-    runs: pd.DataFrame, data_hashes: Collection[str] = (), *, beside: bool = False
+    runs: pd.DataFrame,
+    data_hashes: Collection[str] = (),
+    *,
+    beside: bool = False,
+    present: Present = lambda dataset: None,
 ) -> tuple[list[Experiment], list[Experiment]]:
     """Return one experiment per data set, scenario and strategy, of one edition of the data; folds are separate.
 
@@ -54,6 +58,7 @@ def stored_experiments(
         runs: the store's table `runs`.
         data_hashes: as in `collect`.
         beside: whether they stand beside experiments of search spaces, and are named accordingly.
+        present: see `Preparations`.
 
     Returns:
         Experiments of runs with a valid config, and experiments of runs that name an unregistered plug-in.
@@ -61,10 +66,10 @@ def stored_experiments(
     wanted = whole_hashes(runs, data_hashes)
     known = _with_valid_config(runs)
     experiments = []
-    for experiment in _experiments(runs[known], wanted, known=True, beside=beside):
+    for experiment in _experiments(runs[known], wanted, present, known=True, beside=beside):
         experiments.append(_gridded(experiment, shared=True))
     others = []
-    for experiment in _experiments(runs[~known], wanted, beside=beside):
+    for experiment in _experiments(runs[~known], wanted, present, beside=beside):
         gridded = _gridded(experiment, shared=False)
         others.append(replace(gridded, name=f"{gridded.name}, as stored"))
     return experiments, others
@@ -80,7 +85,9 @@ def _with_valid_config(runs: pd.DataFrame) -> NDArray[np.bool_]:
     return np.array(is_valid, dtype=bool)
 
 
-def recorded_experiments(runs: pd.DataFrame, *, beside: bool = False) -> list[Experiment]:
+def recorded_experiments(
+    runs: pd.DataFrame, *, beside: bool = False, present: Present = lambda dataset: None
+) -> list[Experiment]:
     """Return one experiment per data set, scenario and strategy of all runs, without validating their configs.
 
     Its axes are all columns in which the runs differ; combinations without a run are allowed, since a running sweep has
@@ -89,8 +96,9 @@ def recorded_experiments(runs: pd.DataFrame, *, beside: bool = False) -> list[Ex
     Args:
         runs: the store's table `runs`.
         beside: as in `stored_experiments`.
+        present: see `Preparations`.
     """
-    return list(_experiments(runs, (), beside=beside))
+    return list(_experiments(runs, (), present, beside=beside))
 
 
 def data_keys(experiments: Iterable[Experiment]) -> Iterator[DataKey]:
@@ -104,22 +112,24 @@ def data_keys(experiments: Iterable[Experiment]) -> Iterator[DataKey]:
 
 
 def _experiments(
-    runs: pd.DataFrame, wanted: Collection[str], *, known: bool = False, beside: bool = False
+    runs: pd.DataFrame, wanted: Collection[str], present: Present, *, known: bool = False, beside: bool = False
 ) -> Iterator[Experiment]:
     folds = [f"{fold_of(fold)[1]} folds" if isinstance(fold, str) else "" for fold in runs["split"]]
     of_data = [runs["dataset"], runs["scenario"]]
     for names, rows in runs.groupby([*of_data, runs["strategy"], np.array(folds, dtype=object)], sort=True):
         name = " ".join(map(str, names)).strip() + ", other runs" * beside
-        made = _experiment(name, rows, wanted, known=known)
+        made = _experiment(name, rows, wanted, Preparations(rows, present), known=known)
         if made.cells:
             yield made
 
 
-def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known: bool) -> Experiment:
+def _experiment(
+    name: str, rows: pd.DataFrame, wanted: Collection[str], preparations: Preparations, *, known: bool
+) -> Experiment:
     """Return one experiment with an axis for each field in which its runs differ; configs are validated if `known`."""
     rows_of_all = _without_idle(rows)
-    rows, shown, left_aside = _newest(rows_of_all, wanted)
-    older = older_editions(shown, left_aside, rows_of_all)
+    rows, shown, left_aside = _newest(rows_of_all, wanted, preparations)
+    replaced = _replaced(rows_of_all, rows, shown) if left_aside else 0
     options = _usable_options(rows) if known else _options(rows)
     fields = [*RunConfig.model_fields, *options]
     varied = _varied(rows, fields)
@@ -141,7 +151,7 @@ def _experiment(name: str, rows: pd.DataFrame, wanted: Collection[str], *, known
         axes[field] = _in_order({cell.labels[field] for cell in cells})
     number = {labels_of_run: position for position, labels_of_run in enumerate(configs)}
     frame = rows.assign(cell=[number[values_of_run] for values_of_run in of_runs])
-    return Experiment(name, axes, tuple(cells), frame, tuple(shown), tuple(left_aside), older)
+    return Experiment(name, axes, tuple(cells), frame, tuple(shown), tuple(left_aside), replaced)
 
 
 def _varied(rows: pd.DataFrame, fields: Iterable[str]) -> list[str]:
@@ -276,25 +286,53 @@ def _is_used(option: str, value: Any) -> bool:
     return option in OPTIONS and value is not None
 
 
-def _newest(rows: pd.DataFrame, wanted: Collection[str]) -> tuple[pd.DataFrame, list[Edition], list[Edition]]:
-    """Return the rows of the requested or newest edition of each data set, these editions, and the other editions."""
+def _newest(
+    rows: pd.DataFrame, wanted: Collection[str], preparations: Preparations
+) -> tuple[pd.DataFrame, list[Edition], list[Edition]]:
+    """Return the rows of the requested or newest edition of a data set, these editions, and the other editions.
+
+    Args:
+        rows: rows of `runs` of one data set.
+        wanted: data hashes of editions to show instead of the newest.
+        preparations: the preparations of the data set.
+    """
     shown: list[Edition] = []
     left_aside: list[Edition] = []
     kept = [rows.iloc[:0]]
     known = editions(rows)
-    newest = shared_versions(rows).max()  # for all patient splits: never a mixture of two versions of the method
+    hashes = rows["data_hash"].dropna().unique().tolist()
+    asked_for = [data_hash for data_hash in hashes if data_hash in wanted]
+    chosen = preparations.choose(str(rows["dataset"].iloc[0]), asked_for or hashes) if len(rows) else None
+    of_chosen = rows["data_hash"].map(lambda data_hash: preparations.fits(data_hash, chosen)).to_numpy(dtype=bool)
+    # for all patient splits: never a mixture of two versions of the method
+    newest = shared_versions(rows[of_chosen]).max()
     members: dict[Family, list[int]] = {}
     for position, row in enumerate(rows[list(FAMILY)].to_dict("records")):
         members.setdefault(family_of({str(name): value for name, value in row.items()}), []).append(position)
     for family in sorted(members, key=lambda family: family.sort_key):
         of_family = rows.iloc[members[family]]
-        newest_first = sorted(known.get(family, []), key=lambda edition: edition[0] not in wanted)
+        newest_first = sorted(
+            known.get(family, []),
+            key=lambda edition: (not preparations.fits(edition[0], chosen), edition[0] not in wanted),
+        )
         for rank, (data_hash, version) in enumerate(newest_first):
             of_edition = of_family[(of_family["data_hash"] == data_hash) & (shared_versions(of_family) == version)]
             is_shown = rank == 0 and (version == newest or data_hash in wanted)
-            (shown if is_shown else left_aside).append(Edition(*family, data_hash, version, len(of_edition)))
+            is_shown = is_shown and preparations.fits(data_hash, chosen)
+            edition = Edition(*family, data_hash, version, len(of_edition), preparations.of(data_hash))
+            (shown if is_shown else left_aside).append(edition)
             kept += [of_edition] if is_shown else []
     return pd.concat(kept[1:] or kept, ignore_index=True), shown, left_aside
+
+
+def _replaced(rows: pd.DataFrame, kept: pd.DataFrame, shown: Iterable[Edition]) -> int:
+    """Return how many configurations and seeds have runs on other data only than those shown."""
+    settings = config_columns(map(str, rows))
+    settings.remove("run_id")
+    of_rows = pd.util.hash_pandas_object(rows[settings].astype(str), index=False)
+    of_kept = pd.util.hash_pandas_object(kept[settings].astype(str), index=False)
+    on_shown_data = rows["data_hash"].isin([edition.data_hash for edition in shown]).to_numpy()
+    return int(of_rows[~on_shown_data & ~of_rows.isin(of_kept).to_numpy()].nunique())
 
 
 def _usable_options(rows: pd.DataFrame) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from clops_sweep.experiment.plugins.registry import STRATEGIES, has_metric, head
 from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 
-from .editions import Edition, older_editions
+from .editions import Edition, Preparations, Present
 from .statistics import Partitions, Replicate, Split, ordered, partitions, splits_of
 
 _PLACES = {"cell", *REPLICATES}
@@ -62,7 +62,7 @@ class Experiment:
             (finished, failed or missing) and, if it exists, the columns of its row in the store.
         shown: the editions that the runs were taken from, one per data set and scenario.
         left_aside: editions with runs of this space that are not shown.
-        older: editions that are shown and may be of older data, each with one of another patient split that is newer.
+        replaced: number of missing runs that exist on another edition of the data.
         chosen: metrics to use instead of the headline metrics of its scenarios.
         is_tuning: whether its runs only chose configurations, which other runs report; it competes with no other.
         is_search: whether its cells are the trials of a search.
@@ -74,7 +74,7 @@ class Experiment:
     runs: pd.DataFrame = field(hash=False)
     shown: tuple[Edition, ...] = ()
     left_aside: tuple[Edition, ...] = ()
-    older: tuple[tuple[Edition, Edition], ...] = ()
+    replaced: int = 0
     chosen: tuple[str, ...] = ()
     is_tuning: bool = False
     is_search: bool = False
@@ -322,17 +322,20 @@ def collect(
     runs: pd.DataFrame,
     data_hashes: Collection[str] = (),
     keep_axes: Iterable[str] = (),
+    present: Present = lambda dataset: None,
 ) -> list[Experiment]:
     """Match the runs that search spaces request with the rows of the store's `runs` table, by run id.
 
     A run id depends on the data's hash and the semantics version, so every edition in the store is tried. If there are
-    several, the edition with the highest semantics version and then the latest run is shown; editions are never mixed.
+    several, a search space shows one: of each data set the preparation on this machine, or else that of the latest run,
+    and of this the highest semantics version. Other runs count as missing: editions are never mixed.
 
     Args:
         spaces: the search spaces.
         runs: the store's table `runs`.
         data_hashes: data hashes, or prefixes of them, of the editions to show instead.
         keep_axes: axes to keep that would otherwise count as replicates.
+        present: see `Preparations`.
 
     Raises:
         UsageError: a hash matches no edition in the store, or several.
@@ -340,17 +343,16 @@ def collect(
     wanted = whole_hashes(runs, data_hashes)
     rows = runs.set_index("run_id", drop=False) if len(runs) else runs
     there = frozenset(rows.index.tolist())  # iterating over an index of texts takes nine times as long
-    known = editions(rows)
+    known, preparations = editions(rows), Preparations(rows, present)
     kept = set(keep_axes)
     experiments = []
     for space in spaces:
         axes = {axis: tuple(values) for axis, values in space.axes.items() if axis not in SPLIT_AXES or axis in kept}
         requests = list(space.requests())
-        run_ids, shown, left_aside = _choose_editions(requests, there, known, wanted)
+        run_ids, shown, left_aside, replaced = _choose_editions(requests, there, known, wanted, preparations)
         cells, frame = frame_of_runs(axes, requests, run_ids, rows)
         cells = tuple(replace(cell, tuned=space.tuned_fields_at(cell.labels)) for cell in cells)
-        older = older_editions(shown, left_aside, rows)
-        experiments.append(Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside), older))
+        experiments.append(Experiment(space.name, axes, cells, frame, tuple(shown), tuple(left_aside), replaced))
     return experiments
 
 
@@ -442,14 +444,16 @@ def _choose_editions(
     there: Collection[str],
     known: Mapping[Family, Sequence[tuple[str, int]]],
     wanted: Collection[str],
-) -> tuple[list[str], list[Edition], list[Edition]]:
-    """Return the run ids in the chosen editions, these editions, and other editions with requested runs.
+    preparations: Preparations,
+) -> tuple[list[str], list[Edition], list[Edition], int]:
+    """Return the run ids in the chosen editions, these editions, other editions with requested runs, and `replaced`.
 
     Args:
         requests: the requested runs.
         there: ids of the runs in the store.
         known: the `editions` in the store.
         wanted: data hashes of editions to show instead of the newest.
+        preparations: the preparations in the store.
     """
     members: dict[Family, list[int]] = {}
     for position, request in enumerate(requests):
@@ -465,25 +469,54 @@ def _choose_editions(
             present = sum(run_id in there for run_id in ids)
             # Skip editions without a run of this space.
             if present:
-                by_family[family].append((Edition(*family, data_hash, version, present), ids))
+                edition = Edition(*family, data_hash, version, present, preparations.of(data_hash))
+                by_family[family].append((edition, ids))
+    is_shown = _is_of_shown_preparation(by_family, wanted, preparations)
     newest: defaultdict[tuple[str, str], int] = defaultdict(int)
     for family, present_editions in by_family.items():
         study = family.data.dataset, family.scenario
-        newest[study] = max([newest[study], *(edition.semantics_version for edition, _ in present_editions)])
+        versions = [edition.semantics_version for edition, _ in present_editions if is_shown(edition)]
+        newest[study] = max([newest[study], *versions])
     run_ids = [""] * len(requests)
     shown: list[Edition] = []
     left_aside: list[Edition] = []
+    replaced = 0
     for family, present_editions in by_family.items():
         study = family.data.dataset, family.scenario
-        asked_for = [item for item in present_editions if item[0].data_hash in wanted]
+        fitting = [item for item in present_editions if is_shown(item[0])]
+        asked_for = [item for item in fitting if item[0].data_hash in wanted]
         # One semantics version for all patient splits: a mean must not mix two versions.
-        eligible = asked_for or [item for item in present_editions if item[0].semantics_version == newest[study]]
+        eligible = asked_for or [item for item in fitting if item[0].semantics_version == newest[study]]
         for edition, ids in eligible[:1]:
             shown.append(edition)
             for i, run_id in zip(members[family], ids, strict=True):
                 run_ids[i] = run_id
         left_aside += [edition for edition, _ in present_editions if edition not in shown]
-    return run_ids, shown, left_aside
+        of_other_data = []
+        for edition, ids in present_editions:
+            same_data = [chosen for chosen, _ in eligible[:1] if chosen.data_hash == edition.data_hash]
+            if not same_data and (eligible or not is_shown(edition)):
+                of_other_data.append(ids)
+        for i, elsewhere in zip(members[family], zip(*of_other_data, strict=True), strict=False):
+            replaced += run_ids[i] not in there and any(run_id in there for run_id in elsewhere)
+    return run_ids, shown, left_aside, replaced
+
+
+def _is_of_shown_preparation(
+    by_family: Mapping[Family, Sequence[tuple[Edition, list[str]]]],
+    wanted: Collection[str],
+    preparations: Preparations,
+) -> Callable[[Edition], bool]:
+    """Return what tells whether an edition is of the preparation to show of its data set; `wanted` ones come first."""
+    hashes: dict[str, list[str]] = {}
+    for family, present_editions in by_family.items():
+        of_dataset = hashes.setdefault(family.data.dataset, [])
+        of_dataset += [edition.data_hash for edition, _ in present_editions]
+    chosen = {}
+    for dataset, of_dataset in hashes.items():
+        asked_for = [data_hash for data_hash in of_dataset if data_hash in wanted]
+        chosen[dataset] = preparations.choose(dataset, asked_for or of_dataset)
+    return lambda edition: preparations.fits(edition.data_hash, chosen[edition.data.dataset])
 
 
 def editions(rows: pd.DataFrame) -> dict[Family, list[tuple[str, int]]]:

@@ -1,16 +1,17 @@
-"""Editions of prepared data, and patient splits whose runs may be of older data than those of other splits."""
+"""Editions of prepared data: what may be compared, and what is left aside."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.errors import listed
-from clops_sweep.experiment.fields import SPLIT_AXES
+from clops_sweep.errors import several
+
+Present = Callable[[str], str | None]
+"""Returns the `prepared_hash` of a data set on this machine; None if it is not prepared."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Edition:
 
     Prepared data have a hash of their own for each `data`. `semantics_version` is without the revisions of strategy and
     network, as in `shared_versions`. `runs` counts the requested runs of the edition that are finished or failed.
+    `prepared_hash` is equal for all `data` of one preparation; None if no run records it.
     """
 
     scenario: str
@@ -26,6 +28,7 @@ class Edition:
     data_hash: str
     semantics_version: int
     runs: int
+    prepared_hash: str | None = None
 
     def __str__(self) -> str:
         return self.described(self.data_hash[:12])
@@ -52,62 +55,86 @@ class Edition:
         return f"{data.dataset} ({', '.join(parts)}), data {data_hash}, semantics version {self.semantics_version}"
 
 
-def older_editions(
-    shown: Sequence[Edition], left_aside: Sequence[Edition], runs: pd.DataFrame
-) -> tuple[tuple[Edition, Edition], ...]:
-    """Return shown editions whose last run began before the data of another patient split changed, each with that one.
+class Preparations:
+    """The preparations of data sets that stored runs used, of which a table shows one for each data set.
 
-    Each patient split has a hash of its own, so hashes do not tell whether two splits are of one preparation. A split
-    whose data changed as well counts as older only if its runs began while the other had its earlier data.
+    All patient splits of a preparation have data hashes of their own and one `prepared_hash`. Runs of earlier versions
+    do not record it, and count as of any preparation.
 
     Args:
-        shown: the editions that are shown.
-        left_aside: further editions with runs of the same search space.
         runs: the store's table `runs`.
+        present: returns the `prepared_hash` of a data set as it is prepared on this machine; None if it is not.
     """
-    if not left_aside:
-        return ()
-    began = runs.groupby(["scenario", "data_hash"])["started_at"].agg(["min", "max"])
-    first, last = began["min"].to_dict(), began["max"].to_dict()
-    replaced: dict[Edition, Any] = {}  # when the last run of earlier data of the same split began
-    for edition in shown:
-        earlier = [last[_key(other)] for other in left_aside if other.data == edition.data]
-        earlier = [moment for moment in earlier if moment < first[_key(edition)]]
-        if earlier:
-            replaced[edition] = max(earlier)
-    older = []
-    for edition in shown:
-        for changed, moment in replaced.items():
-            is_before = last[_key(edition)] < first[_key(changed)]
-            is_old = edition not in replaced or first[_key(edition)] <= moment
-            if is_before and is_old and _without_split(edition) == _without_split(changed):
-                older.append((edition, changed))
-                break
-    return tuple(older)
+
+    def __init__(self, runs: pd.DataFrame, present: Present = lambda dataset: None) -> None:
+        self._present = present
+        self._of_data: dict[str, str] = {}
+        self._newest_first: dict[str, list[str]] = {}
+        if "prepared_hash" not in runs:
+            return
+        recorded = runs.dropna(subset=["prepared_hash"]).sort_values("started_at", ascending=False, kind="stable")
+        columns = [recorded[name].tolist() for name in ("dataset", "data_hash", "prepared_hash")]
+        for dataset, data_hash, prepared_hash in dict.fromkeys(zip(*columns, strict=True)):
+            self._of_data[data_hash] = prepared_hash
+            of_dataset = self._newest_first.setdefault(dataset, [])
+            if prepared_hash not in of_dataset:
+                of_dataset.append(prepared_hash)
+
+    def of(self, data_hash: str) -> str | None:
+        """Return the `prepared_hash` of data; None if no run records it."""
+        return self._of_data.get(data_hash)
+
+    def choose(self, dataset: str, data_hashes: Iterable[str]) -> str | None:
+        """Return the preparation to show among those of some data: the one on this machine, or else the newest.
+
+        None if no run records one.
+        """
+        there = {self._of_data[data_hash] for data_hash in data_hashes if data_hash in self._of_data}
+        if len(there) > 1 and (present := self._present(dataset)) in there:
+            return present
+        newest_first = [found for found in self._newest_first.get(dataset, ()) if found in there]
+        return newest_first[0] if newest_first else None
+
+    def fits(self, data_hash: str, prepared_hash: str | None) -> bool:
+        """Return whether data may be of a preparation."""
+        return prepared_hash is None or self._of_data.get(data_hash, prepared_hash) == prepared_hash
 
 
-def _key(edition: Edition) -> tuple[str, str]:
-    return edition.scenario, edition.data_hash
+def replaced_in_words(count: int) -> str:
+    """Return a sentence about missing runs that exist on another edition of the data; empty without any.
 
-
-def _without_split(edition: Edition) -> tuple[object, ...]:
-    """Return what editions of several patient splits share."""
-    settings = {name: value for name, value in edition.data._asdict().items() if name not in SPLIT_AXES}
-    return edition.scenario, *settings.items()
-
-
-def older_in_words(older: Sequence[tuple[Edition, Edition]]) -> str:
-    """Return a sentence about patient splits whose runs may be of older data; empty without any."""
-    if not older:
+    Args:
+        count: their number, as in `Experiment.replaced`.
+    """
+    if not count:
         return ""
-    names = [_split_of(edition) for edition, _ in older]
-    changed = dict.fromkeys(_split_of(edition) for _, edition in older)
-    splits = "splits" if len(names) > 1 else "split"
+    if count == 1:
+        return (
+            "1 run is of another edition of the data and left aside: it counts as missing, and a launch computes it "
+            "anew"
+        )
     return (
-        f"the runs of patient {splits} {listed(names)} may be of older data: they began before the data of patient "
-        f"split {listed(changed)} changed, and means include both; a launch computes what is missing"
+        f"{count:,} runs are of another edition of the data and left aside: they count as missing, and a launch "
+        "computes them anew"
     )
 
 
-def _split_of(edition: Edition) -> str:
-    return edition.data.split or str(edition.data.split_seed)
+def left_aside_in_words(left_aside: Sequence[Edition]) -> list[tuple[str, str]]:
+    """Return what is not shown, such as "12 runs of DATA", each with one of its data hashes.
+
+    The patient splits of one preparation share a phrase.
+    """
+    alike: dict[tuple[object, ...], list[Edition]] = {}
+    for edition in left_aside:
+        own = edition.data if edition.prepared_hash is None else edition.prepared_hash
+        alike.setdefault((own, edition.data.dataset, edition.scenario, edition.semantics_version), []).append(edition)
+    phrases = []
+    for of_one in alike.values():
+        first = of_one[0]
+        runs = several(sum(edition.runs for edition in of_one), "run")
+        described = str(first)
+        if len(of_one) > 1:
+            described = f"{first.data.dataset} ({first.scenario}, {len(of_one)} splits or views of other data)"
+            described += f", semantics version {first.semantics_version}"
+        phrases.append((f"{runs} of {described}", first.data_hash))
+    return phrases

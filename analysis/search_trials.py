@@ -22,7 +22,7 @@ from clops_sweep.store.run_store import RunStore
 
 from .as_stored import stored_value
 from .collect import FAMILY, Experiment, Family, collect, family_of, frame_of_runs, label_text, shared_versions
-from .editions import Edition
+from .editions import Edition, Present
 from .formats import TextCell, TextTable, count_cell, plus_minus
 from .metrics import metric_named
 from .statistics import Estimate, estimate
@@ -47,6 +47,7 @@ def collect_with_searches(
     data_hashes: Collection[str] = (),
     keep_axes: Iterable[str] = (),
     runs: pd.DataFrame | None = None,
+    present: Present = lambda dataset: None,
 ) -> list[tuple[Experiment, StudyRecord | None]]:
     """Extend `collect` to searches: return the experiment of each space and, for a search, its study if it exists.
 
@@ -54,7 +55,7 @@ def collect_with_searches(
         UsageError: a data hash matches no edition, or a study was created from another definition.
     """
     runs = store.read("runs") if runs is None else runs
-    grids = iter(collect([space for space in spaces if space.search is None], runs, data_hashes, keep_axes))
+    grids = iter(collect([space for space in spaces if space.search is None], runs, data_hashes, keep_axes, present))
     rows = runs.set_index("run_id", drop=False)
     experiments: list[tuple[Experiment, StudyRecord | None]] = []
     for space in spaces:

@@ -318,8 +318,9 @@ def read(
             "predictions": see `clops_sweep.analysis.patient_bootstrap` and `clops_sweep.analysis.per_person`.
         run_ids: one run or several to read; by default all.
         columns: one column or several to read; by default all.
-        space: a search space, several, or the path of a search-space file, whose runs are read; by default all of the
-            store, where runs of several spaces with one method may differ in settings.
+        space: a search space, several, or the path of a search-space file, whose runs are read, of one edition of the
+            data: a warning counts those that are left aside. By default all runs of the store, where runs of several
+            spaces with one method may differ in settings, and runs of several editions in `prepared_hash`.
 
     Raises:
         UsageError: the store, table, column or space does not exist, the store cannot be read, or both run ids and a
@@ -347,7 +348,10 @@ def _runs_of(space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str], s
     from clops_sweep.analysis.tables.scores import run_ids_of
     from clops_sweep.planning.state import State
 
-    return run_ids_of(State.of(Request(Selection.of(space), _data(store, None, None), store)))
+    run_ids, left_aside = run_ids_of(State.of(Request(Selection.of(space), _data(store, None, None), store)))
+    if left_aside:
+        _warn(left_aside)
+    return run_ids
 
 
 def _computed(

@@ -19,6 +19,7 @@ from clops_sweep.store.run_store import RunStore
 
 from ..as_tuned import Tuned, fields_as_tuned
 from ..collect import FAMILY, Experiment, Family, editions, family_of, label_text, shared_versions
+from ..editions import Preparations
 from ..selection import fields_unlike_paper
 from ..statistics import (
     Partitions,
@@ -183,6 +184,7 @@ class FinishedRuns:
         self.runs = pd.concat(finished) if finished else pd.DataFrame({"run_id": []})
         self.runs = self.runs.drop_duplicates("run_id").set_index("run_id", drop=False)
         self._newest_first = editions(self.runs) if len(self.runs) else {}
+        self._preparations = Preparations(self.runs)
         self._editions: dict[str | None, _Edition] = {}
         self._families: dict[str | None, Family] = {}
         if len(self.runs):
@@ -319,6 +321,7 @@ class FinishedRuns:
     def _of_one_edition(self, by_replicate: Mapping[Replicate, dict[int, Pair]]) -> dict[Replicate, dict[int, Pair]]:
         """Return the pairs on one edition of the data: the newest one with a pair, of the newest semantics version.
 
+        All patient splits are of one preparation of the data set.
         Search spaces may show different editions, each with the seeds that it requests. A mean must not mix them.
         """
         with_pairs: dict[Family, set[_Edition]] = {}
@@ -326,6 +329,11 @@ class FinishedRuns:
             for run_id in chain.from_iterable(pairs.values()):
                 if run_id is not None:
                     with_pairs.setdefault(self._families[run_id], set()).add(self._editions[run_id])
+        hashes = [data_hash for of_family in with_pairs.values() for data_hash, _ in of_family]
+        dataset = next((family.data.dataset for family in with_pairs), "")
+        prepared = self._preparations.choose(dataset, hashes)
+        for family, of_family in with_pairs.items():
+            with_pairs[family] = {edition for edition in of_family if self._preparations.fits(edition[0], prepared)}
         versions = [version for of_family in with_pairs.values() for _, version in of_family]
         shown: set[tuple[Family, _Edition]] = set()
         for family, of_family in with_pairs.items():

@@ -28,7 +28,7 @@ from ..report.planned import PlannedSection
 from .compare import compare_page
 from .drawings import Drawings
 from .methods import method_tables, methods_by_experiment
-from .overview import counts, lines, newest, on_edge, progress, searches, statuses
+from .overview import counts, lines, newest, on_edge, progress, replaced, searches, statuses
 from .run_page import newest_run, on_its_way, run_named, run_page
 from .runs import RunsTable, filters, kept_labels, run_names, runs_table, splits_of_rows
 from .snapshot import FollowedStore, Snapshot, log_fault
@@ -184,7 +184,7 @@ class Dashboard:
             "sections": sections,
             "searches": searches(snapshot),
             "on_edge": on_edge(snapshot),
-            "notices": self._notices,
+            "notices": (*self._notices, *replaced(snapshot)),
             "claims": snapshot.once("claims", lambda _: self._claims()),
             "counts": [f"{found[status]:,} {status}" for status in _STATUSES if found.get(status)],
             "under_way": [on_its_way(snapshot, it) for it in snapshot.under_way],

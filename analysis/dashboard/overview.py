@@ -14,6 +14,7 @@ from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.spaces.search_space import search_of
 
 from ..collect import Experiment, label_text
+from ..editions import replaced_in_words
 from ..leading import names_of_tuned, what_was_tuned
 from ..metrics import metric_named
 from ..tables.tuning import edges_in_words
@@ -103,6 +104,16 @@ def on_edge(snapshot: Snapshot) -> str:
         if study is not None and section.experiment.is_tuning and study.best and not study.tied:
             edges[what_was_tuned(name, spaces)] = study.best[0].edges
     return edges_in_words(edges)
+
+
+def replaced(snapshot: Snapshot) -> list[str]:
+    """Return a sentence for each experiment with runs that are left aside, as they are of another edition of data."""
+    sentences = []
+    for section in snapshot.sections.values():
+        experiment = section.experiment
+        if words := replaced_in_words(experiment.replaced):
+            sentences.append(f"{experiment.name}: {words}.")
+    return sentences
 
 
 def lines(snapshot: Snapshot) -> tuple[Mapping[str, str], Mapping[str, str]]:

@@ -14,6 +14,7 @@ from clops_sweep.store.run_store import RunStore
 
 from ..as_stored import data_keys, recorded_experiments
 from ..collect import Experiment, requested_ids
+from ..editions import Present
 from ..figures.frames import Frames
 from ..report.planned import Found
 from ..search_trials import collect_with_searches, tuning_experiments
@@ -28,6 +29,7 @@ class StoreSource:
         spaces: returns the search spaces for the store at one moment; called at every refresh, as task orders by
             difficulty become known.
         whole: whether to show all other runs of the store as well.
+        present: see `Preparations`.
     """
 
     def __init__(
@@ -37,9 +39,10 @@ class StoreSource:
         spaces: Callable[[RunStore], Sequence[SearchSpace]] = lambda store: (),
         *,
         whole: bool = True,
+        present: Present = lambda dataset: None,
     ) -> None:
         self._store = store
-        self._spaces, self._whole = spaces, whole
+        self._spaces, self._whole, self._present = spaces, whole, present
         self._find = frames
         self._frames: dict[DataKey, Frames | None] = {}
 
@@ -47,13 +50,14 @@ class StoreSource:
         """Return the experiments of runs, given by run id, in the store at one moment."""
         runs = runs.reset_index(drop=True)
         spaces = self._spaces(store)
-        collected = collect_with_searches(spaces, store, runs=runs)
+        collected = collect_with_searches(spaces, store, runs=runs, present=self._present)
         found: list[Found] = [(it, space, study) for space, (it, study) in zip(spaces, collected, strict=True)]
         if self._whole:
             tuning = tuning_experiments(store, runs)
             of_tuning = {run_id for experiment, _ in tuning for run_id in experiment.runs["run_id"]}
             rest = runs[~runs["run_id"].isin(of_tuning | requested_ids(spaces, runs))]
-            found += [(it, None, None) for it in recorded_experiments(rest, beside=bool(spaces))]
+            others = recorded_experiments(rest, beside=bool(spaces), present=self._present)
+            found += [(it, None, None) for it in others]
             found += [(experiment, None, record) for experiment, record in tuning]
         return found
 

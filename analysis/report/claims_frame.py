@@ -20,7 +20,7 @@ def verdicts_of(state: State) -> list[Verdict]:
     """Return the verdicts on the claims of the search-space files of a state, those without runs last."""
     request = state.resolved
     grids = [space for space in state.spaces if space.search is None]
-    experiments = collect(grids, request.store.read("runs"))
+    experiments = collect(grids, request.store.read("runs"), present=request.data.prepared_hash)
     frames = request.data.of_prepared(data_keys(experiments))
     decided = verdicts(experiments, request.store, frames, request.selection.claims)
     with_runs = {verdict.claim.key for verdict in decided}

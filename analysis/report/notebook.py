@@ -35,4 +35,6 @@ def open_sweep(
         UsageError: the file does not exist or defines no SPACE, the store cannot be read, or a data hash is unknown.
     """
     request = State.of(Request(Selection.of(space), PreparedData.found(), RunStore(results))).resolved
-    return [experiment for experiment, _ in collect_with_searches(request.selection.spaces, request.store, data_hashes)]
+    spaces, present = request.selection.spaces, request.data.prepared_hash
+    collected = collect_with_searches(spaces, request.store, data_hashes, present=present)
+    return [experiment for experiment, _ in collected]

@@ -31,6 +31,7 @@ def report_of(
         target,
         axes=axes,
         metrics=metrics,
+        present=request.data.prepared_hash,
         frames=request.data.of_prepared(keys),
         claims=selection.claims,
         seal=seal_in_words(state),

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 from clops_sweep.arguments import named_arguments
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, listed, several, shown
+from clops_sweep.errors import UsageError, listed, shown
 from clops_sweep.experiment.columns import FIELDS
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.spaces.search_space import SearchSpace
@@ -31,6 +31,7 @@ from clops_sweep.store.run_store import RunStore
 
 from ..collect import Cell, Experiment
 from ..drawing.pictures import Sketch
+from ..editions import left_aside_in_words
 from ..figures.asked import Asked
 from ..figures.cost import COSTS, cost_frontier, draw_cost_frontier
 from ..figures.heatmaps import draw_heatmap, heatmap
@@ -310,7 +311,8 @@ def _read(
     store = RunStore.named(str(results))
     store.files.check_is_there()
     state = State.of(Request(Selection.of(space), PreparedData.found(), store))
-    experiments = collect_with_searches(state.resolved.selection.spaces, store)
+    present = state.resolved.data.prepared_hash
+    experiments = collect_with_searches(state.resolved.selection.spaces, store, present=present)
     names = [tuned.space.name for tuned in state.tuned]
     names += [experiment.name for experiment, _ in experiments]
     if name is not None and name not in names:
@@ -349,9 +351,8 @@ def _opened(space: Space, results: str | PathLike[str], name: str | None) -> _Op
             f"search: {', '.join(searches)}"
         )
     experiment = by_name[name]
-    for edition in experiment.left_aside:
-        count = several(edition.runs, "run")
-        warnings.warn(f"not shown and not included in any mean: {count} of {edition}", stacklevel=_CALLER)
+    for phrase, _ in left_aside_in_words(experiment.left_aside):
+        warnings.warn(f"not shown and not included in any mean: {phrase}", stacklevel=_CALLER)
     return _Opened(experiment, state.asked.store, state.resolved.data)
 
 

@@ -16,7 +16,7 @@ from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment, computed_on, label_text
 from ..drawing.pictures import Picture, Sketch, sketch
-from ..editions import older_in_words
+from ..editions import left_aside_in_words, replaced_in_words
 from ..failures import failure_notices
 from ..figures.asked import Asked
 from ..figures.beta.beta_figures import beta_figures
@@ -394,12 +394,12 @@ def _notices(experiment: Experiment) -> Iterator[str]:
     yield from tuning_notice(experiment)
     if not experiment.counts("finished").any():
         yield "No run of this search space is finished yet."
-    for edition in experiment.left_aside:
-        other_data = all(edition.data_hash != it.data_hash for it in experiment.shown)
-        shown_by = f"; --data-hash {edition.data_hash[:12]} shows them" if other_data else ""
-        yield f"Not shown and not included in any mean: {plural(edition.runs, 'run')} of {edition}{shown_by}."
-    if older := older_in_words(experiment.older):
-        yield f"{older[0].upper()}{older[1:]}."
+    shown_hashes = {edition.data_hash for edition in experiment.shown}
+    for phrase, data_hash in left_aside_in_words(experiment.left_aside):
+        shown_by = "" if data_hash in shown_hashes else f"; --data-hash {data_hash[:12]} shows them"
+        yield f"Not shown and not included in any mean: {phrase}{shown_by}."
+    if replaced := replaced_in_words(experiment.replaced):
+        yield f"{replaced}."
     yield from failure_notices(experiment.runs)
     if experiment.on_test:
         of_curves = any(cell.config.curves == "test" for cell in experiment.cells)

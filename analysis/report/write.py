@@ -27,6 +27,7 @@ from ..collect import Experiment, computed_on, headline_of
 from ..drawing.journal import check_journal
 from ..drawing.pictures import Picture, sketch
 from ..drawing.style import write_whole
+from ..editions import Present
 from ..figures.best_figure import BestMeans, draw_best
 from ..figures.frames import Frames
 from ..formats import plural
@@ -93,6 +94,7 @@ def write_report(
     axes: tuple[str, str] | None = None,
     metrics: Sequence[str] = (),
     data_hashes: Collection[str] = (),
+    present: Present = lambda dataset: None,
     frames: Sequence[Frames] = (),
     experiments: Sequence[Experiment] = (),
     as_stored: Sequence[Experiment] = (),
@@ -117,6 +119,7 @@ def write_report(
         axes: rows and columns of the heatmaps; by default the first two numeric axes.
         metrics: columns of `runs` to show instead of the scenarios' headline metrics.
         data_hashes: data hashes, or prefixes of them, of the editions to show instead of the newest.
+        present: see `Preparations`.
         frames: prepared frames, for tracings and task titles of runs with their `data_hash`.
         experiments: further experiments without a search space
             (`clops_sweep.analysis.as_stored.stored_experiments`).
@@ -148,7 +151,7 @@ def write_report(
         if axis not in known:
             raise UsageError(f"no search space has an axis {axis!r}; there are {', '.join(sorted(known)) or 'none'}")
     runs = store.read("runs")
-    collected = collect_with_searches(spaces, store, data_hashes, axes or (), runs)
+    collected = collect_with_searches(spaces, store, data_hashes, axes or (), runs, present)
     judged = _judged([*(it for it, _ in collected), *experiments, *as_stored], tuned, metrics)
     found: list[Found] = []
     for experiment, space, (_, record) in zip(judged, spaces, collected, strict=False):

@@ -12,7 +12,7 @@ import pandas as pd
 from clops_sweep.experiment.fields import training_of
 
 from ..collect import Experiment, computed_on
-from ..editions import older_in_words
+from ..editions import replaced_in_words
 from ..formats import (
     DASH,
     TextCell,
@@ -548,8 +548,8 @@ def _sentences_of(experiment: Experiment, shown: Sequence[Best], compares: bool)
         if best.experiment is experiment:
             leaders.setdefault(best.data, best)
     sentences = [_best_sentence(best, shown, compares) for best in leaders.values()]
-    if older := older_in_words(experiment.older):
-        sentences.append(f"{older[0].upper()}{older[1:]}.")
+    if replaced := replaced_in_words(experiment.replaced):
+        sentences.append(f"{replaced}.")
     return " ".join(sentences)
 
 

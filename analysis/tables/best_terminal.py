@@ -10,7 +10,7 @@ import numpy as np
 from clops_sweep.planning.state import State
 
 from ..collect import Experiment
-from ..editions import older_in_words
+from ..editions import replaced_in_words
 from ..formats import DASH, mean_text, number
 from ..leading import columns_in_words, heading
 from .best import (
@@ -114,8 +114,8 @@ def terminal_table(best: BestOfSpace, digits: int) -> TerminalTable:
             notes.append(row.unranked)
     if any(row.data for row in best.rows):
         notes.append(RANKED_APART)
-    if older := older_in_words(best.experiment.older):
-        notes.append(older)
+    if replaced := replaced_in_words(best.experiment.replaced):
+        notes.append(replaced)
     return TerminalTable(_title(best), header, tuple(rows), tuple(headings), tuple(notes))
 
 

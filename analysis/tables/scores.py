@@ -16,7 +16,7 @@ from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.planning.state import State
 
 from ..collect import FAMILY, Experiment
-from ..editions import older_in_words
+from ..editions import replaced_in_words
 from ..leading import leading_columns, names_of_tuned, with_leading_scores
 from ..results import mean_of
 from ..search_trials import collect_with_searches
@@ -65,7 +65,8 @@ def _experiments(state: State, *, with_all_metrics: bool) -> list[Experiment]:
             left_out |= _without_lead(state)
     columns = [name for name in store.schema("runs", store.live()).names if name not in left_out]
     runs = store.read("runs", columns=columns)
-    return [experiment for experiment, _ in collect_with_searches(state.spaces, store, runs=runs)]
+    present = state.resolved.data.prepared_hash
+    return [experiment for experiment, _ in collect_with_searches(state.spaces, store, runs=runs, present=present)]
 
 
 def _without_lead(state: State) -> set[str]:
@@ -80,13 +81,18 @@ def reported_names(state: State) -> list[str]:
     return [space.name for tuned in state.tuned if (space := tuned.reported) is not None]
 
 
-def run_ids_of(state: State) -> list[str]:
-    """Return the ids of the stored runs of the search spaces of a state, those of tuning included."""
+def run_ids_of(state: State) -> tuple[list[str], str]:
+    """Return the ids of the stored runs of the search spaces of a state, and a sentence on those that are left aside.
+
+    They are of one edition of the data; those of tuning are included. The sentence is empty if none is left aside.
+    """
     run_ids: dict[str, None] = {}
+    replaced = 0
     for experiment in _experiments(state, with_all_metrics=False):
         is_stored = experiment.runs["status"] != "missing"
         run_ids.update(dict.fromkeys(experiment.runs.loc[is_stored, "run_id"]))
-    return list(run_ids)
+        replaced += experiment.replaced
+    return list(run_ids), replaced_in_words(replaced)
 
 
 def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
@@ -98,7 +104,7 @@ def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
         state: the state of a launch.
         metric: a column of `runs`; by default the first headline metric, of test people.
 
-    A warning names patient splits whose runs may be of older data than those of others.
+    A warning counts the runs that are left aside since they are of another edition of the data.
 
     Raises:
         UsageError: no run has the metric, or folds and random splits are mixed in one search space.
@@ -107,8 +113,8 @@ def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
     for experiment in leading_experiments(state):
         if experiment.is_tuning:
             continue
-        if older := older_in_words(experiment.older):
-            warnings.warn(f"search space {experiment.name!r}: {older}", stacklevel=2)
+        if replaced := replaced_in_words(experiment.replaced):
+            warnings.warn(f"search space {experiment.name!r}: {replaced}", stacklevel=2)
         judged = experiment if metric is None else experiment.judged_by([metric])
         columns = leading_columns(judged)
         shown = metric or (columns.results[0] if columns is not None else judged.headline[0])

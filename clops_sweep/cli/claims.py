@@ -45,7 +45,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     from clops_sweep.analysis.as_stored import data_keys
     from clops_sweep.analysis.claims.verdicts import verdicts
     from clops_sweep.analysis.collect import collect
-    from clops_sweep.analysis.editions import older_in_words
+    from clops_sweep.analysis.editions import replaced_in_words
 
     if request.selection.limit or request.selection.where:
         raise click.UsageError("claims apply to whole search spaces: the command takes neither --limit nor --where")
@@ -64,7 +64,8 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     request = state.resolved
     if request.selection.given:
         grids = [space for space in state.spaces if space.search is None]
-        experiments, own = collect(grids, request.store.read("runs")), set[str]()
+        experiments = collect(grids, request.store.read("runs"), present=request.data.prepared_hash)
+        own = set[str]()
     else:
         experiments, _ = everything(request)
         datasets = {cell.config.dataset for it in experiments for cell in it.cells}
@@ -75,8 +76,8 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         )
     experiments = [it for it in experiments if not it.cells or it.cells[0].config.dataset not in own]
     for experiment in experiments:
-        if older := older_in_words(experiment.older):
-            click.echo(f"{experiment.name}: {older}", err=True)
+        if replaced := replaced_in_words(experiment.replaced):
+            click.echo(f"{experiment.name}: {replaced}", err=True)
     for sentence in changes_since_runs(state):
         click.echo(f"clops-sweep: {sentence}", err=True)
     frames = request.data.of_prepared(data_keys(experiments))

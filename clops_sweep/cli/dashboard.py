@@ -65,6 +65,7 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         partial(_frames, request.data),
         partial(_spaces, request),
         whole=not request.selection.files,
+        present=request.data.prepared_hash,
     )
     notices = [_left_out(space, _remedy(request)) for space in request.left_out_spaces()]
     for notice in notices:

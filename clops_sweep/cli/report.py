@@ -178,6 +178,7 @@ def render(
             axes=axes,
             metrics=metrics,
             data_hashes=data_hashes,
+            present=request.data.prepared_hash,
             frames=frames,
             experiments=experiments,
             as_stored=as_stored,
@@ -281,7 +282,8 @@ def everything(
     tuning = tuning_experiments(request.store, runs)
     of_tuning = {run_id for experiment, _ in tuning for run_id in experiment.runs["run_id"]}
     runs = runs[~runs["run_id"].isin(of_tuning | requested_ids(spaces, runs))]
-    experiments, as_stored = stored_experiments(runs, data_hashes, beside=bool(spaces))
+    present = request.data.prepared_hash
+    experiments, as_stored = stored_experiments(runs, data_hashes, beside=bool(spaces), present=present)
     experiments += [experiment for experiment, _ in tuning]
     for it in as_stored:
         missing = dict.fromkeys(what for cell in it.cells for what in unregistered(dict(cell.config)))

@@ -31,7 +31,14 @@ _SHORT_HASH = 12
 EDITION = ("semantics_version", "data_hash")
 """Columns that are part of a run id beside the settings."""
 
+TASKS = "tasks"
+"""The column of names of tasks."""
+
+_PREPARED = "prepared_hash"
+_HASHES = (_PREPARED, "data_hash")
+
 Row = Mapping[str, Any]
+Tasks = Mapping[str, tuple[str, ...]]
 
 
 @click.command()
@@ -66,13 +73,17 @@ def runs(
     """
     store = RunStore.named(results)
     store.files.check_is_there()
-    run_ids = _runs_of_files(files, store) if files else None
+    run_ids, left_aside = _runs_of_files(files, store) if files else (None, "")
     listed = _list_runs(store, run_ids=run_ids, where=where, sort=sort, tuning=tuning)
+    rows = listed.first(limit)
+    tasks = _tasks_of(store, rows)
+    if left_aside:
+        click.echo(f"{left_aside}; list the runs of all editions with: {store.command('runs')}", err=True)
     if as_json:
-        as_data = [_as_data(row, listed) for row in listed.first(limit)]
+        as_data = [_as_data(row, listed, tasks) for row in rows]
         print_json({"results": store.files.shown, "matched": len(listed), "runs": as_data})
     else:
-        _say(store, listed, limit)
+        _say(store, listed, rows, tasks)
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,7 @@ class ListedRuns:
         table: rows of the table `runs`.
         order: positions of the rows in the order of the list.
         settings: the config fields and options in which they differ, patient splits and seeds last; then, if runs have
-            equal ones, what else is part of a run id.
+            equal ones, what else is part of a run id; and the edition of the data, if they are of several.
         scores: the headline metrics of their scenarios; the first one sorts the runs.
         left_out: number of runs of the other kind: trials that chose a configuration, or all others.
         of_tuning: whether the listed runs are trials that chose a configuration.
@@ -110,8 +121,11 @@ class ListedRuns:
         return _values(self.table, "status").count("failed")
 
 
-def _runs_of_files(files: Sequence[Path], store: RunStore) -> set[str]:
-    """Return the ids of the stored runs of search-space files, those of tuning included."""
+def _runs_of_files(files: Sequence[Path], store: RunStore) -> tuple[set[str], str]:
+    """Return the ids of the stored runs of search-space files, and a sentence on those that are left aside.
+
+    Those of tuning are included.
+    """
     from clops_sweep.analysis.tables.scores import run_ids_of
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.experiment.spaces.selection import Selection
@@ -120,7 +134,21 @@ def _runs_of_files(files: Sequence[Path], store: RunStore) -> set[str]:
     from clops_sweep.planning.state import State
 
     data = PreparedData.found(None, None, Encoders(store.models.read, None))
-    return set(run_ids_of(State.of(Request(Selection.of_files(files), data, store))))
+    run_ids, left_aside = run_ids_of(State.of(Request(Selection.of_files(files), data, store)))
+    return set(run_ids), left_aside
+
+
+def _tasks_of(store: RunStore, rows: Sequence[Row]) -> Tasks:
+    """Return the names of the tasks of each finished run, in the order of training."""
+    finished = [str(row["run_id"]) for row in rows if row["status"] == "finished"]
+    by_place: dict[str, dict[int, str]] = {}
+    for row in store.rows("r_matrix", ["run_id", "evaluated_on", "task"], finished) if finished else ():
+        if row["evaluated_on"] > 0:  # 0: people in no task
+            by_place.setdefault(row["run_id"], {})[row["evaluated_on"]] = row["task"]
+    tasks = {}
+    for run_id, of_run in by_place.items():
+        tasks[run_id] = tuple(name for _, name in sorted(of_run.items()))
+    return tasks
 
 
 def _list_runs(
@@ -211,14 +239,25 @@ def _differs(name: str, table: pa.Table) -> bool:
 
 
 def _editions(table: pa.Table, settings: Sequence[str]) -> list[str]:
-    """Return the columns beside the settings, of `EDITION`, in which runs with equal settings differ."""
+    """Return the columns beside the settings that tell runs with equal settings apart, and editions of the data."""
+    if _has_several_preparations(table):
+        settings = [*settings, _PREPARED]
     seen: dict[tuple[Any, ...], Row] = {}
     differ = dict.fromkeys(EDITION, False)
     for row in table.select([*settings, *EDITION]).to_pylist():
         first = seen.setdefault(tuple(_comparable(row[name]) for name in settings), row)
         for name in EDITION:
             differ[name] |= row[name] != first[name]
-    return [name for name in EDITION if differ[name]]
+    return [name for name in (*settings, *EDITION) if name == _PREPARED or differ.get(name)]
+
+
+def _has_several_preparations(table: pa.Table) -> bool:
+    """Return whether runs of one data set are of several editions of it."""
+    known: dict[str, str] = {}
+    for row in table.select(["dataset", _PREPARED]).to_pylist():
+        if row[_PREPARED] is not None and known.setdefault(row["dataset"], row[_PREPARED]) != row[_PREPARED]:
+            return True
+    return False
 
 
 def _comparable(value: Any) -> Any:
@@ -240,22 +279,22 @@ def _order(table: pa.Table, sort: str) -> list[int]:
     return [*sorted(there, key=lambda row: values[row], reverse=highest_first), *missing, *failed]
 
 
-def _as_data(row: Row, listed: ListedRuns) -> dict[str, Any]:
+def _as_data(row: Row, listed: ListedRuns, tasks: Tasks) -> dict[str, Any]:
     return {
         "run_id": row["run_id"],
         "status": row["status"],
+        "tasks": tasks.get(row["run_id"]),
         "settings": {name: _comparable(row[name]) for name in listed.settings},
         "scores": {name: _comparable(row[name]) for name in listed.scores},
         "seconds": _comparable(row["seconds"]),
     }
 
 
-def _say(store: RunStore, listed: ListedRuns, limit: int) -> None:
+def _say(store: RunStore, listed: ListedRuns, rows: Sequence[Row], tasks: Tasks) -> None:
     """Print a table of the first runs, and the next commands."""
-    rows = listed.first(limit)
     failed = listed.failed
     if rows:
-        _print_table(rows, listed)
+        _print_table(rows, listed, tasks)
     kind = "tuning run" if listed.of_tuning else "run"
     counted = several(len(listed), kind)
     shown_of = f"; --limit {len(listed)} prints all" if len(listed) > len(rows) else ""
@@ -266,18 +305,24 @@ def _say(store: RunStore, listed: ListedRuns, limit: int) -> None:
         click.echo(f"print a run with: {store.command('show', 'RUN_ID')}")
 
 
-def _print_table(rows: Sequence[Row], listed: ListedRuns) -> None:
-    """Print a row per run, with ids as short as `show` takes them."""
+def _print_table(rows: Sequence[Row], listed: ListedRuns, tasks: Tasks) -> None:
+    """Print a row per run, with ids as short as `show` takes them.
+
+    If the runs differ in their tasks or in the order of these, the tasks are named in the order of training.
+    """
     digits = shortest(_values(listed.table, "run_id"))
     numbers = (*listed.scores, "seconds")
     texts = []
+    names = list(listed.settings)
+    if len(set(tasks.values())) > 1:
+        names = [TASKS, *(name for name in names if name != "task_order")]
     for row in rows:
-        settings = [printable(_setting(name, row[name])) for name in listed.settings]
+        settings = [printable(_setting(name, row, tasks)) for name in names]
         of_run = [_number(name, row[name]) for name in numbers]
         if row["status"] != "finished":
             of_run[0] = str(row["status"])
         texts.append([str(row["run_id"])[:digits], *settings, *of_run])
-    print_table(("run_id", *listed.settings, *numbers), texts, wrapped=listed.settings, numbers=numbers)
+    print_table(("run_id", *names, *numbers), texts, wrapped=names, numbers=numbers)
 
 
 def shortest(ids: Sequence[str]) -> int:
@@ -288,9 +333,12 @@ def shortest(ids: Sequence[str]) -> int:
     return digits
 
 
-def _setting(name: str, value: Any) -> str:
-    text = _in_words(value)
-    return text[:_SHORT_HASH] if name == "data_hash" else text
+def _setting(name: str, row: Row, tasks: Tasks) -> str:
+    if name == TASKS:
+        of_run = tasks.get(row["run_id"])
+        return _in_words(row["task_order"]) if of_run is None else " > ".join(of_run)
+    text = _in_words(row[name])
+    return text[:_SHORT_HASH] if name in _HASHES else text
 
 
 def _in_words(value: Any) -> str:

@@ -71,9 +71,11 @@ class FrameSet:
     recording; start [n] float64, start of each instance in its recording in seconds, or None if unknown.
 
     `data_hash` is a hex SHA-256 over everything that a run's numbers depend on: the arrays above, the classes and the
-    normalisation. `frame_seconds` is the duration of a frame, None if unknown; numbers depend on it, on recordings and
-    on start only through `split`. `info` holds facts about the data set, so that workers need no catalogue; None to use
-    the catalogue. `encoded` names the encoder if the rows are features, or signals adapted to an encoder.
+    normalisation. `prepared_hash` is equal for all splits, normalisations, leads and features of one prepared data set;
+    None if the frames are of none. `frame_seconds` is the duration of a frame, None if unknown; numbers depend on it,
+    on recordings and on start only through `split`. `info` holds facts about the data set, so that workers need no
+    catalogue; None to use the catalogue. `encoded` names the encoder if the rows are features, or signals adapted to an
+    encoder.
 
     `left_out` and `shortcuts` are sentences for reports: what the preparation dropped, and facts that tell a class
     without a network.
@@ -102,6 +104,7 @@ class FrameSet:
     encoded: Encoded | None = None
     left_out: tuple[str, ...] = ()
     shortcuts: tuple[str, ...] = ()
+    prepared_hash: str | None = None
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -52,8 +52,8 @@ COMPUTED_WITH = (
 """Software and machine that computed a run."""
 
 RECORDED = (
-    *("run_id", "status", "error", "reason", "started_at", "data_hash", "split_hash", "encoder_hash"),
-    *("features_hash", "semantics_version", *COMPUTED_WITH),
+    *("run_id", "status", "error", "reason", "started_at", "data_hash", "prepared_hash", "split_hash"),
+    *("encoder_hash", "features_hash", "semantics_version", *COMPUTED_WITH),
 )
 """The other columns: status and provenance."""
 

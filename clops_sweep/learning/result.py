@@ -155,6 +155,7 @@ def assemble(config: RunConfig, frames: FrameSet, scenario: Scenario, history: H
     if frames.encoded is not None and frames.encoded.module is None and row["stores"] == "raw":
         row["stores"] = "features"
     row |= _people(frames, scenario) | _encoded(frames)
+    row["prepared_hash"] = frames.prepared_hash
     if history.stream is None:
         curves = _curves(scenario, history)
     else:

@@ -24,6 +24,7 @@ RUNS = pa.schema(
         *((name, _ARROW[kind]) for name, kind in RESULTS.items()),
         ("started_at", pa.timestamp("us", tz="UTC")),
         ("data_hash", pa.string()),
+        ("prepared_hash", pa.string()),
         ("split_hash", pa.string()),
         ("encoder_hash", pa.string()),
         ("features_hash", pa.string()),

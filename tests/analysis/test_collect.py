@@ -9,8 +9,8 @@ import pytest
 
 from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.as_stored import stored_experiments
-from clops_sweep.analysis.collect import Experiment, collect
-from clops_sweep.analysis.editions import older_in_words
+from clops_sweep.analysis.collect import collect
+from clops_sweep.analysis.editions import left_aside_in_words, replaced_in_words
 from clops_sweep.analysis.figures.task_titles import TaskTitles
 from clops_sweep.analysis.report.sections import same_splits_in_words
 from clops_sweep.analysis.report.setup_table import Shown, setup_text
@@ -57,6 +57,7 @@ def test_editions_are_never_mixed(tmp_path: Path, generated: ModuleType) -> None
     assert [e.data_hash for e in newest.shown] == ["bbbb"]
     assert [(e.data_hash, e.runs) for e in newest.left_aside] == [("aaaa", 4)]
     assert newest.counts("finished").tolist() == [1, 1]
+    assert newest.replaced == 2
     assert set(newest.runs["data_hash"].dropna()) == {"bbbb"}
     assert newest.data_hashes == {0: ["bbbb"], 1: ["bbbb"]}, "a missing run records none"
 
@@ -71,39 +72,76 @@ def test_editions_are_never_mixed(tmp_path: Path, generated: ModuleType) -> None
             collect([SPACE], runs, [wanted])
 
 
-def test_splits_whose_runs_began_before_the_data_of_another_changed_are_named(
-    tmp_path: Path, generated: ModuleType
-) -> None:
+def prepared_twice(store: RunStore, generated: ModuleType, later: dict[int, str]) -> SearchSpace:
+    """Three splits on a first preparation, then some on others, each on a later day; split 0 has two cells."""
     space = SearchSpace("splits", RunConfig(), {"split_seed": [0, 1, 2], "storage_fraction": [0.1, 0.5]}, seeds=[0])
+    configs = [request.config for request in space.requests()]
+    for day, (split, prepared) in enumerate([*((split, "former") for split in range(3)), *later.items()]):
+        of_split = [config for config in configs if config.split_seed == split]
+        started_at = generated.START + timedelta(days=day)
+        values = {"auc": 0.5, "prepared_hash": prepared, "started_at": started_at}
+        generated.write_given_runs(store, [(config, values) for config in of_split], f"{prepared}{split}")
+    return space
+
+
+@pytest.mark.parametrize("later", [{0: "newer"}, {0: "newer", 1: "newer"}, {3: "newer"}])
+def test_runs_of_one_preparation_are_shown(tmp_path: Path, generated: ModuleType, later: dict[int, str]) -> None:
+    """As soon as one run of a data set that was prepared anew exists, also if it is on a split that had none before."""
     store = RunStore(tmp_path)
-
-    def written(split: int, data_hash: str, days: int) -> Experiment:
-        generated.write_generated_runs(
-            store,
-            [space],
-            data_hash=data_hash,
-            started_at=generated.START + timedelta(days=days),
-            keep=lambda config: config.split_seed == split,
-            epochs=1,
-            instances=2,
+    space = prepared_twice(store, generated, later)
+    if 3 in later:
+        space = SearchSpace(
+            "more", RunConfig(), {"split_seed": [0, 1, 2, 3], "storage_fraction": [0.1, 0.5]}, seeds=[0]
         )
-        runs = store.read("runs")
-        (experiment,) = collect([space], runs)
-        ((without_space,), _) = stored_experiments(runs)
-        assert without_space.older == experiment.older
-        return experiment
+        config = RunConfig(split_seed=3, storage_fraction=0.1)
+        values = {"auc": 0.5, "prepared_hash": "newer", "started_at": generated.START + timedelta(days=9)}
+        generated.write_given_runs(store, [(config, values)], "newer3")
+    (experiment,) = collect([space], store.read("runs"))
+    ((stored,), _) = stored_experiments(store.read("runs"))
+    for found in (experiment, stored):
+        finished = found.runs[found.runs["status"] == "finished"]
+        assert set(finished["prepared_hash"]) == {"newer"}
+        assert set(finished["split_seed"]) == set(later)
+        former = [it for it in found.left_aside if it.prepared_hash == "former"]
+        assert sum(it.runs for it in former) == 6, "what is left aside stays in the store, and is counted"
+        assert found.replaced == 2 * len({0, 1, 2} - set(later)), "a run that was computed anew is not missing"
+        assert found.judged_by(["auc"]).replaced == found.replaced
+    if later == {0: "newer", 1: "newer"}:
+        assert replaced_in_words(experiment.replaced) == (
+            "2 runs are of another edition of the data and left aside: they count as missing, and a launch computes "
+            "them anew"
+        )
 
-    for split in range(3):
-        assert written(split, f"aaaa{split}", days=0).older == ()
-    experiment = written(0, "bbbb0", days=2)
-    assert [(old.data.split_seed, new.data.split_seed) for old, new in experiment.older] == [(1, 0), (2, 0)]
-    assert older_in_words(experiment.older) == (
-        "the runs of patient splits 1, 2 may be of older data: they began before the data of patient split 0 changed, "
-        "and means include both; a launch computes what is missing"
-    )
-    assert [old.data.split_seed for old, _ in written(1, "bbbb1", days=3).older] == [2]
-    assert written(2, "bbbb2", days=4).older == ()
-    assert older_in_words(experiment.judged_by(["auc"]).older) == older_in_words(experiment.older)
+
+def test_of_several_preparations_that_of_this_machine_is_shown(tmp_path: Path, generated: ModuleType) -> None:
+    """Whoever goes back to the former files has nothing to compute, and sees the former runs."""
+    store = RunStore(tmp_path)
+    space = prepared_twice(store, generated, {0: "newer"})
+    runs = store.read("runs")
+    for here, shown in (("former", "former"), ("newer", "newer"), ("not launched yet", "newer"), (None, "newer")):
+        (experiment,) = collect([space], runs, present=lambda dataset, here=here: here)
+        assert {it.prepared_hash for it in experiment.shown} == {shown}
+        ((stored,), _) = stored_experiments(runs, present=lambda dataset, here=here: here)
+        assert {it.prepared_hash for it in stored.shown} == {shown}
+    (former,) = collect([space], runs, ["former1"])
+    assert {it.prepared_hash for it in former.shown} == {"former"}, "a hash stands for its whole edition"
+    assert former.replaced == 0
+    (phrase, data_hash), *others = left_aside_in_words(collect([space], runs)[0].left_aside)
+    assert phrase.startswith("6 runs of synthetic (class_il, 3 splits or views of other data), semantics version")
+    assert data_hash.startswith("former")
+    assert others == []
+
+
+def test_runs_that_record_no_preparation_count_with_any(tmp_path: Path, generated: ModuleType) -> None:
+    """Runs of earlier versions do not record it: a sweep that began with one goes on."""
+    space = SearchSpace("splits", RunConfig(), {"split_seed": [0, 1]}, seeds=[0])
+    before, after = [request.config for request in space.requests()]
+    store = RunStore(tmp_path)
+    generated.write_given_runs(store, [(before, {"auc": 0.5})], "split0")
+    generated.write_given_runs(store, [(after, {"auc": 0.5, "prepared_hash": "newer"})], "split1")
+    (experiment,) = collect([space], store.read("runs"))
+    assert experiment.counts("finished").tolist() == [2]
+    assert (experiment.left_aside, experiment.replaced) == ((), 0)
 
 
 def test_networks_and_optimisers_of_other_revisions_are_one_edition(tmp_path: Path, generated: ModuleType) -> None:

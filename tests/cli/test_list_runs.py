@@ -142,3 +142,33 @@ def test_runs_with_equal_settings_differ_by_version_or_data(
     output = invoked(store, []).output
     assert "b" * 12 in output
     assert "b" * 13 not in output
+
+
+def test_tasks_are_named_if_runs_differ_in_them(tmp_path: Path, finished_tables: Tables) -> None:
+    """Positions in an order say nothing without the data; runs of three tasks were listed among runs of four."""
+    store = RunStore(tmp_path / "results")
+    for letter, names, order in (
+        ("a", ["north", "south", "west"], "sequential"),
+        ("b", ["west", "north", "south"], (2, 0, 1)),
+        ("c", ["north", "south", "west", "east"], "sequential"),
+    ):
+        tables = dict(finished_tables(letter * 24, RunConfig(task_order=order)))
+        rows = [row for row in tables["r_matrix"].to_pylist() if row["evaluated_on"] <= len(names)]
+        rows = [row | {"task": names[row["evaluated_on"] - 1]} for row in rows]
+        tables["r_matrix"] = pa.Table.from_pylist(rows, schema=tables["r_matrix"].schema)
+        write_finished(store, letter * 24, tables)
+    record_failure(store, {"f" * 24: RunConfig(task_order=(1, 0, 2))}, "ValueError: 7", lambda _: "0" * 64, {})
+    lines = [line.split("  ") for line in invoked(store, []).output.splitlines()[:5]]
+    shown = [[text.strip() for text in line if text.strip()] for line in lines]
+    assert [line[1] for line in shown] == [
+        "tasks",
+        "north > south > west",
+        "west > north > south",
+        "north > south > west > east",
+        "[1, 0, 2]",
+    ]
+    assert "task_order" not in shown[0]
+    runs = json.loads(invoked(store, ["--json"]).output)["runs"]
+    assert runs[1]["tasks"] == ["west", "north", "south"]
+    assert runs[-1]["tasks"] is None
+    assert " > " not in invoked(store, ["--limit", "1"]).output, "one run differs from none"

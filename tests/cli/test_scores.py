@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -203,3 +204,41 @@ def test_the_runs_of_one_search_space_are_read() -> None:
         read("results", "runs", runs["run_id"], space="own.py")
     listed = CliRunner().invoke(command, ["runs", "own.py", "--json"], catch_exceptions=False)
     assert {run["run_id"] for run in json.loads(listed.stdout)["runs"]} == set(reported["run_id"])
+
+
+@pytest.mark.nightly
+def test_runs_on_data_that_were_prepared_anew_are_not_pooled_with_earlier_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A recording was added; the runs of the other split count as missing, in every view, and stay in the store."""
+    grid = 'SPACE = SearchSpace("plain", BASE, {"strategy": ["finetune", "er"], "split_seed": range(2)}, seeds=[0])\n'
+    launched(grid)
+    before = read("results", "runs", columns=["run_id", "prepared_hash"])
+    assert len(set(before["prepared_hash"])) == 1, "one for both splits"
+    monkeypatch.setattr("tests.cli.test_scores.FILE", FILE.replace("480", "496"))
+    forget("worn")
+    launched(grid.replace("range(2)", "range(1)"))
+    Path("own.py").write_text(FILE + grid)
+    forget("worn")
+    left_aside = (
+        "2 runs are of another edition of the data and left aside: they count as missing, and a launch computes"
+    )
+    with pytest.warns(UserWarning, match=f"search space 'plain': {left_aside} them anew"):
+        table = scores("own.py", "results")
+    assert set(zip(table["n"], table["finished"], table["requested"], strict=True)) == {(1, 1, 2)}
+    with pytest.warns(UserWarning, match=left_aside):
+        runs = read("results", "runs", space="own.py")
+    assert set(runs["split_seed"]) == {0}
+    assert not set(runs["run_id"]) & set(before["run_id"])
+    listed = CliRunner().invoke(command, ["runs", "own.py"], catch_exceptions=False)
+    assert f"{left_aside} them anew; list the runs of all editions with: clops-sweep runs\n" in listed.stderr
+    assert "\n2 runs in " in listed.stdout
+    _, named = listed.stderr.split("list the runs of all editions with: clops-sweep ")
+    words = [*shlex.split(named), "--json"]
+    every = json.loads(CliRunner().invoke(command, words, catch_exceptions=False).stdout)["runs"]
+    assert len(every) == 6
+    assert {run["settings"]["prepared_hash"] for run in every} > set(before["prepared_hash"])
+    claimed = CliRunner().invoke(command, ["claims", "own.py"], catch_exceptions=False)
+    assert f"plain: {left_aside} them anew\n" in claimed.stderr
+    forget("worn")
+    assert launched(grid).scores()["finished"].tolist() == [2, 2]

@@ -188,6 +188,7 @@ def open_frames(
         start=table.start,
         left_out=tuple(dropped),
         shortcuts=tuple(shortcuts_of(manifest.notes)),
+        prepared_hash=manifest.data_hash,
     )
     if leads == "single" or len(manifest.lead_names) == 1:
         return single_leads

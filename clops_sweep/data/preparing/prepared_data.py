@@ -77,6 +77,15 @@ class PreparedData:
             self._hashes[key] = known
         return self._hashes[key]
 
+    def prepared_hash(self, dataset: str) -> str | None:
+        """Return what all views of a data set share as it is prepared here; None if it is not, or is damaged."""
+        from clops_sweep.data.prepared.prepared_folder import prepared_set
+
+        with suppress(UsageError, OSError):
+            prepared = prepared_set(dataset, self.root, self.source)
+            return None if prepared is None else prepared.manifest.data_hash
+        return None
+
     def prepare(self, keys: Iterable[DataKey]) -> None:
         """Prepare the data sets that are not prepared yet, with their patient splits and features.
 

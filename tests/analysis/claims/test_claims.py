@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -165,6 +166,23 @@ def test_runs_of_the_same_config_on_other_data_are_told_by_their_ids(tmp_path: P
     assert found.condition == f"run_id in {json.dumps(sorted(found.run_ids))}"
     assert len(found.run_ids) == 4
     assert len(store.read("runs")) == 8
+
+
+def test_pairs_of_several_spaces_are_of_one_preparation(tmp_path: Path, generated: ModuleType) -> None:
+    """Each space shows one edition; a mean over both must not mix them, though no patient split has both."""
+    axes = {"strategy": ["er", "finetune"]}
+    first = SearchSpace("first", RunConfig(), {**axes, "split_seed": [0, 1]}, seeds=[0])
+    second = SearchSpace("second", RunConfig(), {**axes, "split_seed": [2, 3, 4]}, seeds=[0])
+    store = RunStore(tmp_path)
+    for space, prepared, day in ((first, "newer", 1), (second, "former", 0)):
+        for request in space.requests():
+            values = {"prepared_hash": prepared, "started_at": generated.START + timedelta(days=day), "auc": 0.5}
+            generated.write_given_runs(store, [(request.config, values)], f"{prepared}{request.config.split_seed}")
+    sides = Side("ER", {"strategy": "er"}), Side("FT", {"strategy": "finetune"})
+    runs = FinishedRuns(collect([first, second], store.read("runs")), store)
+    ((found,),) = runs.about([Claim("above", "ER is above fine-tuning", Contrast(*sides))]).values()
+    assert set(store.read("runs", list(found.run_ids))["split_seed"]) == {0, 1}
+    assert found.contrasts[0].left_out.startswith("3 pairs of split and seed left out: runs of other prepared data")
 
 
 # --- in the report ----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
@@ -208,6 +209,21 @@ def test_a_failed_run_has_its_reason_in_the_list_and_its_traceback_a_click_away(
     (traceback,) = run.find("details", id="traceback")
     assert "Traceback (most recent call last):" in words_of(traceback)
     assert "ValueError: generated failure" in [words_of(it) for it in run.find("p", class_="failed")]
+
+
+def test_the_overview_counts_the_runs_of_another_edition_of_the_data(generated: ModuleType, tmp_path: Path) -> None:
+    space = SearchSpace("own", RunConfig(), {"split_seed": [0, 1]}, seeds=[0])
+    store = RunStore(tmp_path / "results")
+    first, second = (request.config for request in space.requests())
+    for config, prepared, days in ((first, "former", 0), (second, "former", 0), (first, "newer", 1)):
+        values = {"auc": 0.5, "prepared_hash": prepared, "started_at": generated.START + timedelta(days=days)}
+        generated.write_given_runs(store, [(config, values)], f"{prepared}{config.split_seed}")
+    for here, said in ((None, True), ("former", False)):
+        source = StoreSource(store, lambda key: None, lambda store: [space], present=lambda dataset, here=here: here)
+        words = words_of(read_page(Dashboard(FollowedStore(store, source, 0))))
+        sentence = "own: 1 run is of another edition of the data and left aside: it counts as missing, and a launch"
+        assert (sentence in words) == said
+        assert ("1 missing" in words) == said
 
 
 def test_a_running_run_has_its_experiment_before_the_store_holds_a_run_on_its_data(
