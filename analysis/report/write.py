@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.errors import UsageError, listed, one_line, shown
+from clops_sweep.errors import UsageError, listed, one_line, option, shown
 from clops_sweep.experiment.spaces.claims import Claim
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.search_space import SearchSpace
@@ -222,7 +222,10 @@ def write_report(
         tables = [write_whole(folder / "tables" / name, content) for name, content in files.tables.items()]
         index = write_whole(folder / "index.html", page.encode())
     except OSError as error:
-        raise UsageError(f"report folder {str(folder)!r}: cannot be written to ({error.strerror})") from None
+        raise UsageError(
+            f"report folder {str(folder)!r}: cannot be written to ({error.strerror}); give "
+            f"another one with {option('output')}"
+        ) from None
     return ReportPaths(index, tuple(figures), tuple(tables))
 
 

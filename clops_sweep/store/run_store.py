@@ -125,7 +125,8 @@ class RunStore(StoreReader):
         try:
             yield
         except OSError as error:
-            raise UsageError(f"results {self.files.shown}: cannot be written to ({one_line(error)})") from None
+            why = error.strerror or one_line(error)
+            raise UsageError(f"results {self.files.shown}: cannot be written to ({why})") from None
 
     @property
     def _needed(self) -> tuple[TableName, ...]:
