@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -274,7 +274,12 @@ def _estimated(state: State, pending: Sequence[PlannedRun], resources: Resources
     from clops_sweep.planning.costs import estimate
 
     device = "cuda" if resources.gpus_per_trial else None
-    return estimate(pending, state.plan.of("finished"), state.resolved.store, device)
+    data = state.resolved.data
+
+    def present(dataset: str) -> str | None:
+        return "prepared from other files" if data.is_outdated(dataset) else data.prepared_hash(dataset)
+
+    return estimate(pending, state.plan.of("finished"), state.resolved.store, device, cache(present))
 
 
 def _hours(cost: CostEstimate, resources: Resources) -> dict[str, float]:
@@ -299,7 +304,11 @@ def _in_words(cost: CostEstimate, resources: Resources) -> str:
     if there and len(cost.devices) == 1:
         by_clock = max(cost.hours / max(1, int(there / each)), cost.longest)  # no sweep is faster than its longest run
         words += f", {_clock(by_clock)} of wall-clock time on {several(there, unit)} without other load"
-    return f"{words}; from {several(cost.finished, 'finished run')} of the same kind"
+    words += f"; from {several(cost.finished, 'finished run')} of the same kind"
+    if cost.other_data:
+        which = "" if cost.other_data == cost.finished else f", {cost.other_data} of them"
+        words += f"{which} on another edition of the data, with perhaps more or fewer tasks and people"
+    return words
 
 
 def _number(value: float) -> str:

@@ -15,7 +15,8 @@ from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.prepared.manifest import MANIFEST
 from clops_sweep.data.prepared.prepared_folder import prepared_set
 from clops_sweep.data.sets.named import data_set
-from clops_sweep.errors import several
+from clops_sweep.data.splits.fold_names import fold_of
+from clops_sweep.errors import several, shown
 
 if TYPE_CHECKING:
     from clops_sweep.data.prepared.counts import Row
@@ -41,8 +42,12 @@ def say_tasks(tables: Sequence[TaskTable]) -> None:
 
 
 def say_unchecked(tables: Iterable[TaskTable], data: PreparedData) -> None:
-    """Print which data sets are not checked yet, because they are not prepared, and the command that prepares each."""
-    for name in dict.fromkeys(table.dataset for table in tables if table.rows is None):
+    """Print what of data sets is not checked yet, as they are not prepared, and the command that prepares each."""
+    unknown: dict[str, list[TaskTable]] = {}
+    for table in tables:
+        if table.rows is None:
+            unknown.setdefault(table.dataset, []).append(table)
+    for name, of_name in unknown.items():
         if prepared_set(name, data.root, data.source) is not None:
             continue
         if is_file(data.root / name / MANIFEST):
@@ -52,9 +57,22 @@ def say_unchecked(tables: Iterable[TaskTable], data: PreparedData) -> None:
             )
         prepare = data_command("prepare", name, prepared_root=data.root, data_root=data.source)
         click.echo(
-            f"labels, people and tasks of {name} are not checked yet, as its frames are not prepared; a launch does "
-            f"both first, or now: {prepare}"
+            f"not checked before the frames of {name} are prepared: {', '.join(_to_check(of_name))}; a launch prepares "
+            f"and checks them first, or now: {prepare}"
         )
+
+
+def _to_check(tables: Iterable[TaskTable]) -> list[str]:
+    """Return what the tasks of a data set need of its frames."""
+    parts = ["labels", "people", "tasks"]
+    for table in tables:
+        if table.domain is not None:
+            parts.append(f"domain {shown(table.domain)}")
+        if table.stratify is not None:
+            parts.append(f"stratify {shown(table.stratify)}")
+        if table.split is not None:
+            parts.append(f"{fold_of(table.split)[1]} folds")
+    return list(dict.fromkeys(parts))
 
 
 def check_files(tables: Iterable[TaskTable], data: PreparedData) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -97,7 +97,8 @@ class CostEstimate(NamedTuple):
     """Expected cost of pending runs, in hours of one core or GPU that computes one run at a time.
 
     `longest` is the duration of the longest run. The estimate covers `known` runs; `unknown` runs have no finished run
-    of their kind. It is based on `finished` runs, computed on `devices`: cpu, cuda, or both.
+    of their kind. It is based on `finished` runs, computed on `devices`: cpu, cuda, or both. `other_data` of these are
+    on another edition of the data, whose tasks and people may be more or fewer.
     """
 
     hours: float = 0.0
@@ -106,10 +107,24 @@ class CostEstimate(NamedTuple):
     unknown: tuple[PlannedRun, ...] = ()
     finished: int = 0
     devices: frozenset[str] = frozenset()
+    other_data: int = 0
+
+
+class _Known(NamedTuple):
+    """Costs of finished runs: their number, those on another edition of the data, and their devices."""
+
+    costs: Costs
+    finished: int
+    other_data: int
+    devices: frozenset[str]
 
 
 def estimate(
-    pending: Sequence[PlannedRun], finished: Sequence[PlannedRun], store: RunStore, device: str | None = None
+    pending: Sequence[PlannedRun],
+    finished: Sequence[PlannedRun],
+    store: RunStore,
+    device: str | None = None,
+    present: Callable[[str], str | None] = lambda dataset: None,
 ) -> CostEstimate:
     """Estimate the cost of pending runs by the mean cost of finished ones (`Costs`).
 
@@ -120,20 +135,22 @@ def estimate(
         finished: the finished runs among those requested. A kind without any uses other runs in the store.
         store: the store with the finished runs.
         device: ``cpu`` or ``cuda``; None for both.
+        present: returns the `prepared_hash` of the data that runs are to be computed on; None if it is not known.
     """
     kinds = _kinds_of(pending)
-    costs, devices, count = _known(kinds, finished, store, device)
-    expected = [costs.seconds(kind) for kind in kinds]
+    found = _known(kinds, finished, store, device, present)
+    expected = [found.costs.seconds(kind) for kind in kinds]
     unknown = tuple(run for run, seconds in zip(pending, expected, strict=True) if seconds is None)
     known = [seconds / 3600 for seconds in expected if seconds is not None]
-    return CostEstimate(sum(known), max(known, default=0), len(known), unknown, count, devices)
+    longest = max(known, default=0)
+    return CostEstimate(sum(known), longest, len(known), unknown, found.finished, found.devices, found.other_data)
 
 
 def known_costs(
     pending: Sequence[PlannedRun], finished: Sequence[PlannedRun], store: RunStore, device: str | None = None
 ) -> Costs:
     """Return the costs of finished runs of the kinds of pending ones; for the arguments see `estimate`."""
-    return _known(_kinds_of(pending), finished, store, device)[0]
+    return _known(_kinds_of(pending), finished, store, device).costs
 
 
 def _kinds_of(pending: Sequence[PlannedRun]) -> list[Kind]:
@@ -145,10 +162,14 @@ def _kinds_of(pending: Sequence[PlannedRun]) -> list[Kind]:
 
 
 def _known(
-    kinds: Sequence[Kind], finished: Sequence[PlannedRun], store: RunStore, device: str | None
-) -> tuple[Costs, frozenset[str], int]:
-    """Return the costs of finished runs of some kinds, their devices, and their number."""
-    costs, devices, count = Costs(), frozenset[str](), 0
+    kinds: Sequence[Kind],
+    finished: Sequence[PlannedRun],
+    store: RunStore,
+    device: str | None,
+    present: Callable[[str], str | None] = lambda dataset: None,
+) -> _Known:
+    """Return the costs of finished runs of some kinds; for the other arguments see `estimate`."""
+    costs, devices, count, other_data = Costs(), frozenset[str](), 0, 0
     wanted = set(kinds)
     for row in _rows_of(wanted, finished, store):
         kind = kind_of_row(row)
@@ -157,7 +178,9 @@ def _known(
         if needed and device in (None, of) and 0 < (row["seconds"] or 0) < inf:
             costs.add(kind, row["seconds"])
             devices, count = devices | {of}, count + 1
-    return costs, devices, count
+            here, then = present(row["dataset"]), row["prepared_hash"]
+            other_data += here is not None and then is not None and here != then
+    return _Known(costs, count, other_data, devices)
 
 
 def _rows_of(kinds: set[Kind], finished: Sequence[PlannedRun], store: RunStore) -> Sequence[Mapping[str, Any]]:
@@ -174,4 +197,4 @@ def _rows_of(kinds: set[Kind], finished: Sequence[PlannedRun], store: RunStore) 
     if not run_ids:
         return []
     columns = columns_of_kind(store.schema("runs", store.live()).names)
-    return store.rows("runs", [*columns, "device", "seconds"], list(dict.fromkeys(run_ids)))
+    return store.rows("runs", [*columns, "device", "seconds", "prepared_hash"], list(dict.fromkeys(run_ids)))

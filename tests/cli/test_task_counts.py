@@ -65,8 +65,8 @@ def test_tasks_have_frames_and_people_of_one_split() -> None:
     before = _run("plan", "own.py").output
     assert not any(line.startswith("tasks of") for line in before.splitlines())
     remedy = "clops-sweep data prepare wearable --plugins own.py"
-    said = "labels, people and tasks of wearable are not checked yet, as its frames are not prepared; a launch"
-    assert f"{said} does both first, or now: {remedy}\n" in before
+    said = "not checked before the frames of wearable are prepared: labels, people, tasks; a launch prepares and checks"
+    assert f"{said} them first, or now: {remedy}\n" in before
     (unknown,) = json.loads(_run("plan", "own.py", "--json").stdout)["tasks"]
     assert (unknown["tasks"], unknown["splits"], unknown["split_seed"]) == (None, 3, 0)
     counted = json.loads(_run(*remedy.split()[1:], "--json").stdout)
@@ -83,6 +83,15 @@ def test_tasks_have_frames_and_people_of_one_split() -> None:
     (table,) = json.loads(_run("plan", "own.py", "--json").stdout)["tasks"]
     assert table["tasks"] == rows
     assert sum(row["frames"][part] for row in rows for part in row["frames"]) == 480
+
+
+def test_plan_names_all_that_data_are_not_checked_for() -> None:
+    """A misspelt domain or too many folds are found by the launch, after it has prepared the data."""
+    text = FILE.replace("PEOPLE", "PERSON").replace('["class_il_union"]', '["domain_il"]')
+    text = text.replace('scenario="SCENARIO"', 'scenario="domain_il", domain="sight", stratify="ward"')
+    Path("own.py").write_text(text.replace('"split_seed": range(3)', '"split": [f"fold:{i}/5" for i in range(1, 6)]'))
+    said = "are prepared: labels, people, tasks, domain 'sight', stratify 'ward', 5 folds; a launch"
+    assert said in _run("plan", "own.py").output
 
 
 def test_many_tasks_are_one_row_of_ranges() -> None:
