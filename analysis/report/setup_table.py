@@ -67,6 +67,7 @@ def setup_text(experiments: Sequence[Shown], name: str) -> TextTable:
     facts: dict[str, Callable[[Shown], str]] = {
         "data set": _data_set,
         "left out": _left_out,
+        "may be there twice": _leaks,
         "shortcuts": _shortcuts,
         "signals": _by_frames(signals_in_words),
         "classes": _by_frames(classes_in_words),
@@ -150,6 +151,11 @@ def _data_set(shown: Shown) -> str:
 def _left_out(shown: Shown) -> str:
     """Return what the preparation dropped, if the frames of the runs are prepared here."""
     return _of_frames(shown, lambda frames: frames.left_out)
+
+
+def _leaks(shown: Shown) -> str:
+    """Return who may be there under two names, if the frames of the runs are prepared here."""
+    return _of_frames(shown, lambda frames: frames.leaks)
 
 
 def _shortcuts(shown: Shown) -> str:

@@ -177,6 +177,7 @@ class Findings:
         against: the run whose last model is replaced; empty if it is the same run before its last task.
         folds: results of each fold if several are pooled; else empty.
         pooled: sentences on what pooled folds judge; empty for a single run.
+        copies: sentences on test people whose recordings are in training under another name; empty without any.
         description: the settings that changed, as (name, before, after).
         data: facts about the evaluation data, by name.
         instances: number of compared test instances.
@@ -221,6 +222,7 @@ class Findings:
     against: str
     folds: tuple[FoldResult, ...]
     pooled: str
+    copies: str
     description: tuple[tuple[str, str, str], ...]
     data: Mapping[str, str]
     instances: int

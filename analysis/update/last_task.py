@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.scenarios.leaks import copies_in_training
 from clops_sweep.data.scenarios.tasks import Scenario
 from clops_sweep.errors import UsageError, listed
 from clops_sweep.experiment.columns import config_from_row
@@ -36,6 +37,8 @@ class TaskFacts:
         people: the people that each task trains on, as numbers, by name of the task; None without prepared frames, or
             if people are unknown.
         outputs: the class of each output that means one class of the training data; empty without prepared frames.
+        copies: tested people with recordings that are in training or validation under another name, each with such a
+            person.
     """
 
     scenario: str
@@ -47,6 +50,7 @@ class TaskFacts:
     trained: Mapping[str, frozenset[str]] | None
     people: Mapping[str, frozenset[int]] | None
     outputs: Mapping[int, str]
+    copies: Mapping[str, str]
 
     def title(self, task: str) -> str:
         """Return the title of a task, or its name if frames are not prepared here."""
@@ -70,11 +74,13 @@ def task_facts(row: Mapping[str, Any], frames: FrameSet | None) -> TaskFacts:
     titles: Mapping[str, str] = {}
     trained, people = None, None
     outputs: Mapping[int, str] = {}
+    copies: Mapping[str, str] = {}
     if frames is not None and scenario is not None:
         by_position = scenario.by_position
         titles = task_titles(frames, _config_of_tasks(row))
         trained = {task.name: _classes(frames, task.train.rows) for task in scenario.tasks}
         outputs = _classes_of_outputs(frames, scenario)
+        copies = _copies(frames, scenario)
         if frames.people_known:
             people = {task.name: frozenset(frames.patients[task.train.rows].tolist()) for task in scenario.tasks}
     return TaskFacts(
@@ -87,11 +93,21 @@ def task_facts(row: Mapping[str, Any], frames: FrameSet | None) -> TaskFacts:
         trained=trained,
         people=people,
         outputs=outputs,
+        copies=copies,
     )
 
 
+def _copies(frames: FrameSet, scenario: Scenario) -> Mapping[str, str]:
+    """Return `copies_in_training` of a scenario; the signals are read only if a note of the preparation names some."""
+    if not frames.leaks:
+        return {}
+    trained = [part.rows for task in scenario.tasks for part in (task.train, task.validation)]
+    tested = [task.test.rows for task in scenario.tasks]
+    return copies_in_training(frames, np.unique(np.concatenate(tested)), np.unique(np.concatenate(trained)))
+
+
 def in_common(of_folds: Sequence[TaskFacts]) -> TaskFacts:
-    """Return the facts about the tasks of several folds: titles and outputs where all agree."""
+    """Return the facts about the tasks of several folds: titles and outputs where all agree, and the copies of all."""
     first, *others = of_folds
     if not others:
         return first
@@ -103,7 +119,10 @@ def in_common(of_folds: Sequence[TaskFacts]) -> TaskFacts:
     for output, name in first.outputs.items():
         if all(other.outputs.get(output) == name for other in others):
             outputs[output] = name
-    return replace(first, titles=titles, outputs=outputs)
+    copies: dict[str, str] = {}
+    for of_fold in of_folds:
+        copies |= of_fold.copies
+    return replace(first, titles=titles, outputs=outputs, copies=copies)
 
 
 def people_in_training(tasks: Sequence[str], facts: TaskFacts) -> int | None:

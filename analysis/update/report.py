@@ -32,6 +32,7 @@ from ..people.predicted import drawn_units
 from ..runs_of_folds import runs_of_folds
 from ..statistics import MIN_UNITS
 from .bands import banded
+from .copies import copies_in_words
 from .criteria import Criteria
 from .data_facts import counts_by_task, described_data
 from .earlier import earlier_tasks
@@ -146,6 +147,7 @@ def make_report(
         against=asked.against,
         folds=compared.folds,
         pooled=pooled,
+        copies=copies_in_words(facts.copies, [*paired.patients, *last.patients], paired.unit, names),
         description=compared.description,
         data=described_data(updated, tested, noun, frames, is_given) | _hash_of(criteria),
         instances=len(paired),

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from clops_sweep.cli.data_tasks import TasksOfData
+    from clops_sweep.data.frames import FrameSet
     from clops_sweep.data.prepared.counts import Row
     from clops_sweep.data.prepared.manifest import Manifest
     from clops_sweep.data.prepared.prepared_folder import PreparedSet
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
 _MOST_PATIENTS_LISTED = 100
 _MOST_PROBLEMS_LISTED = 20
+_MOST_COPIES = 6
 _WIDE = 200
 
 
@@ -421,6 +423,7 @@ def _print_counts(
     from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, total_row
     from clops_sweep.data.prepared.manifest import MANIFEST, left_out
     from clops_sweep.data.preparing.prepared_data import PreparedData
+    from clops_sweep.data.same_samples import leaks_of
     from clops_sweep.data.scenarios import reference_lead_of
 
     # Without a terminal there is no width limit, and tables must not be cut.
@@ -478,8 +481,12 @@ def _print_counts(
         console.print(f"skipped: {record}: {reason}", highlight=False)
     if more := len(manifest.skipped[_MOST_PROBLEMS_LISTED:]):
         console.print(f"skipped: and {more:,} more, all in {prepared.folder / MANIFEST}", highlight=False)
+    warnings = leaks_of(manifest.notes)
     for note in manifest.notes:
-        console.print(f"note: {note}", highlight=False)
+        if note not in warnings:
+            console.print(f"note: {note}", highlight=False)
+    for warning in [*warnings, *_copies(frames, tasks.counted_split)]:
+        console.print(f"warning: {warning}", style="yellow", highlight=False)
     total = f"{len(frames):,} {manifest.frame_words} in {prepared.folder}"
     console.print(total, highlight=False, soft_wrap=True)
     for name, problem in tasks.impossible.items():
@@ -490,6 +497,31 @@ def _print_counts(
             f"{manifest.name}: nothing can be run on these frames, as no scenario has tasks; "
             f"{'the reason is' if len(tasks.impossible) == 1 else 'the reasons are'} above"
         )
+
+
+def _copies(frames: FrameSet, counted_split: str) -> Iterator[str]:
+    """Yield a sentence on test people of a split with recordings of other people in training, if there are any."""
+    import numpy as np
+
+    from clops_sweep.data.files.folder import shorten
+    from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
+    from clops_sweep.data.scenarios.leaks import copies_in_training
+
+    if not frames.leaks:
+        return
+    tested = np.flatnonzero(frames.split == TEST)
+    trained = np.flatnonzero(np.isin(frames.split, (TRAINING, VALIDATION)))
+    copies = copies_in_training(frames, tested, trained)
+    if not copies:
+        return
+    people = len(np.unique(frames.patients[tested]))
+    pairs = [f"{shorten(person)} those of {shorten(other)}" for person, other in copies.items()]
+    named = ", ".join([*pairs[:_MOST_COPIES], *(["..."] if len(pairs) > _MOST_COPIES else [])])
+    split = f"{counted_split}: " if counted_split else ""
+    yield (
+        f"{split}{len(copies):,} of {people:,} people in test have recordings that are in training or validation under "
+        f"another name ({named}), so scores can be too high; give both one patient, or leave one out"
+    )
 
 
 def _tasks(manifest: Manifest, split_seed: int | None, data: PreparedData) -> TasksOfData:

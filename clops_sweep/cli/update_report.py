@@ -147,6 +147,8 @@ def update_report(
         before, after, _ = percents(everything.accuracy, units)
         changed = f"{before} to {after}"
         click.echo(f"compared on {report.data['compared on']} [95 % interval over {report.drawn}]")
+        if report.copies:
+            click.echo(f"  {report.copies}")
         if report.pooled:
             click.echo(f"  {report.pooled}")
         click.echo(f"  became wrong  {percent(everything.right_to_wrong, units)}")

@@ -77,8 +77,8 @@ class FrameSet:
     catalogue; None to use the catalogue. `encoded` names the encoder if the rows are features, or signals adapted to an
     encoder.
 
-    `left_out` and `shortcuts` are sentences for reports: what the preparation dropped, and facts that tell a class
-    without a network.
+    `left_out`, `shortcuts` and `leaks` are sentences for reports: what the preparation dropped, facts that tell a class
+    without a network, and who may be there under two names.
     """
 
     name: str
@@ -105,6 +105,7 @@ class FrameSet:
     left_out: tuple[str, ...] = ()
     shortcuts: tuple[str, ...] = ()
     prepared_hash: str | None = None
+    leaks: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.labels)

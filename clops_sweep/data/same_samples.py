@@ -34,8 +34,13 @@ _FEWEST_TURNS: Final = 10
 """Rises that become falls, or falls that become rises, of a moment below which unequal signals may have one shape."""
 _GRID: Final = 0.1
 """Grid of the means, in standard deviations of them: rounding moves few of them to the next point."""
-_SHARE: Final = 0.5
+SHARE_OF_SHAPES: Final = 0.5
 """Share of a person's frames that must have the shapes of another's: calibration pulses of a device are fewer."""
+
+
+def leaks_of(notes: Sequence[str]) -> list[str]:
+    """Return those of a manifest's notes that say that one person, or one domain, may be there under two names."""
+    return [note for note in notes if note.startswith(OF_LEAKS)]
 
 
 def samples_digest(samples: NDArray[Any]) -> bytes:
@@ -114,7 +119,7 @@ class SeenFrames:
         alike = _shared(shapes, people)
         frames_of = np.bincount(people)
         alike_of = np.bincount(people[alike], minlength=len(frames_of))
-        alike = alike[alike_of[people[alike]] >= _SHARE * frames_of[people[alike]]]
+        alike = alike[alike_of[people[alike]] >= SHARE_OF_SHAPES * frames_of[people[alike]]]
         if len(alike):
             first, second = _two_people(shapes, people, _shared(shapes, people), names)
             notes.append(

@@ -32,6 +32,7 @@ from clops_sweep.data.prepared.prepared_folder import (
 from clops_sweep.data.prepared.prepared_split import make_splits, split_at_hand, split_of, within
 from clops_sweep.data.prepared.verified_frames import array_written, check_array
 from clops_sweep.data.records import OnError
+from clops_sweep.data.same_samples import leaks_of
 from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.sets.named import data_set
 from clops_sweep.data.shortcuts import shortcuts_of
@@ -189,6 +190,7 @@ def open_frames(
         left_out=tuple(dropped),
         shortcuts=tuple(shortcuts_of(manifest.notes)),
         prepared_hash=manifest.data_hash,
+        leaks=tuple(leaks_of(manifest.notes)),
     )
     if leads == "single" or len(manifest.lead_names) == 1:
         return single_leads

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import SPLIT_NAMES, FrameSet
-from clops_sweep.data.same_samples import samples_digest
+from clops_sweep.data.same_samples import SHARE_OF_SHAPES, samples_digest, shape_digests
 from clops_sweep.data.scenarios.tasks import Scenario
 from clops_sweep.errors import UsageError, shown
 
@@ -28,6 +29,9 @@ CHALLENGES: Final = {
 
 _ROUNDING: Final = 1e-9
 """Tolerance of starts in seconds, as a share of a window: far less than a sample."""
+
+_AT_ONCE: Final = 256
+"""Instances whose shapes are computed at once."""
 
 Tasks = tuple[Scenario, FrameSet]
 """Tasks, and the data set that they are made from."""
@@ -168,6 +172,59 @@ def share_seen(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks]) 
         if tuning_frames.name == frames.name:
             looked_at |= _people(tuning_scenario, tuning_frames, "validation")
     return len(tested & looked_at) / len(tested)
+
+
+def copies_in_training(frames: FrameSet, tested: NDArray[np.int64], trained: NDArray[np.int64]) -> dict[str, str]:
+    """Return the tested people with signals of another person in training, each with the first such person.
+
+    One instance with the same samples is enough. Of instances with the same shape, in another scale, offset or
+    rounding, it takes half of the instances of the person. Constant signals do not count.
+
+    Args:
+        frames: the data set.
+        tested: instances that are tested, [m].
+        trained: instances that a run is trained or validated on, [k].
+    """
+    copies = _copies(frames, tested, trained, _sample_digests, 0.0)
+    if frames.encoded is None:
+        copies = _copies(frames, tested, trained, _shape_digests, SHARE_OF_SHAPES) | copies
+    return {frames.patient_names[person]: frames.patient_names[other] for person, other in sorted(copies.items())}
+
+
+def _copies(
+    frames: FrameSet,
+    tested: NDArray[np.int64],
+    trained: NDArray[np.int64],
+    digests_of: Callable[[FrameSet, NDArray[np.int64]], Iterator[bytes]],
+    share: float,
+) -> dict[int, int]:
+    """Return tested people of whose instances at least a share, and one, have the digest of another in training."""
+    people_of: dict[bytes, set[int]] = {}
+    for digest, person in zip(digests_of(frames, trained), frames.patients[trained].tolist(), strict=True):
+        if digest:
+            people_of.setdefault(digest, set()).add(person)
+    first: dict[int, int] = {}
+    copied: Counter[int] = Counter()
+    for digest, person in zip(digests_of(frames, tested), frames.patients[tested].tolist(), strict=True):
+        others = people_of.get(digest, set()) - {person}
+        if others:
+            copied[person] += 1
+            first.setdefault(person, min(others))
+    instances = Counter(frames.patients[tested].tolist())
+    return {person: other for person, other in first.items() if copied[person] >= share * instances[person]}
+
+
+def _sample_digests(frames: FrameSet, instances: NDArray[np.int64]) -> Iterator[bytes]:
+    """Yield a digest of the samples of each instance; empty if all its channels are constant."""
+    for digests in signal_digests(frames, instances):
+        yield digests.tobytes() if digests.any() else b""
+
+
+def _shape_digests(frames: FrameSet, instances: NDArray[np.int64]) -> Iterator[bytes]:
+    """Yield `shape_digests` of the instances."""
+    for first in range(0, len(instances), _AT_ONCE):
+        rows = _samples(frames, instances[first : first + _AT_ONCE])
+        yield from shape_digests(frames.frames[rows.ravel()], rows.shape[1])
 
 
 def _people(scenario: Scenario, frames: FrameSet, part: str) -> set[str]:
