@@ -30,8 +30,11 @@ from .side_by_side import side_by_side
 MOST_CURVES = 12
 """Most runs whose curves are compared."""
 
-_BEST = 5
-"""Runs or configurations whose curves are shown before a reader picks any."""
+BEST = 8
+"""Most runs or configurations whose curves are shown before a reader picks any: as many as have distinct colours."""
+
+_MOST_OF_ALL = 24
+"""Most curves that are shown if a reader asks for all."""
 
 
 def compare_page(
@@ -56,10 +59,12 @@ def compare_page(
         chart = means_chart(experiment, points, choice)
     elif len(shown):
         chart = _chart_of_runs(experiment, shown, choice, picked, table.varied)
+    all_curves = given.get("curves") == "all"
+    most = _MOST_OF_ALL if all_curves else BEST
     if is_of_means and not picked:
-        curves = _curves_of_configurations(experiment, shown, points[:_BEST], store, given)
+        curves = _curves_of_configurations(experiment, shown, points, choice, store, given, most)
     else:
-        curves = _curves_of_runs(experiment, shown, choice, picked, store, given)
+        curves = _curves_of_runs(experiment, shown, choice, picked, store, given, most)
     histories = history(section.study) if section.study is not None else []
     measured_axes = [column for column in (choice.x, choice.y) if column in table.measured]
     return {
@@ -83,6 +88,8 @@ def compare_page(
         "side_by_side": side_by_side(experiment, picked[:MOST_CURVES], headline_metrics(experiment, table)),
         "cleared": {name: value for name, value in given.items() if name != "runs"},
         "curves": curves,
+        "all_curves": all_curves and not picked,
+        "without_curves": {name: value for name, value in given.items() if name != "curves"},
         "most_bands": MOST_BANDS,
         "histories": [_as_json(of_study) for of_study in histories],
     }
@@ -98,6 +105,8 @@ class Curves:
         alt: the chart in words.
         tasks: the tasks to choose from, with their titles.
         task: the chosen task; empty for the mean over tasks.
+        which: whose curves are shown, in words.
+        more: the text of the link to more of them; empty without more.
     """
 
     chart: str = ""
@@ -105,6 +114,8 @@ class Curves:
     alt: str = ""
     tasks: tuple[tuple[str, str], ...] = ()
     task: str = ""
+    which: str = ""
+    more: str = ""
 
 
 def _curves_of_runs(
@@ -114,9 +125,10 @@ def _curves_of_runs(
     picked: Sequence[str],
     store: RunStore,
     given: Mapping[str, str],
+    most: int,
 ) -> Curves:
-    """Return the learning curves of the picked runs or, without any, of the best ones."""
-    names = _curves_shown(experiment, shown, choice, picked)
+    """Return the learning curves of the picked runs or, without any, of the best ones, `most` at most."""
+    names = _curves_shown(experiment, shown, choice, picked, most)
     rows = store.read("curves", list(names)) if names else pd.DataFrame()
     tasks, task = _tasks(rows, given)
     keys = [(f"/run?id={run}", name) for run, name in names.items()]
@@ -124,17 +136,21 @@ def _curves_of_runs(
     if len(rows) and experiment.measure in rows:
         chart = curves_chart(rows, names, experiment.measure, _split(experiment), task)
     alt = f"{experiment.measure} of {plural(len(names), 'run')} after every epoch"
-    return Curves(_as_json(chart), _coloured(keys), alt, tasks, task)
+    which, more = _which(len(names), shown["run_id"].nunique(), "run", choice)
+    return Curves(_as_json(chart), _coloured(keys), alt, tasks, task, which, more)
 
 
 def _curves_of_configurations(
     experiment: Experiment,
     shown: pd.DataFrame,
-    best: Sequence[Configuration],
+    points: Sequence[Configuration],
+    choice: Choice,
     store: RunStore,
     given: Mapping[str, str],
+    most: int,
 ) -> Curves:
-    """Return the mean learning curves of configurations over the runs that are shown."""
+    """Return the mean learning curves of the best configurations, `most` at most, over the runs that are shown."""
+    best = points[:most]
     runs = set(shown["run_id"])
     ids: list[str] = []
     for point in best:
@@ -146,7 +162,26 @@ def _curves_of_configurations(
         chart = mean_curves(experiment, rows, best, experiment.measure, _split(experiment), task)
     alt = f"Mean {experiment.measure} of {plural(len(best), 'configuration')} after every epoch"
     keys = [(point.address, f"{point.name} ({point.n})") for point in best]
-    return Curves(_as_json(chart), _coloured(keys), alt, tasks, task)
+    which, more = _which(len(best), len(points), "configuration", choice)
+    return Curves(_as_json(chart), _coloured(keys), alt, tasks, task, which, more)
+
+
+def _which(shown: int, count: int, noun: str, choice: Choice) -> tuple[str, str]:
+    """Return which of some runs or configurations have their curves shown, and the text of the link to more of them.
+
+    Args:
+        shown: the number of those that are shown, the best first.
+        count: the number of all.
+        noun: what they are.
+        choice: the choice whose vertical axis ranks them.
+    """
+    if shown >= count:
+        return f"all {plural(count, noun)}" if count > 1 else plural(count, noun), ""
+    axis = "last" if choice.view == "parallel" else "vertical"
+    which = f"the best {shown:,} of {plural(count, noun)} by the {axis} axis"
+    if shown >= _MOST_OF_ALL:
+        return f"{which}; choose fewer with the filters, or pick runs", ""
+    return which, f"Show all {count:,}" if count <= _MOST_OF_ALL else f"Show the best {_MOST_OF_ALL}"
 
 
 def _coloured(keys: Sequence[tuple[str, str]]) -> tuple[tuple[str, str, str], ...]:
@@ -193,14 +228,16 @@ def _columns(table: RunsTable) -> list[tuple[str, str]]:
     return [*labels, *((name, metric_named(name).plain) for name in table.measured)]
 
 
-def _curves_shown(experiment: Experiment, shown: pd.DataFrame, choice: Choice, picked: Sequence[str]) -> dict[str, str]:
-    """Return the runs whose curves are drawn, id to name: those picked, else the best five along the vertical axis."""
+def _curves_shown(
+    experiment: Experiment, shown: pd.DataFrame, choice: Choice, picked: Sequence[str], most: int
+) -> dict[str, str]:
+    """Return the runs whose curves are drawn, id to name: those picked, else the best along the vertical axis."""
     if picked:
         rows = experiment.runs[experiment.runs["run_id"].isin(picked[:MOST_CURVES])]
     else:
         lower_is_better = choice.y not in experiment.measured or metric_named(choice.y).better == "lower"
         best = shown.sort_values(choice.y, ascending=lower_is_better, kind="stable")
-        rows = experiment.runs.loc[best.index[:_BEST]]
+        rows = experiment.runs.loc[best.index].drop_duplicates("run_id").iloc[:most]
     rows = rows.drop_duplicates("run_id")
     return dict(zip(rows["run_id"].tolist(), run_names(experiment, rows), strict=True))
 

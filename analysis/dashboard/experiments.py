@@ -16,7 +16,10 @@ from ..statistics import Fold
 from .units import splits_in_words
 
 _MOST_LABELS = 5
-"""Most labels of an axis that are listed; of more, the number is given."""
+"""Most labels of an axis that are listed; of more, the number is given, with the range of numbers."""
+
+_LONG_NUMBER = 6
+"""Characters of a number from which on several are not listed."""
 
 _MOST_AXES = 3
 """Most axes that are listed with their labels."""
@@ -35,8 +38,7 @@ def held_in_words(experiment: Experiment) -> str:
         texts = list(dict.fromkeys(map(label_text, labels)))
         if axis in DRAWS or len(texts) < 2:
             continue
-        listed = ", ".join(texts) if len(texts) <= _MOST_LABELS else f"{len(texts)} values"
-        parts.append(f"{axis_title(axis)}: {listed}")
+        parts.append(f"{axis_title(axis)}: {_labels_in_words(labels, texts)}")
     more = len(parts) - _MOST_AXES
     if more > 1:
         parts = [*parts[:_MOST_AXES], f"{more} more axes"]
@@ -46,6 +48,15 @@ def held_in_words(experiment: Experiment) -> str:
         parts.append(splits_in_words(splits))
     parts.append(plural(len(seeds), "seed"))
     return "; ".join(parts)
+
+
+def _labels_in_words(labels: Sequence[object], texts: Sequence[str]) -> str:
+    """Return the labels of an axis; of many, or of several long numbers, how many there are and their range."""
+    are_long = any(len(text) > _LONG_NUMBER for text in texts)
+    numbers = [label for label in labels if isinstance(label, int | float) and not isinstance(label, bool)]
+    if len(numbers) == len(labels) and (len(texts) > _MOST_LABELS or (are_long and len(texts) > 2)):
+        return f"{len(texts)} values from {min(numbers):.3g} to {max(numbers):.3g}"
+    return ", ".join(texts) if len(texts) <= _MOST_LABELS else f"{len(texts)} values"
 
 
 def differences(experiments: Sequence[Experiment]) -> dict[str, str]:

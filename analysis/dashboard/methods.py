@@ -13,13 +13,14 @@ from clops_sweep.experiment.columns import FIELDS
 from clops_sweep.experiment.plugins.options import OPTIONS
 
 from ..collect import Cell, Experiment, label_text
-from ..formats import DASH, duration
-from ..leading import leading_columns
+from ..formats import DASH, duration, interval_text, p_text, with_interval
+from ..leading import heading, is_choice, leading_columns
 from ..metrics import metric_named
 from ..results import mean_of
 from ..selection import cell_name, cells_by_data, data_of, variants
 from ..statistics import PairedDifference, Split, ordered, paired_difference
-from ..tables.best import Best, best_configurations
+from ..tables.best import Best, best_configurations, corrected_with
+from ..tables.comparisons import FEW
 from .snapshot import Snapshot
 from .units import n_in_words, split_names, splits_in_words
 
@@ -30,10 +31,14 @@ _MOST_SPLITS = 5
 
 @dataclass(frozen=True)
 class Score:
-    """A mean and its interval as texts; the interval is empty if there are too few units for one."""
+    """A mean and its interval as texts; the interval is empty if there are too few units for one.
+
+    Of a difference, `p` is its p-value, and both are corrected as in the report; without `p` they are not.
+    """
 
     mean: str = DASH
     interval: str = ""
+    p: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ class MethodRow:
         is_tied: whether others share the best mean.
         is_by_validation: whether scores of validation people rank it, although scores of test people are shown.
         is_ranked: whether it has all its runs, or no row of its table has.
-        minus_best: mean and interval of its paired difference from the best, if that one has all its runs.
+        minus_best: its paired difference from the best, if that one has all its runs.
         of: number of configurations of the variant.
         scores: mean and interval of each metric, in the order of the table.
         n: number and kind of units, such as "5 folds".
@@ -86,14 +91,24 @@ class MethodTable:
     Attributes:
         title: data set and scenario, with the patient splits if another table has others.
         metrics: titles of the metrics.
+        better: for each metric, whether "higher" or "lower" values are better; empty if neither.
         rows: the methods.
         on_one_split: whether the intervals of some rows are over the seeds of one patient split.
     """
 
     title: str
     metrics: tuple[str, ...]
+    better: tuple[str, ...]
     rows: tuple[MethodRow, ...]
     on_one_split: bool
+
+    @property
+    def level(self) -> str:
+        """Whether the intervals of differences from the best are corrected, in a word; empty if rows differ in it."""
+        corrected = {bool(row.minus_best.p) for row in self.rows if row.minus_best.interval}
+        if len(corrected) != 1:
+            return ""
+        return "corrected" if True in corrected else "unadjusted"
 
 
 @dataclass(frozen=True)
@@ -215,10 +230,16 @@ def _is_complete(experiment: Experiment, cell: int) -> bool:
 
 
 def _ranked(experiment: Experiment) -> list[Best]:
-    """Return the configurations as terminal and report rank them; none if folds and random splits are mixed."""
+    """Return the configurations as terminal and report rank them; none if folds and random splits are mixed.
+
+    Where the report compares all of them with each other, they have the same differences.
+    """
     searched = tuple(experiment.axes) if experiment.is_search else ()
+    are_few = max(map(len, cells_by_data(experiment))) <= FEW
+    compares = are_few and not is_choice(experiment)
     with suppress(UsageError):
-        return best_configurations(experiment, (), searched, len(experiment.cells), compares=False)
+        ranked = best_configurations(experiment, (), searched, len(experiment.cells), compares=compares)
+        return corrected_with(ranked, ())[0]
     return []
 
 
@@ -241,7 +262,10 @@ def _table(title: str, sources: Sequence[_Source]) -> MethodTable:
         means = [_mean(source, name) for name in names]
         kinds.update(mean.units.kind for mean in means if mean is not None and mean.units is not None)
         rows.append(_row(source, names, means, source.is_complete or not one_is_complete))
-    return MethodTable(title, tuple(metric_named(name).plain for name in names), tuple(rows), "seeds" in kinds)
+    experiments = [source.experiment for source in sources]
+    titles = tuple(heading(name, experiments) for name in names)
+    better = tuple(metric_named(name).better or "" for name in names)
+    return MethodTable(title, titles, better, tuple(rows), "seeds" in kinds)
 
 
 def _metrics(experiment: Experiment) -> list[str]:
@@ -304,20 +328,38 @@ def _score(name: str, mean: PairedDifference | None) -> Score:
 
 
 def _minus_best(source: _Source, metric: str) -> Score:
-    """Return the paired difference of a complete configuration from the best of its experiment."""
+    """Return the paired difference of a complete configuration from the best of its experiment.
+
+    It is the one of the report, with a p-value, or else the difference with an interval that is not corrected.
+    """
     experiment, leader = source.experiment, source.leader
     if leader is None or leader == source.shown or not source.is_complete or not _is_complete(experiment, leader):
         return Score()
     if metric not in experiment.measured:
         return Score()
+    of_report = source.ranked.below_leader if source.ranked is not None else None
+    if of_report is not None and metric in of_report.differences:
+        return _difference(of_report.differences[metric], of_report.corrected[metric])
     values = experiment.by_replicate(metric)
     with suppress(UsageError):
         known = experiment.partitions(source.shown)
         difference = paired_difference(values[source.shown], values[leader], experiment.replicates, known, metric)
-        if difference.n:
-            interval = f"[{difference.low:+.3f}, {difference.high:+.3f}]" if np.isfinite(difference.low) else ""
-            return Score(f"{difference.mean:+.3f}", interval)
+        return _difference(difference)
     return Score()
+
+
+def _difference(difference: PairedDifference, p: float = np.nan) -> Score:
+    """Return a difference as text.
+
+    Args:
+        difference: the difference.
+        p: its corrected p-value; NaN if it is not corrected.
+    """
+    if not difference.n:
+        return Score()
+    mean = with_interval(difference.mean, np.nan, np.nan)
+    interval = interval_text(difference.low, difference.high).strip()
+    return Score(mean, interval, p_text(p) if np.isfinite(p) else "")
 
 
 def _order(

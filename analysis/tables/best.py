@@ -111,6 +111,11 @@ class Best:
         return self.means[self.columns.results[0]]
 
     @property
+    def below_leader(self) -> Comparison | None:
+        """The difference from the best one of its data set and scenario; None if they are not compared."""
+        return _below_leader(self, self.cell)
+
+    @property
     def n(self) -> str:
         """Number and kind of the values behind `result`, and of the runs with a value, if some have none."""
         values = self.experiment.by_replicate(self.columns.results[0])[self.cell]
@@ -698,7 +703,7 @@ def _baseline(shown: Sequence[Best]) -> str:
 
 def _contrast(best: Best, shown: Sequence[Best]) -> Comparison | None:
     """Return the difference of a configuration from the baseline of the table; None without one."""
-    return best.above if _baseline(shown) == "fine-tuning" else _below_leader(best, best.cell)
+    return best.above if _baseline(shown) == "fine-tuning" else best.below_leader
 
 
 def _compared(shown: Sequence[Best]) -> list[Comparison]:

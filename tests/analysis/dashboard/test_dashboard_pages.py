@@ -23,8 +23,10 @@ from clops_sweep.analysis.dashboard.app import PAGES, Dashboard
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
-from clops_sweep.analysis.formats import DASH
+from clops_sweep.analysis.formats import DASH, p_text, with_interval
+from clops_sweep.analysis.leading import with_leading_scores
 from clops_sweep.analysis.report.planned import Found
+from clops_sweep.analysis.tables.best import best_configurations, best_text, corrected_with
 from clops_sweep.experiment.events import Progress
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.launches import LaunchFile, UnderWay, request_id
@@ -260,8 +262,68 @@ def test_compare_has_the_differences_from_the_best(generated: ModuleType, tmp_pa
     source = StoreSource(store, lambda key: None, lambda store: [space])
     page = read_page(Dashboard(FollowedStore(store, source, 0)), "compare", {"experiment": "own"})
     header, *rows = cells_of(page, "Methods of own on synthetic, class_il")
-    assert header[2] == "minus best [95 %, unadjusted]"
+    assert header[1:3] == ["test AUC ↑ [95 %]", "minus best [95 %]"]
     assert [row[2] for row in rows] == [DASH, "-0.100"]
+
+
+def test_differences_from_the_best_are_those_of_the_report(generated: ModuleType, tmp_path: Path) -> None:
+    """Their intervals were not corrected, so one excluded 0 where the p-value of the report was 0.4."""
+    axes = {"strategy": ["er", "ewc", "lwf", "finetune"], "split_seed": range(4)}
+    space = SearchSpace("own", RunConfig(), axes, range(1))
+    store = RunStore(tmp_path / "results")
+    scores = {"er": (0.8, 0.81, 0.8, 0.81), "ewc": (0.8, 0.79, 0.77, 0.78), "lwf": (0.7, 0.72, 0.74, 0.7)}
+    scores["finetune"] = (0.6, 0.65, 0.6, 0.7)
+    given = []
+    for request in space.requests():
+        score = scores[request.config.strategy][request.config.split_seed]
+        given.append((request.config, {"auc": score, "test_auc": score}))
+    generated.write_given_runs(store, given)
+    source = StoreSource(store, lambda key: None, lambda store: [space])
+    dashboard = Dashboard(FollowedStore(store, source, 0))
+    header, *rows = cells_of(
+        read_page(dashboard, "compare", {"experiment": "own"}), "Methods of own on synthetic, class_il"
+    )
+    assert header[2] == "minus best [95 %, corrected]"
+    (experiment,) = with_leading_scores(collect([space], store.read("runs")))
+    text = best_text(corrected_with(best_configurations(experiment), ())[0], "best")
+    names = [row[0].text for row in text.rows]
+    assert [row[0].split()[0] for row in rows] == names == ["er", "ewc", "lwf", "finetune"]
+    (among,) = {id(best.among): best.among for best in best_configurations(experiment)}.values()
+    assert among is not None
+    for name, row in zip(names[1:], rows[1:], strict=True):
+        (of_report,) = [it for it in among.rows if (it.name, it.baseline) == (name, "er")]
+        difference, p = of_report.differences["test_auc"], of_report.corrected["test_auc"]
+        interval = with_interval(difference.mean, difference.low, difference.high)
+        assert row[2] == f"{interval} p = {p_text(p)}"
+    dashboard.close()
+
+
+@pytest.mark.parametrize("count", [6, 10, 30])
+def test_learning_curves_of_a_few_configurations_are_all_shown(
+    generated: ModuleType, tmp_path: Path, count: int
+) -> None:
+    """Five of six methods were shown, without a way to see the sixth."""
+    rates = [0.001 * position for position in range(1, count + 1)]
+    space = SearchSpace("own", RunConfig(), {"learning_rate": rates}, range(1))
+    store = RunStore(tmp_path / "results")
+    given = [(it.config, {"auc": 0.7 + it.config.learning_rate}) for it in space.requests()]
+    generated.write_given_runs(store, given)
+    source = StoreSource(store, lambda key: None, lambda store: [space])
+    dashboard = Dashboard(FollowedStore(store, source, 0))
+    page = read_page(dashboard, "compare", {"experiment": "own"})
+    links = page.find("a", id="more-curves")
+    if count == 6:
+        assert not links
+        assert "all 6 configurations." in words_of(page)
+        assert len(page.find("ul", class_="keys")[0].find("li")) == 6
+        return
+    assert f"the best 8 of {count} configurations by the vertical axis." in words_of(page)
+    assert words_of(links[0]) == {10: "Show all 10", 30: "Show the best 24"}[count]
+    path, given_by_link = followed_link(links[0])
+    everything = read_page(dashboard, path, {"experiment": "own"} | given_by_link)
+    assert len(everything.find("ul", class_="keys")[0].find("li")) == min(count, 24)
+    assert words_of(everything.find("a", id="more-curves")[0]) == "Show the best alone" or count > 24
+    dashboard.close()
 
 
 def test_picked_runs_stand_side_by_side_with_what_differs_alone(generated: ModuleType, tmp_path: Path) -> None:
@@ -473,7 +535,7 @@ def test_overview_and_runs_say_whose_scores_they_show(dashboard: Dashboard) -> N
     assert "Metrics of the validation set" in words_of(read_page(dashboard, "runs", CLOPS).find("main")[0])
     (table,) = read_page(dashboard).find("table", aria_label=f"Methods of {CLOPS['experiment']} on synthetic, class_il")
     header, *rows = table.find("tr")
-    names = "method test average AUC [95 %] minus best [95 %, unadjusted] test BWT [95 %] n runs failed"
+    names = "method test AUC ↑ [95 %] minus best [95 %] test BWT ↑ [95 %] n runs failed"
     assert words_of(header).startswith(names)
     assert [bool(row.find("span", class_="mark")) for row in rows] == [True, False]
     (link,) = rows[0].find("a")[:1]
@@ -487,8 +549,8 @@ def test_methods_are_shown_with_test_scores_of_the_configuration_that_validation
 ) -> None:
     page = read_page(dashboard, "methods")
     header, *rows = cells_of(page, "Methods on synthetic, class_il")
-    assert header[:3] == ["method", "test average AUC [95 %]", "minus best of its experiment [95 %, unadjusted]"]
-    assert header[3:5] == ["test BWT [95 %]", "n"]
+    assert header[:3] == ["method", "test AUC ↑ [95 %]", "minus best of its experiment [95 %]"]
+    assert header[3:5] == ["test BWT ↑ [95 %]", "n"]
     runs = store.read("runs").query("strategy == 'clops' and status == 'finished'")
     cells = runs.groupby(["storage_fraction", "acquisition_fraction", "storage_order"])
     best = cells["auc"].mean().idxmax()

@@ -175,7 +175,8 @@ def test_the_best_method_is_that_of_terminal_and_report_with_test_scores(
     snapshot = FollowedStore(store, OfSpace(spaces[0]), 0).snapshot
     experiment = snapshot.sections["grid"].experiment
     (table,) = methods_by_experiment(snapshot)["grid"]
-    assert table.metrics == ("test average AUC", "test BWT")
+    assert table.metrics == ("test AUC", "test BWT")
+    assert table.better == ("higher", "higher")
     best = best_of_page([experiment])[0].cell
     first, *others = table.rows
     assert first.is_best
@@ -282,6 +283,9 @@ def test_experiments_that_are_nearly_the_same_say_how_they_differ(generated: Mod
         "strategy: finetune, ewc; 1 seed",
         "2 seeds",
     ]
+    rates = SearchSpace("rates", base, {"learning_rate": [0.00088176, 0.00118, 0.00883987]}, range(1))
+    (of_numbers,) = collect([rates], store.read("runs"))
+    assert held_in_words(of_numbers) == "learning rate: 3 values from 0.000882 to 0.00884; 1 seed"
     assert differences(experiments) == {
         "first": "epochs per task, τ = 5",
         "again": "epochs per task, τ = 2",
