@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,19 +22,21 @@ from clops_sweep.store.rows import reason_of
 from ..as_stored import stored_value
 from ..collect import computed_on, label_text
 from ..failures import Failure, failures
-from ..formats import DASH, plural
+from ..formats import DASH, mean_text, plural
 from ..leading import names_of_tuned, what_was_tuned
 from ..metrics import Metric, metric_named
 from ..report.page import rendered
 from ..report.planned import PlannedSection
+from ..tables.best import best_of_page
+from ..tables.by_task import ScoresByTask, scores_by_task
 from .compare import compare_page
 from .drawings import Drawings
 from .methods import method_tables, methods_by_experiment
 from .overview import counts, lines, newest, on_edge, progress, replaced, searches, statuses
-from .run_page import newest_run, on_its_way, run_named, run_page
+from .run_page import newest_run, on_its_way, reports_in_words, run_named, run_page, run_to_report
 from .runs import RunsTable, filters, kept_labels, run_names, runs_table, splits_of_rows
 from .snapshot import FollowedStore, Snapshot, log_fault
-from .update_reports import POLICY, written_page
+from .update_reports import POLICY, mark_of_reports, written_page
 
 NOT_INSTALLED = (
     "the dashboard needs Flask, Plotly and waitress; install them with: pip install 'clops-sweep[dashboard]'"
@@ -67,6 +71,7 @@ class Dashboard:
         files: the search-space files that commands name; without any, they name "SPACE.py".
         data: the prepared data sets; without them, commands of update reports have no subgroups and no folds.
         claims: returns the verdicts on the claims of the search-space files now, a sentence each.
+        changes: returns what changed since the runs of the search-space files were computed, a sentence each.
     """
 
     def __init__(
@@ -76,10 +81,12 @@ class Dashboard:
         files: Sequence[str] = (),
         data: PreparedData | None = None,
         claims: Callable[[], Sequence[str]] = tuple,
+        changes: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._followed = followed
         self._data = data
         self._claims = claims
+        self._changes = changes
         self._files = tuple(files) or ("SPACE.py",)
         self._notices = tuple(notices)
         self._drawings = Drawings()
@@ -149,8 +156,13 @@ class Dashboard:
             "tunings": tunings,
             "titles_of_tunings": {name: what_was_tuned(name, spaces) for name in tunings},
             "read_at": f"{self.read_at:.0f}",
-            "version": f"{self._started}.{snapshot.version}.{snapshot.epochs}.{snapshot.problem}",
+            "version": f"{self._started}.{snapshot.version}.{snapshot.epochs}.{self._reports()}.{snapshot.problem}",
         }
+
+    def _reports(self) -> str:
+        """Return a text that changes when an update report is written."""
+        mark = repr(mark_of_reports(self._followed.store))
+        return hashlib.sha256(mark.encode("utf-8", "backslashreplace")).hexdigest()[:8]
 
     def close(self) -> None:
         """Stop drawing."""
@@ -184,14 +196,39 @@ class Dashboard:
             "sections": sections,
             "searches": searches(snapshot),
             "on_edge": on_edge(snapshot),
-            "notices": (*self._notices, *replaced(snapshot)),
+            "notices": (*self._notices, *self._said_of_runs(snapshot)),
             "claims": snapshot.once("claims", lambda _: self._claims()),
+            "by_task": snapshot.once("by task", self._by_task),
+            "update_reports": reports_in_words(snapshot, self._followed.store),
+            "run_to_report": snapshot.once("run to report", lambda _: run_to_report(snapshot, self._followed.store)),
             "counts": [f"{found[status]:,} {status}" for status in _STATUSES if found.get(status)],
             "under_way": [on_its_way(snapshot, it) for it in snapshot.under_way],
             "failed": snapshot.once("failures", _failures),
             "command": self._followed.store.command(*self._files),
             "retry": self._followed.store.command(*self._files, "--retry", "failed"),
         }
+
+    def _said_of_runs(self, snapshot: Snapshot) -> list[str]:
+        """Return what changed since the runs were computed, and why runs are missing although there are others."""
+        changes = [
+            f"{sentence[0].upper()}{sentence[1:]}." for sentence in snapshot.once("changes", lambda _: self._changes())
+        ]
+        return [*changes, *replaced(snapshot)]
+
+    def _by_task(self, snapshot: Snapshot) -> dict[str, ScoresByTask]:
+        """Return the test scores by task of each experiment that reports results and whose tasks are no classes."""
+        scores = {}
+        for name, section in snapshot.sections.items():
+            experiment = section.experiment
+            if experiment.is_tuning or not experiment.counts("finished").any():
+                continue
+            with suppress(UsageError):
+                cells = [best.cell for best in best_of_page([experiment], compares=False)]
+                titles = section.titles.of(experiment, cells[0]) if cells else {}
+                of_tasks = scores_by_task(experiment, cells, self._followed.store, titles)
+                if of_tasks is not None:
+                    scores[name] = of_tasks
+        return scores
 
     def _methods(self, snapshot: Snapshot, given: Mapping[str, str]) -> Context:
         _, differs = snapshot.once("lines", lines)
@@ -415,6 +452,7 @@ _HELPERS: Context = {
     "DASH": DASH,
     "anchor": _anchor,
     "axis_title": axis_title,
+    "mean_text": mean_text,
     "one_line": one_line,
     "plural": plural,
     "query": _query,

@@ -33,6 +33,7 @@ from ..formats import DASH, duration
 from ..metrics import metric_named
 from ..report.planned import PlannedSection
 from ..runs_of_folds import runs_to_pool
+from ..stages import has_update
 from .chart_parts import Chart
 from .curve_charts import task_curves
 from .methods import method_name, runs_query
@@ -41,7 +42,7 @@ from .runs import run_names
 from .snapshot import Snapshot
 from .task_scores import TaskScores, task_scores
 from .units import split_names
-from .update_reports import commands_for, reports_of
+from .update_reports import WrittenReport, all_reports, commands_for, reports_of
 
 
 def newest_run(snapshot: Snapshot) -> str:
@@ -218,6 +219,30 @@ def on_its_way(snapshot: Snapshot, running: UnderWay) -> dict[str, Any]:
         described["epoch"] = f"{progress.epoch} of {progress.epochs}"
         described["share"] = progress.share
     return described
+
+
+def reports_in_words(snapshot: Snapshot, store: RunStore) -> list[tuple[str, str, WrittenReport]]:
+    """Return the update reports on runs that are shown, the newest first, with the names of run and experiment."""
+    described = []
+    for report in all_reports(store):
+        name, section = _home(snapshot, report.run_id, report.run_id)
+        if section is not None:
+            described.append((name, section.experiment.name, report))
+    return described
+
+
+def run_to_report(snapshot: Snapshot, store: RunStore) -> str:
+    """Return the id of a finished run of a reporting experiment that can have an update report; empty without one."""
+    predicted = store.predicted()
+    for section in snapshot.sections.values():
+        runs = section.experiment.runs
+        of_section = [] if section.experiment.is_tuning else runs.loc[runs["status"] == "finished", "run_id"]
+        for run in of_section:
+            if run in predicted:
+                if has_update(store, run):
+                    return str(run)
+                break
+    return ""
 
 
 def _home(snapshot: Snapshot, run: str, otherwise: str) -> tuple[str, PlannedSection | None]:

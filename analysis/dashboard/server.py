@@ -78,6 +78,7 @@ def make_server(
     files: Sequence[str] = (),
     data: PreparedData | None = None,
     claims: Callable[[], Sequence[str]] = tuple,
+    changes: Callable[[], Sequence[str]] = tuple,
 ) -> Server:
     """Read the store and open a port.
 
@@ -91,6 +92,7 @@ def make_server(
         files: the search-space files that commands on the pages name.
         data: the prepared data sets, for the commands of update reports.
         claims: returns the verdicts on the claims of the search-space files now, a sentence each.
+        changes: returns what changed since the runs of the search-space files were computed, a sentence each.
 
     Raises:
         UsageError: a package is not installed, the store or host does not exist, the port is in use, or no token.
@@ -106,7 +108,7 @@ def make_server(
     taken = _listening(host or LOOPBACK, port)
     try:
         followed = FollowedStore(store, source, seconds)
-        dashboard = Dashboard(followed, notices, files, data, claims)
+        dashboard = Dashboard(followed, notices, files, data, claims, changes)
         for path in ("", "methods"):  # what they show of a large store is computed once
             dashboard.page(path, {})
         app = make_app(dashboard)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,9 @@ from ..stages import has_update
 _FOLDER = "report"
 _BEGINNING, _ENDING, _AGAINST, _FOLDS = "update-", ".html", "against", "folds"
 _HEXADECIMAL = frozenset("0123456789abcdef")
+_BEGINNING_OF_PAGE = 2**20
+"""Bytes of a page in which its verdict is looked for."""
+
 _LARGEST = 2**28
 """Most bytes of a page that is served."""
 
@@ -46,13 +51,91 @@ def reports_of(store: RunStore, run_id: str, first_of_folds: str = "") -> Sequen
         is_of_folds = _FOLDS in _parts(name)
         if run_id not in ids and not (is_of_folds and first_of_folds in ids):
             continue
-        title = " in place of ".join(of_run[:8] for of_run in ids)
-        if is_of_folds and len(ids) > 1:
-            title = f"all folds, {title}"
-        if len(ids) == 1:
-            title = "all folds, after their last task" if is_of_folds else "after its last task"
-        reports.append((name, title))
+        reports.append((name, _title(name, ids)))
     return reports
+
+
+@dataclass(frozen=True)
+class WrittenReport:
+    """An update report in a store.
+
+    Attributes:
+        file: its file name.
+        run_id: the run that it is about; of a report on all folds, that of the first one.
+        title: what of the run it is about.
+        verdict: its first sentences, such as those on its acceptance criteria; empty if it has none.
+    """
+
+    file: str
+    run_id: str
+    title: str
+    verdict: str
+
+
+def all_reports(store: RunStore) -> list[WrittenReport]:
+    """Return the update reports in a local store, the newest first."""
+    reports = []
+    for name, _ in sorted(_marks(store).items(), key=lambda marked: marked[1], reverse=True):
+        ids = _runs_of(name)
+        page = written_page(store, name) if ids else None
+        if page is not None:
+            reports.append(WrittenReport(name, ids[0], _title(name, ids), _verdict(page)))
+    return reports
+
+
+def mark_of_reports(store: RunStore) -> Hashable:
+    """Return a value that changes when an update report is written."""
+    return tuple(sorted(_marks(store).items()))
+
+
+def _marks(store: RunStore) -> dict[str, int]:
+    """Return when each update report in a local store was written, in nanoseconds, by file name."""
+    folder = store.files.folder
+    marks = {}
+    with suppress(OSError, UsageError):
+        if folder is not None and (folder / _FOLDER).is_dir():
+            for name in store.files.names(str(folder / _FOLDER), _BEGINNING):
+                if _runs_of(name):
+                    marks[name] = (folder / _FOLDER / name).stat().st_mtime_ns
+    return marks
+
+
+def _verdict(page: bytes) -> str:
+    """Return the sentences of a page with the verdict on its acceptance criteria; empty without any."""
+    reader = _VerdictReader()
+    reader.feed(page[:_BEGINNING_OF_PAGE].decode("utf-8", "replace"))
+    return " ".join("".join(reader.texts).split())
+
+
+class _VerdictReader(HTMLParser):
+    """Collects the text of the paragraph with the verdict."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._is_inside = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Enter the paragraph of the class `verdict`."""
+        self._is_inside = tag == "p" and "verdict" in (dict(attrs).get("class") or "").split()
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave it."""
+        self._is_inside = False
+
+    def handle_data(self, data: str) -> None:
+        """Keep its text."""
+        if self._is_inside:
+            self.texts.append(data)
+
+
+def _title(name: str, ids: Sequence[str]) -> str:
+    """Return what of its run a report is about."""
+    is_of_folds = _FOLDS in _parts(name)
+    if len(ids) > 1:
+        title = " in place of ".join(of_run[:8] for of_run in ids)
+        return f"all folds, {title}" if is_of_folds else title
+    return "all folds, after their last task" if is_of_folds else "after its last task"
 
 
 def _runs_of(name: str) -> list[str]:

@@ -97,6 +97,7 @@ def render_page(
     results: str,
     setup: LinkedTable,
     overview: Sequence[Picture],
+    by_task: Sequence[LinkedTable] = (),
     plugins: Mapping[str, Sequence[str]] = MappingProxyType({}),
     prepared_root: str | None = None,
     commands: Sequence[tuple[str, str]] = (),
@@ -114,6 +115,7 @@ def render_page(
         results: the store, as `--results` takes it, for the commands that repeat runs.
         setup: the set-up of the experiments.
         overview: figures of the best configurations.
+        by_task: their scores by task.
         plugins: run id to the files that such a command must name.
         prepared_root: the folder of prepared frames that such a command must name.
         commands: purposes and commands of the last section; a command that repeats a run is added.
@@ -142,7 +144,8 @@ def render_page(
         path_in_store=path_in_store,
         setup=setup,
         overview=overview,
-        numbers=numbered(setup, best, overview, [*sections, *([claims] if claims else [])]),
+        by_task=by_task,
+        numbers=numbered(setup, best, overview, [*sections, *([claims] if claims else [])], by_task),
     )
 
 
@@ -167,11 +170,16 @@ def _first_stored(sections: Sequence[Section]) -> str:
 
 
 def numbered(
-    setup: LinkedTable, best: LinkedTable | None, overview: Sequence[Picture], sections: Sequence[Section]
+    setup: LinkedTable,
+    best: LinkedTable | None,
+    overview: Sequence[Picture],
+    sections: Sequence[Section],
+    by_task: Sequence[LinkedTable] = (),
 ) -> dict[str, str]:
     """Return the numbers of figures and tables in the order of the page, such as "Figure 3", by name."""
     figures = [picture.name for picture in overview]
-    tables = [*([best.table.name] if best is not None else []), setup.table.name]
+    tables = [best.table.name] if best is not None else []
+    tables += [*(linked.table.name for linked in by_task), setup.table.name]
     for section in sections:
         figures += [picture.name for picture in (*section.pictures, *section.more_pictures)]
         tables += [linked.table.name for linked in section.tables]

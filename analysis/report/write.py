@@ -44,6 +44,7 @@ from ..tables.best import (
     corrected_with,
     failing_configurations,
 )
+from ..tables.by_task import by_task_text, scores_by_task
 from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
 from ..tables.tuning import TunedMethod, tuning_text
@@ -60,6 +61,8 @@ _MOST_PANELS = 2
 """Most metrics in the figure of the best configurations of one search space."""
 _MOST_PANELS_OF_SPACES = 4
 """Most metrics in that figure, if the first metrics of several search spaces differ."""
+_MOST_BY_TASK = 3
+"""Most search spaces with a table of scores by task."""
 _MOST_DRAWN = 40
 """Most configurations in the figure of the best ones."""
 
@@ -199,6 +202,7 @@ def write_report(
     pictures = files.draw_all(progress)
     sections = [with_pictures(section, pictures) for section in sections]
     overview = tuple(pictures[picture.name] for picture in overview)
+    by_task = _by_task(planned, page_of.best, store, files)
     page = render_page(
         title,
         [*lead, f"{_lead(shown)}{_people(shown)}"],
@@ -209,6 +213,7 @@ def write_report(
         store.files.anywhere,
         no_links(setup, files.add_table(setup)),
         overview,
+        by_task,
         files_of_plugins(store, shown),
         prepared_root_to_name(store),
         commands,
@@ -371,6 +376,27 @@ def _best(
     links += [_anchor_of_runs(failed.experiment, failed.cell, drawn) for failed in failing]
     table = LinkedTable(text, tuple(links), files.add_table(text), stacked=True)
     return table, [*claimed, *best_sentences(found, compares=not claimed)]
+
+
+def _by_task(
+    planned: Sequence[PlannedSection], found: Sequence[Best], store: RunStore, files: SectionFiles
+) -> list[LinkedTable]:
+    """Return the test scores by task of the best configurations, a table for each of the first search spaces."""
+    drawn = [section for section in planned if not section.alone]
+    reporting = [section for section in drawn if not section.experiment.is_tuning]
+    tables: list[LinkedTable] = []
+    for section in drawn:
+        experiment = section.experiment
+        cells = [best.cell for best in found if best.experiment is experiment]
+        titles = section.titles.of(experiment, cells[0]) if cells else {}
+        record = scores_by_task(experiment, cells, store, titles)
+        if record is None or len(tables) == _MOST_BY_TASK:
+            continue
+        name = f"{file_name(experiment.name)}-by-task"
+        text = by_task_text(record, name, of_several=len(reporting) > 1)
+        links = [_anchor_of_runs(experiment, cell, drawn) for cell in record.cells]
+        tables.append(LinkedTable(text, tuple(links), files.add_table(text), stacked=True))
+    return tables
 
 
 def _anchor_of_runs(experiment: Experiment, cell: int, drawn: Sequence[PlannedSection]) -> str:

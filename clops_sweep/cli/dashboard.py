@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,10 +16,12 @@ import click
 from clops_sweep.cli.options import NotEmpty, plugins_option
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.errors import UsageError, listed, several, shown
+from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.spaces.space_files import defines_space
 from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
-from clops_sweep.planning.launched import LeftOutSpace
+from clops_sweep.planning.changes import changes_since_runs
+from clops_sweep.planning.launched import LaunchedFile, LeftOutSpace, launched_files
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.store.launch_folders import plugin_files_to_name
@@ -70,7 +73,10 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
     notices = [_left_out(space, _remedy(request)) for space in request.left_out_spaces()]
     for notice in notices:
         click.echo(f"clops-sweep: {notice}", err=True)
+    notices += _of_files(request)
     files = list(map(str, request.selection.files))
+    if not files:
+        files = [_named(file.path) for file in launched_files(request.store) if file.path.is_file()]
     if not files:
         files = [file for file in _recorded_files(request.store)[0] if defines_space(Path(file))]
     server = make_server(
@@ -82,7 +88,8 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         notices=notices,
         files=files,
         data=request.data,
-        claims=partial(_claims, request),
+        claims=partial(_claims, _by_file(request)),
+        changes=partial(_changes, request),
     )
     click.echo(f"dashboard: {server.address}")
     click.echo("Press Ctrl-C to stop.", err=True)
@@ -95,13 +102,63 @@ def _spaces(request: Request, store: RunStore) -> list[SearchSpace]:
     return State.of(replace(request, store=store), launched=True).spaces
 
 
-def _claims(request: Request) -> list[str]:
-    """Return the verdicts on the claims of the search-space files now, a sentence each."""
-    if not request.selection.claims:
+def _by_file(request: Request) -> list[Request]:
+    """Return a request for each search-space file with claims: claims are about the runs of their file."""
+    selection = request.selection
+    if not selection.claims:
+        return []
+    if len(selection.files) == 1:
+        return [request]
+    requests = []
+    for file in selection.files:
+        of_file = Selection.of_files([file], settings=selection.settings, seeds=selection.seeds)
+        if of_file.claims:
+            requests.append(replace(request, selection=of_file))
+    return requests
+
+
+def _claims(requests: Sequence[Request]) -> list[str]:
+    """Return the verdicts on the claims of search-space files now, a sentence each, as in the report of each file."""
+    if not requests:
         return []
     from clops_sweep.analysis.report.claims_frame import all_claims_in_words
 
-    return all_claims_in_words(State.of(request))
+    return [sentence for request in requests for sentence in all_claims_in_words(State.of(request))]
+
+
+def _changes(request: Request) -> list[str]:
+    """Return what changed since the runs of the search-space files were computed, a sentence each."""
+    return changes_since_runs(State.of(request)) if request.selection.files else []
+
+
+def _of_files(request: Request) -> list[str]:
+    """Return a sentence with the commands that show what only search-space files say; none with files or without any.
+
+    They are claims and what changed since the runs. A file is executed only if the user names it.
+    """
+    if request.selection.files:
+        return []
+    launched = [file for file in launched_files(request.store) if file.path.is_file()]
+    claims: dict[str, LaunchedFile] = {}
+    for file in launched:
+        claims.update(dict.fromkeys(file.claims, file))
+    if not launched:
+        return []
+    words = [_named(file.path) for file in launched]
+    command = request.store.command("dashboard", *words)
+    what = "Whether their data, code or libraries have changed since"
+    if claims:
+        what = (
+            f"The verdicts on {several(len(claims), 'claim')}, and whether data, code or libraries have changed since"
+        )
+    because = "These runs are shown without their search-space files, which are executed only if you name them."
+    return [f"{because} {what}: {command}"]
+
+
+def _named(path: Path) -> str:
+    """Return the path of a file as a command in the current folder names it."""
+    here = Path.cwd().resolve()
+    return path.relative_to(here).as_posix() if path.is_relative_to(here) else str(path)
 
 
 def _remedy(request: Request) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from clops_sweep.data.catalog import DATASETS
@@ -33,18 +35,28 @@ _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 def remember(selection: Selection, store: RunStore) -> None:
     """Store the search spaces of a launch, with the runs that its `where` and `limit` leave out.
 
-    A space replaces an earlier one of the same name and settings. A launch with fewer `seeds` than an earlier one of
-    the same space keeps the other seeds. Searches, and spaces whose values are no JSON, are not stored.
+    A space replaces an earlier one of the same name and settings, unless that one is of another search-space file,
+    which still exists: then both are kept. A launch with fewer `seeds` than an earlier one of the same space keeps the
+    other seeds. Searches, and spaces whose values are no JSON, are not stored.
+
+    The places of the search-space files and the sentences of their claims are stored with each space.
     """
     settings = [f"{name}={value}" for name, value in sorted(selection.settings.items())]
+    files = [_place(file, store) for file in selection.files]
+    claims = [claim.sentence for claim in selection.claims]
     for space in selection.spaces:
         if space.search is not None or space.resolve is not None:
             continue
-        name, digest = _name(space, settings), sha256([space.name, *settings])[:_DIGEST]
+        name, identity = _name(space, settings), [space.name, *settings]
         with suppress(TypeError, ValueError, OSError):
-            path = _path(store, name, digest)
-            of_space = {"name": name, "digest": digest, "base": space.base.explicit}
+            of_space = {"name": name, "base": space.base.explicit, "files": files, "claims": claims}
             content = json.loads(json.dumps({**of_space, **_grid(space)}))
+            digest = sha256(identity)[:_DIGEST]
+            path = _path(store, name, digest)
+            if _is_of_another_file(_remembered(store, path), content, store):
+                digest = sha256([identity, files])[:_DIGEST]
+                path = _path(store, name, digest)
+            content["digest"] = digest
             if selection.seeds is not None:
                 content = _with_earlier_seeds(content, _remembered(store, path))
             store.files.make_folder(_folder(store))
@@ -63,6 +75,54 @@ def _path(store: RunStore, name: str, digest: str) -> str:
     if content.get("digest", digest if is_of_space else None) == digest:
         return earlier
     return f"{_folder(store)}/space-{file_name(name)}-{digest}.json"
+
+
+def _place(file: Path, store: RunStore) -> str:
+    """Return the path of a search-space file from the folder around a local store, else from the current folder."""
+    return Path(os.path.relpath(file.resolve(), _start(store))).as_posix()
+
+
+def _start(store: RunStore) -> Path:
+    """Return the folder that places of search-space files are relative to."""
+    folder = store.files.folder
+    return (Path.cwd() if folder is None else folder.parent).resolve()
+
+
+def _is_of_another_file(earlier: Mapping[str, Any], content: Mapping[str, Any], store: RunStore) -> bool:
+    """Return whether a remembered space is of another search-space file than a new one, and asks for other runs.
+
+    A file that is no longer in its place was moved, renamed or deleted: a space of its name replaces it.
+    """
+    before, now = earlier.get("files"), content["files"]
+    if not isinstance(before, list) or not before or not now or set(map(str, before)) & set(now):
+        return False
+    if all(earlier.get(part) == content[part] for part in ("base", "axes", "seeds", "kept")):
+        return False
+    return any((_start(store) / str(relative)).is_file() for relative in before)
+
+
+@dataclass(frozen=True)
+class LaunchedFile:
+    """A search-space file that was launched: its path, which need not exist any more, and its claims as sentences."""
+
+    path: Path
+    claims: tuple[str, ...] = ()
+
+
+def launched_files(store: RunStore) -> list[LaunchedFile]:
+    """Return the search-space files of the spaces that a store remembers, each once; damaged ones are left out.
+
+    Claims of several files that were launched together are those of each of them.
+    """
+    claims_of: dict[Path, dict[str, None]] = {}
+    with suppress(OSError, UsageError):
+        for file in store.files.names(_folder(store)):
+            content = _remembered(store, f"{_folder(store)}/{file}")
+            with suppress(*_DAMAGED):
+                for relative in content.get("files", []):
+                    path = (_start(store) / str(relative)).resolve()
+                    claims_of.setdefault(path, {}).update(dict.fromkeys(map(str, content.get("claims", []))))
+    return [LaunchedFile(path, tuple(claims)) for path, claims in sorted(claims_of.items())]
 
 
 def _remembered(store: RunStore, path: str) -> Mapping[str, Any]:
@@ -162,6 +222,7 @@ def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[
         return [], [LeftOutSpace(None, one_line(error))]
     spaces: list[SearchSpace] = []
     left_out: list[LeftOutSpace] = []
+    same: list[dict[str, Any]] = []
     for file in names:
         path = f"{_folder(store)}/{file}"
         name = None
@@ -170,6 +231,10 @@ def _launched(store: RunStore, register: Callable[[str], object]) -> tuple[list[
             content = store.files.read(path).to_pybytes()
             remembered = json.loads(content)
             name, dataset = str(remembered["name"]), str(remembered["base"].get("dataset"))
+            asked = {part: remembered.get(part) for part in ("name", "base", "axes", "seeds", "kept")}
+            if asked in same:  # of a file that was moved
+                continue
+            same.append(asked)
             register(dataset)
             digest = str(remembered.get("digest", sha256(file)[:_DIGEST]))
             space = _distinct(_space(content), digest, spaces)

@@ -28,8 +28,9 @@ from clops_sweep.data.preparing.prepare import data_hash
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.claims import sha256
-from clops_sweep.experiment.spaces.selection import all_requests
+from clops_sweep.experiment.spaces.selection import Selection, all_requests
 from clops_sweep.experiment.spaces.space_files import load_file, load_spaces
+from clops_sweep.planning.launched import remember
 from clops_sweep.store.run_store import RunStore
 from tests.conftest import Tables
 from tests.helpers.stores import write_finished
@@ -384,12 +385,11 @@ CLAIMS = [
 """
 
 
-def test_the_overview_of_a_dashboard_has_the_verdicts(
-    folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def overview(monkeypatch: pytest.MonkeyPatch, prepared_root: Path, *files: str) -> str:
+    """The HTML of the overview of a dashboard, as a browser gets it."""
     pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not served")
-    Path("space.py").write_text(SPACE + CLAIMED)
     pages = []
+    serve = Server.serve
 
     def asked_once(server: Server) -> None:
         thread = threading.Thread(target=serve, args=(server,))
@@ -399,17 +399,63 @@ def test_the_overview_of_a_dashboard_has_the_verdicts(
         server.stop()
         thread.join()
 
-    serve = Server.serve
-    monkeypatch.setattr(Server, "serve", asked_once)
-    words = ["dashboard", "space.py", "--port", "0", "--prepared-root", str(prepared_root)]
-    done = CliRunner().invoke(command, words)
+    with monkeypatch.context() as patched:
+        patched.setattr(Server, "serve", asked_once)
+        words = ["dashboard", *files, "--port", "0", "--prepared-root", str(prepared_root)]
+        done = CliRunner().invoke(command, words)
     assert done.exit_code == 0, done.exception
     (page,) = pages
-    said = html.unescape(page.partition('<ul aria-label="Claims">')[2].partition("</ul>")[0])
-    lines = re.findall("<li>(.*)</li>", said)
+    return html.unescape(page)
+
+
+def claims_in(page: str) -> list[str]:
+    said = page.partition('<ul aria-label="Claims">')[2].partition("</ul>")[0]
+    return re.findall("<li>(.*)</li>", said)
+
+
+def test_the_overview_of_a_dashboard_has_the_verdicts(
+    folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("space.py").write_text(SPACE + CLAIMED)
+    lines = claims_in(overview(monkeypatch, prepared_root, "space.py"))
     assert lines[0] == "Claims of this file: 1 holds, 1 does not hold, 0 undecided."
     assert lines[1].startswith("CLOPS is above fine-tuning: holds (AUC +0.20")
     assert lines[2].startswith("Fine-tuning is above CLOPS: does not hold (AUC -0.20")
+
+
+def test_a_dashboard_of_several_files_decides_the_claims_of_each_on_its_own_runs(
+    folder: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were decided on the runs of all files, so the verdict changed with the files that were named."""
+    other = SPACE.replace('"methods"', '"others"').replace("epochs_per_task=2", "epochs_per_task=3")
+    Path("space.py").write_text(other)
+    write_store(folder, prepared_root, finished_tables, lambda config: 0.9 - auc(config))
+    Path("space.py").rename("others.py")
+    Path("space.py").write_text(SPACE + CLAIMED)
+    alone = claims_in(overview(monkeypatch, prepared_root, "space.py"))
+    assert alone[1].startswith("CLOPS is above fine-tuning: holds (AUC +0.20")
+    assert claims_in(overview(monkeypatch, prepared_root, "others.py", "space.py")) == alone
+
+
+def test_a_dashboard_without_files_names_those_that_have_the_verdicts(
+    folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = overview(monkeypatch, prepared_root)
+    assert "search-space files" not in page, "no launch has recorded a file"
+    Path("space.py").write_text(SPACE + CLAIMED)
+    remember(Selection.of_files([Path("space.py")]), RunStore(folder / "results"))
+    page = overview(monkeypatch, prepared_root)
+    assert claims_in(page) == []
+    sentence = "The verdicts on 2 claims, and whether data, code or libraries have changed since: "
+    named = page.partition(sentence)[2].partition("</p>")[0]
+    assert shlex.split(named) == ["clops-sweep", "dashboard", "space.py"]
+    assert claims_in(overview(monkeypatch, prepared_root, *shlex.split(named)[2:]))
+    Path("space.py").write_text(SPACE)
+    remember(Selection.of_files([Path("space.py")]), RunStore(folder / "results"))
+    page = overview(monkeypatch, prepared_root)
+    assert "Whether their data, code or libraries have changed since: clops-sweep dashboard space.py" in page
+    Path("space.py").unlink()
+    assert "search-space files" not in overview(monkeypatch, prepared_root)
 
 
 def test_claims_are_decided_from_python_as_the_command_decides_them(folder: Path, prepared_root: Path) -> None:

@@ -506,6 +506,9 @@ PLACES = {
     "clops_sweep/planning/changes.py:check_computed_again": (
         "tests/search/test_changes.py:numbers_of_a_finished_run_are_not_replaced_by_those_of_other_code"
     ),
+    "clops_sweep/cli/dashboard.py:_of_files": (
+        "tests/cli/test_claims.py:a_dashboard_without_files_names_those_that_have_the_verdicts"
+    ),
     "clops_sweep/cli/dashboard.py:_remedy": "a_dashboard_names_the_command_that_loads_the_recorded_files",
     "clops_sweep/cli/rewrite.py:merge": "merge_names_the_check_of_the_store_with_incomplete_runs",
 }

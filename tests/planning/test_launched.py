@@ -20,7 +20,7 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.plugins.registry import STRATEGIES
 from clops_sweep.experiment.spaces.selection import Selection, file_name
 from clops_sweep.experiment.spaces.space_files import load_spaces
-from clops_sweep.planning.launched import launched_spaces, left_out_spaces, remember
+from clops_sweep.planning.launched import LaunchedFile, launched_files, launched_spaces, left_out_spaces, remember
 from clops_sweep.planning.request import Request
 from clops_sweep.store.run_store import RunStore
 
@@ -121,6 +121,48 @@ def test_no_space_replaces_another_one(selections: list[Selection], tmp_path: Pa
     assert found == {request.config for selection in selections for request in selection.requests}
     assert len({file_name(space.name) for space in _remembered(store)}) == len(selections)
     assert left_out_spaces(store, str) == []
+
+
+FILE = """
+from clops_sweep import Claim, Contrast, RunConfig, SearchSpace, Side
+
+BASE = RunConfig(dataset="synthetic", epochs_per_task={epochs})
+SPACE = SearchSpace("study", BASE, {{"strategy": ["finetune", "er"]}})
+ER, FINETUNE = Side("er", {{"strategy": "er"}}), Side("finetune", {{"strategy": "finetune"}})
+CLAIMS = [Claim("helps", "Replay helps", Contrast(ER, FINETUNE, "test_auc"))]
+"""
+
+
+def test_spaces_of_one_name_from_two_files_are_both_kept(tmp_path: Path) -> None:
+    """The newer one replaced the other, whose runs lost their experiment."""
+    store = RunStore(tmp_path / "results")
+    one, other, copy = tmp_path / "one.py", tmp_path / "other.py", tmp_path / "copy.py"
+    one.write_text(FILE.format(epochs=2))
+    other.write_text(FILE.format(epochs=3))
+    copy.write_text(FILE.format(epochs=2))
+    for file in (one, other, one, copy, other):
+        remember(Selection.of_files([file]), store)
+    first, second = _remembered(store)
+    assert {first.base.epochs_per_task, second.base.epochs_per_task} == {2, 3}
+    assert first.name == "study"
+    assert second.name.startswith("study ")
+    one.write_text(FILE.format(epochs=4))
+    copy.unlink()
+    remember(Selection.of_files([one]), store)
+    epochs = {space.base.epochs_per_task for space in _remembered(store)}
+    assert epochs == {3, 4}, "an edited file replaces what it asked for"
+    other.rename(tmp_path / "moved.py")
+    remember(Selection.of_files([tmp_path / "moved.py"]), store)
+    assert sorted(space.base.epochs_per_task for space in _remembered(store)) == [3, 4], "a moved file is no third one"
+
+
+def test_files_of_launches_and_their_claims_are_remembered(tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    assert launched_files(store) == []
+    file = tmp_path / "one.py"
+    file.write_text(FILE.format(epochs=2))
+    remember(Selection.of_files([file]), store)
+    assert launched_files(store) == [LaunchedFile(file.resolve(), ("Replay helps",))]
 
 
 def test_a_file_of_an_earlier_version_stays_in_use(tmp_path: Path) -> None:

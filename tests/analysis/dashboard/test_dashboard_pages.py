@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from types import ModuleType
@@ -26,6 +26,7 @@ from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.formats import DASH, p_text, with_interval
 from clops_sweep.analysis.leading import with_leading_scores
 from clops_sweep.analysis.report.planned import Found
+from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.tables.best import best_configurations, best_text, corrected_with
 from clops_sweep.experiment.events import Progress
 from clops_sweep.search.records import StudyRecord, TrialRecord
@@ -798,6 +799,87 @@ def test_a_run_leads_to_its_update_reports_and_to_no_other_file(generated: Modul
         f"update-{one}-sheets.html",
     ):
         assert client.get(f"/update-report/{name}").status_code == 404
+
+
+def test_the_overview_lists_update_reports_with_their_verdicts(generated: ModuleType, tmp_path: Path) -> None:
+    store = RunStore(tmp_path / "results")
+    config = RunConfig(strategy="er")
+    generated.write_given_runs(store, [(config, {"auc": 0.7})])
+    run = config.run_id("generated0001")
+    dashboard = dashboard_of(store)
+    page = dashboard.page("", {}) or ""
+    assert "Update reports" not in page, "no run has predictions"
+    (tmp_path / "results" / "report").mkdir()
+    of_run = tmp_path / "results" / "report" / f"update-{run}.html"
+    of_run.write_text('<p class="verdict failed" role="status">1 of 2 acceptance criteria not met: a &lt;b&gt;.</p>')
+    (tmp_path / "results" / "report" / "update-notes.html").write_text("no report")
+    version = re.search('data-version="([^"]+)"', page)
+    assert version is not None
+    new = dashboard.page("", {}, version[1])
+    assert new is not None, "the page of a browser is outdated"
+    _, *rows = cells_of(read(new), "Update reports")
+    assert rows == [
+        ["after its last task", "seed 0", "synthetic class_il er", "1 of 2 acceptance criteria not met: a <b>."]
+    ]
+    links = {it.attributes["href"] for it in read(new).find("a")}
+    assert {f"/update-report/{of_run.name}", f"/run?id={run}"} <= links
+    dashboard.close()
+
+
+def test_the_overview_has_scores_by_domain_with_the_intervals_of_the_report(
+    generated: ModuleType, tmp_path: Path
+) -> None:
+    base = RunConfig(scenario="domain_il", dataset="synthetic", domain="ward")
+    space = SearchSpace("own", base, {"strategy": ["er", "finetune"], "split_seed": range(3)}, range(2))
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, [space], tasks=("A", "B"))
+    source = StoreSource(store, lambda key: None, lambda store: [space])
+    dashboard = Dashboard(FollowedStore(store, source, 0))
+    header, *rows = cells_of(read_page(dashboard), "Test AUC by ward, own")
+    assert header == ["method", "A ↑ [95 %]", "B ↑ [95 %]"]
+    report = write_report([space], store, tmp_path / "report")
+    table = pd.read_csv(next(it for it in report.tables if it.name == "own-by-task.csv"))
+    matrix = store.read("r_matrix").query("split == 'test' and trained_on == 2")
+    runs = store.read("runs").set_index("run_id")
+    assert {row[0] for row in rows} == {"er", "finetune"}
+    for row in rows:
+        for text, task in zip(row[1:], "AB", strict=True):
+            of_task = matrix[matrix["task"] == task].set_index("run_id")["auc"]
+            splits = of_task[runs["strategy"] == row[0]].groupby(runs["split_seed"]).mean()
+            (exact,) = table[(table["configuration"] == row[0]) & (table["task"] == task)].to_dict("records")
+            assert exact["mean"] == pytest.approx(splits.mean())
+            assert exact["n"] == 3
+            assert text == f"{exact['mean']:.3f} [{exact['low']:.3f}, {exact['high']:.3f}]"
+            assert exact["low"] < splits.mean() < exact["high"]
+    page = report.index.read_text()
+    assert page.index("Test AUC by ward") < page.index("Set-up"), "in the contents"
+    assert page.index('id="own-by-task"') < page.index('id="setup"')
+    dashboard.close()
+
+
+def test_tasks_of_classes_have_no_table_of_their_scores(generated: ModuleType, tmp_path: Path) -> None:
+    space = SearchSpace("own", RunConfig(), {"strategy": ["er", "finetune"]}, range(1))
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, [space])
+    source = StoreSource(store, lambda key: None, lambda store: [space])
+    assert " by task" not in words_of(read_page(Dashboard(FollowedStore(store, source, 0))))
+
+
+def test_missing_runs_beside_those_of_other_data_have_a_reason(generated: ModuleType, tmp_path: Path) -> None:
+    space = SearchSpace("own", RunConfig(), {"strategy": ["er", "finetune"]}, range(2))
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, [space], data_hash="before")
+    source = StoreSource(store, lambda key: None, lambda store: [space])
+    dashboard = Dashboard(FollowedStore(store, source, 0), changes=lambda: ["data set own: its files changed"])
+    page = words_of(read_page(dashboard))
+    assert "are missing" not in page
+    assert "Data set own: its files changed." in page
+    later = datetime(2040, 1, 1, tzinfo=UTC)
+    first = [SearchSpace("own", RunConfig(), {"strategy": ["er"]}, range(1))]
+    generated.write_generated_runs(store, first, data_hash="after", started_at=later)
+    page = words_of(read(dashboard.page("", {}, "earlier")))
+    assert "own: 3 runs are of another edition of the data and left aside: they count as missing" in page
+    dashboard.close()
 
 
 def test_elsewhere_the_token_lets_in_and_then_its_cookie(store: RunStore) -> None:

@@ -1,0 +1,154 @@
+"""Test scores of configurations on each task at the end of training, where tasks are groups of people or signals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from clops_sweep.store.run_store import RunStore
+
+from ..collect import Experiment
+from ..formats import TextCell, TextTable, label_cell, mean_text
+from ..metrics import metric_named, words
+from ..selection import cell_name, data_of
+from ..statistics import PairedDifference, clipped, paired_difference, units_in_words
+
+MOST_TASKS = 8
+"""Most tasks that have a column each."""
+
+MOST_ROWS = 20
+"""Most configurations with a row."""
+
+_OF_CLASSES = frozenset({"class_il", "class_il_union"})
+"""Scenarios whose tasks have classes of their own: their scores are not those of groups of one problem."""
+
+
+@dataclass(frozen=True)
+class ScoresByTask:
+    """The mean test score of each configuration on each task, after training on all tasks.
+
+    Attributes:
+        experiment: the experiment.
+        of: what a task is: the domain, such as "ward", else "task".
+        measure: the measure, a column of `r_matrix`.
+        tasks: titles of the tasks, in the order of training.
+        cells: the configurations.
+        means: the means of each configuration, in the order of the tasks; n is 0 without a value.
+    """
+
+    experiment: Experiment
+    of: str
+    measure: str
+    tasks: tuple[str, ...]
+    cells: tuple[int, ...]
+    means: tuple[tuple[PairedDifference, ...], ...]
+
+    @property
+    def title(self) -> str:
+        """Title of the table: "Test AUC by ward"."""
+        return f"Test {words(self.measure)} by {self.of}"
+
+    @property
+    def better(self) -> str:
+        """Whether "higher" or "lower" values are better; empty if neither."""
+        return metric_named(self.measure).better or ""
+
+    def name(self, position: int) -> str:
+        """Return the name of a configuration."""
+        return cell_name(self.experiment.cells[self.cells[position]]) or self.experiment.name
+
+
+def scores_by_task(
+    experiment: Experiment, cells: Sequence[int], store: RunStore, titles: Mapping[str, str]
+) -> ScoresByTask | None:
+    """Return the test scores of configurations by task; None if tasks are classes, many, or differ between runs.
+
+    The means and their intervals are over the units of the table of test scores (`..results.mean_of`).
+
+    Args:
+        experiment: the experiment.
+        cells: its configurations to show.
+        store: the store with their runs.
+        titles: titles of the tasks by name, where they have others.
+    """
+    cells = list(cells)[:MOST_ROWS]
+    scenarios = {data_of(experiment.cells[cell]) for cell in cells}
+    if len(scenarios) != 1 or scenarios.pop()[1] in _OF_CLASSES:
+        return None
+    ids = [run for cell in cells for run in experiment.run_ids(cell)]
+    matrix = store.read("r_matrix", ids) if ids else pd.DataFrame()
+    if matrix.empty or experiment.measure not in matrix:
+        return None
+    of_test = matrix[matrix["split"] == "test"]
+    last = of_test.groupby("run_id")["trained_on"].transform("max")
+    at_end = of_test[of_test["trained_on"] == last]
+    names: dict[str, list[int]] = {}
+    for task, position in zip(at_end["task"], at_end["evaluated_on"], strict=True):
+        names.setdefault(str(task), []).append(int(position))
+    if not 1 < len(names) <= MOST_TASKS:
+        return None
+    tasks = sorted(names, key=lambda task: float(np.mean(names[task])))
+    of_cells = [_means(experiment, cell, at_end, tasks) for cell in cells]
+    domains = {str(experiment.cells[cell].config.get("domain") or "task") for cell in cells}
+    return ScoresByTask(
+        experiment,
+        domains.pop() if len(domains) == 1 else "task",
+        experiment.measure,
+        tuple(titles.get(task, task) for task in tasks),
+        tuple(cells),
+        tuple(of_cells),
+    )
+
+
+def _means(
+    experiment: Experiment, cell: int, at_end: pd.DataFrame, tasks: Sequence[str]
+) -> tuple[PairedDifference, ...]:
+    """Return the mean of a configuration on each task."""
+    measure = experiment.measure
+    runs = experiment.runs_of(cell)
+    columns = {replicate: column for column, replicate in enumerate(experiment.replicates)}
+    replicate_of = dict(zip(runs["run_id"].tolist(), experiment.replicates_of(runs), strict=True))
+    means = []
+    for task in tasks:
+        values = np.full(len(experiment.replicates), np.nan)
+        of_task = at_end[(at_end["task"] == task) & at_end["run_id"].isin(replicate_of)]
+        for run, value in zip(of_task["run_id"], of_task[measure], strict=True):
+            values[columns[replicate_of[run]]] = value
+        known = experiment.partitions(cell)
+        mean = paired_difference(values, np.zeros_like(values), experiment.replicates, known, f"test_{measure}")
+        means.append(clipped(mean, metric_named(measure).limits))
+    return tuple(means)
+
+
+def by_task_text(record: ScoresByTask, name: str, of_several: bool = False) -> TextTable:
+    """Return the scores by task as a table.
+
+    Args:
+        record: the scores.
+        name: name of the table.
+        of_several: whether the page has other search spaces, so that the title names this one.
+    """
+    rows = []
+    data = []
+    for position, means in enumerate(record.means):
+        cells = [TextCell(mean_text(mean), mean.mean) for mean in means]
+        rows.append((label_cell(record.name(position)), *cells))
+        for task, mean in zip(record.tasks, means, strict=True):
+            of_task = record.experiment.name, record.name(position), task, record.measure
+            data.append((*of_task, mean.mean, mean.low, mean.high, mean.n))
+    every = [mean for means in record.means for mean in means]
+    has_intervals = any(np.isfinite(mean.low) for mean in every)
+    intervals = " [95 % interval, unadjusted]" if has_intervals else ""
+    better = f"; {record.better} is better" if record.better else ""
+    notes = (
+        f"Mean at the end of training, on the test people of each {record.of}{intervals}{better}.",
+        f"Columns are in the order of training. Table r_matrix has these scores: split test, column {record.measure}.",
+        *units_in_words([mean.units for mean in every]),
+    )
+    title = f"{record.title}, {record.experiment.name}" if of_several else record.title
+    columns = ("search_space", "configuration", "task", "measure", "mean", "low", "high", "n")
+    frame = pd.DataFrame(data, columns=list(columns), dtype=object)
+    return TextTable(name, title, ("configuration", *record.tasks), tuple(rows), 1, notes=notes, data=frame)
