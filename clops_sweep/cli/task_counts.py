@@ -12,11 +12,12 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.files.folder import is_file
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.commands import data_command
+from clops_sweep.data.prepared.freshness import OF_CODE
 from clops_sweep.data.prepared.manifest import MANIFEST
 from clops_sweep.data.prepared.prepared_folder import prepared_set
 from clops_sweep.data.sets.named import data_set
 from clops_sweep.data.splits.fold_names import fold_of
-from clops_sweep.errors import several, shown
+from clops_sweep.errors import listed, several, shown
 
 if TYPE_CHECKING:
     from clops_sweep.data.prepared.counts import Row
@@ -51,9 +52,13 @@ def say_unchecked(tables: Iterable[TaskTable], data: PreparedData) -> None:
         if prepared_set(name, data.root, data.source) is not None:
             continue
         if is_file(data.root / name / MANIFEST):
+            changed = data.changes(name)
+            which = f" (changed: {listed(changed)})" if changed else ""
+            is_code = any(what.startswith(OF_CODE) for what in changed)
+            once = "; declare a data set once, in a module that your files import" if is_code else ""
             click.echo(
-                f"frames of {name} were prepared from other code or files: runs that are finished count as pending "
-                "until they are prepared again; declare a data set once, in a module that your files import"
+                f"frames of {name} were prepared from other code or files{which}: runs that are finished count as "
+                f"pending until they are prepared again{once}"
             )
         prepare = data_command("prepare", name, prepared_root=data.root, data_root=data.source)
         click.echo(

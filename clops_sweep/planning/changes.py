@@ -6,7 +6,7 @@ import shlex
 from collections import Counter
 
 from clops_sweep.data.origins import ORIGINS
-from clops_sweep.errors import UsageError, several
+from clops_sweep.errors import UsageError, listed, several
 from clops_sweep.experiment.plugins.braindecode import PREFIX, VERSION
 from clops_sweep.experiment.provenance import (
     PROVENANCE,
@@ -34,12 +34,15 @@ def changes_since_runs(state: State) -> list[str]:
 def changed_data(request: Request) -> list[str]:
     """Return a sentence for each data set of a request that changed since it was prepared on this machine."""
     away = dict.fromkeys(config.dataset for config in request.selection.configs if request.data_hash(config) is None)
-    return [
-        f"data set {name}: its files or code changed since it was prepared; stored runs are of the former data, and a "
-        "launch computes those of the present data"
-        for name in away
-        if request.data.is_outdated(name)
-    ]
+    sentences = []
+    for name in away:
+        if request.data.is_outdated(name):
+            changed = listed(request.data.changes(name)) or "its files or code"
+            sentences.append(
+                f"data set {name}: {changed} changed since it was prepared; stored runs are of the former data, and a "
+                "launch computes those of the present data"
+            )
+    return sentences
 
 
 def change_of_network(store: RunStore, run_id: str) -> str | None:

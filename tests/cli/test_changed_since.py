@@ -72,7 +72,7 @@ def test_every_command_says_that_data_and_code_changed_since_the_runs(project: P
     _write(project, 1)
     for command in commands:
         said = clops_sweep(*command, **roots).stderr
-        assert "clops-sweep: data set mine: its files or code changed since it was prepared; stored runs are of" in said
+        assert "clops-sweep: data set mine: x.npy changed since it was prepared; stored runs are of" in said
     status = clops_sweep("status", "space.py", **roots).stdout
     (of_data,) = [line for line in status.splitlines() if line.startswith("data set mine ")]
     assert of_data == (

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
@@ -170,13 +171,34 @@ def test_plan_refuses_files_that_do_not_exist() -> None:
     assert str(done.exception).startswith(f"dataset 'wearable': files: data root {Path.cwd()} has no x.npy")
 
 
+def test_plan_names_the_files_that_changed_since_the_preparation() -> None:
+    text = FILE.replace("PEOPLE", "PERSON").replace("SCENARIO", "class_il_union")
+    text = text.replace("np.random.default_rng(0).normal(size=(480, 1, 50))", 'np.load(data_root / "x" / "a.npy")')
+    Path("own.py").write_text(text.replace('"class_il_union"])', '"class_il_union"], files=["x"])'))
+    Path("x").mkdir()
+    for name in ("a", "b", "c"):
+        np.save(f"x/{name}.npy", np.random.default_rng(0).normal(size=(480, 1, 50)))
+    _run("data", "prepare", "wearable", "--plugins", "own.py")
+    assert "changed" not in _plan("own.py")
+    np.save("x/a.npy", np.random.default_rng(1).normal(size=(480, 1, 50)))
+    Path("x/b.npy").rename("x/d.npy")
+    Path("x/c.npy").touch()
+    said = (
+        "frames of wearable were prepared from other code or files (changed: x/a.npy, x/b.npy (missing), x/d.npy (new))"
+    )
+    for _ in range(2):
+        output = _plan("own.py")
+        assert f"{said}: runs that are finished count as pending until they are prepared again\n" in output
+        assert "declare a data set once" not in output
+
+
 def test_equal_declarations_of_two_files_are_prepared_once_each() -> None:
     """An import on the same line as that of the data set is part of its code, so that the two have other hashes."""
     _write()
     text = Path("own.py").read_text()
     Path("other.py").write_text(text.replace("import Recordings, ", "import Recordings, Claim, "))
     _run("data", "prepare", "wearable", "--plugins", "own.py")
-    outdated = "frames of wearable were prepared from other code or files"
+    outdated = "frames of wearable were prepared from other code or files (changed: the code in other.py)"
     assert outdated not in _plan("own.py")
     assert outdated in _plan("other.py")
     _run("data", "prepare", "wearable", "--plugins", "other.py")

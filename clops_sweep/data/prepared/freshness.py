@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +23,7 @@ from clops_sweep.data.prepared.manifest import Manifest
 from clops_sweep.errors import AbsentData
 
 FILES: Final = "files.json"
+OF_CODE: Final = "the code in"
 
 State = list[int]
 """Size in bytes, mtime and ctime in nanoseconds, and inode number of a file. A user can set mtime back, but not
@@ -51,7 +52,14 @@ def remember(folder: Path, data_root: Path | None, states: Mapping[str, State]) 
 
 
 def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
-    """Return whether the code and files are those that the prepared frames were made from.
+    """Return whether the code and files are those that the prepared frames were made from; see `changes`."""
+    return next(changes(folder, manifest, data_root), None) is None
+
+
+def changes(folder: Path, manifest: Manifest, data_root: Path | None) -> Iterator[str]:
+    """Yield what is not as the prepared frames were made from it: "the code in own.py", or paths of files.
+
+    Files are compared as the differences are asked for. If none is found, the state of the files is remembered.
 
     If no file declares the data set in this process, nothing is compared. If its source files are missing, as on
     another machine, only the code is compared: prepared frames do not need their sources.
@@ -64,9 +72,12 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
     """
     declared = DATASETS.declared(manifest.name)
     if declared is None:
-        return True
+        return
     if declared.fingerprint not in (manifest.fingerprint, *manifest.equal_code):
-        return False
+        yield f"{OF_CODE} {Path(declared.place).name}"
+        is_same = False
+    else:
+        is_same = True
     known, remembered = _remembered(folder)
     sums = manifest.sources
     root = data_root or declared.folder
@@ -77,15 +88,20 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
     there = now or {}
     states = states_of(there)
     if not states or states == known:
-        return True
-    if states.keys() != sums.keys():
-        return False
-    changed = [key for key in states if states[key] != known.get(key)]
-    if any(file_sha256(there[key]) != sums[key] for key in changed):
-        return False
-    with contextlib.suppress(OSError):
-        remember(folder, root, states)
-    return True
+        return
+    for key in sorted(states.keys() | sums.keys()):
+        if key not in sums:
+            yield f"{key} (new)"
+        elif key not in states:
+            yield f"{key} (missing)"
+        elif states[key] != known.get(key) and file_sha256(there[key]) != sums[key]:
+            yield key
+        else:
+            continue
+        is_same = False
+    if is_same:
+        with contextlib.suppress(OSError):
+            remember(folder, root, states)
 
 
 def _remembered(folder: Path) -> tuple[dict[str, State], Path | None]:

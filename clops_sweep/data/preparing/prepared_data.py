@@ -260,6 +260,17 @@ class PreparedData:
             return not is_usable and read_manifest(self.root / dataset) is not None
         return False
 
+    def changes(self, dataset: str) -> list[str]:
+        """Return what changed since a data set was prepared here: "the code in own.py", or paths; empty if unknown."""
+        from clops_sweep.data.prepared.freshness import changes
+        from clops_sweep.data.prepared.manifest import read_manifest
+
+        with suppress(UsageError, OSError):
+            folder = self.root / dataset
+            manifest = read_manifest(folder)
+            return [] if manifest is None else list(changes(folder, manifest, self.source))
+        return []
+
     def has_given_split(self, dataset: str) -> bool:
         """Return whether the split of a data set is given, and so the same for every split seed; False if unknown."""
         from clops_sweep.data.prepared.prepared_folder import prepared_set
