@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from clops_sweep.data.records import OnError
     from clops_sweep.learning.encoders.encoders import Encoders
 
-_MOST_PATIENTS_LISTED = 100
+_MOST_PATIENTS_LISTED = 10
+_FIRST_PATIENTS = 3
+_MOST_PATIENTS_COUNTED = 100
 _MOST_PROBLEMS_LISTED = 20
 _MOST_COPIES = 6
 _WIDE = 200
@@ -56,6 +58,9 @@ _split_seed_option = click.option(
     help="Patient split of the tables; by default the first one of the SPACE in the given files, or 0.",
 )
 _markdown_option = click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
+_patients_option = click.option(
+    "--patients", "all_patients", is_flag=True, help="List every patient, also if there are more than 10."
+)
 
 
 @click.group(cls=SectionedGroup)
@@ -119,6 +124,7 @@ def list_data(data_root: Path | None, prepared_root: Path | None, as_json: bool)
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="An option of the data set. Repeatable.")
 @_split_seed_option
 @_markdown_option
+@_patients_option
 @json_option
 def prepare(
     name: str,
@@ -128,6 +134,7 @@ def prepare(
     options: tuple[str, ...],
     split_seed: int | None,
     markdown: bool,
+    all_patients: bool,
     as_json: bool,
 ) -> None:
     """Convert the publisher's files to the frames that runs train on."""
@@ -147,7 +154,7 @@ def prepare(
         options=chosen,
         anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root, on_error=policy),
     )
-    _print_counts(prepared, data_root, split_seed, markdown, as_json)
+    _print_counts(prepared, data_root, split_seed, as_json, markdown=markdown, all_patients=all_patients)
 
 
 @data.command()
@@ -224,12 +231,20 @@ def encode(
 @plugins_option
 @_split_seed_option
 @_markdown_option
+@_patients_option
 @json_option
 def counts(
-    name: str, data_root: Path | None, prepared_root: Path | None, split_seed: int | None, markdown: bool, as_json: bool
+    name: str,
+    data_root: Path | None,
+    prepared_root: Path | None,
+    split_seed: int | None,
+    markdown: bool,
+    all_patients: bool,
+    as_json: bool,
 ) -> None:
     """Count frames and patients per class, task and patient. The data set must be prepared."""
-    _print_counts(_prepared(name, prepared_root, data_root), data_root, split_seed, markdown, as_json)
+    prepared = _prepared(name, prepared_root, data_root)
+    _print_counts(prepared, data_root, split_seed, as_json, markdown=markdown, all_patients=all_patients)
 
 
 @data.command()
@@ -413,15 +428,25 @@ def _parsed(name: str, options: tuple[str, ...]) -> dict[str, int | float | str 
 
 
 def _print_counts(
-    prepared: PreparedSet, data_root: Path | None, split_seed: int | None, markdown: bool, as_json: bool
+    prepared: PreparedSet,
+    data_root: Path | None,
+    split_seed: int | None,
+    as_json: bool,
+    *,
+    markdown: bool,
+    all_patients: bool,
 ) -> None:
-    """Print counts per class, task and patient, dropped and skipped recordings, and notes."""
+    """Print counts per class, task and patient, dropped and skipped recordings, and notes.
+
+    Of more than 10 patients, the first three are listed, unless all are asked for.
+    """
+    import numpy as np
     from rich.box import MARKDOWN
     from rich.console import Console
 
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, total_row
-    from clops_sweep.data.prepared.manifest import MANIFEST, left_out
+    from clops_sweep.data.prepared.manifest import MANIFEST, left_out, mostly_dropped
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.data.same_samples import leaks_of
     from clops_sweep.data.scenarios import reference_lead_of
@@ -460,13 +485,25 @@ def _print_counts(
         if tasks.nothing_runs:
             raise Ended(EXIT_BAD_INPUT)
         return
+    if warning := mostly_dropped(manifest, len(np.unique(prepared.table.recordings))):
+        console.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)
     counted = f", {tasks.counted_split}" if tasks.counted_split else ""
     show(f"{manifest.name}: frames (patients) per class{one_lead}{counted}", _split_table("class", rows))
     for name, of_tasks in tasks.rows.items():
         title = f"{manifest.name}, {name}: frames (patients) per task{tasks.headings[name]}"
         show(title, _split_table("task", of_tasks))
-    if len(frames.patient_names) <= _MOST_PATIENTS_LISTED:
-        show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, patient_table(frames, chosen)))
+    many = len(frames.patient_names)
+    if many <= _MOST_PATIENTS_COUNTED or all_patients:
+        patients = patient_table(frames, chosen)
+        is_folded = len(patients) > _MOST_PATIENTS_LISTED and not all_patients
+        first = patients[:_FIRST_PATIENTS] if is_folded else patients
+        show(f"{manifest.name}: frames per patient", _patients_table(frames.classes, first))
+        if is_folded:
+            more = len(patients) - len(first)
+            console.print(f"and {more} more patients; --patients lists all", highlight=False, soft_wrap=True)
+    else:
+        line = f"\n{manifest.name}: {many:,} patients; --patients lists the frames of each"
+        console.print(line, highlight=False, soft_wrap=True)
     show(f"{manifest.name}: signals", _channels_table(manifest, channels))
     console.print()
     rate = "" if manifest.sampling_rate is None else f", {manifest.sampling_rate:g} samples a second"
@@ -475,8 +512,11 @@ def _print_counts(
     console.print(said, highlight=False, soft_wrap=True)
     if line := _options_line(manifest, prepared.folder.parent, data_root):
         console.print(line, highlight=False, soft_wrap=True)
-    for sentence in left_out(manifest):
-        console.print(f"dropped: {sentence}", highlight=False)
+    sentences = left_out(manifest, named=True)
+    for sentence in sentences:
+        console.print(f"dropped: {sentence}", highlight=False, soft_wrap=True)
+    if any(sentence.endswith(" more") for sentence in sentences):
+        console.print(f"all names: names_left_out in {prepared.folder / MANIFEST}", highlight=False, soft_wrap=True)
     for record, reason in manifest.skipped[:_MOST_PROBLEMS_LISTED]:
         console.print(f"skipped: {record}: {reason}", highlight=False)
     if more := len(manifest.skipped[_MOST_PROBLEMS_LISTED:]):

@@ -92,6 +92,7 @@ class Common:
         stored_as: type of stored samples.
         windowing: how recordings are cut into frames.
         left_out: number of unused recordings, by reason.
+        names_left_out: their names, where they are known, by reason.
         name: name of the data set.
         filters: filters of whole recordings.
         markers: what to do about a channel that looks like triggers.
@@ -106,6 +107,7 @@ class Common:
     stored_as: type[np.float32] | type[np.int16] = np.float32
     windowing: Windowing = field(default_factory=Windowing)
     left_out: Mapping[str, int] = field(default_factory=dict)
+    names_left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
     name: str = ""
     filters: Filters | None = None
     markers: Literal["refuse", "keep"] = "refuse"

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from clops_sweep.cli.data import data
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from tests.data.declared_files import declare, forget, waves
 from tests.data.published_formats import (
@@ -49,6 +50,38 @@ def test_prepare_prints_counts_per_class_task_and_patient(mitbih: PreparedSet) -
     assert shown.exit_code == 0, shown.output
     for text in ("0-1 (AFIB / APB)", "PVC", "frames per patient", "201", "dropped: 171 frames (mixture of beats)"):
         assert text in shown.output
+
+
+def test_of_many_patients_the_first_are_listed_unless_all_are_asked_for(prepared_root: Path) -> None:
+    """A row for each of 60 people hid the notes."""
+    where = ("synthetic", "--prepared-root", prepared_root)
+    folded = _run("counts", *where).output
+    many = len(read_manifest(prepared_root / "synthetic").patient_names)
+    assert 10 < many <= 100
+    assert f"and {many - 3} more patients; --patients lists all\n" in folded
+    whole = _run("counts", *where, "--patients").output
+    assert "more patients" not in whole
+    assert len(whole.splitlines()) - len(folded.splitlines()) == many - 3 - 1
+
+
+@pytest.mark.usefixtures("nothing_declared", "in_one_process")
+def test_a_warning_on_top_says_that_half_of_the_recordings_are_dropped(tmp_path: Path) -> None:
+    body = """
+    @dataset("own", files=["n*.npy"])
+    def own(data_root):
+        table = pd.DataFrame({"file": [f"n{n}" for n in range(12)], "label": ["a", "b", "c", "c"] * 3})
+        return Recordings.from_folder(
+            data_root, "n*.npy", table=table, name="file", label="label", classes=("a", "b"), channels=["I"],
+            units="mV", sampling_rate=100,
+        )
+    """
+    for number, signal in enumerate(waves(12, 1, 400)):
+        np.save(tmp_path / f"n{number}.npy", signal)
+    declare(tmp_path / "own.py", body)
+    done = _run("prepare", "own", "--prepared-root", tmp_path / "prepared", "--data-root", tmp_path)
+    first = next(line for line in done.output.splitlines() if not line.startswith("preparing"))
+    assert first == ("warning: 6 of 12 recordings are dropped, all labelled c; the data set uses the classes a, b")
+    assert "\ndropped: 6 recordings labelled c: n2, n3, n6 and 3 more\nall names: names_left_out in " in done.output
 
 
 @pytest.mark.usefixtures("in_one_process")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -175,8 +176,27 @@ def combine(
         windowing,
         markers="keep" if kept else "refuse",
         notes=notes,
+        left_out=_left_out(commons),
+        names_left_out=_names_left_out(commons),
     )
     return recordings_in_files(joined, portions, columns)
+
+
+def _left_out(commons: Mapping[str, Common]) -> dict[str, int]:
+    """Return the number of recordings that data sets leave out, by reason."""
+    left_out = Counter[str]()
+    for common in commons.values():
+        left_out.update(common.left_out)
+    return dict(left_out)
+
+
+def _names_left_out(commons: Mapping[str, Common]) -> dict[str, list[str]]:
+    """Return the names of the recordings that data sets leave out, as names of recordings are, by reason."""
+    names: dict[str, list[str]] = {}
+    for source, common in commons.items():
+        for reason, of_reason in common.names_left_out.items():
+            names.setdefault(reason, []).extend(f"{source}/{name}" for name in of_reason)
+    return names
 
 
 def _windowing(given: Windowing, members: Mapping[str, Windowing]) -> Windowing:

@@ -209,6 +209,7 @@ def _signal_files(
         stored_as(np.result_type(*kinds), windowing.rate),
         windowing,
         left_out=dict(labels.left_out),
+        names_left_out=labels.names_left_out,
         markers=_kept(signals.channels, pattern),
     )
     return common, files, Columns.joined([file.columns for file in files])
@@ -248,11 +249,11 @@ def _listed(folder: Path, pattern: str, fields: TableFields) -> tuple[list[Liste
         rows, intervals = grouped(rows, labels, what, fields.in_samples, fields.closes)
     located_rows = located(rows, by_names, folder)
     unlisted = sorted({*files}.difference(file for _, file in located_rows))
-    labels.left_out.update([UNLISTED] * len(unlisted))
+    labels.leave_out(UNLISTED, [file.name for file in unlisted])
     unused: list[tuple[str, str]] = []
     codes: list[Any] | None = None
     if fields.start is None and "label" in fields.given:
-        all_codes = [labels.of(row["label"]) for row, _ in located_rows]
+        all_codes = [labels.of(row["label"], name=row["name"]) for row, _ in located_rows]
         for (row, _), code in zip(located_rows, all_codes, strict=True):
             if code is None:
                 unused.append((row["name"], row["label"]))

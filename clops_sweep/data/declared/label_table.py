@@ -216,6 +216,7 @@ class Labels:
         used: the index of the class of each label that is used.
         multi_label: whether a recording may have several labels.
         left_out: the number of recordings that are left out, by reason.
+        names_left_out: their names, where they are known, by reason.
     """
 
     def __init__(self, classes: Any, separator: str | None, written: Sequence[str]) -> None:
@@ -240,6 +241,7 @@ class Labels:
             self.classes = checks.names("classes", classes, least=2)
             self.used = {name: code for code, name in enumerate(self.classes)}
         self.left_out: Counter[str] = Counter()
+        self.names_left_out: dict[str, list[str]] = {}
         if lists_classes:
             self._require_names(written)
 
@@ -346,15 +348,30 @@ class Labels:
             if likely:
                 self.left_out[f"labels {shorten(label, 40)}{likely} of recordings that keep others"] += 1
 
-    def of(self, text: str, what: str = "recordings") -> int | NDArray[np.uint8] | None:
-        """Return the class index or indices of a recording; None, and counted as `what`, if no label is used."""
+    def leave_out(self, reason: str, names: Sequence[str]) -> None:
+        """Count recordings that are left out for a reason, and remember their names."""
+        if names:
+            self.left_out[reason] += len(names)
+            self.names_left_out.setdefault(reason, []).extend(names)
+
+    def of(self, text: str, what: str = "recordings", name: str = "") -> int | NDArray[np.uint8] | None:
+        """Return the class index or indices of a recording; None, and counted as `what`, if no label is used.
+
+        Args:
+            text: the label, or several labels.
+            what: what has them, in the plural.
+            name: the name of the recording, to remember it if it is left out; empty for intervals.
+        """
         parts = self._parted(text)
         codes = [self.used[part] for part in parts if part in self.used]
         if codes:
             self._count_misspelt(part for part in parts if part not in self.used)
         else:
             labelled = f"labelled {shorten(text, 40)}{self._likely(text)}" if text else "without a label"
-            self.left_out[f"{what} {labelled}"] += 1
+            if name:
+                self.leave_out(f"{what} {labelled}", [name])
+            else:
+                self.left_out[f"{what} {labelled}"] += 1
             return None
         if not self.multi_label:
             return codes[0]

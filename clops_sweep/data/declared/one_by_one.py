@@ -159,7 +159,8 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
                 yield item(recording, str(number), common, shared["sampling_rate"], first, labels)
 
     notes = (left_out_note(dropped),) if dropped else ()
-    common = replace(common, notes=notes, left_out=labels.left_out)  # filled while recordings are read
+    # both are filled while recordings are read
+    common = replace(common, notes=notes, left_out=labels.left_out, names_left_out=labels.names_left_out)
     return common, _checked(common, items() if windowing.one_by_one else stacked(items()))
 
 

@@ -189,7 +189,7 @@ def wfdb_files(
     if not from_notes:
         used, codes = [], []
         for row, header in rows:
-            code = labels.of(row["label"])
+            code = labels.of(row["label"], name=row["name"])
             if code is not None:
                 used.append((row, header))
                 codes.append(code)
@@ -219,7 +219,7 @@ def wfdb_files(
     unlisted = set(there.headers.values()).difference(header for _, header in rows)
     labels.left_out.update(["records without signals"] * without_signals)
     labels.left_out.update(["links to folders, which are not followed"] * there.links)
-    labels.left_out.update([UNLISTED] * len(unlisted))
+    labels.leave_out(UNLISTED, _names(unlisted))
     common = Common(
         labels.classes,
         names,
@@ -228,6 +228,7 @@ def wfdb_files(
         np.int16 if integers else np.float32,
         windowing,
         left_out=dict(labels.left_out),
+        names_left_out=labels.names_left_out,
         people_given=fields.patient is not None,
         markers="refuse" if wanted is None else "keep",
         notes=(*((left_out_note(dropped),) if dropped else ()), *labels.notes(_names(unlisted), unused)),

@@ -17,7 +17,7 @@ from clops_sweep.data.files.hashes import file_sha256, hash_of, npy_sha256
 from clops_sweep.data.files.regular_files import METADATA_LIMIT, read_json
 from clops_sweep.data.frames import FRAME_LENGTH
 from clops_sweep.data.prepared.commands import data_command
-from clops_sweep.errors import DamagedStore, UsageError, either, several
+from clops_sweep.errors import DamagedStore, UsageError, either, listed, several
 
 FORMAT_VERSION: Final = 3
 MANIFEST: Final = "manifest.json"
@@ -26,6 +26,8 @@ FRAMES: Final = "frames.npy"
 _CHECKSUM: Final = "checksum"
 _COUNTED: Final = ("recordings", "records", "intervals", "labels", "links")
 """First words of the reasons that count other things than frames."""
+
+_MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Manifest:
         frames: number of stored rows, one for each frame and channel; `instances` is that of frames.
         dropped: number of frames left out, by reason; of the reasons that begin with a word of `_COUNTED`, number of
             these. A frame of all channels counts once.
+        names_left_out: names of the recordings among `dropped`, where they are known, by reason.
         missing: number of frames with missing samples, by channel; they are among `dropped`.
         skipped: records left out under --on-error skip, with the reason.
         content_hash: SHA-256 over the arrays (dtype, shape, bytes), the classes and the leads: the part of a run's data
@@ -86,6 +89,7 @@ class Manifest:
     content_hash: str
     data_hash: str
     sources: Mapping[str, str] = field(default_factory=dict)
+    names_left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     missing: Mapping[str, int] = field(default_factory=dict)
     multi_label: bool = False
     dated: bool = False
@@ -212,18 +216,56 @@ def check_content(folder: Path, name: str, record: FileRecord) -> None:
         raise DamagedStore(f"{folder / name}: its content has changed since it was prepared; {remedy(folder)}")
 
 
-def left_out(manifest: Manifest) -> list[str]:
-    """Return what was left out, as in "171 frames (mixture of beats)", without the records that were skipped."""
+def left_out(manifest: Manifest, *, named: bool = False) -> list[str]:
+    """Return what was left out, as in "171 frames (mixture of beats)", without the records that were skipped.
+
+    Args:
+        manifest: the manifest.
+        named: whether to name the first recordings of each reason, unless a note names them.
+    """
     sentences = []
     for reason, count in manifest.dropped.items():
         if not count:
             continue
         counted, _, rest = reason.partition(" ")
         if counted in _COUNTED:
-            sentences.append(f"{several(count, counted.removesuffix('s'))} {rest}")
+            sentence = f"{several(count, counted.removesuffix('s'))} {rest}"
         else:
-            sentences.append(f"{several(count, 'frame')} ({reason})")
+            sentence = f"{several(count, 'frame')} ({reason})"
+        names = manifest.names_left_out.get(reason, ())
+        if named and names and not any(sentence in note for note in manifest.notes):
+            sentence += f": {first_of(names)}"
+        sentences.append(sentence)
     return sentences
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Return the first three names, and the number of others; all of four."""
+    shown = names if len(names) <= _MOST_NAMES + 1 else names[:_MOST_NAMES]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+
+
+def mostly_dropped(manifest: Manifest, recordings: int) -> str:
+    """Return a warning if at least half of the recordings or frames were dropped; empty otherwise.
+
+    Args:
+        manifest: the manifest.
+        recordings: number of the recordings that have frames.
+    """
+    of_recordings = {reason: count for reason, count in manifest.dropped.items() if reason.startswith("recordings ")}
+    of_frames = {
+        reason: count for reason, count in manifest.dropped.items() if reason.partition(" ")[0] not in _COUNTED
+    }
+    for dropped, kept, what in ((of_recordings, recordings, "recordings"), (of_frames, manifest.instances, "frames")):
+        count = sum(dropped.values())
+        if count and count >= kept:
+            (reason, most), *others = sorted(dropped.items(), key=lambda of_reason: -of_reason[1])
+            why = reason.removeprefix("recordings ")
+            rest = f", {most:,} of them {why}" if others else f", all {why}"
+            used = f"; the data set uses the classes {listed(manifest.classes)}" if "labelled" in reason else ""
+            return f"{count:,} of {count + kept:,} {what} are dropped{rest}{used}"
+    return ""
 
 
 def rows_per_frame(info: DatasetInfo, channels: Sequence[str]) -> int:

@@ -274,6 +274,7 @@ def _manifest(
         patient_names=index.patient_names,
         frames=len(index),
         dropped=dict(sorted(made.dropped.items())),
+        names_left_out={reason: tuple(names) for reason, names in sorted(common.names_left_out.items())},
         missing=dict(made.missing),
         skipped=tuple(problems.skipped),
         notes=tuple(made.notes),

@@ -95,7 +95,9 @@ class PreparedData:
         Raises:
             UsageError: files are missing or not as published, or an encoder cannot be used on the data.
         """
-        from clops_sweep.data.prepared.manifest import left_out
+        import numpy as np
+
+        from clops_sweep.data.prepared.manifest import left_out, mostly_dropped
         from clops_sweep.data.preparing.prepare import prepare
 
         seeds: dict[str, set[int]] = {}
@@ -119,6 +121,8 @@ class PreparedData:
             is_declared = made.manifest.info is not None
             losses = left_out(made.manifest)
             if losses and is_declared and _is_first_time(made.folder):
+                if warning := mostly_dropped(made.manifest, len(np.unique(made.table.recordings))):
+                    print(f"{name}: warning: {warning}", file=sys.stderr)
                 print(f"{name}: dropped: {'; '.join(losses)}", file=sys.stderr)
             begins = (*SHOWN_AT_LAUNCH, *OF_LEAKS) if is_declared else SHOWN_AT_LAUNCH
             for note in made.manifest.notes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import tee
@@ -54,7 +54,8 @@ def records_read(
     """
     tolerant = data.rules.tolerates_repeats and problems.tolerant
     ours, theirs = tee(sources)
-    for source, result in zip(ours, run(partial(_read_source, data.common, hashed), theirs), strict=True):
+    common = replace(data.common, names_left_out={})  # it goes to a process with each source
+    for source, result in zip(ours, run(partial(_read_source, common, hashed), theirs), strict=True):
         for single, read in _apart_where_bad(data, hashed, source, result, seen):
             try:
                 if not isinstance(read, str):
@@ -83,10 +84,14 @@ def _missing_samples(data: DataSet, source: Source, row: int, sizes: NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class Several:
-    """The recordings of a file, without their samples, and what was read; `left_out` counts recordings without."""
+    """The recordings of a file, without their samples, and what was read.
+
+    Of the recordings that are left out, it has the number and the names by reason.
+    """
 
     reads: list[tuple[Source, Read | str]]
     left_out: Mapping[str, int]
+    names_left_out: Mapping[str, Sequence[str]]
 
 
 def _read_source(common: Common, hashed: bool, source: Source) -> Read | Several | str:
@@ -99,7 +104,7 @@ def _read_source(common: Common, hashed: bool, source: Source) -> Read | Several
 def _read_file(common: Common, hashed: bool, source: ReadFile) -> Several | str:
     try:
         with one_sentence(source.origin):
-            recordings, left_out = source.recordings(common)
+            recordings, labels = source.recordings(common)
             hashes = {file: file_sha256(file) for file in source.files if hashed}
     except EveryRecordFails:
         raise
@@ -112,7 +117,7 @@ def _read_file(common: Common, hashed: bool, source: ReadFile) -> Several | str:
             read = replace(read, hashes=hashes)
         without_samples = replace(recording, array=recording.array[:, :, :0])
         reads.append((without_samples, read))
-    return Several(reads, left_out)
+    return Several(reads, labels.left_out, labels.names_left_out)
 
 
 def _read(common: Common, hashed: bool, source: Source) -> Read | str:
@@ -152,7 +157,7 @@ def _apart_where_bad(
     So is one with a recording whose samples are those of another.
     """
     if isinstance(result, Several):
-        data.leave_out(result.left_out)
+        data.leave_out(result.left_out, result.names_left_out)
         yield from result.reads
         return
     has_repeats = isinstance(result, Read) and seen.repeats(result.frames)

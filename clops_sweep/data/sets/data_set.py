@@ -137,9 +137,13 @@ class DataSet(ABC):
                 "length"
             )
 
-    def leave_out(self, counts: Mapping[str, int]) -> None:
-        """Count recordings, or their intervals, that are left out, by reason."""
-        self.common = replace(self.common, left_out=Counter(self.common.left_out) + Counter(counts))
+    def leave_out(self, counts: Mapping[str, int], names: Mapping[str, Sequence[str]]) -> None:
+        """Count recordings, or their intervals, that are left out, by reason, and add the names of recordings."""
+        left_out = Counter(self.common.left_out) + Counter(counts)
+        known = {reason: list(of_reason) for reason, of_reason in self.common.names_left_out.items()}
+        for reason, of_reason in names.items():
+            known.setdefault(reason, []).extend(of_reason)
+        self.common = replace(self.common, left_out=left_out, names_left_out=known)
 
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
         """Return TRAINING, VALIDATION or TEST for every patient, [patients] int8."""

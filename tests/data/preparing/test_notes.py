@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep import Recording, Recordings, dataset, prepare
+from clops_sweep import Recording, Recordings, combine, dataset, prepare
+from clops_sweep.data.prepared.manifest import left_out, mostly_dropped
 from tests.data.declared_files import forget, waves, write_wfdb
 
 CLASSES = ("N", "AF")
@@ -78,8 +79,49 @@ def test_recordings_left_out_by_mistake_are_named(kind: str, tmp_path: Path) -> 
             folder, "*.npy", read=read, channels=("I",), sampling_rate=100, units="mV", **given
         )
 
-    notes = prepare("ward", prepared_root=tmp_path, data_root=None, workers=1).manifest.notes
+    manifest = prepare("ward", prepared_root=tmp_path, data_root=None, workers=1).manifest
+    notes = manifest.notes
     end = ".npy" if kind != "wfdb" else ""
+    assert manifest.names_left_out == {
+        "recordings labelled LBBBB": ("P008",),
+        "recordings labelled PVC": ("P009", "P010", "P011", "P012", "P013"),
+        "recordings that the table does not list": (f"P014{end}", f"P015{end}"),
+    }
+    assert left_out(manifest, named=True) == [
+        "1 recording labelled LBBBB: P008",
+        "5 recordings labelled PVC: P009, P010, P011 and 2 more",
+        "2 recordings that the table does not list",
+    ], "a note names the last ones"
+    assert mostly_dropped(manifest, 9) == ""
+    assert mostly_dropped(manifest, 8) == (
+        "8 of 16 recordings are dropped, 5 of them labelled PVC; the data set uses the classes NSR, LBBB"
+    )
     assert f"2 recordings that the table does not list: P014{end}, P015{end}" in notes
     assert "left out as labelled LBBBB (did you mean LBBB?): P008" in notes
     assert not any("PVC" in note for note in notes)
+
+
+def test_combined_data_sets_count_and_name_what_each_leaves_out(tmp_path: Path) -> None:
+    for source in ("a", "b"):
+        (tmp_path / source).mkdir()
+        for number in range(8):
+            np.save(
+                tmp_path / source / f"{source}{number}.npy", waves(1, 1, 100, seed=number)[0] * (1 + (source == "b"))
+            )
+
+    def of(source: str) -> Recordings:
+        names = [f"{source}{number}" for number in range(8)]
+        labels = ["N", "AF"] * 3 + ["PVC"] * 2
+        return Recordings.from_folder(
+            tmp_path / source, "*.npy", channels=("I",), sampling_rate=100, units="mV", classes=CLASSES,
+            table=pd.DataFrame({"record": names, "label": labels, "who": names}), name="record", label="label",
+            patient="who",
+        )  # fmt: skip
+
+    @dataset("ward", scenarios=("class_il_union",))
+    def ward(data_root: Path | None) -> Recordings:
+        return combine({"a": of("a"), "b": of("b")})
+
+    manifest = prepare("ward", prepared_root=tmp_path, data_root=None, workers=1).manifest
+    assert manifest.dropped == {"recordings labelled PVC": 4}
+    assert manifest.names_left_out == {"recordings labelled PVC": ("a/a6", "a/a7", "b/b6", "b/b7")}

@@ -341,14 +341,14 @@ def hdf5_rows(
     used = list[_Row]()
     codes = list[Any]()
     for row in there:
-        code = labels.of(known[row.name]["label"]) if row.name in known else None
+        code = labels.of(known[row.name]["label"], name=row.name) if row.name in known else None
         if code is not None:
             used.append(row)
             codes.append(code)
     without = f"groups without {dataset.rpartition('*/')[2]}"
-    labels.left_out.update([UNLISTED] * sum(row.name not in known for row in there))
+    labels.leave_out(UNLISTED, [row.name for row in there if row.name not in known])
     labels.left_out.update([without] * sum(len(layout.others) for layout in layouts))
-    labels.left_out.update(["rows of the table without a recording"] * len(known.keys() - {row.name for row in there}))
+    labels.leave_out("rows of the table without a recording", sorted(known.keys() - {row.name for row in there}))
     facts = columns_of([known[row.name] for row in used], labels, codes)
     many = 1 if windowing.one_by_one else max(1, STACK_BYTES // max(1, layouts[0].size))
     starts = [0]
@@ -377,6 +377,7 @@ def hdf5_rows(
         stored_as(np.result_type(*kinds), windowing.rate),
         windowing,
         left_out=dict(labels.left_out),
+        names_left_out=labels.names_left_out,
         people_given=fields.patient is not None,
     )
     return common, recordings, facts

@@ -123,14 +123,15 @@ class ReadFile(Source):
         ((single,), _) = self.recordings(common)
         return single.read(common)
 
-    def recordings(self, common: Common) -> tuple[list[InMemory], Counter[str]]:
-        """Return the validated recordings of the file that have a class, and the number of others, by reason.
+    def recordings(self, common: Common) -> tuple[list[InMemory], Labels]:
+        """Return the validated recordings of the file that have a class, and labels with what is left out of it.
 
         Raises:
             UsageError: the file cannot be read, or one of its recordings is invalid.
         """
         labels = copy(self.labels)
         labels.left_out = Counter()
+        labels.names_left_out = {}
         read = self.read_by(self.files[0])
         if "label" in self.given and len(read) > 1:
             raise UsageError(
@@ -144,7 +145,7 @@ class ReadFile(Source):
                 made = self._made(recording, name, common, labels)
             if made is not None:
                 recordings.append(made)
-        return recordings, labels.left_out
+        return recordings, labels
 
     def _made(self, read: Recording, name: str, common: Common, labels: Labels) -> InMemory | None:
         """Return one recording, validated; None, and counted, if its label is not used."""
@@ -152,7 +153,7 @@ class ReadFile(Source):
         if recording.intervals is None and isinstance(recording.label, str):
             has_row = "label" in self.given
             text = checks.identifier("label", recording.label)
-            code = labels.of(text)
+            code = labels.of(text, name=name)
             if code is None and has_row:
                 raise UsageError(f"label: the table has one that is in classes and the recording {shown(text)}")
             if code is None:
@@ -261,10 +262,13 @@ def read_files(
         stored_as(np.asarray(sample).dtype, windowing.rate),
         windowing,
         left_out=dict(labels.left_out),
+        names_left_out=labels.names_left_out,
         markers="keep" if kept_on_purpose else "refuse",
         notes=(left_out_note(dropped),) if dropped else (),
     )
     first = replace(first, signal=None, timestamps=None, intervals=None, channels=None, units=kept)
+    labels = copy(labels)  # it goes to a process with each file
+    labels.names_left_out = {}
     files = [
         ReadFile(
             (recording.name,),
