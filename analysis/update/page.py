@@ -31,6 +31,7 @@ def render_page(report: Findings) -> str:
     content["verdict"] = verdict(report)
     content |= {"what": what_is_reported(report), "lead": lead(report)}
     content["hardest"] = " and ".join(_hardest(report))
+    content["of_criteria"] = _caption_of_criteria(report)
     content["of_earlier"] = _caption_of_earlier(report)
     content |= {"share": percent, "apart": _apart, "count": several, "how_many": _how_many}
     content["accuracy"] = percents(report.flips[0].accuracy, report.units)
@@ -68,9 +69,14 @@ def lead(report: Findings) -> str:
     if report.against:
         return f"The model of run {report.run_id[:8]} replaces that of run {report.against[:8]}, {compared}."
     (last,) = (after for name, _, after in report.description if name == "last task")
-    models = f"Models of {len(report.folds)} folds" if report.folds else "A model"
     new = "" if report.last_task is None else " (new)"
-    return f"{models} before and after learning {last}{new}, {compared} in earlier tasks ({report.data['tasks']})."
+    models, they_are = "The model", "It is"
+    if report.folds:
+        models, they_are = f"The models of {len(report.folds)} folds", "They are"
+    return (
+        f"{models} learned {last}{new}. {they_are} compared before and after this update, {compared} of earlier tasks "
+        f"({report.data['tasks']})."
+    )
 
 
 PARTS = "clops-sweep-parts"
@@ -152,12 +158,14 @@ def _why_not_judged(decisions: Sequence[Decision], unit: str) -> list[str]:
     few = [decision for decision in decisions if decision.is_about_few]
     sentences = []
     if few:
-        verb = "has" if len(few) == 1 else "have"
-        sentences.append(f"{len(few)} {verb} too few {unit}s to judge: fewer than {few[0].needed}.")
+        is_about = "it is" if len(few) == 1 else "they are"
+        sentences.append(
+            f"{len(few)} cannot be judged, because {is_about} about fewer than {several(few[0].needed, unit)}."
+        )
     doubtful = len(decisions) - len(few)
     if doubtful:
         verb = "is" if doubtful == 1 else "are"
-        sentences.append(f"{doubtful} {verb} not certain, as the criteria ask.")
+        sentences.append(f"{doubtful} {verb} within the limit, but not certainly, as the criteria demand.")
     return sentences
 
 
@@ -170,9 +178,10 @@ def _name(decision: Decision) -> str:
 
 
 def _missed(decision: Decision) -> str:
-    """Return a failed criterion with value and limit, such as "specificity of AF 58 % (limit 90 %)"."""
+    """Return a failed criterion with value and limit, such as "specificity of AF 58 % (limit: at least 90 %)"."""
     value, _, _ = measured(decision, _shown(decision)).partition(" [")
-    return f"{_name(decision)} {value} (limit {100 * decision.limit:g} %)"
+    limit = f"at {'most' if decision.criterion.startswith('max') else 'least'} {100 * decision.limit:g} %"
+    return f"{_name(decision)} {value} (limit: {limit})"
 
 
 def _shown(decision: Decision) -> Quantity:
@@ -235,7 +244,7 @@ def what_can_be_shown(report: Findings) -> str:
     most = f"up to {bound:.0f}" if bound >= 1 else "fewer than 1"
     sentence = (
         f"{several(report.units, f'test {report.unit}')} cannot rule out rare harm: even if no decision about them had "
-        f"become wrong, {most} of 100 other {report.unit}s could still have one that does (with 95 % confidence)."
+        f"become wrong, this could still happen to {most} of 100 other {report.unit}s (with 95 % confidence)."
     )
     if report.units < FEW_PEOPLE:
         sentence += f" With fewer than {FEW_PEOPLE} {report.unit}s, the intervals are too narrow."
@@ -340,8 +349,8 @@ def _earlier_row(task: EarlierTask, report: Findings) -> Cells:
 def _caption_of_earlier(report: Findings) -> str:
     """Return the caption of the table of earlier tasks."""
     caption = (
-        "Each row compares the two models on the test data of one task. A change is clear if the whole 95 % interval "
-        "of the difference is on one side of 0."
+        "Each row compares the two models on the test data of one task. A change is clear if its whole 95 % interval "
+        "is on one side of 0."
     )
     many = len(report.earlier)
     if many > _MOST_EARLIER:
@@ -415,6 +424,21 @@ def _slices_table(report: Findings) -> LinkedTable:
     few = [position for position, part in enumerate(report.flips) if part.units < MIN_UNITS]
     table = _table("slices", "Each class, task and subgroup", _header(_SLICES, report), rows, 2)
     return replace(table, greyed=frozenset(few))
+
+
+def _caption_of_criteria(report: Findings) -> str:
+    """Return the caption of the table of criteria; empty without any."""
+    if not report.criteria:
+        return ""
+    caption = "The measured value decides, not its interval."
+    if any(decision.criterion == "max_calibration_error" for decision in report.criteria):
+        caption += " One exception: a calibration error fails only if its whole interval is above the limit."
+    return (
+        f"{caption} A verdict is certain if it is about at least {FEW_PEOPLE} {report.unit}s, and the whole interval "
+        f"is on one side of the limit. A criterion about fewer than {several(report.criteria[0].needed, report.unit)} "
+        "is not judged: it neither holds nor fails. Failed criteria come first, the one farthest from its limit at the "
+        "top."
+    )
 
 
 def _criteria_table(report: Findings) -> LinkedTable:
@@ -514,8 +538,9 @@ def changes_in_all(report: Findings) -> str:
         for flip in person.flips:
             counts[flip.became] += 1
     wrong, right, otherwise = counts.values()
+    how = ", but with another decision" if otherwise else ""
     instances = several(wrong + right + otherwise, report.noun)
-    return f"{instances}: {wrong:,} became wrong, {right:,} right, {otherwise:,} stayed wrong."
+    return f"{instances}: {wrong:,} became wrong, {right:,} right, {otherwise:,} stayed wrong{how}."
 
 
 def _changes_in_words(flips: Sequence[Flip]) -> Iterable[str]:

@@ -624,8 +624,8 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
             f"Intervals are 95 % bootstrap intervals over {report.resamples:,} resamples of the test "
             f"{report.unit}s. The networks are fixed: other training patients or seeds would give other numbers. "
             "Intervals are not corrected for multiple comparisons. A number has no interval if it is about fewer than "
-            f"{MIN_UNITS} {report.unit}s, or if all resamples agree: no decision became wrong here, but one may among "
-            "others."
+            f"{MIN_UNITS} {report.unit}s, or if all resamples agree. If no decision became wrong "
+            "here, one may still become wrong among others."
         )
     if report.folds:
         k = len(report.folds)
@@ -653,7 +653,10 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
         )
     few = [part.title(report.noun) for part in report.flips if part.units < FEW_PEOPLE and part.has_intervals]
     if few:
-        yield f"Fewer than {FEW_PEOPLE} {report.unit}s: {listed(few)}. Their intervals cover less: {FEW_COVER}."
+        yield (
+            f"Fewer than {FEW_PEOPLE} {report.unit}s: {listed(few)}. Their intervals are too narrow. They contain the "
+            f"true value less often than in 95 % of cases: {FEW_COVER}."
+        )
     for name, count in report.unknown.items():
         if count:
             yield f"{several(count, report.noun)} without an entry in {name} are in the group {UNKNOWN!r}."

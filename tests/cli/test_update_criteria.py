@@ -225,13 +225,16 @@ def test_criteria_can_ask_for_patients_and_for_certain_verdicts(hospital: Path) 
     assert verdict(loose) == "The acceptance criterion is met, but not certain."
     many = reported(hospital, run_id, Criteria(max_flips=1.0, min_patients=loose.units + 1))
     assert many.holds is None
-    asked = f"too few patients to judge: fewer than {loose.units + 1}."
+    asked = f"about fewer than {loose.units + 1} patients."
     assert asked in verdict(many)
     assert asked in many.html()
     assert reported(hospital, run_id, Criteria(max_flips=1.0, min_patients=loose.units)).holds is True
     strict = reported(hospital, run_id, Criteria(max_flips=1.0, certain=True))
     assert strict.holds is None
-    assert verdict(strict) == "No acceptance criterion can be judged. 1 is not certain, as the criteria ask."
+    assert (
+        verdict(strict)
+        == "No acceptance criterion can be judged. 1 is within the limit, but not certainly, as the criteria demand."
+    )
     assert strict.data["SHA-256 of the criteria"] != loose.data["SHA-256 of the criteria"]
     (hospital / "strict.toml").write_text("max_flips = 1.0\nmin_patients = 3\ncertain = true\n")
     roots = ["--results", str(hospital / "results"), "--prepared-root", str(hospital / "prepared")]
@@ -339,8 +342,8 @@ def test_the_failed_criteria_are_named_from_the_farthest_beyond_its_limit_on(hos
     assert by_verdict(criteria) == [failed[2], failed[3], failed[4], failed[1], failed[0], holds]
     said = verdict(replace(report, criteria=criteria))
     assert said == (
-        "5 of 6 acceptance criteria not met, worst first: accuracy \N{EN DASH} (limit 60 %); sensitivity of AF 50 % "
-        "(limit 90 %); drift of the probabilities 50 % (limit 30 %); and 2 more."
+        "5 of 6 acceptance criteria not met, worst first: accuracy \N{EN DASH} (limit: at least 60 %); sensitivity "
+        "of AF 50 % (limit: at least 90 %); drift of the probabilities 50 % (limit: at most 30 %); and 2 more."
     )
 
 

@@ -144,7 +144,7 @@ def test_a_criterion_that_fails_gives_exit_status_1(made: tuple[Path, list[str]]
     header = page.read_text().partition("<header>")[2]
     assert '<p class="what">data set clinic; run ' in header
     first = header.partition('<p class="verdict')[2].partition("</p>")[0]
-    assert re.search(r">1 of 2 acceptance criteria not met: accuracy \d+ % \(limit 100 %\)\.$", first)
+    assert re.search(r">1 of 2 acceptance criteria not met: accuracy \d+ % \(limit: at least 100 %\)\.$", first)
     assert "<b>fails, not certain" in header
     assert header.count("fails, not certain") == 2, "a verdict stands once: as text, and as what its column sorts by"
     rows = re.findall("<tr.*?</tr>", header.partition('<figure id="decisions">')[2].partition("</table>")[0], re.DOTALL)
@@ -257,7 +257,7 @@ def test_a_criterion_about_fewer_than_three_people_is_not_judged(
     instances, units = sizes["small"]
     patients = "1 patient" if units == 1 else f"{units} patients"
     assert re.search(f"limit 100 %; {instances} recordings of {patients} in .+, too few to judge", said.output)
-    assert "2 have too few patients to judge: fewer than 3." in said.output
+    assert "2 cannot be judged, because they are about fewer than 3 patients." in said.output
     as_data = json.loads(CliRunner().invoke(command, [*words, "--json"], standalone_mode=False).stdout)
     assert as_data["holds"] is (None if limit else False)
     assert {decision["holds"] for decision in as_data["criteria"] if decision["of"] == "site small"} == {None}

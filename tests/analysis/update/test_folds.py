@@ -174,7 +174,7 @@ def test_every_fold_gives_one_page(made: tuple[Path, list[str]]) -> None:
     assert "the verdict is about the recipe" in page
     assert "Each of the 27 patients" in done.output
     assert "St &lt;Anna&gt;" in page
-    assert "learning ward C (new)" in page
+    assert "The models of 3 folds learned ward C (new)." in page
     assert "V5 in 1 recording" in page, "a flat channel"
     assert re.search(r"--folds --groups sex --title .*St ", page), "the command that draws the page again"
     counts = {part.name: part.units for part in report_of(folder, ids[0]).counts}
