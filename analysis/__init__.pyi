@@ -68,6 +68,7 @@ from .report.plots import (
     plot_heatmap as plot_heatmap,
     plot_importance as plot_importance,
     plot_learning_curves as plot_learning_curves,
+    plot_methods as plot_methods,
     plot_metrics as plot_metrics,
     plot_optimization_history as plot_optimization_history,
     plot_r_matrices as plot_r_matrices,

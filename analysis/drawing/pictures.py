@@ -29,7 +29,8 @@ Record = TypeVar("Record")
 class Picture:
     """A figure as files, with its title, caption and description.
 
-    `width` and `height` are in CSS pixels; `values_in` is the name of the table with the figure's values, if any.
+    `width` and `height` are in CSS pixels; `values_in` is the name of the table with the figure's values, if any;
+    `folder` is the folder of its files inside that of all figures.
     """
 
     name: str
@@ -42,6 +43,12 @@ class Picture:
     width: int
     height: int
     values_in: str = ""
+    folder: str = ""
+
+    @property
+    def path(self) -> str:
+        """Path of its files inside the folder of figures, without their ending."""
+        return f"{self.folder}/{self.name}" if self.folder else self.name
 
     @property
     def element(self) -> Markup:
@@ -61,7 +68,7 @@ class Sketch:
     """A figure to draw: its data record and the function that draws it.
 
     `states_split` is whether the caption itself says on whose data the metrics are computed, and `values_in` the name
-    of the table with the figure's values.
+    of the table with the figure's values. `folder` is that of its files, as in `Picture`.
     """
 
     name: str
@@ -71,6 +78,7 @@ class Sketch:
     record: object
     states_split: bool = False
     values_in: str = ""
+    folder: str = ""
 
     def alt(self, figure: Figure) -> str:
         """Return the figure in words, beside its caption: title, panels, legends, ranges of labelled axes, values."""
@@ -90,7 +98,7 @@ class Sketch:
 
     def undrawn(self) -> Picture:
         """Return name, title and caption of a figure that is drawn later."""
-        return Picture(self.name, self.title, self.caption, "", b"", b"", "", 0, 0, self.values_in)
+        return Picture(self.name, self.title, self.caption, "", b"", b"", "", 0, 0, self.values_in, self.folder)
 
     def for_journals(self) -> Picture:
         """Draw the figure as PNG, PDF and SVG in the format of journals; see `journal`."""
@@ -113,7 +121,7 @@ class Sketch:
         if not files and len(svg) > INLINE_SVG_LIMIT:
             png = as_png(figure)
         size = round(width), round(height)
-        return Picture(self.name, self.title, self.caption, alt, png, pdf, svg, *size, self.values_in)
+        return Picture(self.name, self.title, self.caption, alt, png, pdf, svg, *size, self.values_in, self.folder)
 
 
 def sketch(

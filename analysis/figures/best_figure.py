@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -31,18 +31,24 @@ _PANEL = 0.65
 class BestMeans:
     """The means of configurations: `means[metric]` has one entry for each of `names`.
 
-    It is None for a configuration of a search space that does not show the metric.
+    It is None for a configuration of a search space that does not show the metric. `titles` has the headings of metrics
+    in the table of the same values, if they have other names there.
     """
 
     names: tuple[str, ...]
     means: dict[str, tuple[PairedDifference | None, ...]]
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+    def title(self, metric: str) -> str:
+        """Return the name of a metric, as the table of the same values has it."""
+        return self.titles.get(metric, metric_named(metric).plain)
 
     @property
     def named_values(self) -> NamedValues:
         """The mean of each configuration in the first metric."""
         metric, means = next(iter(self.means.items()))
         known = [(name, mean.mean) for name, mean in zip(self.names, means, strict=True) if mean is not None]
-        return NamedValues(metric_named(metric).plain, known, metric_named(metric).better)
+        return NamedValues(self.title(metric), known, metric_named(metric).better)
 
 
 @styled
@@ -64,8 +70,10 @@ def draw_best(record: BestMeans) -> Figure:
         axes.grid(axis="x", color=GRID, lw=0.6)
         for height, (name, mean) in enumerate(rows):
             if mean.n:
-                _draw_mean(axes, mean, height, f"{name}: {metric_named(metric).plain} {mean.mean:.3f}")
-        axes.set_title(metric_named(metric).plain, fontweight="normal")
+                _draw_mean(axes, mean, height, f"{name}: {record.title(metric)} {mean.mean:.3f}")
+        better = metric_named(metric).better
+        direction = f" ({better} is better)" if better else ""
+        axes.set_title(f"{record.title(metric)}{direction}", fontweight="normal")
         axes.tick_params(axis="y", length=0)
         axes.locator_params(axis="x", nbins=4)
         name_rows(axes, [name for name, _ in rows], range(len(rows)), _ROW, size=8, width=_NAMES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,12 +16,15 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.search.records import StudyRecord
 
-from ..drawing.style import GRID, MUTED, colour, new_figure, styled
+from ..drawing.labels import in_lines
+from ..drawing.style import GRID, MUTED, colour, new_figure, panels, styled
 from ..drawing.svg import tell_points
 from ..drawing.values_in_words import NamedValues
 from ..metrics import metric_named
 
 Floats = npt.NDArray[np.float64]
+_COLUMNS, _PANEL = 3, 2.6
+"""Most panels side by side, and the width of one in inches."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,21 @@ class OptimizationHistory:
         return NamedValues(
             metric_named(self.objective).plain, list(zip(names, self.values.tolist(), strict=True)), better
         )
+
+
+@dataclass(frozen=True)
+class MethodHistory:
+    """The history of the first objective of one method of a tuned space."""
+
+    title: str
+    history: OptimizationHistory
+
+    @property
+    def named_values(self) -> NamedValues:
+        """The best value of the method."""
+        values = self.history.named_values
+        best = [(f"{self.title}, best", float(self.history.best[-1]))]
+        return NamedValues(values.what, best, values.better)
 
 
 def optimization_history(record: StudyRecord) -> list[OptimizationHistory]:
@@ -77,16 +96,34 @@ def draw_optimization_history(histories: Sequence[OptimizationHistory]) -> Figur
     pruned = histories[0].pruned_numbers.size > 0
     figure = new_figure(6.8, 2.4 * len(histories) + 0.6 + 1.4 * pruned)
     ratios = [1.0] * len(histories) + [0.6] * pruned
-    panels = figure.subplots(len(ratios), 1, squeeze=False, sharex=True, height_ratios=ratios)[:, 0]
-    for axes, history in zip(panels, histories, strict=False):
+    column = figure.subplots(len(ratios), 1, squeeze=False, sharex=True, height_ratios=ratios)[:, 0]
+    for axes, history in zip(column, histories, strict=False):
         _draw(axes, history)
     if pruned:
-        axes = panels[-1]
+        axes = column[-1]
         axes.grid(axis="y", color=GRID, lw=0.6)
         axes.plot(histories[0].pruned_numbers, histories[0].pruned_values, "x", ms=4, color=MUTED)
         axes.set_ylabel("pruned, mean of\nits tasks so far")
-    panels[-1].set_xlabel("trial")
-    handles, names = panels[0].get_legend_handles_labels()
+    column[-1].set_xlabel("trial")
+    handles, names = column[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside upper left", ncols=len(names))
+    return figure
+
+
+@styled
+def draw_histories(methods: Sequence[MethodHistory]) -> Figure:
+    """Draw a panel per method on one scale, as `draw_optimization_history` does, without pruned trials."""
+    columns = min(len(methods), _COLUMNS)
+    lines = math.ceil(len(methods) / columns)
+    figure = new_figure(_PANEL * columns + 0.6, 2.1 * lines + 0.6)
+    grid = panels(figure, lines, columns, len(methods), sharey=True)
+    for position, (axes, method) in enumerate(zip(grid.flat, methods, strict=False)):
+        _draw(axes, method.history)
+        axes.set_title(in_lines(method.title, _PANEL - 0.3, 9), fontsize=9, fontweight="normal", loc="left")
+        axes.label_outer(remove_inner_ticks=False)
+        if position + columns >= len(methods):
+            axes.set_xlabel("trial")
+    handles, names = grid.flat[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper left", ncols=len(names))
     return figure
 

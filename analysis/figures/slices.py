@@ -41,6 +41,14 @@ class Slices:
     logarithmic: Mapping[str, bool] = field(hash=False, default_factory=dict)
 
 
+@dataclass(frozen=True)
+class MethodSlices:
+    """The slices of one method of a tuned space."""
+
+    title: str
+    slices: Slices
+
+
 def slices(record: StudyRecord, logarithmic: Mapping[str, bool] | None = None) -> Slices:
     """Return the slices of a search over the parameters that all complete trials have and that vary.
 
@@ -80,6 +88,23 @@ def draw_slices(record: Slices) -> Figure:
         grid[row][0].set_ylabel(metric_named(objective).plain)
         for axes, (name, labels) in zip(grid[row], record.labels.items(), strict=True):
             _draw(axes, record, name, labels, record.values[:, row])
+    return figure
+
+
+@styled
+def draw_slices_of_methods(methods: Sequence[MethodSlices]) -> Figure:
+    """Draw a row per method with a panel per parameter, as `draw_slices` does, of the first objective on one scale."""
+    columns = max(len(method.slices.labels) for method in methods)
+    figure = new_figure(2.3 * columns + 0.8, 2.1 * len(methods) + 0.3)
+    grid = figure.subplots(len(methods), columns, squeeze=False, sharey=True)
+    for row, method in zip(grid, methods, strict=True):
+        record = method.slices
+        row[0].set_ylabel(metric_named(record.objectives[0]).plain)
+        row[0].set_title(method.title, fontsize=9, fontweight="normal", loc="left")
+        for axes, (name, labels) in zip(row, record.labels.items(), strict=False):
+            _draw(axes, record, name, labels, record.values[:, 0])
+        for axes in row[len(record.labels) :]:
+            axes.set_axis_off()
     return figure
 
 

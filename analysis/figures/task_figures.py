@@ -42,7 +42,9 @@ def task_figures(asked: Asked) -> Iterator[Sketch]:
     if asked.cells is None:
         chosen = shown_cells(experiment, scales, asked.references)
     else:
-        chosen = [Shown(experiment, cell, cell_name(experiment.cells[cell])) for cell in asked.cells]
+        chosen = []
+        for cell in asked.cells:
+            chosen.append(Shown(experiment, cell, cell_name(experiment.cells[cell]) or experiment.name))
     which = ""
     if scales and asked.cells is None:
         which += " Each variant is shown by its configuration closest to the paper's settings; among equals, the best."

@@ -33,6 +33,7 @@ from ..collect import Cell, Experiment
 from ..drawing.pictures import Sketch
 from ..editions import left_aside_in_words
 from ..figures.asked import Asked
+from ..figures.best_figure import draw_best
 from ..figures.cost import COSTS, cost_frontier, draw_cost_frontier
 from ..figures.heatmaps import draw_heatmap, heatmap
 from ..figures.importance import draw_importance, importance
@@ -43,8 +44,11 @@ from ..figures.task_figures import MAX_PANELS, task_figures
 from ..figures.task_titles import TaskTitles
 from ..figures.variance import variance_by_source
 from ..figures.variance_figure import draw_variance
+from ..leading import what_was_tuned, with_leading_scores
 from ..search_trials import collect_with_searches
 from ..selection import cell_name, typical_cell
+from ..tables.best import best_configurations
+from .best_means import best_means
 
 _CALLER, _CALLER_OF_TASK_FIGURES = 4, 5
 """Position in the stack of the code that calls a function of this module, seen from where it warns."""
@@ -79,6 +83,48 @@ def plot_heatmap(
     """
     experiment = _opened(space, results, name).experiment
     return draw_heatmap(heatmap(experiment, metric or experiment.headline[0], axes))
+
+
+@named_arguments
+def plot_methods(
+    space: Space,
+    results: str | PathLike[str] = "results",
+    metrics: Sequence[str] = (),
+    *,
+    name: str | None = None,
+) -> Figure:
+    """Draw the mean of each method with its 95 % interval, a panel for each metric, the best method first.
+
+    It is the first figure of the report: of methods or named variants that are compared, all; of a grid over numbers or
+    a search, the best configuration of each variant. Without an interval, single values are drawn. Intervals are over
+    patient splits, or over seeds with one split, and unadjusted for several methods.
+
+    Example::
+
+        plot_methods("search_spaces/methods_uci_har.py", "results").savefig("methods.pdf")
+
+    Args:
+        space: a search space, or the path of a search-space file.
+        results: the store, a folder or a URI.
+        metrics: numeric columns of `runs`; the first ranks. By default those of the report's first table.
+        name: the search space to draw, of a file with several; of a tuned space, the reported runs are drawn.
+
+    Raises:
+        UsageError: the space, store or a metric is unknown, folds and random splits are mixed, or no run has finished.
+    """
+    opened = _opened(space, results, name)
+    given = [metrics] if isinstance(metrics, str) else list(metrics)
+    if given:
+        experiment = opened.experiment.judged_by(given)
+    else:
+        (experiment,) = with_leading_scores([opened.experiment], opened.tuned)
+    best = best_configurations(experiment, compares=False)
+    if not best:
+        raise UsageError(f"search space {experiment.name!r} has no finished run with a score yet")
+    more = sum(row.more for row in best)
+    if more:
+        warnings.warn(f"the figure shows the best {len(best)} of {len(best) + more} methods", stacklevel=_CALLER - 1)
+    return draw_best(best_means(best, max(len(given), 2)))
 
 
 @named_arguments
@@ -267,7 +313,7 @@ def plot_optimization_history(
     Args:
         space: a search space, or the path of a search-space file.
         results: the store, a folder or a URI.
-        name: the search to draw, of a file or a tuned space with several.
+        name: the search to draw, of a file or a tuned space with several: its name, or the method that it tunes.
 
     Raises:
         UsageError: the space or store is unknown, it is no search, or no trial is complete.
@@ -298,12 +344,15 @@ class _Opened:
     experiment: Experiment
     store: RunStore
     data: PreparedData
+    tuned: frozenset[str] = frozenset()
 
 
 def _read(
-    space: Space, results: str | PathLike[str], name: str | None
+    space: Space, results: str | PathLike[str], name: str | None, *, with_methods: bool = False
 ) -> tuple[State, list[tuple[Experiment, StudyRecord | None]]]:
     """Return the state of search spaces, and their experiments with the study of each search.
+
+    With `with_methods`, the name may be that of a method of a tuned space.
 
     Raises:
         UsageError: no search space has the name.
@@ -315,6 +364,9 @@ def _read(
     experiments = collect_with_searches(state.resolved.selection.spaces, store, present=present)
     names = [tuned.space.name for tuned in state.tuned]
     names += [experiment.name for experiment, _ in experiments]
+    if with_methods:
+        for tuned in state.tuned:
+            names += [what_was_tuned(phase.name, {tuned.space.name}) for phase in tuned.space.phases]
     if name is not None and name not in names:
         raise UsageError(f"name = {shown(name)}: no such search space; there are {', '.join(dict.fromkeys(names))}")
     return state, experiments
@@ -353,12 +405,17 @@ def _opened(space: Space, results: str | PathLike[str], name: str | None) -> _Op
     experiment = by_name[name]
     for phrase, _ in left_aside_in_words(experiment.left_aside):
         warnings.warn(f"not shown and not included in any mean: {phrase}", stacklevel=_CALLER)
-    return _Opened(experiment, state.asked.store, state.resolved.data)
+    tuned = frozenset(reported.name for method in state.tuned if (reported := method.reported) is not None)
+    return _Opened(experiment, state.asked.store, state.resolved.data, tuned)
 
 
 def _study(space: Space, results: str | PathLike[str], name: str | None) -> StudyRecord:
     """Return the study of a search, or of the only search of a tuned space."""
-    state, experiments = _read(space, results, name)
+    state, experiments = _read(space, results, name, with_methods=True)
+    for tuned in state.tuned:
+        for phase in tuned.space.phases:
+            if what_was_tuned(phase.name, {tuned.space.name}) == name:
+                name = phase.name
     studies = {experiment.name: study for experiment, study in experiments if experiment.is_search}
     names = list(studies)
     if name is not None:

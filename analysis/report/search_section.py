@@ -48,7 +48,9 @@ def build_search_section(
     tables: list[LinkedTable] = []
     runs: list[RunList] = []
     if record is not None and record.of("complete"):
-        sketches.append(_history_picture(record, prefix))
+        is_together = space.name in files.together
+        if not is_together:
+            sketches.append(_history_picture(record, prefix))
         if len(record.objectives) > 1:
             sketches.append(_pareto_picture(record, prefix))
         best = best_trials(record, experiment)
@@ -57,7 +59,8 @@ def build_search_section(
         for name in record.objectives:
             if name not in experiment.axes:
                 more += shown_or_said(partial(_importance_picture, experiment, name, prefix))
-        more += shown_or_said(partial(_slices_picture, space, record, prefix))
+        if not is_together:
+            more += shown_or_said(partial(_slices_picture, space, record, prefix))
         more += shown_or_said(lambda: _curves_picture(best, experiment, store, prefix, titles))
 
     def add(item: Sketch) -> Picture:
@@ -109,12 +112,17 @@ def _pareto_picture(record: StudyRecord, prefix: str) -> Sketch:
     return sketch(draw_pareto_front, front, f"{prefix}-pareto", "Pareto front", caption)
 
 
-def _slices_picture(space: SearchSpace, record: StudyRecord, prefix: str) -> Sketch:
-    is_logarithmic = dict[str, bool]()
+def is_logarithmic(space: SearchSpace) -> dict[str, bool]:
+    """Return for each parameter of a search with a range whether it is sampled on a logarithmic scale."""
+    scales = dict[str, bool]()
     for name, distribution in search_of(space).distributions.items():
         if not isinstance(distribution, tuple):
-            is_logarithmic[name] = distribution.log
-    found = slices(record, is_logarithmic)
+            scales[name] = distribution.log
+    return scales
+
+
+def _slices_picture(space: SearchSpace, record: StudyRecord, prefix: str) -> Sketch:
+    found = slices(record, is_logarithmic(space))
     caption = "Complete trials by the value of each parameter, means over runs; later trials are darker."
     return sketch(draw_slices, found, f"{prefix}-slices", "Slices", caption)
 

@@ -59,12 +59,16 @@ class SectionFiles:
         journal: whether figures are drawn in the format of journals.
         figures: figures as PNG, PDF, SVG and LaTeX.
         tables: tables as Markdown, LaTeX and CSV.
+        together: names of the searches whose history and slices are drawn with those of other methods.
+        folder: folder of added figures inside that of all figures; empty for none.
     """
 
     journal: bool = False
     study: str = ""
     figures: dict[str, bytes] = field(default_factory=dict)
     tables: dict[str, bytes] = field(default_factory=dict)
+    together: frozenset[str] = frozenset()
+    folder: str = ""
 
     def add_picture(self, item: Sketch) -> Picture:
         """Draw a figure and add its files."""
@@ -74,11 +78,11 @@ class SectionFiles:
         """Draw a figure now, and add its files: three formats, and LaTeX that shows the PDF."""
         picture = item.for_journals() if self.journal else item.drawn()
         gc.collect(1)  # frees tens of thousands of objects now, not at the end
-        self.figures[f"{picture.name}.png"] = picture.png
-        self.figures[f"{picture.name}.pdf"] = picture.pdf
-        self.figures[f"{picture.name}.svg"] = picture.svg.encode("utf-8", "replace")
+        self.figures[f"{picture.path}.png"] = picture.png
+        self.figures[f"{picture.path}.pdf"] = picture.pdf
+        self.figures[f"{picture.path}.svg"] = picture.svg.encode("utf-8", "replace")
         text = figure_to_latex(picture.name, picture.title, picture.caption, self.study, full_width=not self.journal)
-        self.figures[f"{picture.name}.tex"] = text.encode()
+        self.figures[f"{picture.path}.tex"] = text.encode()
         return picture
 
     def add_table(self, table: TextTable) -> tuple[str, ...]:
@@ -105,6 +109,7 @@ class CountedFiles(SectionFiles):
         """Return a figure that `draw_all` draws later."""
         if self.space:
             item = replace(item, caption=f"Search space {self.space}. {item.caption}")
+        item = replace(item, folder=self.folder)
         self.waiting.append(item)
         return item.undrawn()
 

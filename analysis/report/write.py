@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
@@ -28,7 +28,7 @@ from ..drawing.journal import check_journal
 from ..drawing.pictures import Picture, sketch
 from ..drawing.style import write_whole
 from ..editions import Present
-from ..figures.best_figure import BestMeans, draw_best
+from ..figures.best_figure import draw_best
 from ..figures.frames import Frames
 from ..formats import plural
 from ..leading import is_choice, names_of_tuned, what_was_tuned, with_leading_scores
@@ -48,6 +48,7 @@ from ..tables.by_task import by_task_text, scores_by_task
 from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
 from ..tables.tuning import TunedMethod, tuning_text
+from .best_means import best_means
 from .claims_section import claims_in_words, claims_section
 from .marks import DRAWN_FROM, MARKER, OF_FILES
 from .page import LinkedTable, Section, free_name, no_links, render_page
@@ -56,11 +57,10 @@ from .provenance import distinct_runs, files_of_plugins, provenance
 from .sections import CountedFiles, SectionFiles, with_pictures
 from .setup_table import Shown, people_in_words, setup_text
 from .strategies_section import strategies_section
+from .tuning_figures import TuningFigures, tuning_figures
 
-_MOST_PANELS = 2
-"""Most metrics in the figure of the best configurations of one search space."""
-_MOST_PANELS_OF_SPACES = 4
-"""Most metrics in that figure, if the first metrics of several search spaces differ."""
+_FOLDER_OF_TUNING = "tuning"
+"""Folder of the figures of tuning, inside that of all figures."""
 _MOST_BY_TASK = 3
 """Most search spaces with a table of scores by task."""
 _MOST_DRAWN = 40
@@ -171,14 +171,17 @@ def write_report(
     page_of = _compared(planned, compare_strategies(grids), grids, _fine_tuning(runs, shown))
     names = [file_name(it.experiment.name) for it in drawn]
     overview = _overview(page_of.best, names, files)
+    joint = _tuning_figures(tuned, found, [section.experiment.name for section in drawn])
+    files.together = frozenset[str]().union(*(of_space.searches for of_space in joint.values()))
     sections = []
     for it, of_section in zip(drawn, page_of.sections, strict=True):
         files.space = it.experiment.name if len(drawn) > 1 else ""
+        files.folder = _FOLDER_OF_TUNING if it.experiment.is_tuning else ""
         section = replace(it.draw(files, of_section), of_tuning=it.experiment.is_tuning)
         if retry and it.experiment.counts("failed").any():
             section = replace(section, notices=(*section.notices, f"Run the failed runs again with: {retry}"))
         sections.append(_folded_where_repeated(section, it.experiment, page_of.best))
-    files.space = ""
+    files.space, files.folder = "", ""
     compared = strategies_section(page_of.strategies, [section.anchor for section in sections], files)
     title = title or " · ".join(section.title for section in sections[:3]) + " · …" * (len(sections) > 3)
     of_tuned = {row.space for row in tuned}
@@ -186,7 +189,7 @@ def write_report(
     if compared is not None:
         sections.insert(0, compared)
     if tuned:
-        sections.insert(0, _tuning_section(tuned, [section.anchor for section in sections], files))
+        sections.insert(0, _tuning_section(tuned, [section.anchor for section in sections], files, joint))
     results = [it for it in experiments if not it.is_tuning]
     decided = verdicts(written if claims else [*written, *results], store, frames, claims)
     decided = [it for it in decided if claims or it.dataset not in DATASETS.added]
@@ -223,6 +226,8 @@ def write_report(
         write_whole(folder / MARKER, b"")
         for of_earlier_report in (DRAWN_FROM, OF_FILES):
             (folder / of_earlier_report).unlink(missing_ok=True)
+        for name in _moved(files):
+            (folder / "figures" / name).unlink(missing_ok=True)
         figures = [write_whole(folder / "figures" / name, content) for name, content in files.figures.items()]
         tables = [write_whole(folder / "tables" / name, content) for name, content in files.tables.items()]
         index = write_whole(folder / "index.html", page.encode())
@@ -269,15 +274,39 @@ def _folded_where_repeated(section: Section, experiment: Experiment, best: Seque
     return replace(section, pictures=tuple(others), more_pictures=more, tables=tuple(tables))
 
 
-def _tuning_section(rows: Sequence[TunedMethod], taken: Sequence[str], files: SectionFiles) -> Section:
-    """Return the section with a table for each tuned space."""
+def _moved(files: SectionFiles) -> list[str]:
+    """Return the names of the figures of tuning that earlier versions wrote beside the others."""
+    names = [Path(name).name for name in files.figures if name.startswith(f"{_FOLDER_OF_TUNING}/")]
+    for search in sorted(files.together):
+        for kind in ("history", "slices"):
+            names += [f"{file_name(search)}-{kind}.{ending}" for ending in ("png", "pdf", "svg", "tex")]
+    return names
+
+
+def _tuning_figures(
+    tuned: Sequence[TunedMethod], found: Sequence[Found], taken: Sequence[str]
+) -> dict[str, TuningFigures]:
+    """Return the figures of all methods of each tuned space, by its name."""
+    prefix = free_name("tuning", [file_name(name) for name in taken], "-of-all")
+    spaces = dict.fromkeys(row.space for row in tuned)
+    return {space: tuning_figures(found, space, prefix) for space in spaces}
+
+
+def _tuning_section(
+    rows: Sequence[TunedMethod], taken: Sequence[str], files: SectionFiles, joint: Mapping[str, TuningFigures]
+) -> Section:
+    """Return the section with a table and the figures of all methods for each tuned space."""
     anchor, tables = free_name("tuning", taken, "-of-all"), []
     for space in dict.fromkeys(row.space for row in rows):
         of_space = [row for row in rows if row.space == space]
         text = tuning_text(of_space, f"{anchor}-{file_name(space)}")
         tables.append(no_links(text, files.add_table(text)))
     chosen = sum(row.chosen is not None for row in rows)
-    return Section(anchor, "Tuning", f"{chosen} of {plural(len(rows), 'choice')} made.", (), (), tuple(tables), (), ())
+    files.folder = _FOLDER_OF_TUNING
+    pictures = [files.add_picture(item) for of_space in joint.values() for item in of_space.sketches]
+    files.folder = ""
+    progress = f"{chosen} of {plural(len(rows), 'choice')} made."
+    return Section(anchor, "Tuning", progress, (), tuple(pictures), tuple(tables), (), ())
 
 
 def check_folder(folder: Path, store: RunStore) -> None:
@@ -415,9 +444,15 @@ def _what_was_tuned(tuned: Sequence[TunedMethod]) -> str:
     """Return a sentence on the scores that chose the configurations."""
     measures = list(dict.fromkeys(metric_named(row.measure).plain for row in tuned))
     ways = list(dict.fromkeys(row.tune_on for row in tuned))
+    seen = max((row.seen for row in tuned if np.isfinite(row.seen)), default=0.0)
+    also = ""
+    if seen > 0:
+        share = f"{100 * seen:.0f} %"
+        same = len({round(row.seen, 2) for row in tuned}) == 1
+        also = f"; {'' if same else 'up to '}{share} of them were validation people while tuning, in another split"
     return (
         f"Tuning chose the configurations by {' and '.join(measures)} on validation people ({listed(ways)}); scores of "
-        "reported runs are on test people."
+        f"reported runs are on test people{also}."
     )
 
 
@@ -425,17 +460,12 @@ def _overview(found: Sequence[Best], taken: Sequence[str], files: SectionFiles) 
     """Return the figure of the best configurations with their intervals, if there are several."""
     if not 1 < len(found) <= _MOST_DRAWN:
         return ()
-    several = len({best.experiment.name for best in found}) > 1
-    names = tuple(f"{best.experiment.name}: {best.name}" if several else best.name for best in found)
-    first = dict.fromkeys(best.columns.results[0] for best in found)
-    results = first | dict.fromkeys(metric for best in found for metric in best.columns.results)
-    metrics = list(results)[: max(_MOST_PANELS, min(len(first), _MOST_PANELS_OF_SPACES))]
-    means = {metric: tuple(best.means.get(metric) for best in found) for metric in metrics}
-    whose = computed_on([best.experiment for best in found], metrics)
+    record = best_means(found)
+    whose = computed_on([best.experiment for best in found], list(record.means))
     caption = f"{_intervals_in_words(found)} Metrics of {whose}."
     name = free_name("methods-with-intervals", taken, "-of-all")
     best_table = free_name("best", taken, "-of-all")
-    item = sketch(draw_best, BestMeans(names, means), name, "Methods with intervals", caption, values_in=best_table)
+    item = sketch(draw_best, record, name, "Methods with intervals", caption, values_in=best_table)
     return (files.add_picture(item),)
 
 

@@ -9,9 +9,11 @@ from itertools import chain, combinations
 import numpy as np
 import pandas as pd
 
+from clops_sweep.experiment.axis_names import axis_title
+from clops_sweep.experiment.config import names_of
 from clops_sweep.experiment.fields import training_of
 
-from ..collect import Experiment, computed_on
+from ..collect import Experiment, computed_on, label_text
 from ..editions import replaced_in_words
 from ..formats import (
     DASH,
@@ -58,6 +60,12 @@ _MOST_COLUMNS = 3
 
 RANKED_APART = "Configurations are ranked within each data set and scenario."
 """A note on tables with several of them."""
+
+FINE_TUNING = "fine-tuning"
+"""Fine-tuning in words, where search spaces have no name for it or several."""
+
+_MOST_CHOSEN = 4
+"""Most tuned fields with a column each; of more, one column has all."""
 
 _MOST_TIED = 4
 """Most names of tied configurations in a sentence."""
@@ -448,7 +456,9 @@ def _above_fine_tuning(
         rivals = [cell for cell in comparable if experiment is not baseline[0] or cell != baseline[1]]
         if rivals:
             source, _ = baseline
-            yield _differences(experiment, rivals, baseline), any(source is other for other in elsewhere)
+            is_elsewhere = any(source is other for other in elsewhere)
+            name = FINE_TUNING if is_elsewhere else _name_of_fine_tuning(baseline)
+            yield _differences(experiment, rivals, baseline, name), is_elsewhere
 
 
 _Baseline = tuple[Experiment, int]
@@ -472,13 +482,21 @@ def _trained_otherwise(experiment: Experiment, cells: Sequence[int]) -> list[_Ba
     return baselines if len(baselines) == 1 else []
 
 
-def _differences(experiment: Experiment, rivals: Sequence[int], baseline: _Baseline) -> Comparisons:
-    """Return the differences of cells from fine-tuning, in the metrics that are results."""
+def _name_of_fine_tuning(baseline: _Baseline) -> str:
+    """Return the name that the search space gives to fine-tuning, without numeric axes; "fine-tuning" without one."""
+    experiment, cell = baseline
+    without = (*experiment.number_axes, "dataset", "scenario")
+    return cell_name(experiment.cells[cell], without) or FINE_TUNING
+
+
+def _differences(experiment: Experiment, rivals: Sequence[int], baseline: _Baseline, name: str) -> Comparisons:
+    """Return the differences of cells from fine-tuning of the given name, in the metrics that are results."""
     columns = leading_columns(experiment)
     metrics = columns.results if columns is not None else ()
     sources = [*((experiment, cell) for cell in rivals), baseline]
     pairs: list[tuple[int, int, ContrastKind]] = [(rival, len(rivals), "reference") for rival in range(len(rivals))]
-    compared = paired(experiment.name, sources, [""] * len(sources), pairs, metrics)
+    names = [*("" for _ in rivals), name]
+    compared = paired(experiment.name, sources, names, pairs, metrics)
     rows = [replace(row, cell=rivals[row.cell]) for row in compared.rows]
     return replace(compared, rows=tuple(rows))
 
@@ -582,7 +600,8 @@ def _best_sentence(best: Best, shown: Sequence[Best], compares: bool) -> str:
         said += _ahead_in_words(best, metric)
     compares = compares and not best.is_elsewhere
     if compares and best.above is not None and above is not None:
-        said.append(f"{number(abs(above.mean))} {'above' if above.mean >= 0 else 'below'} fine-tuning")
+        direction = "above" if above.mean >= 0 else "below"
+        said.append(f"{number(abs(above.mean))} {direction} {_spelled_out(best.above.baseline)}")
         said.append(_certainty(above, best.above.corrected[metric]))
     elif compares and best.is_apart:
         said.append("not compared with fine-tuning, whose runs are of other prepared data or another semantics version")
@@ -628,6 +647,8 @@ def best_text(shown: Sequence[Best], name: str, failing: Sequence[Failing] = ())
     if several:
         header.insert(0, "search space")
     columns = 1 + bool(_compared(shown)) + _tested(shown)
+    chosen = _chosen_columns(shown)
+    header[-1:-1] = chosen
     minus = f"minus {_baseline(shown)}"
     results = set(chain.from_iterable(best.columns.results for best in shown))
     for metric in metrics:
@@ -636,14 +657,15 @@ def best_text(shown: Sequence[Best], name: str, failing: Sequence[Failing] = ())
             header += [minus, "p"][: columns - 1]
     rows = []
     for best in shown:
-        cells = [label_cell(best.name), count_cell(best.result.n, best.n)]
+        cells = [label_cell(best.name), *_chosen_cells(best, chosen), count_cell(best.result.n, best.n)]
         if several:
             cells.insert(0, label_cell(best.experiment.name))
         for metric in metrics:
             cells += _cells(best, metric, _contrast(best, shown))[: columns if metric in results else 1]
         rows.append(tuple(cells))
     for failed in failing:
-        cells = [label_cell(failed.name), count_cell(0, failed.in_words)]
+        nothing_chosen = [TextCell(DASH)] * len(chosen)
+        cells = [label_cell(failed.name), *nothing_chosen, count_cell(0, failed.in_words)]
         if several:
             cells.insert(0, label_cell(failed.experiment.name))
         dashes = [TextCell(DASH)] * (len(header) - len(cells))
@@ -661,6 +683,44 @@ def best_text(shown: Sequence[Best], name: str, failing: Sequence[Failing] = ())
         metric_headings=headings,
         about=_about(shown),
     )
+
+
+def _tuned_fields(shown: Sequence[Best]) -> list[str]:
+    """Return the fields that tuning chose for any of some configurations, those of the most configurations first."""
+    fields: dict[str, int] = {}
+    for best in shown:
+        cell = best.experiment.cells[best.cell]
+        for name in names_of([cell.config]):
+            if name in cell.tuned:
+                fields[name] = fields.get(name, 0) + 1
+    return sorted(fields, key=lambda name: -fields[name])
+
+
+def _chosen_columns(shown: Sequence[Best]) -> list[str]:
+    """Return the headings of the values that tuning chose: a column for each of a few fields, else one for all."""
+    fields = _tuned_fields(shown)
+    return [axis_title(name) for name in fields] if len(fields) <= _MOST_CHOSEN else ["chosen"]
+
+
+def _chosen_cells(best: Best, columns: Sequence[str]) -> list[TextCell]:
+    """Return the values that tuning chose for a configuration, in the columns of `_chosen_columns`."""
+    cell = best.experiment.cells[best.cell]
+    chosen = {axis_title(name): cell.config.get(name) for name in names_of([cell.config]) if name in cell.tuned}
+    if list(columns) == ["chosen"]:
+        text = ", ".join(f"{title} {_short(value)}" for title, value in chosen.items())
+        return [label_cell(text or DASH)]
+    cells = []
+    for title in columns:
+        value = chosen.get(title)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        text = _short(value) if title in chosen else DASH
+        cells.append(TextCell(text, float(value)) if is_number else TextCell(text, text))
+    return cells
+
+
+def _short(value: object) -> str:
+    """Return a chosen value as text, a number with three significant digits."""
+    return f"{value:.3g}" if isinstance(value, float) else label_text(value)
 
 
 def _about(shown: Sequence[Best]) -> str:
@@ -696,14 +756,27 @@ def _of_several(shown: Sequence[Best]) -> bool:
     return len({best.experiment.name for best in shown}) > 1
 
 
+def _is_above_fine_tuning(shown: Sequence[Best]) -> bool:
+    """Return whether configurations are compared with fine-tuning: if any is, and else with the best one."""
+    return any(best.above is not None for best in shown)
+
+
 def _baseline(shown: Sequence[Best]) -> str:
-    """Return what configurations are compared with: "fine-tuning" or, if none is compared with it, "best"."""
-    return "fine-tuning" if any(best.above is not None for best in shown) else "best"
+    """Return what configurations are compared with: fine-tuning by its name or, if none is compared with it, "best"."""
+    names = {best.above.baseline for best in shown if best.above is not None}
+    if len(names) > 1:
+        return FINE_TUNING
+    return names.pop() if names else "best"
+
+
+def _spelled_out(name: str) -> str:
+    """Return the name of fine-tuning with "fine-tuning" in parentheses, unless it says so."""
+    return name if FINE_TUNING in name.lower().replace(" ", "-") else f"{name} ({FINE_TUNING})"
 
 
 def _contrast(best: Best, shown: Sequence[Best]) -> Comparison | None:
     """Return the difference of a configuration from the baseline of the table; None without one."""
-    return best.above if _baseline(shown) == "fine-tuning" else best.below_leader
+    return best.above if _is_above_fine_tuning(shown) else best.below_leader
 
 
 def _compared(shown: Sequence[Best]) -> list[Comparison]:
@@ -779,7 +852,8 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
         yield OF_P
     if any(best.above is not None and best.is_elsewhere for best in shown):
         yield "The fine-tuning runs are of search spaces of this store that are not shown here."
-    tables = [best.rivals if _baseline(shown) == "fine-tuning" else best.among for best in shown]
+    is_above = _is_above_fine_tuning(shown)
+    tables = [best.rivals if is_above else best.among for best in shown]
     rivals = [table for table in tables if table is not None]
     yield from training_in_words(rivals)
     most = max((best.of for best in shown if not best.columns.ranks_by_validation), default=1)
@@ -799,7 +873,7 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
     yield from units_in_words([estimate.units for estimate in estimates])
     yield f"{columns_in_words(columns_of(shown))}."
     for best in shown:
-        is_baseline = _baseline(shown) == "best" or best.experiment.cells[best.cell].config.strategy == "finetune"
+        is_baseline = not is_above or best.experiment.cells[best.cell].config.strategy == "finetune"
         if best.above is None and not is_baseline:
             yield "Not compared where no fine-tuning run was trained alike on the same splits and seeds."
             return
@@ -813,10 +887,13 @@ def _as_sentence(said: str, whose: str) -> str:
 def _data(shown: Sequence[Best]) -> pd.DataFrame:
     """Return the best configurations as data: a row per configuration and metric."""
     names = ("search_space", "configuration", "metric", "mean", "low", "high", "n", "lowest", "highest")
-    minus = f"minus_{_baseline(shown).replace('-', '_')}"
+    minus = "minus_fine_tuning" if _is_above_fine_tuning(shown) else "minus_best"
     of_differences = (minus, "difference_low", "difference_high", "difference_level", "pairs", "p_holm")
+    tuned = _tuned_fields(shown)
     rows: list[tuple[object, ...]] = []
     for best in shown:
+        cell = best.experiment.cells[best.cell]
+        chosen = [cell.config.get(name) if name in cell.tuned else None for name in tuned]
         for metric, mean in best.means.items():
             row: list[object] = [best.experiment.name, best.name, metric, mean.mean, mean.low, mean.high, mean.n]
             row += [min(mean.of_units, default=np.nan), max(mean.of_units, default=np.nan)]
@@ -827,5 +904,5 @@ def _data(shown: Sequence[Best]) -> pd.DataFrame:
             else:
                 row += [difference.mean, difference.low, difference.high, contrast.levels[metric]]
                 row += [difference.n, contrast.corrected[metric]]
-            rows.append(tuple(row))
-    return pd.DataFrame(rows, columns=[*names, *of_differences], dtype=object)
+            rows.append((*row, *chosen))
+    return pd.DataFrame(rows, columns=[*names, *of_differences, *tuned], dtype=object)

@@ -14,7 +14,7 @@ from ..collect import Experiment
 from ..formats import TextCell, TextTable, label_cell, mean_text
 from ..metrics import metric_named, words
 from ..selection import cell_name, data_of
-from ..statistics import PairedDifference, clipped, paired_difference, units_in_words
+from ..statistics import PairedDifference, clipped, paired_difference
 
 MOST_TASKS = 8
 """Most tasks that have a column each."""
@@ -145,8 +145,8 @@ def by_task_text(record: ScoresByTask, name: str, of_several: bool = False) -> T
     better = f"; {record.better} is better" if record.better else ""
     notes = (
         f"Mean at the end of training, on the test people of each {record.of}{intervals}{better}.",
-        f"Columns are in the order of training. Table r_matrix has these scores: split test, column {record.measure}.",
-        *units_in_words([mean.units for mean in every]),
+        "Columns are in the order of training; units and intervals are those of the test scores above. Table r_matrix "
+        f"has these scores of each run: split test, column {record.measure}.",
     )
     title = f"{record.title}, {record.experiment.name}" if of_several else record.title
     columns = ("search_space", "configuration", "task", "measure", "mean", "low", "high", "n")

@@ -27,11 +27,9 @@ _OF_A_METRIC = {
     "test": "test",
     "published": "published",
     "difference": "diff.",
-    "minus fine-tuning": "minus fine-tuning",
-    "minus best": "minus best",
     "p": "p",
 }
-"""Columns that belong to the preceding metric, with their headings."""
+"""Columns that belong to the preceding metric, with their headings; differences ("minus er") do so, too."""
 
 Group = Sequence[int]
 """Indices of a metric's columns."""
@@ -68,13 +66,18 @@ def _columns(table: TextTable) -> tuple[list[int], list[list[int]]]:
     labels: list[int] = []
     groups: list[list[int]] = []
     for position, name in enumerate(table.header):
-        if groups and name in _OF_A_METRIC:
+        if groups and _of_a_metric(name) is not None:
             groups[-1].append(position)
         elif groups or name in _METRICS or name in table.metric_headings:
             groups.append([position])
         else:
             labels.append(position)
     return labels, groups
+
+
+def _of_a_metric(name: str) -> str | None:
+    """Return the heading of a column that belongs to the preceding metric; None of other columns."""
+    return escaped(name) if name.startswith("minus ") else _OF_A_METRIC.get(name)
 
 
 def _parts(groups: Sequence[Group], most: int) -> list[list[Group]]:
@@ -128,7 +131,7 @@ def _head(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Ite
         yield from (_row([*[""] * len(labels), *spans]), "".join(rules))
         metrics = []
         for _, *others in part:
-            metrics += [table.of_metric, *(_OF_A_METRIC[table.header[column]] for column in others)]
+            metrics += [table.of_metric, *(_of_a_metric(table.header[column]) or "" for column in others)]
     yield from (_row([*names, *metrics]), r"\midrule")
 
 

@@ -50,8 +50,8 @@ def test_test_scores_lead_where_nothing_is_chosen(tmp_path: Path, generated: Mod
     best = best_of_page(judged)
     assert [row.name for row in best] == ["finetune", "er"], "by test scores"
     assert best_text(best, "best").header == (
-        *("configuration", "n", "test AUC", "minus fine-tuning", "p"),
-        *("validation AUC", "test BWT", "minus fine-tuning", "p"),
+        *("configuration", "n", "test AUC", "minus finetune", "p"),
+        *("validation AUC", "test BWT", "minus finetune", "p"),
     )
     assert best_sentences(best)[0].startswith("Best: finetune, test AUC 0.")
 

@@ -11,4 +11,5 @@ def unpainted(item: Sketch, **_options: object) -> Picture:
     """Return an empty figure with the texts of the drawn one, instead of `Sketch.drawn`."""
     alt = f"{item.title}."
     svg = f'<svg aria-label="{escape(alt)}" />'
-    return Picture(item.name, item.title, item.caption, alt, b"\x89PNG\r\n\x1a\n", b"%PDF", svg, 1, 1)
+    contents = b"\x89PNG\r\n\x1a\n", b"%PDF", svg
+    return Picture(item.name, item.title, item.caption, alt, *contents, 1, 1, item.values_in, item.folder)

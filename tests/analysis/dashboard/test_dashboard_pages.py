@@ -839,6 +839,7 @@ def test_the_overview_has_scores_by_domain_with_the_intervals_of_the_report(
     assert header == ["method", "A ↑ [95 %]", "B ↑ [95 %]"]
     report = write_report([space], store, tmp_path / "report")
     table = pd.read_csv(next(it for it in report.tables if it.name == "own-by-task.csv"))
+    latex = next(it for it in report.tables if it.name == "own-by-task.tex").read_text()
     matrix = store.read("r_matrix").query("split == 'test' and trained_on == 2")
     runs = store.read("runs").set_index("run_id")
     assert {row[0] for row in rows} == {"er", "finetune"}
@@ -850,6 +851,7 @@ def test_the_overview_has_scores_by_domain_with_the_intervals_of_the_report(
             assert exact["mean"] == pytest.approx(splits.mean())
             assert exact["n"] == 3
             assert text == f"{exact['mean']:.3f} [{exact['low']:.3f}, {exact['high']:.3f}]"
+            assert text in latex
             assert exact["low"] < splits.mean() < exact["high"]
     page = report.index.read_text()
     assert page.index("Test AUC by ward") < page.index("Set-up"), "in the contents"

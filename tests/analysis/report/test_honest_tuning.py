@@ -110,11 +110,55 @@ def test_a_report_ranks_reported_runs_alone(study: Path, tmp_path: Path, known: 
         assert page.index('<figure id="setup"') < page.index('<section id="tuning"') < page.index('id="first-ward"')
     assert ("over runs, not over patient splits." in page) == known  # the table of tuning
     assert ("reported runs</th>" in re.sub("<(?!/th).*?>", "", page)) == known
-    for title in ("Optimisation history", "The best trials of first ward_selection_er", "Slices") if known else ():
+    for title in (
+        ("Optimisation history by method", "The best trials of first ward_selection_er", "Slices by method")
+        if known
+        else ()
+    ):
         _, caption = re.split(rf"<strong>(?:\w+ \d+: )?{title}\.</strong>", page, maxsplit=1)
         assert "Metrics of the validation set." in caption[:600], title
     assert page.count("Tuning trials: they choose a configuration and are no results.") == 2
     assert page.index('<section id="first-ward"') < page.index('<section id="first-ward_selection_er"')
+
+
+def test_the_table_of_methods_has_the_chosen_values_and_one_name_for_each(study: Path, tmp_path: Path) -> None:
+    """The values stood in the table of tuning alone, and finetune was fine-tuning in headings and sentences."""
+    given = (study / "study.py", "--results", study / "results", "--prepared-root", study / "prepared")
+    said("report", *given, "--output", tmp_path)
+    header, _, *rows = (tmp_path / "tables" / "best.md").read_text().splitlines()[2:6]
+    headings = [cell.strip() for cell in header.strip("|").split("|")]
+    assert headings[:3] == ["configuration", "learning rate", "n"]
+    assert "minus finetune" in headings
+    runs = RunStore(study / "results").read("runs")
+    rates = runs[runs["first_tasks"].isna()].groupby("strategy")["learning_rate"].first()
+    for row in rows:
+        name, rate, *_ = (cell.strip() for cell in row.strip("|").split("|"))
+        assert rate == f"{rates[name]:.3g}"
+    assert {row["configuration"]: float(row["learning_rate"]) for row in best(tmp_path)} == rates.to_dict()
+    page = (tmp_path / "index.html").read_text()
+    lead = page.partition('<div class="lead">')[2].partition("</div>")[0]
+    assert "finetune" in lead
+    assert "minus fine-tuning" not in page.lower()
+
+
+def test_figures_of_tuning_are_in_a_folder_of_their_own(study: Path, tmp_path: Path) -> None:
+    given = (study / "study.py", "--results", study / "results", "--prepared-root", study / "prepared")
+    said("report", *given, "--output", tmp_path)
+    figures = tmp_path / "figures"
+    of_tuning = {path.stem for path in (figures / "tuning").iterdir()}
+    assert {"tuning-first-ward-history", "tuning-first-ward-slices"} <= of_tuning
+    assert not [name for name in of_tuning if re.search("_selection_.*-(history|slices)", name)], "drawn together"
+    assert not [path for path in figures.glob("*.*") if "selection" in path.name or path.name.startswith("tuning")]
+    page = (tmp_path / "index.html").read_text()
+    links = re.findall(r'href="(figures/[^"]+)"', page)
+    assert links
+    assert all((tmp_path / link).is_file() for link in links)
+    earlier = figures / "first-ward_selection_er-history.png"
+    earlier.write_bytes(b"")
+    (figures / "mine.png").write_bytes(b"")
+    said("report", *given, "--output", tmp_path)
+    assert not earlier.exists(), "of an earlier version"
+    assert (figures / "mine.png").exists()
 
 
 def test_a_report_of_tuning_alone_names_no_best(study: Path, tmp_path: Path) -> None:
@@ -176,7 +220,7 @@ def test_the_reported_score_needs_no_prepared_data(study: Path, tmp_path: Path) 
         ]
 
 
-OF_REPORTED = ["metrics", "learning_curves", "r_matrices", "forgetting", "cost_frontier"]
+OF_REPORTED = ["methods", "metrics", "learning_curves", "r_matrices", "forgetting", "cost_frontier"]
 
 
 def drawn(figure: Figure) -> set[str]:
@@ -202,10 +246,12 @@ def test_figures_of_searches_name_those_of_a_tuned_space(study: Path, plot: Call
         with pytest.raises(UsageError, match=f"^name: expected one of {', '.join(names)}; a figure shows one$"):
             plot(study / "study.py", study / "results", **given)
     for name in names:
-        assert plot(study / "study.py", study / "results", name=name).axes
-    known = ", ".join(("first ward", *names))
-    with pytest.raises(UsageError, match=f"^name = 'er': no such search space; there are {known}$"):
-        plot(study / "study.py", study / "results", name="er")
+        figure = plot(study / "study.py", study / "results", name=name)
+        of_method = plot(study / "study.py", study / "results", name=name.rpartition("_")[2])
+        assert drawn(figure) == drawn(of_method), "a method is a name, too"
+    known = ", ".join(("first ward", *names, "er", "finetune"))
+    with pytest.raises(UsageError, match=f"^name = 'ewc': no such search space; there are {known}$"):
+        plot(study / "study.py", study / "results", name="ewc")
 
 
 def test_the_only_search_of_a_tuned_space_needs_no_name(study: Path, tmp_path: Path) -> None:

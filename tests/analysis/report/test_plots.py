@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from html import unescape
 from pathlib import Path
+from types import ModuleType
 
 import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
@@ -15,7 +18,7 @@ from clops_sweep.analysis.drawing.svg import as_svg
 from clops_sweep.errors import UsageError
 from clops_sweep.store.run_store import RunStore
 
-OF_GRIDS = ["plot_heatmap", "plot_metrics", "plot_cost_frontier", "plot_importance"]
+OF_GRIDS = ["plot_heatmap", "plot_methods", "plot_metrics", "plot_cost_frontier", "plot_importance"]
 BY_TASK = ["plot_learning_curves", "plot_r_matrices", "plot_forgetting"]
 
 
@@ -60,6 +63,36 @@ def test_a_few_configurations_are_all_drawn(store: RunStore) -> None:
     space = SearchSpace("few", RunConfig(epochs_per_task=5, acquisition_fraction=0.5), axes, seeds=range(3))
     figure = analysis.plot_learning_curves(space, store.files.folder)
     assert titles_of(figure) == ["b = 0.1", "b = 0.5", "b = 1"]
+
+
+def test_methods_have_the_means_and_intervals_of_the_report(generated: ModuleType, tmp_path: Path) -> None:
+    methods = {"er": {"strategy": "er"}, "mine": {"strategy": "ewc"}, "finetune": {"strategy": "finetune"}}
+    space = SearchSpace("methods", RunConfig(), {"method": methods, "split_seed": range(4)}, seeds=range(1))
+    store = RunStore(tmp_path / "results")
+    generated.write_generated_runs(store, [space])
+    report = write_report(space, tmp_path / "results", folder=tmp_path / "report")
+    table = pd.read_csv(next(it for it in report.tables if it.name == "best.csv"))
+    figure = analysis.plot_methods(space, tmp_path / "results")
+    assert [axes.get_title() for axes in figure.axes] == ["test AUC (higher is better)", "test BWT (higher is better)"]
+    of_metric = table[table["metric"] == "test_auc"]
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == of_metric["configuration"].tolist()
+    lines = [line.get_xdata().tolist() for line in figure.axes[0].lines if len(line.get_xdata()) == 2]
+    assert np.array(lines) == pytest.approx(of_metric[["low", "high"]].to_numpy())
+    one = analysis.plot_methods(space, tmp_path / "results", "auc")
+    assert [axes.get_title() for axes in one.axes] == ["validation AUC (higher is better)"]
+    with pytest.raises(UsageError, match="metric 'acuracy': not known"):
+        analysis.plot_methods(space, tmp_path / "results", ["acuracy"])
+    RunStore(tmp_path / "empty").open_for_writing()
+    with pytest.raises(UsageError, match="'methods' has no finished run with a score yet"):
+        analysis.plot_methods(space, tmp_path / "empty")
+
+
+def test_a_single_configuration_has_the_name_of_its_space(generated: ModuleType, tmp_path: Path) -> None:
+    """A panel of the space "er, my way" had the number of runs as its only title."""
+    space = SearchSpace("er, my way", RunConfig(strategy="er"), seeds=range(2))
+    generated.write_generated_runs(RunStore(tmp_path), [space])
+    for plot in (analysis.plot_learning_curves, analysis.plot_r_matrices, analysis.plot_forgetting):
+        assert "er, my way" in titles_of(plot(space, tmp_path))
 
 
 def test_a_heatmap_has_the_metric_and_the_axes_that_are_asked_for(spaces: list[SearchSpace], store: RunStore) -> None:

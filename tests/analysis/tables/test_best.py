@@ -296,8 +296,8 @@ def test_scores_on_other_data_or_scenarios_are_neither_ranked_nor_compared_with_
     assert [it.of for it in found] == [2] * 4
     sentence = best_sentences(found)[0]
     assert sentence.count("Best on ") == 2
-    assert f"{first}, er, validation AUC 0.663, n = 4 seeds; 0.053 above fine-tuning" in sentence
-    assert f"{second}, er, validation AUC 0.963, n = 4 seeds; 0.053 above fine-tuning" in sentence
+    assert f"{first}, er, validation AUC 0.663, n = 4 seeds; 0.053 above finetune (fine-tuning)" in sentence
+    assert f"{second}, er, validation AUC 0.963, n = 4 seeds; 0.053 above finetune (fine-tuning)" in sentence
     assert "Configurations are ranked within each data set and scenario." in best_text(found, "best").notes
     bold = [row.name for row in result_table(experiment).rows if "auc" in row.best_in]
     assert bold == [f"{first}, er", f"{second}, er"]
