@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clops_sweep.cli.options import print_json
-from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
+from clops_sweep.cli.search import (
+    print_searches,
+    print_tuned,
+    replicates_in_words,
+    search_as_data,
+    tuned_as_data,
+    tuned_rows,
+)
 from clops_sweep.cli.task_counts import check_files, say_tasks, say_unchecked, tasks_as_data
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.execution.fit import check_fit
@@ -208,8 +215,25 @@ def _to_do_in_words(state: State) -> str:
     others = len(state.to_compute) - of_trials
     parts = [f"{of_trials:,} of trials"]
     if others:
-        parts.append(f"{others:,} to report" if state.tuned else f"{others:,} of grids")
+        what = f"to report{_reported_in_words(state, others)}" if state.tuned else "of grids"
+        parts.append(f"{others:,} {what}")
     return f"{several(of_trials + others, 'run')} to do: {', '.join(parts)}"
+
+
+def _reported_in_words(state: State, runs: int) -> str:
+    """Return what makes all the runs to report, as in " (3 configurations x 5 folds x 2 seeds)"; else nothing."""
+    if len(state.tuned) != 1 or state.tuned[0].reported is not None:
+        return ""
+    space = state.tuned[0].space
+    splits = dict.fromkeys((it.config.split, it.config.split_seed) for it in next(space.at_bounds()).requests())
+    replicates = []
+    for fold, split_seed in splits:
+        for seed in space.undivided.seeds:
+            replicates.append({"split": fold, "split_seed": split_seed, "seed": seed})
+    configurations, rest = divmod(runs, len(replicates))
+    if rest or len(replicates) < 2:
+        return ""
+    return f" ({several(configurations, 'configuration')} x {replicates_in_words(replicates)})"
 
 
 def plan_as_data(facts: Facts) -> dict[str, Any]:

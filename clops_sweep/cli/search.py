@@ -42,9 +42,33 @@ def print_searches(searches: Sequence[Search], tuned: Sequence[Tuning] = (), *, 
         pending = max(0, it.left - found["running"])
         trials = several(it.search.n_trials, "trial")
         counted = _counted(found, of_running)
-        click.echo(f"search {it.space.name!r}: {trials} asked for, {counted}, {pending} pending")
+        runs = _runs_in_words(it)
+        click.echo(f"search {it.space.name!r}: {trials} asked for{runs}, {counted}, {pending} pending")
         if it.record is not None and it.record.best:
             click.echo(f"  {printable(_best_in_words(it.record))}")
+
+
+def _runs_in_words(search: Search) -> str:
+    """Return how trials make runs, as in " (x 2 splits x 3 seeds = 36 runs)"; empty if a trial is a run."""
+    replicates = search.space.replicates()
+    if len(replicates) < 2:
+        return ""
+    most = "up to " if search.search.pruner else ""
+    runs = search.search.n_trials * len(replicates)
+    return f" (x {replicates_in_words(replicates)} = {most}{runs:,} runs)"
+
+
+def replicates_in_words(replicates: Sequence[Mapping[str, Any]]) -> str:
+    """Return the patient splits and seeds of a configuration in words, as in "5 folds x 2 seeds".
+
+    Args:
+        replicates: values of the fields of splits and of the seed.
+    """
+    seeds = {replicate.get("seed") for replicate in replicates}
+    splits = {(replicate.get("split"), replicate.get("split_seed")) for replicate in replicates}
+    what = "split" if any(fold is None for fold, _ in splits) else "fold"
+    words = f"{several(len(splits), what)} x {several(len(seeds), 'seed')}"
+    return words if len(splits) * len(seeds) == len(replicates) else several(len(replicates), "split and seed")
 
 
 def tuned_rows(state: State) -> list[TunedMethod]:

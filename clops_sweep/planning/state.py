@@ -133,8 +133,12 @@ class State:
     @cached_property
     def to_come(self) -> list[PlannedRun]:
         """The runs that searches and tuning may still request, for an estimate; their parameters are not known."""
+        return self.to_come_after(0)
+
+    def to_come_after(self, searches: int) -> list[PlannedRun]:
+        """Return the runs that may still be requested after the first searches, as in `to_come`."""
         runs: list[PlannedRun] = []
-        for search in self.searches:
+        for search in self.searches[searches:]:
             base = search.space.base
             configs = [base.replace(**settings) for settings in search.space.replicates()]
             runs += [PlannedRun(None, config, "pending") for config in configs] * search.left

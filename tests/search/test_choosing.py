@@ -211,7 +211,10 @@ def test_a_trial_of_an_interrupted_launch_is_not_under_way(world: Any, capsys: p
     world.driver(study)[0].next_jobs(1)
     (search,) = state(world, space).searches
     print_searches([search], is_interrupted=True)
-    assert "3 trials asked for, 0 complete, 0 pruned, 0 failed, 1 interrupted, 2 pending" in capsys.readouterr().out
+    assert (
+        "3 trials asked for (x 2 splits x 2 seeds = 12 runs), 0 complete, 0 pruned, 0 failed, 1 interrupted"
+        in capsys.readouterr().out
+    )
     print_searches([search])
     assert "1 under way, 2 pending" in capsys.readouterr().out
 

@@ -68,8 +68,8 @@ class Display(Protocol):
     interrupted: bool
     stops_in_order: bool
 
-    def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
-        """Start with a number of runs, perhaps `of` a search; output of runs and Ray goes to `log`."""
+    def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "", later: Sequence[RunConfig] = ()) -> None:
+        """Start with a number of runs, perhaps `of` a search, before those of later steps; output goes to `log`."""
 
     def finished_before(self, results: Results) -> None:
         """Add runs that earlier launches finished, which count for the best cell."""
@@ -190,17 +190,29 @@ class SweepDisplay:
     def interrupted(self, value: bool) -> None:
         self._interrupted = value
 
-    def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "") -> None:
-        """Start with a number of pending runs; print it and the path of the log."""
-        self._draw_in_notebook()  # the bar of an earlier search
-        self._pending, self._of_search = len(runs), bool(of)
-        self._finished = self._failed = self._left_out = self._not_stored = 0
+    def begin(self, runs: Sequence[RunConfig], log: Path, of: str = "", later: Sequence[RunConfig] = ()) -> None:
+        """Start with a number of pending runs; print it and the path of the log.
+
+        One count goes over all steps of a launch, such as the searches of several methods.
+
+        Args:
+            runs: the runs of this step.
+            log: the file with the output of runs and Ray.
+            of: words about the search that has them; empty without one.
+            later: the runs that later steps of the launch may have.
+        """
+        self._draw_in_notebook()  # the bar of an earlier step
+        is_first = not self._pending
+        self._of_search = bool(of)
+        self._pending = self._done + len(runs) + len(later)
         self._best, self._best_trial = BestCell(), ""
-        self._time_left = TimeLeft(runs) if self._shows_bar else None
-        if self._notebook:
+        self._time_left = TimeLeft((*runs, *later), self._time_left) if self._shows_bar else None
+        if self._notebook and is_first:
             self._notebook.begin()
-        self._progress.update(self._bar, total=self._pending, completed=0)
-        to_do = f"{of}{several(self._pending, 'run')} to do"
+        self._progress.update(self._bar, total=self._pending, completed=self._done)
+        to_do = f"{of}{several(len(runs), 'run')} to do"
+        if self._pending > len(runs):
+            to_do += f", of {'up to ' if later else ''}{self._pending} in this launch"
         if self._is_live:
             self._print(to_do)
             self._print(f"log: {nearby(log)}", wrapped=False)

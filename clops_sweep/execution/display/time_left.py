@@ -16,11 +16,12 @@ class TimeLeft:
 
     Args:
         configs: the runs to do; for a search, its base config once for each run that it may ask for.
+        before: an earlier step of the sweep, whose runs were timed.
     """
 
-    def __init__(self, configs: Iterable[RunConfig]) -> None:
+    def __init__(self, configs: Iterable[RunConfig], before: TimeLeft | None = None) -> None:
         self._unfinished = Counter(kind_of(config) for config in configs)
-        self._costs = Costs()
+        self._costs = Costs() if before is None else before._costs
 
     def ended(self, configs: Iterable[RunConfig | None], seconds: float | None = None) -> None:
         """Remove runs that are over; None stands for any run of a search that will not be run.

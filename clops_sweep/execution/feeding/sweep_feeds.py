@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import partial
 from math import isnan, nan
 from pathlib import Path
@@ -17,7 +17,7 @@ from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.run_names import RunName
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.planning.launched import remember
-from clops_sweep.planning.plan import Plan
+from clops_sweep.planning.plan import Plan, PlannedRun
 from clops_sweep.planning.searches import data_hashes
 from clops_sweep.planning.state import State
 from clops_sweep.store.rows import storing
@@ -48,8 +48,8 @@ class SweepFeeds:
         while True:
             reported = self._state.resolved.selection.reported
             yield from self._grids(log)
-            for search in self._state.searches:
-                yield from self._trials(search.space, log)
+            for number, search in enumerate(self._state.searches, 1):
+                yield from self._trials(search.space, log, later=_configs_of(self._state.to_come_after(number)))
             self._retry_failed = False
             self._state = planned_again(self._state)
             remember(self._state.resolved.selection, self._store)
@@ -65,7 +65,8 @@ class SweepFeeds:
             if not pending:
                 return
             if is_first:
-                self._display.begin([run.config for run in (*pending, *plan.of("waiting"))], log)
+                later = _configs_of(self._state.to_come)
+                self._display.begin(_configs_of((*pending, *plan.of("waiting"))), log, later=later)
                 self._display.finished_before(partial(earlier_results, self._store, plan))
             self._tried |= {run.run_id for run in pending}
             jobs = [Job.of(run) for run in pending]
@@ -73,8 +74,13 @@ class SweepFeeds:
             self._state = planned_again(self._state)
             is_first = False
 
-    def _trials(self, space: SearchSpace, log: Path) -> Iterator[Feed]:
+    def _trials(self, space: SearchSpace, log: Path, later: Sequence[RunConfig]) -> Iterator[Feed]:
         """Yield the remaining trials of a search.
+
+        Args:
+            space: the search.
+            log: the file with the output of runs and Ray.
+            later: the runs that later steps of the launch may have.
 
         Raises:
             StoreError: its journal cannot be used.
@@ -90,7 +96,7 @@ class SweepFeeds:
         if trials:
             of_a_trial = [space.base.replace(**settings) for settings in space.replicates()]
             count = several(trials, "trial")
-            self._display.begin(of_a_trial * trials, log, f"search {space.name!r}: {count}, up to ")
+            self._display.begin(of_a_trial * trials, log, f"search {space.name!r}: {count}, up to ", later)
             feed = SearchFeed(
                 space, study, self._store, asked.data_hash, retry_failed=self._retry_failed, display=self._display
             )
@@ -99,6 +105,10 @@ class SweepFeeds:
             with storing(self._store):
                 if not study.left:  # else a trial to come may have the parameters of a pruned one
                     delete_checkpoints(self._store, study.pruned_runs)
+
+
+def _configs_of(runs: Iterable[PlannedRun]) -> list[RunConfig]:
+    return [run.config for run in runs]
 
 
 def record_purposes(state: State) -> None:

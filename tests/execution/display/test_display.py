@@ -121,6 +121,30 @@ def test_the_columns_of_scores_are_named_once_where_their_words_do_not(capsys: p
     assert [line[:5] for line in lines[2:]] == ["[1/2]", "[2/2]"]
 
 
+def test_one_count_goes_over_all_searches_of_a_launch(capsys: pytest.CaptureFixture[str]) -> None:
+    """The bar was full at the end of each method, and empty at the start of the next one."""
+    jobs = [job(seed) for seed in range(6)]
+    configs = [it.config for it in jobs]
+    with SweepDisplay() as display:
+        display.begin(configs[:2], Path("log"), "search 'a': 2 trials, up to ", configs[2:])
+        display.report(jobs[0], Finished({"auc": 0.5}))
+        display.trial_ended("trial 1 failed", [jobs[1].run_id])
+        assert display.counts == (2, 6)
+        display.begin(configs[2:4], Path("log"), "search 'b': 2 trials, up to ", configs[4:])
+        display.report(jobs[2], Failed("why"))
+        display.report(jobs[3], Finished({"auc": 0.5}))
+        display.begin(configs[4:5], Path("log"))  # one of the chosen runs is finished already
+        display.report(jobs[4], Finished({"auc": 0.5}))
+        assert display.counts == (5, 5)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if "to do" in line] == [
+        "search 'a': 2 trials, up to 2 runs to do, of up to 6 in this launch; log: log",
+        "search 'b': 2 trials, up to 2 runs to do, of up to 6 in this launch; log: log",
+        "1 run to do, of 5 in this launch; log: log",
+    ]
+    assert [line.split()[0] for line in lines if line.startswith("[")] == ["[1/6]", "[3/6]", "[4/6]", "[5/5]"]
+
+
 def test_names_are_shortened_by_their_labels_whatever_the_labels_say() -> None:
     shared = Label("Random storage, seed 0: mc_samples 5")
     names = [RunName((shared, Label(b, "storage_fraction")), "space: one, two") for b in ("0.1", "0.5")]
