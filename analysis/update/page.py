@@ -316,7 +316,6 @@ def _earlier_table(report: Findings) -> LinkedTable | None:
     rows = [_earlier_row(task, report) for task in _shown_of_earlier(report)]
     title = "Task by task" if report.against else "Earlier tasks"
     header = [name.replace("units", f"{report.unit}s") for name in _EARLIER]
-    header = [name.replace("became", f"{report.noun}s that became") for name in header]
     return _table("earlier", title, header, rows)
 
 
@@ -328,16 +327,17 @@ def _shown_of_earlier(report: Findings) -> Sequence[EarlierTask]:
 
 
 def _earlier_row(task: EarlierTask, report: Findings) -> Cells:
-    words = clear_changes(task) or "none"
+    words = _clear_changes(task, report.unit) or "none"
     if task.units < MIN_UNITS:
         words = f"too few {report.unit}s"
     accuracy = [text.partition(" [")[0] for text in percents(task.accuracy, task.units)[:2]]
-    auc = [_number(replace(quantity, low=math.nan), task.units).text for quantity in (task.auc.before, task.auc.after)]
+    auc = _aucs(task)
+    before_and_after = [cell.text.partition(" [")[0] for cell in auc[:2]]
     return [
         label_cell(task.title),
         TextCell(words, words, bold=any(map(is_clearly_worse, (task.auc, task.accuracy)))),
-        TextCell(" → ".join(auc), task.auc.after.value),
-        _number(task.auc.difference, task.units),
+        TextCell(" → ".join(before_and_after), task.auc.after.value),
+        auc[2],
         TextCell(" → ".join(accuracy), task.accuracy.after.value),
         TextCell(percents(task.accuracy, task.units)[2], task.accuracy.difference.value),
         count_cell(task.right_to_wrong, f"{task.right_to_wrong:,} of {task.instances:,}"),
@@ -346,12 +346,34 @@ def _earlier_row(task: EarlierTask, report: Findings) -> Cells:
     ]
 
 
+def _aucs(task: EarlierTask) -> Cells:
+    """Return the cells of AUC before and after, and of the difference.
+
+    They have one more decimal if before and after round alike, but their difference does not round to 0, or the other
+    way round.
+    """
+    quantities = (task.auc.before, task.auc.after, task.auc.difference)
+    digits = 2 + decimals_of(task.units)
+    before, after, difference = (number(quantity.value, digits) for quantity in quantities)
+    if (before == after) != (difference == number(0.0, digits)):
+        digits += 1
+    return [_number(quantity, digits) for quantity in quantities]
+
+
+def _clear_changes(task: EarlierTask, unit: str) -> str:
+    """Return the clear changes of a task, with a remark if they are about few people; empty without any."""
+    changes = clear_changes(task)
+    return f"{changes} (few {unit}s)" if changes and task.units < FEW_PEOPLE else changes
+
+
 def _caption_of_earlier(report: Findings) -> str:
     """Return the caption of the table of earlier tasks."""
     caption = (
         "Each row compares the two models on the test data of one task. A change is clear if its whole 95 % interval "
-        "is on one side of 0."
+        f"is on one side of 0. Became wrong and became right count decisions on {report.noun}s."
     )
+    if any(task.units < FEW_PEOPLE for task in report.earlier):
+        caption += f" With fewer than {FEW_PEOPLE} {report.unit}s, a clear change can still be chance."
     many = len(report.earlier)
     if many > _MOST_EARLIER:
         caption += f" Of {many} tasks, those whose accuracy falls most; all are in the table of subgroups."
@@ -361,15 +383,15 @@ def _caption_of_earlier(report: Findings) -> str:
 def earlier_in_words(report: Findings) -> Iterator[str]:
     """Yield a line on each earlier task for a terminal."""
     for task in _shown_of_earlier(report):
-        auc = _number(replace(task.auc.before, low=math.nan), task.units).text
-        auc += f" to {_number(task.auc.after, task.units).text}"
+        auc_before, auc_after, _ = _aucs(task)
+        auc = f"{auc_before.text.partition(' [')[0]} to {auc_after.text}"
         before, after, _ = percents(task.accuracy, task.units)
         accuracy = f"{before.partition(' [')[0]} to {after}"
         counts = f"{task.right_to_wrong:,} of {several(task.instances, report.noun)} became wrong"
         changed = f"decisions changed for {task.units_changed:,} of {several(task.units, report.unit)}"
         flips = f"{counts}, {task.wrong_to_right:,} became right"
         line = f"{task.title}: AUC {auc}, accuracy {accuracy}; {flips}; {changed}"
-        clear = clear_changes(task)
+        clear = _clear_changes(task, report.unit)
         yield f"{line}; clear change: {clear}" if clear else line
 
 
@@ -381,7 +403,8 @@ def _folds_table(report: Findings) -> LinkedTable | None:
     rows = []
     for fold in report.folds:
         changes = [*shares_of(fold.accuracy, fold.units), _share(fold.right_to_wrong, fold.units)]
-        scores = [_number(quantity, fold.units) for quantity in (fold.brier.before, fold.brier.after)]
+        digits = 2 + decimals_of(fold.units)
+        scores = [_number(quantity, digits) for quantity in (fold.brier.before, fold.brier.after)]
         cells = [
             label_cell(fold.fold),
             label_cell(fold.run_id[:8]),
@@ -466,7 +489,8 @@ def _last_task_table(report: Findings) -> LinkedTable | None:
 def _overall_row(change: Change, units: int) -> Cells:
     if change.name != "Brier score":
         return [label_cell(change.name), *shares_of(change, units, True)]
-    numbers = [_number(quantity, units) for quantity in (change.before, change.after, change.difference)]
+    digits = 2 + decimals_of(units)
+    numbers = [_number(quantity, digits) for quantity in (change.before, change.after, change.difference)]
     return [label_cell(change.name), *numbers]
 
 
@@ -578,8 +602,8 @@ def _share(quantity: Quantity, units: int, signed: bool = False) -> TextCell:
     return TextCell(percent(quantity, units, signed), quantity.value)
 
 
-def _number(quantity: Quantity, units: int) -> TextCell:
-    digits = 2 + decimals_of(units)
+def _number(quantity: Quantity, digits: int) -> TextCell:
+    """Return a number with its interval."""
     text = number(quantity.value, digits)
     if math.isfinite(quantity.low):
         text += f" [{number(quantity.low, digits)}, {number(quantity.high, digits)}]"

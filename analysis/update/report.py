@@ -635,9 +635,9 @@ def _limitations(report: UpdateReport, row: Mapping[str, Any], facts: TaskFacts)
             "untested here. If it is one of the folds, only the patients of that fold are a test of it."
         )
         yield (
-            f"Probabilities of {k} models are pooled for the calibration errors, the reliability curve, the drift and "
-            "the fixed operating points, which take one threshold for all models. A single model can differ: it has a "
-            "calibration and a threshold of its own. The table of folds has those that can be measured in a fold."
+            f"Probabilities of {k} models are pooled for AUC, the calibration errors, the reliability curve, the drift "
+            "and the fixed operating points, which take one threshold for all models. A single model can differ: it "
+            "has a calibration and a threshold of its own. The table of folds has those that can be measured in a fold."
         )
     if report.without_frames:
         yield f"Without the prepared frames of the run: {report.without_frames}."

@@ -35,7 +35,7 @@ Version 0.3 computed the rows "ER, flip penalty", whose option `er` no longer ha
 BASELINE = "Fine-tuning"
 PEOPLE = ["patients_train", "patients_validation", "patients_test", "split_hash"]
 MEASURES = {
-    "test_right_to_wrong": "right before, wrong after",
+    "test_right_to_wrong": "became wrong",
     "test_accuracy": "accuracy after",
     "test_calibration": "calibration error after",
     "test_new": "accuracy on the last task",

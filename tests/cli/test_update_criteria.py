@@ -388,7 +388,23 @@ def test_a_clear_change_of_a_ward_is_named(hospital: Path) -> None:
     assert clear_changes(replace(one, auc=unclear, accuracy=replace(unclear, name="accuracy"))) == ""
     lines = [*earlier_in_words(replace(report, earlier=(replace(one, auc=worse, accuracy=better),)))]
     assert lines[0].startswith("ward A: AUC ")
-    assert lines[0].endswith("clear change: AUC worse, accuracy better")
+    assert lines[0].endswith("clear change: AUC worse, accuracy better (few patients)")
+    many = replace(one, auc=worse, accuracy=better, units=20)
+    assert next(earlier_in_words(replace(report, earlier=(many,)))).endswith("accuracy better")
+
+
+def test_auc_before_and_after_and_its_difference_do_not_contradict_each_other(hospital: Path) -> None:
+    report = reported(hospital, trained(hospital), Criteria(max_flips=1.0))
+    nan = float("nan")
+    for before, after, texts in (
+        (0.994, 0.997, (">0.994 → 0.997<", ">0.003<")),
+        (0.9949, 0.9951, (">0.995 → 0.995<", ">0.000<")),
+        (0.9, 0.8, (">0.90 → 0.80<", ">-0.10<")),
+    ):
+        values = [Quantity(value, nan, nan) for value in (before, after, after - before)]
+        one = replace(report.earlier[0], auc=Change("AUC", *values))
+        page = replace(report, earlier=(one,)).html()
+        assert all(text in page for text in texts)
 
 
 def test_of_many_earlier_tasks_those_that_lose_most_are_shown(hospital: Path) -> None:
