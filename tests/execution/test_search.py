@@ -157,7 +157,8 @@ def command(searched: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
 def test_what_is_said_and_shown(searched: Path, command: Command, record: StudyRecord) -> None:
     output = (searched / "output").read_text().splitlines()
     pruned = len(record.of("pruned"))
-    counts = f"search 'tuned': 6 trials asked for, {6 - pruned} complete, {pruned} pruned, 0 failed, 0 pending"
+    asked = "search 'tuned': 6 trials asked for (x 1 split x 2 seeds = up to 12 runs)"
+    counts = f"{asked}, {6 - pruned} complete, {pruned} pruned, 0 failed, 0 pending"
     assert output[-4] == counts
     assert f"mean of 2 runs, in trial {record.best[0].number} (" in output[-3]
     assert (searched / "results/report/tuned/figures/tuned-history.svg").is_file()
