@@ -38,11 +38,12 @@ SPACE = SearchSpace(
 '''
 """A search-space file that needs no data."""
 
-_TEMPLATES = ("arrays", "wfdb", "edf", "hdf5", "wards", "network", "method")
+_TEMPLATES = ("arrays", "csv", "wfdb", "edf", "hdf5", "wards", "network", "method")
 """Search-space files in the folder `recipes`: for recordings of a user, and for a network or method."""
 
 _NEEDS_DATA = {
     "arrays": "your arrays into wearable.npz",
+    "csv": "your files and table.csv into the folder recordings",
     "wfdb": "your records into the folder hospital",
     "edf": "your files into the folder nights",
     "hdf5": "your arrays into exams.h5",
@@ -72,7 +73,7 @@ _TIME_LIMITS = {"slurm": "12:00:00", "slurm_array": "04:00:00"}
 @click.option(
     "--template",
     type=click.Choice(_TEMPLATES),
-    help="Write a search space on your recordings (arrays, wfdb, edf, hdf5), on wards with an update "
+    help="Write a search space on your recordings (arrays, csv, wfdb, edf, hdf5), on wards with an update "
     "report and its criteria (wards), or with your network or method.",
 )
 @click.option("--slurm", is_flag=True, help="Write a Slurm job instead: a Ray cluster on several nodes.")

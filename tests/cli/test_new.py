@@ -14,6 +14,7 @@ from pathlib import Path
 import edfio
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
@@ -77,6 +78,18 @@ def _arrays(folder: Path, stream: np.random.Generator) -> None:
     np.savez(folder / "wearable.npz", x=stream.normal(size=(120, 3, 100)), y=labels, subject=people)
 
 
+def _csv(folder: Path, stream: np.random.Generator) -> None:
+    (folder / "recordings").mkdir()
+    rows = ["file,activity,person"]
+    for number in range(60):
+        name = f"r{number:03}.csv"
+        samples = pd.DataFrame(stream.normal(size=(250, 3)), columns=["ax", "ay", "az"])
+        samples.insert(0, "seconds", np.arange(250) / 50)
+        samples.to_csv(folder / "recordings" / name, index=False)
+        rows.append(f"{name},{('rest', 'walk', 'run', 'stairs')[number % 4]},P{number // 4:02}")
+    (folder / "recordings" / "table.csv").write_text("\n".join(rows))
+
+
 def _wfdb(folder: Path, stream: np.random.Generator) -> None:
     rows = ["record,rhythm,person"]
     for number in range(80):
@@ -105,7 +118,13 @@ def _hdf5(folder: Path, stream: np.random.Generator) -> None:
 
 @pytest.mark.parametrize(
     ("template", "name", "write"),
-    [("arrays", "wearable", _arrays), ("wfdb", "hospital", _wfdb), ("edf", "nights", _edf), ("hdf5", "exams", _hdf5)],
+    [
+        ("arrays", "wearable", _arrays),
+        ("csv", "recordings", _csv),
+        ("wfdb", "hospital", _wfdb),
+        ("edf", "nights", _edf),
+        ("hdf5", "exams", _hdf5),
+    ],
 )
 def test_templates_for_recordings_train_on_files_like_those_that_they_name(
     new: Command, tmp_path: Path, template: str, name: str, write: Callable[[Path, np.random.Generator], None]
