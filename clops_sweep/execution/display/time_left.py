@@ -21,7 +21,7 @@ class TimeLeft:
 
     def __init__(self, configs: Iterable[RunConfig], before: TimeLeft | None = None) -> None:
         self._unfinished = Counter(kind_of(config) for config in configs)
-        self._costs = Costs() if before is None else before._costs
+        self._costs: Costs = Costs() if before is None else before._costs
 
     def ended(self, configs: Iterable[RunConfig | None], seconds: float | None = None) -> None:
         """Remove runs that are over; None stands for any run of a search that will not be run.
