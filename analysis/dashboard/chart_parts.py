@@ -26,6 +26,9 @@ Values = Sequence[Any] | npt.NDArray[Any] | pd.Series | pd.Index
 OTHER = "#9a9a9a"
 """The colour of what has no colour of its own."""
 
+_LEAST_DISTANCE = 0.06
+"""Least distance between two ticks, as a share of their axis."""
+
 _MOST_TICKS = 8
 """Most numbers that each have a tick."""
 
@@ -66,8 +69,19 @@ def number_axis(numbers: Iterable[float | None]) -> Chart:
     if is_logarithmic(known):
         axis["type"] = "log"
     if len(known) <= _MOST_TICKS:
-        axis |= {"tickvals": known, "ticktext": list(map(value_text, known))}
+        ticks = _apart(known, is_log=axis.get("type") == "log")
+        axis |= {"tickvals": ticks, "ticktext": list(map(value_text, ticks))}
     return axis
+
+
+def _apart(numbers: Sequence[float], *, is_log: bool) -> list[float]:
+    """Return ascending numbers without those whose texts would cover the one before on an axis from first to last."""
+    places = [math.log10(number) for number in numbers] if is_log else list(numbers)
+    kept: list[int] = []
+    for position, place_on_axis in enumerate(places):
+        if not kept or place_on_axis - places[kept[-1]] >= _LEAST_DISTANCE * (places[-1] - places[0]):
+            kept.append(position)
+    return [numbers[position] for position in kept]
 
 
 def column_title(column: str) -> str:

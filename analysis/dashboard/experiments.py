@@ -50,6 +50,12 @@ def held_in_words(experiment: Experiment) -> str:
     return "; ".join(parts)
 
 
+def short_text(value: object) -> str:
+    """Return a value as text, a long number with three significant digits."""
+    text = label_text(value)
+    return f"{value:.3g}" if isinstance(value, float) and len(text) > _LONG_NUMBER else text
+
+
 def _labels_in_words(labels: Sequence[object], texts: Sequence[str]) -> str:
     """Return the labels of an axis; of many, or of several long numbers, how many there are and their range."""
     are_long = any(len(text) > _LONG_NUMBER for text in texts)
@@ -113,7 +119,7 @@ def _differing(own: Constants, others: Sequence[Constants], said: Sequence[str])
         if (is_option and value is None) or value in said:
             continue
         if any(other != value and not (is_option and other is None) for other in values):
-            named.append(f"{axis_title(name)} = {label_text(value)}")
+            named.append(f"{axis_title(name)} = {short_text(value)}")
     more = len(named) - _MOST_FIELDS
     return [*named[:_MOST_FIELDS], f"{more} more settings"] if more > 1 else named
 

@@ -91,6 +91,7 @@ class MethodTable:
     Attributes:
         title: data set and scenario, with the patient splits if another table has others.
         metrics: titles of the metrics.
+        meanings: for each metric, its full name and formula.
         better: for each metric, whether "higher" or "lower" values are better; empty if neither.
         rows: the methods.
         on_one_split: whether the intervals of some rows are over the seeds of one patient split.
@@ -98,6 +99,7 @@ class MethodTable:
 
     title: str
     metrics: tuple[str, ...]
+    meanings: tuple[str, ...]
     better: tuple[str, ...]
     rows: tuple[MethodRow, ...]
     on_one_split: bool
@@ -265,7 +267,8 @@ def _table(title: str, sources: Sequence[_Source]) -> MethodTable:
     experiments = [source.experiment for source in sources]
     titles = tuple(heading(name, experiments) for name in names)
     better = tuple(metric_named(name).better or "" for name in names)
-    return MethodTable(title, titles, better, tuple(rows), "seeds" in kinds)
+    meanings = tuple(f"{metric_named(name).plain}: {metric_named(name).formula}" for name in names)
+    return MethodTable(title, titles, meanings, better, tuple(rows), "seeds" in kinds)
 
 
 def _metrics(experiment: Experiment) -> list[str]:

@@ -13,12 +13,12 @@ import pandas as pd
 from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.spaces.search_space import search_of
 
-from ..collect import Experiment, label_text
+from ..collect import Experiment
 from ..editions import replaced_in_words
 from ..leading import names_of_tuned, what_was_tuned
 from ..metrics import metric_named
 from ..tables.tuning import edges_in_words
-from .experiments import differences, held_in_words
+from .experiments import differences, held_in_words, short_text
 from .snapshot import Snapshot
 
 
@@ -88,7 +88,7 @@ def searches(snapshot: Snapshot) -> dict[str, Search]:
         if study.best and study.best[0].values:
             best_value = metric.text(study.best[0].values[0])
             chosen = ", ".join(
-                f"{axis_title(axis)} {label_text(label)}" for axis, label in study.best[0].labels.items()
+                f"{axis_title(axis)} {short_text(label)}" for axis, label in study.best[0].labels.items()
             )
         trials: dict[str, int] = dict(Counter(str(trial.state) for trial in study.trials))
         found[name] = Search(what_was_tuned(name, spaces), trials, metric.plain, best_value, chosen)

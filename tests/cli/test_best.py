@@ -159,7 +159,7 @@ def test_the_report_lists_what_the_terminal_lists_with_the_same_headings() -> No
     header, *rows = _rows_of_markdown(Path("results/report/own/tables/best.md"))
     in_report = [dict(zip(header, row, strict=False)) for row in rows]
     headings = [name for name in shown[0] if name != "run_id"]
-    assert headings == [name for name in header if name not in ("search space", "minus finetune", "p")]
+    assert headings == [name for name in header if name not in ("search space", "minus fine-tuning", "p")]
     for name in headings:
         assert [row[name] for row in shown] == [row[name] for row in in_report], name
 

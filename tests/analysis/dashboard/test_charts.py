@@ -12,6 +12,7 @@ from scipy import stats
 from clops_sweep import SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.dashboard.app import Dashboard
+from clops_sweep.analysis.dashboard.chart_parts import number_axis
 from clops_sweep.analysis.dashboard.charts import parallel, scatter
 from clops_sweep.analysis.dashboard.choice import Choice
 from clops_sweep.analysis.dashboard.curve_charts import curves, history
@@ -187,8 +188,8 @@ def test_the_page_shows_the_best_runs_or_those_picked(store: RunStore) -> None:
     clops = runs[(runs["strategy"] == "clops") & (runs["status"] == "finished")].sort_values("auc")
     given = {"experiment": "synthetic class_il clops", "y": "auc", "view": "points"}
     best = dashboard.page("compare", given)
-    assert "The best 5 runs by the vertical axis" in best
-    for run in clops["run_id"].iloc[-5:]:
+    assert f"The best 8 of {len(clops)} runs by the vertical axis" in best
+    for run in clops["run_id"].iloc[-8:]:
         assert f'href="/run?id={run}"' in best
     worst = clops["run_id"].iloc[0]
     picked = dashboard.page("compare", given | {"runs": f"{worst},unknown"})
@@ -203,3 +204,16 @@ def test_missing_numbers_are_no_points(experiment: Experiment, table: RunsTable)
     emptied = RunsTable(frame, table.labels, table.measured)
     points = points_of(experiment, emptied, y="auc")
     assert {y for _, y in points.values()} == {None}
+
+
+def test_ticks_do_not_cover_each_other() -> None:
+    """Two learning rates of a search that were nearly equal had their numbers one upon the other."""
+    rates = [0.00088, 0.00091, 0.0012, 0.0098]
+    assert number_axis(rates)["tickvals"] == [0.00088, 0.0012, 0.0098]
+    decades = [0.0001, 0.00011, 0.001, 0.01]
+    assert number_axis(decades) == {
+        "type": "log",
+        "tickvals": [0.0001, 0.001, 0.01],
+        "ticktext": ["0.0001", "0.001", "0.01"],
+    }
+    assert number_axis([1.0, 2.0])["tickvals"] == [1.0, 2.0]
