@@ -19,7 +19,7 @@ SENTINELS: Final = np.array([*_NINES, *(-value for value in _NINES), *_RAILS, *_
 """Values that stand for missing samples in many files."""
 
 _LEAST_TIMES: Final = 2
-"""Least number of samples of a recording with the value: one alone may be an artefact."""
+"""Least number of samples of a channel with the value, in all recordings: one alone may be an artefact."""
 _LEAST_LEVELS: Final = 17
 """Least number of other values: a channel of fewer has markers or steps."""
 
@@ -30,8 +30,8 @@ Sentinels = Mapping[tuple[int, float], tuple[int, int]]
 def sentinels_in(stored: NDArray[Any], missing: NDArray[np.bool_] | None = None) -> Sentinels:
     """Return the values of `SENTINELS` that occur apart from all other values of a channel.
 
-    Such a value is the least or the greatest of a recording's channel, occurs at least twice there, and lies further
-    from all other values than these from each other. A signal that is cut off at the end of its range comes close to
+    Such a value is the least or the greatest of a recording's channel, and lies further from all other values than
+    these from each other. A signal that is cut off at the end of its range comes close to
     the value, so it has none.
 
     Args:
@@ -58,7 +58,7 @@ def _times_apart(values: NDArray[Any], value: float) -> int:
     is_value = plain == value
     times = int(is_value.sum())
     others = plain[~is_value & np.isfinite(plain) & ~np.isin(plain, SENTINELS)]
-    if times < _LEAST_TIMES or len(np.unique(others)) < _LEAST_LEVELS:
+    if len(np.unique(others)) < _LEAST_LEVELS:
         return 0
     apart = float(np.abs(others - value).min())
     return times if apart > np.ptp(others) else 0
@@ -73,6 +73,8 @@ def sentinel_notes(found: Iterable[Sentinels], channels: Sequence[str]) -> list[
             samples[place] += times
     notes = []
     for (channel, value), count in sorted(recordings.items()):
+        if samples[channel, value] < _LEAST_TIMES:
+            continue
         many = several(count, "recording")
         notes.append(
             f"channel {channels[channel]}: {samples[channel, value]:,} samples of {many} are {value:.0f}, far from all "

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep.data.preparing.prepare import prepare
-from clops_sweep.data.sentinels import sentinels_in
+from clops_sweep.data.sentinels import sentinel_notes, sentinels_in
 from tests.data.declared_files import declare, forget, waves, write_wfdb
 
 FOLDER = """
@@ -92,7 +92,6 @@ def test_a_value_far_from_all_others_is_found(signal: np.ndarray, value: float, 
         np.linspace(-9999, 9999, 1000).round(),  # a ramp over the whole range
         np.where(np.arange(1000) % 50 < 5, 999, 0),  # a trigger
         (12_000 + 9_000 * NOISE.clip(-1, 1)).astype(np.int32),  # 9999 is one of many values
-        with_run(NOISE, -9999, 1),  # one artefact
         np.full(1000, 999.0),  # a flat line is counted as such
         with_run(NOISE, -500, 20),  # no value that programs reserve
         np.full(1000, np.nan),
@@ -104,7 +103,6 @@ def test_a_value_far_from_all_others_is_found(signal: np.ndarray, value: float, 
         "ramp",
         "trigger",
         "counts",
-        "one artefact",
         "flat",
         "another value",
         "missing",
@@ -112,3 +110,9 @@ def test_a_value_far_from_all_others_is_found(signal: np.ndarray, value: float, 
 )
 def test_valid_signals_have_none(signal: np.ndarray) -> None:
     assert sentinels_in(signal[None, None]) == {}
+
+
+def test_one_value_alone_is_an_artefact_and_two_are_noted() -> None:
+    found = sentinels_in(with_run(NOISE, -9999, 1)[None, None])
+    assert sentinel_notes([found], ["I"]) == []
+    assert sentinel_notes([found, found], ["I"])[0].startswith("channel I: 2 samples of 2 recordings are -9999")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.fields import SignalFields, TableFields, of_header
+from clops_sweep.data.declared.formats.hdf5_attributes import stated_rates
 from clops_sweep.data.declared.formats.read_files import read_files
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.label_table import (
@@ -41,6 +42,7 @@ from clops_sweep.data.declared.text_table import (
     fitting,
     is_text,
     numbered,
+    require_no_thousands,
     text_columns,
     text_layout,
     text_times,
@@ -68,6 +70,8 @@ _FEW = 10
 """Number of distinct whole numbers in a column of labels; lines in which a start time or a rate is looked for."""
 _UNNAMED = ("", "Unnamed: 0")
 """Names of the index of a pandas table in a text, also read and written again."""
+_SAME_RATE = 1e-6
+"""Share by which the rate of a header, which may be 1 / interval, differs from an equal one."""
 _UNIX = 5e8
 """Least number that may be seconds since 1970: November 1985."""
 
@@ -91,9 +95,9 @@ class SignalFile(Portion):
         file = self.files[0]
         notes = list[str]()
         stored = read_signal(file, self.wanted, self.text, self.units, notes)
+        if file.suffix.lower() != ".npy":
+            _require_rate(file, _layout(file, self.text), self.rate)
         layout = text_layout(file, self.text) if is_text(file) else None
-        if layout is not None:
-            _require_rate(file, layout, self.rate)
         named = [] if layout is None else layout.titles
         if self.wanted == () and named != numbered(len(named)):
             raise UsageError(
@@ -309,7 +313,7 @@ def _kept(channels: Sequence[str] | Sequence[int] | None, pattern: str) -> Marke
 
 def _require_rate(file: Path, layout: Layout, rate: float) -> None:
     """Raise a UsageError if the header of a text gives another sampling rate."""
-    if layout.rate is not None and layout.rate != rate:
+    if layout.rate is not None and not np.isclose(layout.rate, rate, rtol=_SAME_RATE, atol=0):
         said = f"its header says {layout.rate:g} samples a second"
         raise UsageError(f"{shorten(file)}: {said}; expected sampling_rate={layout.rate:g}, not {rate:g}")
 
@@ -421,9 +425,10 @@ def read_signal(
         if path.suffix.lower() == ".parquet":
             signals = _parquet_columns(path, positions)
         else:
-            signals, said = text_columns(path, layout, positions)
+            said = require_no_thousands(path, layout, positions) if text.decimal is None else []
+            signals, of_lines = text_columns(path, layout, positions)
             if notes is not None:
-                notes += said
+                notes += [*said, *of_lines]
         for position, signal in zip(positions, signals, strict=True):
             if signal.dtype.kind not in "iufb":
                 kind, remedy = "no numbers", "give channels=[...] without it"
@@ -493,5 +498,17 @@ def _layout(path: Path, options: TextOptions) -> Layout:
     """Return the columns of a text or Parquet file."""
     if path.suffix.lower() != ".parquet":
         return text_layout(path, options)
-    titles = list(_parquet(path, lambda file: file.schema_arrow.names))
-    return Layout(titles, [unit_of(title) for title in titles], skipped=options.skipped)
+    schema = _parquet(path, lambda file: file.schema_arrow)
+    units, said = list[str](), dict[str, Any]()
+    for field in schema:
+        metadata = _decoded(field.metadata)
+        units.append(unit_of(field.name) or metadata.get("units", metadata.get("unit", "")))
+    said |= _decoded(schema.metadata)
+    said |= (schema.pandas_metadata or {}).get("attributes") or {}
+    rates = [rate for _, rate in stated_rates(said)]
+    return Layout(list(schema.names), units, skipped=options.skipped, rate=rates[-1] if rates else None)
+
+
+def _decoded(metadata: Mapping[bytes, bytes] | None) -> dict[str, str]:
+    """Return what a Parquet file says of itself or of a column."""
+    return {key.decode("utf-8", "replace"): value.decode("utf-8", "replace") for key, value in (metadata or {}).items()}

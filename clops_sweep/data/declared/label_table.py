@@ -20,7 +20,7 @@ from clops_sweep.data.declared.clocks import Moment, moment, until_next
 from clops_sweep.data.declared.fields import Column, TableFields, of_header
 from clops_sweep.data.declared.intervals import Interval, Intervals
 from clops_sweep.data.declared.portions import Columns
-from clops_sweep.data.files.csv_table import table_lines, text_form
+from clops_sweep.data.files.csv_table import table_lines, text_form, thousands_refused, with_thousands
 from clops_sweep.data.files.folder import natural, shorten
 from clops_sweep.errors import UsageError, closest, listed, several, shown
 
@@ -53,12 +53,16 @@ class Listed(NamedTuple):
 
 
 class TableRow(dict[str, str]):
-    """The cells of a row of a table by argument (name, label, ...), with its table and line for messages."""
+    """The cells of a row of a table by argument (name, label, ...), with its table and line for messages.
+
+    `empty_flags` are its empty cells in the columns of 0 and 1 that give the label.
+    """
 
     def __init__(self, cells: Mapping[str, str], table: str, line: int) -> None:
         super().__init__(cells)
         self.table = table
         self.line = line
+        self.empty_flags = 0
 
 
 def read_rows(folder: Path, fields: TableFields) -> tuple[Path | None, list[dict[str, str]]]:
@@ -100,6 +104,8 @@ def read_rows(folder: Path, fields: TableFields) -> tuple[Path | None, list[dict
                     "table=pandas.read_csv(..., encoding=...)"
                 )
     has_commas = path is not None and text_form(path).decimal == ","
+    if has_commas:
+        _require_no_thousands(what, places, rows)
     flags = {argument: str(column) for argument, column in wanted.items() if argument.startswith("label[")}
     named_rows = list[dict[str, str]]()
     for number, cells in rows:
@@ -110,13 +116,22 @@ def read_rows(folder: Path, fields: TableFields) -> tuple[Path | None, list[dict
                 argument: row[argument] for argument, position in places.items() if isinstance(cells[position], str)
             }
             row |= _iso_dates(texts, fields.date_format, f"{what}: line {number}")
-        if has_commas:
+        if has_commas:  # of tables of intervals
             row |= {argument: row[argument].replace(",", ".") for argument in row.keys() & {"start", "end"}}
         if flags:
             given = {column: row.pop(argument) for argument, column in flags.items()}
+            row.empty_flags = list(given.values()).count("")
             row["label"] = _label_of_flags(given, fields.separator, f"{what}: line {number}")
         named_rows.append(row)
     return path, named_rows
+
+
+def _require_no_thousands(what: str, places: Mapping[str, int], rows: Sequence[tuple[int, Sequence[Any]]]) -> None:
+    """Raise a UsageError if starts or ends of intervals may have marks between thousands."""
+    for argument in places.keys() & {"start", "end"}:
+        cell = with_thousands([str(cells[places[argument]]) for _, cells in rows])
+        if cell:
+            raise thousands_refused(f"{what}: {argument}", cell, "")
 
 
 def _iso_dates(cells: Mapping[str, str], date_format: str, where: str) -> dict[str, str]:
@@ -188,17 +203,20 @@ def place_of(where: str, column: Column, titles: Sequence[str], width: int) -> i
 
 
 def _check_writing(labels: Sequence[str]) -> None:
-    """Refuse labels that differ only in case or in spaces: they would be two classes.
+    """Refuse labels that differ only in case, spaces or leading zeros: they would be two classes.
 
     Raises:
         UsageError: two labels do; the message gives the classes that join them.
     """
     first: dict[str, str] = {}
     for label in labels:
-        other = first.setdefault("".join(label.casefold().split()), label)
+        plain = "".join(label.casefold().split())
+        is_number = plain.isascii() and plain.isdigit()
+        other = first.setdefault(plain.lstrip("0") or "0" if is_number else plain, label)
         if other != label:
+            how = "leading zeros" if is_number else "case or spaces"
             raise UsageError(
-                f"label: {shown(other)} and {shown(label)} differ only in case or spaces; give classes={{{other!r}: "
+                f"label: {shown(other)} and {shown(label)} differ only in {how}; give classes={{{other!r}: "
                 f"{other!r}, {label!r}: {other!r}, ...}} to join them, or classes=[...] with all labels to keep both"
             )
 
@@ -383,6 +401,8 @@ class Labels:
 def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequence[Any] | None) -> Columns:
     """Return facts about recordings from rows of a table or headers; without codes if the files contain their labels.
 
+    Empty cells of columns of 0 and 1 are counted.
+
     Raises:
         UsageError: there is no recording, because none has a label that is used, or one has no patient.
     """
@@ -396,6 +416,9 @@ def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequenc
         return [row[argument] for row in rows] if argument in rows[0] else None
 
     _check_names_once(rows)
+    empty = sum(row.empty_flags for row in rows if isinstance(row, TableRow))
+    if empty:
+        labels.left_out["empty cells of the columns of labels, which count as 0"] += empty
     names = [row["name"] for row in rows]
     alone = next((row["name"] for row in rows if row.get("patient", "-") in ("", *checks.NULLS)), None)
     if alone is not None:

@@ -156,6 +156,8 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
         for number, recording in enumerate(chain([first], recordings)):
             with prefixed(f"recording {number}"):
                 recording = _without_channels(recording, dropped)
+                if isinstance(recording, Recording) and recording.label is not None:
+                    checks.require_clear_numbers("label", recording.label, common.classes)
                 yield item(recording, str(number), common, shared["sampling_rate"], first, labels)
 
     notes = (left_out_note(dropped),) if dropped else ()

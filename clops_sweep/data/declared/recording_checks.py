@@ -262,6 +262,35 @@ def labels(value: Any, count: int, classes: Sequence[str]) -> NDArray[Any]:
     return array.astype(np.int64)
 
 
+def require_clear_numbers(argument: str, value: Any, classes: Sequence[str]) -> None:
+    """Refuse numbers as labels if classes are named 0, 1, ... in another order: they may be names, or positions.
+
+    Args:
+        argument: name of the argument, for errors.
+        value: the label of a recording, or those of all.
+        classes: the names of the classes.
+
+    Raises:
+        UsageError: a number is the name of one class, and the position of another.
+    """
+    positions = [str(position) for position in range(len(classes))]
+    if list(classes) == positions or sorted(classes) != sorted(positions):
+        return
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of different lengths, which are refused later
+        return
+    if array.ndim > 1 or array.dtype.kind not in "iuf":
+        return
+    for number in np.unique(array).tolist():
+        position = positions.index(f"{number:g}") if f"{number:g}" in positions else None
+        if position is not None and classes[position] != positions[position]:
+            raise UsageError(
+                f"{argument}: {position} may be the class {shown(str(position))}, or class {shown(classes[position])} "
+                f"at position {position}; give names as text"
+            )
+
+
 def _no_classes(unknown: Sequence[str], classes: Sequence[str]) -> str:
     """Return which labels are no classes, with the class that differs only in case or spaces, if there is one."""
     alike = {_plain(name): name for name in classes}

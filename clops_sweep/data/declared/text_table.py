@@ -25,6 +25,9 @@ from clops_sweep.data.files.csv_table import (
     comment_lines,
     csv_lines,
     text_form,
+    thousands_refused,
+    with_thousands,
+    with_three_decimals,
 )
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.regular_files import open_regular
@@ -37,9 +40,27 @@ _IN_BRACKETS: Final = re.compile(r"[\[(]\s*([^\[\]()]+?)\s*[\])]\s*$")
 _LABELS: Final = re.compile(r"(labels?|columns?|channels?|names?|signals?|sensors?)\s*[:=]+\s*", re.IGNORECASE)
 """Begin of a comment with the names of the columns."""
 _RATE: Final = re.compile(
-    r"(sampling|sample)[ _-]?(rate|frequency)[^:=]*[:=]+\s*([0-9]+(?:\.[0-9]*)?)\s*(hz|khz)?\b", re.IGNORECASE
+    r"((?:sampling|sample)[ _-]?(?:rate|frequency)|fs|sfreq|srate)\b[^:=]*[:=]+\s*([0-9]+(?:\.[0-9]*)?)\s*(hz|khz)?\b",
+    re.IGNORECASE,
 )
 """A sampling rate in a comment."""
+_INTERVAL: Final = re.compile(
+    r"(?:sampling|sample)[ _-]?(?:interval|period)\b([^:=]*)[:=]+\s*([0-9]*\.?[0-9]+(?:e-?[0-9]+)?)\s*"
+    r"([a-z\u00b5\u03bc]*)\W*$",
+    re.IGNORECASE,
+)
+"""The time between two samples in a comment, with its unit in the name or behind the number."""
+_SECONDS: Final = {
+    "s": 1.0,
+    "sec": 1.0,
+    "seconds": 1.0,
+    "ms": 1e-3,
+    "msec": 1e-3,
+    "us": 1e-6,
+    "\u00b5s": 1e-6,
+    "\u03bcs": 1e-6,
+}
+"""Seconds of the units of time."""
 _MARKED: Final = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "spaces"}
 _LEAST_WHOLE: Final = 10
 """Least number of whole lines above a last line that is left out because it has too few cells."""
@@ -182,8 +203,7 @@ def _header_names(
     plain = [line.removeprefix("sep=" + separator) for line in plain if line]
     rate: float | None = None
     for line in plain:
-        if said := _RATE.match(line):
-            rate = float(said[3]) * (1000 if (said[4] or "").lower() == "khz" else 1)
+        rate = _rate_in(line) or rate
         if line.startswith("{"):
             devices = list(_devices(line))
             names = [str(name) for device in devices for name in device["column"]]
@@ -203,6 +223,19 @@ def _header_names(
     if len(names) == width > 1 or (len(names) == width == 1 and " " not in _IN_BRACKETS.sub("", names[0]).strip()):
         return names, rate
     return [], rate
+
+
+def _rate_in(comment: str) -> float | None:
+    """Return the sampling rate in Hz that a comment gives, as a rate or as an interval with a unit; None without."""
+    frequency = _RATE.match(comment)
+    if frequency is not None:
+        return float(frequency[2]) * (1000 if (frequency[3] or "").lower() == "khz" else 1)
+    interval = _INTERVAL.match(comment)
+    if interval is None:
+        return None
+    unit = interval[3] or interval[1].strip(" ()[]_")
+    seconds = float(interval[2]) * _SECONDS.get(unit.lower(), 0.0)
+    return 1 / seconds if seconds else None
 
 
 def _one_name(comments: Sequence[str]) -> list[str]:
@@ -264,6 +297,31 @@ def _looks_decimal(cells: Sequence[Sequence[str]]) -> bool:
     has_zeros = any(len(cell) > 1 and cell.startswith("0") for cell in decimals) or "-0" in before
     of_one_length = len(cells) >= _LEAST_ALIKE and len({len(cell) for cell in decimals}) == 1
     return has_zeros or of_one_length
+
+
+def require_no_thousands(path: Path, layout: Layout, places: Sequence[int]) -> list[str]:
+    """Return notes on columns at `places` whose commas are read as decimal without a sign of it.
+
+    Raises:
+        UsageError: the numbers of a column may have marks between thousands.
+    """
+    form = layout.form
+    assert form is not None
+    rows = [cells_of(line, form.separator) for line in form.sample if line.strip()]
+    notes = list[str]()
+    for position in places:
+        column = [row[position] for row in rows if position < len(row)]
+        cell = with_thousands(column)
+        if cell:
+            mark = "," if "," in cell else "."
+            where = f"{shorten(path)}: column {shown(layout.titles[position])}"
+            raise thousands_refused(where, cell, f', or give decimal="{mark}" if it is a decimal mark')
+        if form.decimal == "," and with_three_decimals(column):
+            notes.append(
+                f"column {shown(layout.titles[position])}: the comma is read as decimal, though every number may have "
+                "it between thousands: check its range"
+            )
+    return notes
 
 
 def text_columns(path: Path, layout: Layout, places: Sequence[int]) -> tuple[list[NDArray[Any]], list[str]]:

@@ -115,6 +115,9 @@ class WfdbRecord(Portion):
         for segment in segments:
             if segment.rhythm in codes:
                 stretches.append(Stretch(segment.begin, segment.end, codes[segment.rhythm]))
+        late = int((samples >= length).sum())
+        if stretches and late:
+            return stretches, [f"{late} of its {len(samples)} annotations lie after the end of the signal"]
         if stretches:
             return stretches, []
         there = ", ".join(sorted({*symbols, *notes} - {"", "+"})) or "none"
@@ -327,7 +330,9 @@ def _rows(there: _Folder, fields: TableFields, from_notes: bool) -> list[tuple[d
     comments = {file: _comments(file) for _, file in listed if commented and file.is_file()}
     for argument, key in commented.items():
         for row, file in listed:
-            row[argument] = checks.identifier(argument, comments.get(file, {}).get(key))
+            given = comments.get(file, {}).get(key, [])
+            joint = fields.separator if argument == "label" else None
+            row[argument] = checks.identifier(argument, _one_comment(file, argument, key, given, joint))
         lacks = next((file for _, file in listed if file in comments and key not in comments[file]), None)
         some_labelled = argument == "label" and any(row["label"] for row, _ in listed)
         optional = argument.startswith("groups[") or some_labelled
@@ -337,16 +342,41 @@ def _rows(there: _Folder, fields: TableFields, from_notes: bool) -> list[tuple[d
     return listed
 
 
-def _comments(header: Path) -> dict[str, str]:
-    """Return the comments of a header by name: "Dx" to "AF" for "#Dx: AF"; "" to the first comment without a name."""
+def _comments(header: Path) -> dict[str, list[str]]:
+    """Return the comments of a header by name: "Dx" to ["AF"] for "#Dx: AF"; "" to those without a name."""
     with one_sentence(header):
         lines = read_text(header).splitlines()
-    comments: dict[str, str] = {}
+    comments: dict[str, list[str]] = {}
     for line in lines:
         if line.startswith("#"):
             key, colon, value = line[1:].partition(":")
             if colon:
-                comments.setdefault(key.strip(), value.strip())
+                comments.setdefault(key.strip(), []).append(value.strip())
             else:
-                comments.setdefault("", key.strip())
+                comments.setdefault("", []).append(key.strip())
     return comments
+
+
+def _one_comment(header: Path, argument: str, key: str, given: Sequence[str], separator: str | None) -> str | None:
+    """Return the value of the comments of one name: of those without a name, the first one; None without any.
+
+    Args:
+        header: the header, for messages.
+        argument: the argument that names the comment.
+        key: the name of the comment, "" for those without one.
+        given: the values of the comments of this name.
+        separator: separator of several values, which are then joined; None if one is expected.
+
+    Raises:
+        UsageError: two comments have one name and different values.
+    """
+    different = list(dict.fromkeys(given))
+    if not key or len(different) < 2:
+        return next(iter(given), None)
+    if separator is not None:
+        return separator.join(different)
+    several_labels = ', or give separator="," to use several labels' if argument == "label" else ""
+    raise UsageError(
+        f"{shorten(header)}: has {len(given)} comments '#{key}: ...', which {argument} names, with "
+        f"{shown(different[0])} and {shown(different[1])}; keep one of them{several_labels}"
+    )

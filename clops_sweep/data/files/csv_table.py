@@ -31,16 +31,24 @@ SEPARATORS: Final = ("\t", ";", "|", ",", " ")
 _QUOTED: Final = re.compile(r'"[^"]*"')
 _WITH_COMMA: Final = re.compile(r"-?[0-9]*,[0-9]+")
 _WITH_POINT: Final = re.compile(r"-?[0-9]*\.[0-9]+")
+_THOUSANDS: Final = re.compile(r"[-+]?[1-9][0-9]{0,2}([.,])[0-9]{3}")
+_BELOW_THOUSAND: Final = re.compile(r"[-+]?[0-9]{1,3}")
+_LEAST_MARKED: Final = 3
+"""Least number of cells that may have a mark between thousands."""
 _NUMERIC: Final = re.compile(r"[-+]?([0-9]+([.,][0-9]*)?|[.,][0-9]+)([eE][-+]?[0-9]+)?|nan|NaN|NA")
 
 
 class TextForm(NamedTuple):
-    """How a text table is written: its encoding, separator, decimal point and first lines."""
+    """How a text table is written: its encoding, separator, decimal point and first lines.
+
+    `sample` has more of its lines than `lines`, those of the table alone.
+    """
 
     encoding: str
     separator: str
     decimal: str
     lines: list[str]
+    sample: Sequence[str] = ()
 
 
 def text_form(path: Path, skip_lines: int = 0, separator: str | None = None, decimal: str | None = None) -> TextForm:
@@ -78,7 +86,7 @@ def _form_of(
         separator, decimal = _guessed(table, decimal)
     elif decimal is None:
         decimal = "," if separator != "," and _has_decimal_commas(table, separator) else "."
-    return TextForm(encoding, separator, decimal, first), is_whole
+    return TextForm(encoding, separator, decimal, first, table), is_whole
 
 
 def comment_lines(lines: Sequence[str]) -> int:
@@ -140,6 +148,40 @@ def _has_decimal_commas(table: Sequence[str], separator: str) -> bool:
     else:
         cells = [cell.strip() for row in csv.reader(table, delimiter=separator) for cell in row]
     return any(map(_WITH_COMMA.fullmatch, cells)) and not any(map(_WITH_POINT.fullmatch, cells))
+
+
+def with_thousands(column: Sequence[str]) -> str:
+    """Return a cell that may have a mark between thousands, such as 1,019 beside 840; "" without any.
+
+    Numbers from 1,000 on have the mark then, and those below have none. A decimal mark leaves other numbers, too: with
+    one or two decimals, or with 0 before the mark.
+    """
+    cells = [cell for cell in (cell.strip() for cell in column) if _NUMERIC.fullmatch(cell)]
+    marked = [cell for cell in cells if "," in cell or "." in cell]
+    plain = [cell for cell in cells if cell not in marked]
+    is_marked = [match for cell in marked if (match := _THOUSANDS.fullmatch(cell))]
+    one_mark = len({match[1] for match in is_marked}) == 1
+    if len(marked) < _LEAST_MARKED or len(is_marked) < len(marked) or not one_mark:
+        return ""
+    return marked[0] if plain and all(map(_BELOW_THOUSAND.fullmatch, plain)) else ""
+
+
+def with_three_decimals(column: Sequence[str]) -> str:
+    """Return a cell of a column whose cells all are such as 1,019; "" if others tell that the comma is decimal."""
+    cells = [cell for cell in (cell.strip() for cell in column) if _NUMERIC.fullmatch(cell)]
+    are_marked = len(cells) >= _LEAST_MARKED and all("," in cell and _THOUSANDS.fullmatch(cell) for cell in cells)
+    return cells[0] if are_marked else ""
+
+
+def thousands_refused(where: str, cell: str, remedy: str) -> UsageError:
+    """Return an error about a cell that may have a mark between thousands; it begins with `where`."""
+    mark = "," if "," in cell else "."
+    name = "comma" if mark == "," else "point"
+    whole, decimals = cell.replace(mark, ""), cell.replace(mark, ".")
+    return UsageError(
+        f"{where}: {cell!r} may be {whole}, with a {name} between thousands as the whole numbers below 1,000 suggest, "
+        f"or {decimals}; write numbers without marks between thousands{remedy}"
+    )
 
 
 def table_lines(path: Path, remedy: str) -> tuple[list[tuple[int, list[str]]], list[str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from clops_sweep.data.declared.clocks import Start, moment, side, until_next
-from clops_sweep.data.files.csv_table import table_lines, text_form
+from clops_sweep.data.files.csv_table import table_lines, text_form, thousands_refused, with_thousands
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.errors import UsageError, shown
 
@@ -100,6 +100,11 @@ def event_table(path: Path, column: str, start: Start | None, offset: float) -> 
     titles = [title.strip() for title in titles]
     places = _places(path, titles, column)
     decimal = text_form(path).decimal
+    if decimal == ",":
+        for name, position in zip(("onset", "duration"), places, strict=False):
+            cell = with_thousands([cells[position] for _, cells in rows if position < len(cells)])
+            if cell:
+                raise thousands_refused(f"{shorten(path)}: {name}", cell, "")
     events = list[Event]()
     dated = set[bool]()
     for line, cells in rows:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,13 @@ from clops_sweep.data.files.units import factor, known
 from clops_sweep.errors import UsageError
 
 _FILL: Final = ("_FillValue", "missing_value")
-_RATES: Final = ("sampling_rate", "sampling_frequency", "sample_rate", "fs")
+_RATES: Final = frozenset(
+    {"samplingrate", "samplingfrequency", "samplerate", "samplefrequency", "fs", "sfreq", "srate"}
+)
+"""Names of sampling rates, in lower case without other signs than letters."""
+_UNITS: Final = ("units", "unit")
+_HERTZ: Final = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(hz|khz)?\s*", re.IGNORECASE)
+"""A rate as text."""
 
 
 def require_scale(
@@ -30,24 +37,92 @@ def require_scale(
     Raises:
         UsageError: an attribute states something else.
     """
-    scale, offset = _number(attributes, "scale_factor"), _number(attributes, "add_offset")
-    if offset:
+    scales, offsets = _numbers(attributes, "scale_factor"), _numbers(attributes, "add_offset")
+    if any(offsets):
         raise UsageError(
-            f"{where}: says add_offset = {offset:g}; read it by from_folder(..., read=function), which adds it"
+            f"{where}: says add_offset = {_listed(offsets)}; read it by from_folder(..., read=function), which adds it"
         )
-    if scale is not None and not np.allclose(gain, scale, rtol=1e-6):
+    fits = len(scales) in (1, len(gain))
+    if scales and not (fits and np.allclose(gain, scales, rtol=1e-6)):
         raise UsageError(
-            f"{where}: says scale_factor = {scale:g}; give gain={scale:g}, the factor from samples to units"
+            f"{where}: says scale_factor = {_listed(scales)}; give gain={_listed(scales)}, the factor from samples to "
+            "units"
         )
-    unit = attributes.get("units")
-    unit = unit.decode("utf-8", "replace") if isinstance(unit, bytes) else unit
-    is_plain = scale is None and bool((gain == 1).all())
-    if is_plain and isinstance(unit, str) and known(unit) and known(units) and factor(unit, units) != 1:
-        raise UsageError(f"{where}: says that it is in {unit}, not in {units}; give its unit, or the factor as gain")
-    for name in _RATES:
-        stated = _number(attributes, name)
-        if stated is not None and not np.isclose(stated, rate, rtol=1e-6):
+    is_plain = not scales and bool((gain == 1).all())
+    for unit in _texts_of_units(attributes) if is_plain else ():
+        if _differs(unit, units):
+            raise UsageError(
+                f"{where}: says that it is in {unit}, not in {units}; give its unit, or the factor as gain"
+            )
+    for name, stated in stated_rates(attributes):
+        if not np.isclose(stated, rate, rtol=1e-6):
             raise UsageError(f"{where}: says {name} = {stated:g}; expected sampling_rate={stated:g}, not {rate:g}")
+
+
+def notes_on_groups(
+    attributes: Mapping[str, Any], of_groups: Iterable[Mapping[str, Any]], units: str, rate: float
+) -> list[str]:
+    """Return sentences on another unit or rate that the groups of a dataset state, where itself states none.
+
+    Args:
+        attributes: the attributes of the dataset.
+        of_groups: the attributes of its groups, from its own to the file.
+        units: the declared unit.
+        rate: the declared sampling rate in Hz.
+    """
+    notes = list[str]()
+    states_rate = any(stated_rates(attributes))
+    states_unit = bool(_texts_of_units(attributes)) or "scale_factor" in attributes
+    for of_group in of_groups:
+        rates = [] if states_rate else list(stated_rates(of_group))
+        units_of_group = [] if states_unit else _texts_of_units(of_group)
+        for name, stated in rates:
+            if not np.isclose(stated, rate, rtol=1e-6):
+                notes.append(f"its group says {name} = {stated:g}, and sampling_rate is {rate:g}: check it")
+        for unit in units_of_group:
+            if _differs(unit, units):
+                notes.append(f"its group says that it is in {unit}, and units is {units}: check it")
+        states_rate = states_rate or bool(rates)
+        states_unit = states_unit or bool(units_of_group)
+    return list(dict.fromkeys(notes))
+
+
+def _differs(unit: str, units: str) -> bool:
+    """Return whether a unit can be converted to the declared one, and is another."""
+    return known(unit) and known(units) and factor(unit, units) != 1
+
+
+def _texts_of_units(attributes: Mapping[str, Any]) -> list[str]:
+    """Return the units that attributes state, of all channels or of each."""
+    texts = list[str]()
+    for name in _UNITS:
+        if name in attributes:
+            for unit in np.ravel(np.asarray(attributes[name], object)).tolist():
+                text = unit.decode("utf-8", "replace") if isinstance(unit, bytes) else unit
+                texts += [text] if isinstance(text, str) and text else []
+    return texts
+
+
+def stated_rates(attributes: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Return the sampling rates in Hz that attributes state, by the name of the attribute."""
+    rates = list[tuple[str, float]]()
+    for name, value in attributes.items():
+        if "".join(sign for sign in name.lower() if sign.isalpha()) not in _RATES:
+            continue
+        number = _number(attributes, name)
+        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+        written = _HERTZ.fullmatch(text) if isinstance(text, str) else None
+        if written is not None:
+            number = float(written[1]) * (1000 if (written[2] or "").lower() == "khz" else 1)
+        if number is not None and number > 0:
+            rates.append((name, number))
+    return rates
+
+
+def _listed(numbers: list[float]) -> str:
+    """Return numbers as an argument has them."""
+    written = ", ".join(f"{number:g}" for number in numbers)
+    return written if len(numbers) == 1 else f"[{written}]"
 
 
 def fill_values(attributes: Mapping[str, Any], stored: NDArray[Any]) -> NDArray[np.bool_] | None:
@@ -66,6 +141,15 @@ def fill_values(attributes: Mapping[str, Any], stored: NDArray[Any]) -> NDArray[
         stored[missing] = np.nan
         return None
     return missing
+
+
+def _numbers(attributes: Mapping[str, Any], name: str) -> list[float]:
+    """Return an attribute of finite numbers, one or one per channel; none otherwise."""
+    value = attributes.get(name)
+    if value is None or np.asarray(value).dtype.kind not in "iuf":
+        return []
+    numbers = np.ravel(value).astype(np.float64)
+    return numbers.tolist() if np.isfinite(numbers).all() else []
 
 
 def _number(attributes: Mapping[str, Any], name: str) -> float | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.fields import SignalFields, TableFields
-from clops_sweep.data.declared.formats.hdf5_attributes import fill_values, require_scale
+from clops_sweep.data.declared.formats.hdf5_attributes import fill_values, notes_on_groups, require_scale
 from clops_sweep.data.declared.formats.readers import opened
 from clops_sweep.data.declared.label_table import UNLISTED, Labels, columns_of, read_rows
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, Portion, Signal, stored_as
@@ -53,18 +53,27 @@ class Hdf5Rows(Portion):
             with h5py.File(first.file) as file:
                 data = file[first.dataset]
                 attributes = dict(data.attrs)
+                groups = _attributes_of_groups(file, first.dataset)
                 if first.place is None:
-                    return np.atleast_2d(data[()])[None], attributes
+                    return np.atleast_2d(data[()])[None], attributes, groups
                 part = slice(first.place, first.place + len(self.rows))
                 stored = data[..., part].transpose() if first.is_reversed else data[part]
-                return stored[:, None] if stored.ndim == 2 else stored, attributes
+                return stored[:, None] if stored.ndim == 2 else stored, attributes, groups
 
-        stored, attributes = opened(first.file, "HDF5 file", "h5py", "hdf5", read)
+        stored, attributes, groups = opened(first.file, "HDF5 file", "h5py", "hdf5", read)
         where = f"{shorten(first.file)}: {first.dataset}"
         require_scale(where, attributes, self.gain, self.units, self.rate)
         if stored.shape[1] != len(self.gain):
             stored = stored.swapaxes(1, 2)
-        return Signal(stored, self.rate, self.gain, np.zeros(len(self.gain)), missing=fill_values(attributes, stored))
+        is_plain = bool((self.gain == 1).all())
+        return Signal(
+            stored,
+            self.rate,
+            self.gain,
+            np.zeros(len(self.gain)),
+            missing=fill_values(attributes, stored),
+            notes=notes_on_groups(attributes, groups, self.units if is_plain else "", self.rate),
+        )
 
     def where(self, common: Common) -> str:
         """Start of an error message about the samples."""
@@ -77,6 +86,15 @@ class Hdf5Rows(Portion):
             replace(self, names=one.names, columns=one, rows=(row,), files=())
             for one, row in zip(by_row, self.rows, strict=True)
         ]
+
+
+def _attributes_of_groups(file: Any, dataset: str) -> list[dict[str, Any]]:
+    """Return the attributes of the groups that hold a dataset, from its own to the file."""
+    *groups, _ = dataset.strip("/").split("/")
+    attributes = [dict(file.attrs)]
+    for depth in range(1, len(groups) + 1):
+        attributes.insert(0, dict(file["/".join(groups[:depth])].attrs))
+    return attributes
 
 
 class _Layout(NamedTuple):
@@ -305,7 +323,8 @@ def _known_rows(
         name = by_file.get(row["name"], row["name"])
         if name in known:
             raise UsageError("name: the table has two rows of one name; expected a row for each recording")
-        known[name] = {**row, "name": name}
+        row["name"] = name
+        known[name] = row
     return known
 
 

@@ -150,6 +150,8 @@ class ReadFile(Source):
     def _made(self, read: Recording, name: str, common: Common, labels: Labels) -> InMemory | None:
         """Return one recording, validated; None, and counted, if its label is not used."""
         recording = _with_channels(read, self.wanted, self.first.units)
+        if recording.intervals is None and recording.label is not None:
+            checks.require_clear_numbers("label", recording.label, common.classes)
         if recording.intervals is None and isinstance(recording.label, str):
             has_row = "label" in self.given
             text = checks.identifier("label", recording.label)
@@ -166,7 +168,29 @@ class ReadFile(Source):
         if recording.intervals is not None:
             raise UsageError("intervals: both the table and the recording give some; leave one of them out")
         made = item(recording, name, common, rate, self.first, labels, described, self.files)
-        return replace(made, intervals=_from_start(self.intervals, begin_of(recording)))
+        intervals = _at_rate_of_frames(self.intervals, recording, made.rate)
+        return replace(made, intervals=_from_start(intervals, begin_of(recording)))
+
+
+def _at_rate_of_frames(intervals: Intervals, recording: Recording, rate: float) -> Intervals:
+    """Return intervals in samples of the fastest channel in seconds, if channels are brought to another rate.
+
+    Raises:
+        UsageError: they count samples that timestamps move to a grid.
+    """
+    if not intervals.in_samples:
+        return intervals
+    if recording.timestamps is not None:
+        raise UsageError(
+            "start: is in samples, and timestamps bring the samples of the recording to other places; expected seconds"
+        )
+    if not np.ndim(recording.sampling_rate):
+        return intervals
+    fastest = max(recording.sampling_rate)
+    if fastest == rate:
+        return intervals
+    rows = tuple(row._replace(start=row.start / fastest, end=row.end / fastest) for row in intervals.rows)
+    return replace(intervals, rows=rows, in_samples=False)
 
 
 def _from_start(intervals: Intervals, begin: Moment | None) -> Intervals:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,20 @@ _TABLES = ("table", "timetable")
 
 _SAMPLES_OF_EEGLAB = (".fdt", ".dat")
 """Endings of files to which EEGLAB writes samples apart from the .set file, in lower case."""
+
+_RATES = (
+    "fs",
+    "Fs",
+    "FS",
+    "sfreq",
+    "srate",
+    "sampling_rate",
+    "sampling_frequency",
+    "sample_rate",
+    "samplingRate",
+    "SamplingRate",
+)
+"""Names of variables that are the sampling rate."""
 
 _CHECKED = (
     Harmless(
@@ -55,7 +69,7 @@ def from_mat(path: str | PathLike[str], signal: str = "val", **fields: Any) -> R
     """
     path = Path(path)
     names = _named(signal, fields)
-    tops = sorted({name.partition(".")[0] for name in names})
+    tops = sorted({*(name.partition(".")[0] for name in names), *_RATES})
     is_new = False
 
     def read(scipy: Any) -> Any:
@@ -125,7 +139,25 @@ def _of_variables(
     if isinstance(samples, str):
         raise UsageError(f"{shorten(path)}: variable {shown(signal)} is empty or text; expected samples")
     read = {key: value(each) if isinstance(each, str) and key != "units" else each for key, each in fields.items()}
+    read["notes"] = [*(read.get("notes") or ()), *_notes_on_rate(variables, signal, read.get("sampling_rate"))]
     return Recording(signal=samples, **read)
+
+
+def _notes_on_rate(variables: Mapping[str, Any], signal: str, rate: Any) -> list[str]:
+    """Return a sentence on a variable beside the samples, or at the top, that states another sampling rate."""
+    beside: Any = variables
+    for key in signal.split(".")[:-1]:
+        beside = beside[key]
+    if isinstance(rate, bool) or not isinstance(rate, int | float | np.number):
+        return []
+    for holder in (beside, variables):
+        for name in _RATES:
+            stated = _simple(holder.get(name)) if isinstance(holder, Mapping) else None
+            if isinstance(stated, int | float) and not isinstance(stated, bool):
+                if np.isclose(float(stated), float(rate), rtol=1e-6):
+                    return []
+                return [f"its variable {name} is {stated:g}, and sampling_rate is {rate:g}: check it"]
+    return []
 
 
 def _simple(value: Any) -> Any:
