@@ -156,7 +156,7 @@ def with_thousands(column: Sequence[str]) -> str:
     Numbers from 1,000 on have the mark then, and those below have none. A decimal mark leaves other numbers, too: with
     one or two decimals, or with 0 before the mark.
     """
-    cells = [cell for cell in (cell.strip() for cell in column) if _NUMERIC.fullmatch(cell)]
+    cells = _numbers_in(column)
     marked = [cell for cell in cells if "," in cell or "." in cell]
     plain = [cell for cell in cells if cell not in marked]
     is_marked = [match for cell in marked if (match := _THOUSANDS.fullmatch(cell))]
@@ -166,9 +166,15 @@ def with_thousands(column: Sequence[str]) -> str:
     return marked[0] if plain and all(map(_BELOW_THOUSAND.fullmatch, plain)) else ""
 
 
+def _numbers_in(column: Sequence[str]) -> list[str]:
+    """Return the cells that are numbers, without spaces around them."""
+    stripped = [cell.strip() for cell in column]
+    return [cell for cell in stripped if _NUMERIC.fullmatch(cell)]
+
+
 def with_three_decimals(column: Sequence[str]) -> str:
     """Return a cell of a column whose cells all are such as 1,019; "" if others tell that the comma is decimal."""
-    cells = [cell for cell in (cell.strip() for cell in column) if _NUMERIC.fullmatch(cell)]
+    cells = _numbers_in(column)
     are_marked = len(cells) >= _LEAST_MARKED and all("," in cell and _THOUSANDS.fullmatch(cell) for cell in cells)
     return cells[0] if are_marked else ""
 
