@@ -73,7 +73,12 @@ def run_feeds(
     software = machine.software()
     observers = Observers(requested_observers(resources.observe, store), display.warn)
     retries = Retries(
-        store, resources.max_retries, lambda config: frames[config.data_key].data_hash, software, observers.tell
+        store,
+        resources.max_retries,
+        lambda config: frames[config.data_key].data_hash,
+        software,
+        observers.tell,
+        lambda config: frames[config.data_key].prepared_hash,
     )
     with storing(store):
         log = new_log(store)

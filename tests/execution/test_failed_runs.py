@@ -108,6 +108,7 @@ def test_failed_runs_are_taken_up_again(
         "crowded",
     ]
     assert sorted(failed["acquisition"]) == ["breakable", "breakable", "greedy", "greedy"]
+    assert len({*runs["prepared_hash"]}) == 1, "failed runs record the edition of their data, too"
     errors = failed.groupby("acquisition")["error"]
     assert errors.get_group("breakable").str.contains("RuntimeError: the flag is up").all()
     assert errors.get_group("greedy").str.contains("MemoryError: Unable to allocate").all()

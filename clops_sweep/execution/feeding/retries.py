@@ -30,6 +30,7 @@ class Retries:
         data_hash: returns the content hash of a config's data.
         software: columns of `runs` with software versions.
         tell: called with the events of failed runs; None without observers.
+        prepared_hash: returns what all views of the data set of a config share; None if it is not known.
     """
 
     def __init__(
@@ -39,12 +40,14 @@ class Retries:
         data_hash: DataHash,
         software: Mapping[str, Any],
         tell: Callable[[Sequence[Event]], object] | None = None,
+        prepared_hash: DataHash = lambda config: None,
     ) -> None:
         self._store = store
         self._max_retries = max_retries
         self._data_hash = data_hash
         self._software = software
         self._tell = tell
+        self._prepared_hash = prepared_hash
         self._failures: Counter[str] = Counter()
         """Failed attempts by run id."""
         self._started_at: dict[str, Any] = {}
@@ -58,7 +61,7 @@ class Retries:
         if self._failures[run_id] <= self._max_retries and not failure.is_final:
             return Retrying()
         del self._failures[run_id]  # if a later trial computes the run again, it has all its retries
-        facts = {**self._software, **failure.facts}
+        facts = {**self._software, **failure.facts, "prepared_hash": self._prepared_hash(job.config)}
         if run_id in self._started_at:
             facts["started_at"] = self._started_at.pop(run_id)
         tables = rows_of_failure(job.run_id, job.config, failure.error, failure.reason, self._data_hash, facts)
