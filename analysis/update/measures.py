@@ -176,20 +176,22 @@ class Measures:
         chosen = np.flatnonzero(rows)
         units = self._units[chosen]
         targets = self.paired.targets[chosen]
-        draws = []
-        for model in (self.paired.before, self.paired.after):
-            predicted = model.take(chosen)
-            parts = []
-            step = max(1, AT_ONCE // max(1, len(chosen)))
-            for first in range(0, len(self._weights), step):
-                weights = self._weights[first : first + step][:, units]
-                parts.append(scores(predicted, weights)[0])
-            draws.append(np.concatenate(parts))
+        before = self._auc_draws(self.paired.before.take(chosen), units)
+        after = self._auc_draws(self.paired.after.take(chosen), units)
         fewest = len(np.unique(units))
         for has in targets.T:
             if has.any() and not has.all():
                 fewest = min(fewest, len(np.unique(units[has])), len(np.unique(units[~has])))
-        return _change("AUC", *draws, fewest if fewest < MIN_UNITS else len(np.unique(units)))
+        return _change("AUC", before, after, fewest if fewest < MIN_UNITS else len(np.unique(units)))
+
+    def _auc_draws(self, predicted: Predicted, units: Ints) -> Floats:
+        """Return the AUC of some instances, of these units, over the data and over each resample: [1 + b]."""
+        parts = []
+        step = max(1, AT_ONCE // max(1, len(units)))
+        for first in range(0, len(self._weights), step):
+            weights = self._weights[first : first + step][:, units]
+            parts.append(scores(predicted, weights)[0])
+        return np.concatenate(parts)
 
     def changed_decisions(self) -> Quantity:
         """Share of instances on which the two models decide differently; needs no labels."""

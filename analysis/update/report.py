@@ -304,7 +304,8 @@ def _folds_with_others(
     check_tested_once([part.paired for part in parts], names)
     facts = in_common(of_rows)
     paired = joined([part.paired for part in parts])
-    models_before, models_after = [], []
+    models_before: list[Model] = []
+    models_after: list[Model] = []
     for part in parts:
         models_before += part.models[0]
         models_after += part.models[1]
@@ -581,8 +582,8 @@ def _other_runs(
         whose = str(of_runs[0]["run_id"])
         runs.append(whose if len(of_runs) == 1 else f"{len(of_runs)} runs, one for each fold: {whose} and others")
         trained.append(_range_or_unknown([row["patients_train"] for row in of_runs]))
-    yield "run", *runs
-    yield _TRAINED, *trained
+    yield "run", runs[0], runs[1]
+    yield _TRAINED, trained[0], trained[1]
     before, after = befores[0], afters[0]
     earlier, later = former_settings(before), former_settings(after)
     for name in (*FIELDS, *OPTIONS, *FORMER_OPTIONS):
