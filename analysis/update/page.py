@@ -28,7 +28,7 @@ Cells = list[TextCell]
 def render_page(report: Findings) -> str:
     """Return the page as HTML with all text escaped; equal reports give equal pages."""
     content: dict[str, object] = {"report": report, "everything": report.flips[0]}
-    content["verdict"] = verdict(report)
+    content["verdict"] = verdict(report).replace(" %", "\N{NO-BREAK SPACE}%")
     content |= {"what": what_is_reported(report), "lead": lead(report)}
     content["hardest"] = " and ".join(_hardest(report))
     content["of_criteria"] = _caption_of_criteria(report)
