@@ -236,11 +236,12 @@ def run_to_report(snapshot: Snapshot, store: RunStore) -> str:
     predicted = store.predicted()
     for section in snapshot.sections.values():
         runs = section.experiment.runs
-        of_section = [] if section.experiment.is_tuning else runs.loc[runs["status"] == "finished", "run_id"]
-        for run in of_section:
+        if section.experiment.is_tuning:
+            continue
+        for run in map(str, runs.loc[runs["status"] == "finished", "run_id"]):
             if run in predicted:
                 if has_update(store, run):
-                    return str(run)
+                    return run
                 break
     return ""
 

@@ -712,9 +712,11 @@ def _chosen_cells(best: Best, columns: Sequence[str]) -> list[TextCell]:
     cells = []
     for title in columns:
         value = chosen.get(title)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
         text = _short(value) if title in chosen else DASH
-        cells.append(TextCell(text, float(value)) if is_number else TextCell(text, text))
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            cells.append(TextCell(text, float(value)))
+        else:
+            cells.append(TextCell(text, text))
     return cells
 
 
