@@ -18,7 +18,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import REGISTRIES, STORED_RUN
 from clops_sweep.experiment.spaces.axes import Axes, fields_of
 from clops_sweep.experiment.spaces.claims import sha256
-from clops_sweep.experiment.spaces.search_space import SearchSpace
+from clops_sweep.experiment.spaces.search_space import ReportedGrid, SearchSpace
 from clops_sweep.experiment.spaces.selection import Selection, check_names, file_name
 from clops_sweep.store.run_store import RunStore
 
@@ -39,7 +39,8 @@ def remember(selection: Selection, store: RunStore) -> None:
     which still exists: then both are kept. A launch with fewer `seeds` than an earlier one of the same space keeps the
     other seeds. Searches, and spaces whose values are no JSON, are not stored.
 
-    The places of the search-space files and the sentences of their claims are stored with each space.
+    The places of the search-space files, the sentences of their claims, and the fields that tuning chose are stored
+    with each space.
     """
     settings = [f"{name}={value}" for name, value in sorted(selection.settings.items())]
     files = [_place(file, store) for file in selection.files]
@@ -50,6 +51,8 @@ def remember(selection: Selection, store: RunStore) -> None:
         name, identity = _name(space, settings), [space.name, *settings]
         with suppress(TypeError, ValueError, OSError):
             of_space = {"name": name, "base": space.base.explicit, "files": files, "claims": claims}
+            if isinstance(space, ReportedGrid):
+                of_space["tuned_fields"] = {method: list(names) for method, names in space.tuned_fields.items()}
             content = json.loads(json.dumps({**of_space, **_grid(space)}))
             digest = sha256(identity)[:_DIGEST]
             path = _path(store, name, digest)
@@ -283,11 +286,15 @@ def _space(content: bytes) -> SearchSpace:
     remembered = json.loads(content)
     name, axes, seeds = remembered["name"], remembered["axes"], remembered["seeds"]
     base = RunConfig.of(remembered["base"])
+    space = SearchSpace(name, base, axes, seeds)
+    if remembered.get("tuned_fields"):
+        tuned = {method: tuple(map(str, names)) for method, names in remembered["tuned_fields"].items()}
+        space = ReportedGrid(name, base, axes, seeds, tuned_fields=tuned)
     if remembered["kept"] is None:
-        return SearchSpace(name, base, axes, seeds)
+        return space
     varied = _varied(axes)
     kept = frozenset(remembered["kept"])
-    return SearchSpace(name, base, axes, seeds, where=lambda config: _cell(varied, config) in kept)
+    return replace(space, where=lambda config: _cell(varied, config) in kept)
 
 
 def _varied(axes: Axes) -> list[str]:

@@ -18,6 +18,7 @@ from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.plugins.registry import STRATEGIES
+from clops_sweep.experiment.spaces.search_space import ReportedGrid
 from clops_sweep.experiment.spaces.selection import Selection, file_name
 from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.planning.launched import LaunchedFile, launched_files, launched_spaces, left_out_spaces, remember
@@ -163,6 +164,19 @@ def test_files_of_launches_and_their_claims_are_remembered(tmp_path: Path) -> No
     file.write_text(FILE.format(epochs=2))
     remember(Selection.of_files([file]), store)
     assert launched_files(store) == [LaunchedFile(file.resolve(), ("Replay helps",))]
+
+
+def test_the_fields_that_tuning_chose_are_remembered(tmp_path: Path) -> None:
+    """Without its file, a report compared the methods of a tuned space as if their learning rates were an oversight."""
+    store = RunStore(tmp_path / "results")
+    axes = {"method": {"er": {"strategy": "er", "learning_rate": 0.01}, "finetune": {"strategy": "finetune"}}}
+    tuned = ReportedGrid("tuned", BASE, axes, seeds=1, tuned_fields={"er": ("learning_rate",), "finetune": ()})
+    remember(Selection((), reported=(tuned,)), store)
+    (again,) = _remembered(store)
+    assert list(again.requests()) == list(tuned.requests())
+    assert isinstance(again, ReportedGrid)
+    assert again.tuned_fields_at({"method": "er"}) == {"learning_rate"}
+    assert again.tuned_fields_at({"method": "finetune"}) == frozenset()
 
 
 def test_a_file_of_an_earlier_version_stays_in_use(tmp_path: Path) -> None:
