@@ -28,6 +28,7 @@ from clops_sweep.data.declared.label_table import (
     first_readable,
     grouped,
     located,
+    other_names,
     place_of,
     read_rows,
     short_name,
@@ -81,7 +82,8 @@ class SignalFile(Portion):
     """A file of one recording.
 
     `wanted` are the channels, by name or position, None for all of an array, () for all of a text without names.
-    `units` are those that the columns must have, if they say any.
+    `units` are those that the columns must have, if they say any. `named` are the names of the channels in the first
+    file.
     """
 
     wanted: tuple[str | int, ...] | None
@@ -89,6 +91,7 @@ class SignalFile(Portion):
     gain: NDArray[np.float64]
     text: TextOptions = GUESSED
     units: str | None = None
+    named: tuple[str, ...] = ()
 
     def signal(self) -> Signal:
         """The samples of all channels."""
@@ -96,7 +99,10 @@ class SignalFile(Portion):
         notes = list[str]()
         stored = read_signal(file, self.wanted, self.text, self.units, notes)
         if file.suffix.lower() != ".npy":
-            _require_rate(file, _layout(file, self.text), self.rate)
+            columns = _layout(file, self.text)
+            _require_rate(file, columns, self.rate)
+            if self.wanted:
+                notes += other_names(f"{shorten(file)}: ", columns.titles, self.wanted, self.named)
         layout = text_layout(file, self.text) if is_text(file) else None
         named = [] if layout is None else layout.titles
         if self.wanted == () and named != numbered(len(named)):
@@ -203,6 +209,7 @@ def _signal_files(
             gain=gains,
             text=text,
             units=checked_units,
+            named=columns,
         )
         files.append(file)
     common = Common(

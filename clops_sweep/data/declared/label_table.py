@@ -266,7 +266,7 @@ class Labels:
     def _parted(self, text: str) -> list[str]:
         if self._separator is None:
             return [text]
-        return [part.strip() for part in text.split(self._separator) if part.strip()]
+        return [checks.identifier("label", part) for part in text.split(self._separator) if part.strip()]
 
     def _there(self, written: Sequence[str]) -> set[str]:
         """Return the labels in the table."""
@@ -669,6 +669,31 @@ def _time_of(text: str, where: str, clocks: set[str]) -> float:
         raise UsageError(f"{where}: {shown(text)} is not a number, nor a date such as 2020-01-31 22:00:00")
     clocks.add(_ZONED if known.zoned else _DATES)
     return known.seconds
+
+
+def other_names(where: str, leads: Sequence[str], channels: Sequence[str | int], first: Sequence[str]) -> list[str]:
+    """Return notes on channels by position that have another name than in the first recording.
+
+    Args:
+        where: begin of messages.
+        leads: names of all channels of a recording.
+        channels: the channels that are read, by name or position.
+        first: their names in the first recording.
+
+    Raises:
+        UsageError: the channel of the first recording is at another position.
+    """
+    notes = list[str]()
+    for channel, name in zip(channels, first, strict=True):
+        if not isinstance(channel, int) or channel >= len(leads) or leads[channel] == name:
+            continue
+        if name in leads:
+            raise UsageError(
+                f"{where}channels: position {channel} has {shown(leads[channel])} where the first recording has "
+                f"{shown(name)}, which is at position {list(leads).index(name)} here; give names as channels"
+            )
+        notes.append(f"its channel {channel} is {leads[channel]} where the first recording has {name}")
+    return notes
 
 
 def positions(where: str, leads: Sequence[str], channels: Sequence[str | int]) -> list[int]:

@@ -141,6 +141,8 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
     if dropped:
         first = _without_channels(first, dropped)
         shared |= {name: given.get(name, getattr(first, name)) for name in ("channels", "units")}
+    for name in ("classes", "channels", "units"):
+        _require_agreement(name, given.get(name), getattr(first, name))
     array, _ = _samples(first, shared["sampling_rate"], windowing.rate, "recording 0: ")
     common = Common(
         checks.names("classes", shared["classes"], least=2),
@@ -164,6 +166,24 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
     # both are filled while recordings are read
     common = replace(common, notes=notes, left_out=labels.left_out, names_left_out=labels.names_left_out)
     return common, _checked(common, items() if windowing.one_by_one else stacked(items()))
+
+
+def _require_agreement(argument: str, of_dataset: Any, of_recording: Any) -> None:
+    """Refuse classes, channels or units of a recording that are not those of its data set.
+
+    Raises:
+        UsageError: both are given and differ.
+    """
+    if of_dataset is None or of_recording is None:
+        return
+    given, own = (value if isinstance(value, str) else list(value) for value in (of_dataset, of_recording))
+    if argument == "units" and isinstance(given, str) and not isinstance(own, str):
+        own = given if all(unit == given for unit in own) else own
+    if given != own:
+        raise UsageError(
+            f"{argument}: @dataset(...) says {shown(of_dataset)} and the first Recording(...) {shown(of_recording)}; "
+            "expected the same, or one of them only"
+        )
 
 
 def _checked(common: Common, groups: Iterator[InMemory]) -> Iterator[InMemory]:
@@ -360,6 +380,12 @@ def _class_names(columns: Columns, common: Common) -> str:
     return ", ".join(common.classes[code] for code in codes)
 
 
+def _has_zone(time: Any) -> bool:
+    """Return whether a value is a date with a time zone."""
+    known = moment(time)
+    return known is not None and known.zoned
+
+
 def _facts(
     recording: Recording, default_name: str, common: Common, first: Recording, needs_label: bool = True
 ) -> Columns:
@@ -372,6 +398,8 @@ def _facts(
     for argument, what in (("patient", "names or numbers"), ("time", "a date")):
         if (getattr(recording, argument) is None) != (getattr(first, argument) is None):
             raise UsageError(f"{argument}: expected {what} for all recordings, or for none")
+    if _has_zone(recording.time) != _has_zone(first.time):
+        raise UsageError("time: some recordings have a time zone and others none; expected one kind")
     named = {}
     for argument in ("domains", "groups"):
         given, expected = getattr(recording, argument), getattr(first, argument) or {}

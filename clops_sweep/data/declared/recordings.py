@@ -463,7 +463,26 @@ class Recordings:
         unit = checks.units(units) if read is None or units is not None else None
         signals = SignalFields(channels, unit, rate, gain)
         text = TextOptions(skip_lines, delimiter, decimal)
+        if read is not None:
+            _require_no_other_reader(gain, {"delimiter": delimiter, "decimal": decimal, "skip_lines": skip_lines})
         return recordings_in_files(*signal_files(folder, pattern, fields, signals, windowing, text, read), date_format)
+
+
+def _require_no_other_reader(gain: Any, of_text: Mapping[str, Any]) -> None:
+    """Refuse arguments that say how this package reads files, where a function reads them.
+
+    Args:
+        gain: factor from samples to units.
+        of_text: arguments about text files.
+
+    Raises:
+        UsageError: one of them is given.
+    """
+    if gain is not None and np.any(np.asarray(gain) != 1):
+        raise UsageError("gain: read=function returns samples with a gain of their own; give Recording(gain=...) there")
+    named = next((name for name, value in of_text.items() if value is not None), None)
+    if named is not None:
+        raise UsageError(f"{named}: is about text that this package reads, and read=function reads it; leave it out")
 
 
 def recordings_in_files(

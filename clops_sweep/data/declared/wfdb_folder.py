@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -20,6 +21,7 @@ from clops_sweep.data.declared.label_table import (
     columns_of,
     first_readable,
     located,
+    other_names,
     positions,
     read_rows,
     short_name,
@@ -41,18 +43,20 @@ from clops_sweep.data.files.wfdb_records import (
 )
 from clops_sweep.data.records import Common, Stretch
 from clops_sweep.data.windowing import Windowing
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, closest, several, shown
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WfdbRecord(Portion):
     """One record, or some of its channels, in the units of the first record.
 
-    `channels` are names or positions. `notes` is the extension of its annotation file, with the class index of each
-    annotation that is used; with `around_beats`, each of them is a stretch of its own.
+    `channels` are names or positions, `named` their names in the first record. `notes` is the extension of its
+    annotation file, with the class index of each annotation that is used; with `around_beats`, each of them is a
+    stretch of its own.
     """
 
     channels: tuple[str | int, ...]
+    named: tuple[str, ...]
     units: tuple[str, ...]
     integers: bool
     notes: tuple[str, Mapping[str, int]] | None = None
@@ -65,7 +69,9 @@ class WfdbRecord(Portion):
     def _in_integers(self) -> Signal:
         path = self.files[0]
         header = read_header(path, lenient=True)
-        leads = positions(f"{shorten(path)}: ", numbered(header.leads), self.channels)
+        names = numbered(header.leads)
+        leads = positions(f"{shorten(path)}: ", names, self.channels)
+        renamed = other_names(f"{shorten(path)}: ", names, self.channels, self.named)
         units = [header.units[lead] for lead in leads]
         factors = self._factors(units)
         stored = read_stored(header)[:, leads]
@@ -81,13 +87,14 @@ class WfdbRecord(Portion):
             offset=-baseline / gain,
             stretches=stretches,
             missing=missing.T[None] if missing.any() else None,
-            notes=(*header.notes, *conversion_notes(units, self.units), *notes),
+            notes=(*header.notes, *renamed, *conversion_notes(units, self.units), *notes),
         )
 
     def _in_units(self) -> Signal:
         path = self.files[0]
         names, _ = leads_of(path)
         leads = positions(f"{shorten(path)}: ", names, self.channels)
+        renamed = other_names(f"{shorten(path)}: ", names, self.channels, self.named)
         signals = read_in_units(path, leads)
         values = signals.values * self._factors(signals.units)[:, None]
         stretches, notes = self._stretches(values.shape[1], signals.rate, signals.per_frame)
@@ -97,7 +104,7 @@ class WfdbRecord(Portion):
             gain=np.ones(len(values)),
             offset=np.zeros(len(values)),
             stretches=stretches,
-            notes=(*signals.notes, *conversion_notes(signals.units, self.units), *notes),
+            notes=(*signals.notes, *renamed, *conversion_notes(signals.units, self.units), *notes),
         )
 
     def _stretches(self, length: int, rate: float, per_frame: int = 1) -> tuple[list[Stretch] | None, list[str]]:
@@ -116,10 +123,11 @@ class WfdbRecord(Portion):
             if segment.rhythm in codes:
                 stretches.append(Stretch(segment.begin, segment.end, codes[segment.rhythm]))
         late = int((samples >= length).sum())
-        if stretches and late:
-            return stretches, [f"{late} of its {len(samples)} annotations lie after the end of the signal"]
+        said = _misspelt((segment.rhythm for segment in segments), codes)
+        if late:
+            said.append(f"{late} of its {len(samples)} annotations lie after the end of the signal")
         if stretches:
-            return stretches, []
+            return stretches, said
         there = ", ".join(sorted({*symbols, *notes} - {"", "+"})) or "none"
         return [], [f"has no annotation that is in classes, but {shorten(there)}"]
 
@@ -209,6 +217,7 @@ def wfdb_files(
             tuple(files),
             columns=facts.rows(number, number + 1),
             channels=wanted or names,
+            named=names,
             units=units,
             integers=integers,
             notes=notes,
@@ -335,11 +344,27 @@ def _rows(there: _Folder, fields: TableFields, from_notes: bool) -> list[tuple[d
             row[argument] = checks.identifier(argument, _one_comment(file, argument, key, given, joint))
         lacks = next((file for _, file in listed if file in comments and key not in comments[file]), None)
         some_labelled = argument == "label" and any(row["label"] for row, _ in listed)
-        optional = argument.startswith("groups[") or some_labelled
+        some_have = any(key in of_file for of_file in comments.values())
+        optional = (argument.startswith("groups[") and some_have) or some_labelled
         if lacks is not None and not optional:
             comment = f"'#{key}: ...'" if key else "without a name"
-            raise UsageError(f"{shorten(lacks)}: has no comment {comment}, which {argument} names")
+            similar = closest(key, filter(None, comments[lacks]))
+            hint = "" if similar is None else f"; did you mean {shown(f'#{similar}')}?"
+            raise UsageError(f"{shorten(lacks)}: has no comment {comment}, which {argument} names{hint}")
     return listed
+
+
+def _misspelt(labels: Iterable[str], used: Iterable[str]) -> list[str]:
+    """Return a note on each label that is not used and differs only in case or spaces from a used one."""
+    names = set(used)
+    alike = {"".join(name.casefold().split()): name for name in names}
+    notes = list[str]()
+    for label, many in Counter(labels).items():
+        similar = alike.get("".join(label.casefold().split()))
+        if label not in names and similar is not None:
+            segments = several(many, "segment")
+            notes.append(f"{segments} labelled {shorten(label, 40)} left out (did you mean {shorten(similar, 40)}?)")
+    return notes
 
 
 def _comments(header: Path) -> dict[str, list[str]]:

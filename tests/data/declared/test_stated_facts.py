@@ -364,3 +364,138 @@ def test_one_missing_value_in_each_of_several_recordings_is_noted(tmp_path: Path
 
     _, manifest = from_folder(tmp_path, write, "csv")
     assert any("channel ecg: 8 samples of 8 recordings are -9999" in note for note in manifest.notes)
+
+
+def test_annotations_that_differ_in_case_from_a_class_are_noted(tmp_path: Path) -> None:
+    for number in range(4):
+        write_wfdb(tmp_path, f"r{number}", 1000 * X[number][:1], 100)
+        write_notes(tmp_path, f"r{number}", [0, 60], ["A" if number else "a", "B"])
+    frames, manifest = prepared(tmp_path, 'from_wfdb(data_root, label=".atr", classes=("A", "B"), window_seconds=0.5)')
+    assert frames.labels.tolist() == [1, 0, 1, 0, 1, 0, 1]
+    assert any("1 segment labelled a left out (did you mean A?)" in note for note in manifest.notes)
+
+
+def test_a_comment_for_groups_that_no_header_has_is_refused(tmp_path: Path) -> None:
+    records(tmp_path, "Dx: {}", "Age: 7")
+    sentence = r"r0\.hea: has no comment '#age: \.\.\.', which groups\['age'\] names; did you mean '#Age'\?"
+    with pytest.raises(UsageError, match=sentence):
+        Recordings.from_wfdb(tmp_path, label="#Dx", groups={"age": "#age"})
+
+
+def test_whole_numbers_among_several_labels_have_no_decimals(tmp_path: Path) -> None:
+    table(tmp_path, ["1;2", "1.0;2.0", "1", "2.0"] * 2)
+    for number, signal in enumerate(X):
+        np.save(tmp_path / f"r{number}.npy", signal)
+    call = f'from_folder(data_root, "*.npy", {OF_TABLE}, separator=";", sampling_rate=100, units="mV")'
+    frames, manifest = prepared(tmp_path, call)
+    assert frames.classes == ("1", "2")
+    assert frames.labels.tolist() == [[1, 1], [1, 1], [1, 0], [0, 1]] * 2
+    assert manifest.dropped == {}
+
+
+def npz_files(folder: Path, one: str, options: str = "", swapped: bool = False) -> tuple[FrameSet, Manifest]:
+    """Return frames and manifest of NPZ files that an expression of `x` and the number `n` makes recordings."""
+    for number, signal in enumerate(X):
+        np.savez(folder / f"r{number}.npz", signal=signal[::-1] if swapped and number == 3 else signal)
+    declare(
+        folder / "space.py",
+        f"""
+        def one(path):
+            n, x = int(path.stem[1:]), np.load(path)["signal"]
+            names = ("II", "I") if {swapped} and n == 3 else ("I", "II")
+            return Recording(x, "AB"[n % 2], {one})
+
+        @dataset("own", one_recording_per_person=True)
+        def own(data_root):
+            return Recordings.from_folder(data_root, "r*.npz", read=one, classes=("A", "B"){options})
+        """,
+    )
+    manifest = prepare("own", prepared_root=folder / "prepared", data_root=folder, workers=1).manifest
+    return open_frames("own", prepared_root=folder / "prepared", leads="all"), manifest
+
+
+ONE = 'channels=names, units="mV", sampling_rate=100'
+
+
+def test_channels_by_position_that_moved_are_refused_and_renamed_ones_noted(tmp_path: Path) -> None:
+    sentence = r"r3\.npz: channels: position 0 has 'II' where the first recording has 'I', which is at position 1 here"
+    with pytest.raises(UsageError, match=sentence):
+        npz_files(tmp_path, ONE, ", channels=[0]", swapped=True)
+    renamed = ONE.replace("names", '("I", "II") if n else ("ECG I", "II")')
+    frames, manifest = npz_files(tmp_path, renamed, ", channels=[0, 1]")
+    np.testing.assert_allclose(frames.signal(np.arange(8)), X, rtol=1e-6)
+    assert any("its channel 0 is I where the first recording has ECG I" in note for note in manifest.notes)
+    frames, _ = npz_files(tmp_path, ONE, ', channels=["I"]', swapped=True)
+    np.testing.assert_allclose(frames.signal(np.arange(8)), X[:, 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_columns_by_position_that_moved_are_refused(ending: str, tmp_path: Path) -> None:
+    def write(path: Path, signal: np.ndarray) -> None:
+        frame = pd.DataFrame(signal.T, columns=["ecg", "ppg"])
+        frame = frame[["ppg", "ecg"]] if path.stem == "r3" else frame
+        if ending == "csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_parquet(path)
+
+    with pytest.raises(UsageError, match="channels: position 1 has 'ecg' where the first recording has 'ppg'"):
+        from_folder(tmp_path, write, ending, ", channels=[1]")
+
+
+@pytest.mark.parametrize("target", ["", ", resample_to=50"])
+def test_channels_of_wfdb_by_position_that_moved_are_refused(target: str, tmp_path: Path) -> None:
+    for number, signal in enumerate(X):
+        names = ("II", "I") if number == 3 else ("I", "II")
+        write_wfdb(tmp_path, f"r{number}", 1000 * signal, 100, channels=names)
+    table(tmp_path)
+    with pytest.raises(UsageError, match=r"r3\.hea: channels: position 0 has 'II' where the first recording has 'I'"):
+        prepared(tmp_path, f"from_wfdb(data_root, {OF_TABLE}, channels=[0]{target})")
+
+
+def test_dates_of_recordings_with_and_without_a_time_zone_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="time: some recordings have a time zone and others none"):
+        npz_files(tmp_path, f'time="2020-01-01 12:00" + ("+01:00" if n == 3 else ""), {ONE}')
+
+
+@pytest.mark.parametrize(
+    ("argument", "of_dataset", "of_recording"),
+    [("units", '"mV"', '"uV"'), ("units", '"mV"', '("mV", "uV")'), ("channels", '("I", "II")', '("II", "I")')],
+)
+def test_a_generator_whose_recordings_say_something_else_is_refused(
+    argument: str, of_dataset: str, of_recording: str, tmp_path: Path
+) -> None:
+    given = {"channels": '("I", "II")', "units": '"mV"', argument: of_dataset}
+    np.save(tmp_path / "x.npy", X)
+    declare(
+        tmp_path / "space.py",
+        f"""
+        @dataset("own", classes=("A", "B"), channels={given["channels"]}, units={given["units"]}, sampling_rate=100)
+        def own(data_root):
+            for n, x in enumerate(np.load(data_root / "x.npy")):
+                yield Recording(x, "AB"[n % 2], n, {argument}={of_recording})
+        """,
+    )
+    with pytest.raises(UsageError, match=rf"{argument}: @dataset\(\.\.\.\) says .* and the first Recording\(\.\.\.\)"):
+        prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (", gain=2", "gain: read=function returns samples with a gain of their own"),
+        (', decimal=","', "decimal: is about text that this package reads"),
+        (", skip_lines=2", "skip_lines: is about text"),
+    ],
+)
+def test_arguments_of_other_readers_are_refused_beside_a_function(options: str, sentence: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=sentence):
+        npz_files(tmp_path, ONE, options)
+
+
+def test_a_rate_that_recordings_do_not_have_is_noted(tmp_path: Path) -> None:
+    _, manifest = npz_files(tmp_path, ONE, ", sampling_rate=250")
+    assert manifest.sampling_rate == 100
+    assert "sampling_rate=250 of from_folder is not used: recordings have 100 Hz of their own" in manifest.notes
+    _, manifest = npz_files(tmp_path, ONE, ", sampling_rate=100")
+    assert not any("of from_folder" in note for note in manifest.notes)

@@ -18,7 +18,7 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import DAY, Moment, side
 from clops_sweep.data.declared.fields import SignalFields
 from clops_sweep.data.declared.intervals import Intervals
-from clops_sweep.data.declared.label_table import Labels, Listed, first_readable, positions
+from clops_sweep.data.declared.label_table import Labels, Listed, first_readable, other_names, positions
 from clops_sweep.data.declared.markers import left_out_note
 from clops_sweep.data.declared.one_by_one import Described, Recording, begin_of, item, markers_of
 from clops_sweep.data.declared.portions import Columns, InMemory, stored_as
@@ -150,6 +150,10 @@ class ReadFile(Source):
     def _made(self, read: Recording, name: str, common: Common, labels: Labels) -> InMemory | None:
         """Return one recording, validated; None, and counted, if its label is not used."""
         recording = _with_channels(read, self.wanted, self.first.units)
+        if read.channels is not None:
+            names = [str(name) for name in read.channels]
+            renamed = other_names("", names, self.wanted, common.channels)
+            recording = replace(recording, notes=[*recording.notes, *renamed])
         if recording.intervals is None and recording.label is not None:
             checks.require_clear_numbers("label", recording.label, common.classes)
         if recording.intervals is None and isinstance(recording.label, str):
@@ -251,6 +255,17 @@ def _with_channels(recording: Recording, wanted: Sequence[str | int], units: Seq
     )
 
 
+def _unused_rate(of_recording: Any, of_folder: float | None) -> tuple[str, ...]:
+    """Return a note if recordings have another sampling rate than `from_folder` says."""
+    if of_recording is None or of_folder is None:
+        return ()
+    rates = np.unique(np.asarray(of_recording, np.float64)).tolist()
+    if rates == [of_folder]:
+        return ()
+    written = ", ".join(f"{rate:g}" for rate in rates)
+    return (f"sampling_rate={of_folder:g} of from_folder is not used: recordings have {written} Hz of their own",)
+
+
 def read_files(
     listed: Sequence[Listed],
     given: frozenset[str],
@@ -266,6 +281,7 @@ def read_files(
     with prefixed(shorten(path)):
         defaults: dict[str, Any] = {"channels": channels, "units": units, "sampling_rate": signals.rate}
         first_names = first.channels
+        unused_rate = _unused_rate(first.sampling_rate, signals.rate)
         first = replace(first, **{key: value for key, value in defaults.items() if getattr(first, key) is None})
         for argument in defaults:
             if getattr(first, argument) is None:
@@ -288,7 +304,7 @@ def read_files(
         left_out=dict(labels.left_out),
         names_left_out=labels.names_left_out,
         markers="keep" if kept_on_purpose else "refuse",
-        notes=(left_out_note(dropped),) if dropped else (),
+        notes=(*((left_out_note(dropped),) if dropped else ()), *unused_rate),
     )
     first = replace(first, signal=None, timestamps=None, intervals=None, channels=None, units=kept)
     labels = copy(labels)  # it goes to a process with each file
