@@ -233,13 +233,12 @@ def reports_in_words(snapshot: Snapshot, store: RunStore) -> list[tuple[str, str
 
 def run_to_report(snapshot: Snapshot, store: RunStore) -> str:
     """Return the id of a finished run of a reporting experiment that can have an update report; empty without one."""
-    predicted = store.predicted()
     for section in snapshot.sections.values():
         runs = section.experiment.runs
         if section.experiment.is_tuning:
             continue
         for run in map(str, runs.loc[runs["status"] == "finished", "run_id"]):
-            if run in predicted:
+            if run in snapshot.predicted:
                 if has_update(store, run):
                     return run
                 break

@@ -42,6 +42,7 @@ class Snapshot:
         epochs: increases whenever they progress.
         requested: names of the experiments whose runs a search space requests.
         searched: the search spaces of the requested searches, by name of the experiment.
+        predicted: ids of the runs with predictions.
     """
 
     version: int
@@ -52,6 +53,7 @@ class Snapshot:
     epochs: int = 0
     requested: frozenset[str] = frozenset()
     searched: Mapping[str, SearchSpace] = field(default_factory=dict)
+    predicted: frozenset[str] = frozenset()
     _computed: dict[str, Any] = field(default_factory=dict)
 
     def once(self, name: str, compute: Callable[[Snapshot], T]) -> T:
@@ -187,6 +189,7 @@ class FollowedStore:
             epochs=epochs,
             requested=requested,
             searched=searched,
+            predicted=frozenset(run_id for run_id, part in owners.items() if run_id in part.predicted),
         )
 
 
