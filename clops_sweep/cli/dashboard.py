@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -63,10 +62,11 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         raise click.UsageError("a dashboard shows whole search spaces: it takes neither --limit nor --where")
     _ = request.selection.spaces  # report an invalid search-space file first
     token = (os.environ.get(TOKEN) or secrets.token_urlsafe(24)) if host is not None else None
+    states = _States(request)
     source = StoreSource(
         request.store,
         partial(_frames, request.data),
-        partial(_spaces, request),
+        states.spaces,
         whole=not request.selection.files,
         present=request.data.prepared_hash,
     )
@@ -88,8 +88,8 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         notices=notices,
         files=files,
         data=request.data,
-        claims=partial(_claims, _by_file(request)),
-        changes=partial(_changes, request),
+        claims=states.claims,
+        changes=states.changes,
     )
     click.echo(f"dashboard: {server.address}")
     click.echo("Press Ctrl-C to stop.", err=True)
@@ -97,9 +97,41 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         server.serve()
 
 
-def _spaces(request: Request, store: RunStore) -> list[SearchSpace]:
-    """Return the search spaces of a request for a store at one moment."""
-    return State.of(replace(request, store=store), launched=True).spaces
+class _States:
+    """The state of a request as the dashboard last read the store: what a page shows is of one moment.
+
+    Args:
+        request: the request of the search-space files, or without any.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._of_files = _by_file(request)
+        self._state: State | None = None
+
+    def spaces(self, store: RunStore) -> list[SearchSpace]:
+        """Return the search spaces for a store at one moment, which is that of claims and changes from now on."""
+        self._state = State.of(replace(self._request, store=store), launched=True)
+        return self._state.spaces
+
+    def claims(self) -> list[str]:
+        """Return the verdicts on the claims of search-space files, a sentence each, as in the report of each file."""
+        if not self._of_files or self._state is None:
+            return []
+        from clops_sweep.analysis.report.claims_frame import all_claims_in_words
+
+        if len(self._request.selection.files) == 1:
+            return all_claims_in_words(self._state)
+        sentences = []
+        for request in self._of_files:
+            sentences += all_claims_in_words(State.of(replace(request, store=self._state.resolved.store)))
+        return sentences
+
+    def changes(self) -> list[str]:
+        """Return what changed since the runs of the search-space files were computed, a sentence each."""
+        if not self._request.selection.files or self._state is None:
+            return []
+        return changes_since_runs(self._state)
 
 
 def _by_file(request: Request) -> list[Request]:
@@ -115,20 +147,6 @@ def _by_file(request: Request) -> list[Request]:
         if of_file.claims:
             requests.append(replace(request, selection=of_file))
     return requests
-
-
-def _claims(requests: Sequence[Request]) -> list[str]:
-    """Return the verdicts on the claims of search-space files now, a sentence each, as in the report of each file."""
-    if not requests:
-        return []
-    from clops_sweep.analysis.report.claims_frame import all_claims_in_words
-
-    return [sentence for request in requests for sentence in all_claims_in_words(State.of(request))]
-
-
-def _changes(request: Request) -> list[str]:
-    """Return what changed since the runs of the search-space files were computed, a sentence each."""
-    return changes_since_runs(State.of(request)) if request.selection.files else []
 
 
 def _of_files(request: Request) -> list[str]:
