@@ -355,13 +355,16 @@ def _rows(there: _Folder, fields: TableFields, from_notes: bool) -> list[tuple[d
 
 
 def _misspelt(labels: Iterable[str], used: Iterable[str]) -> list[str]:
-    """Return a note on each label that is not used and differs only in case or spaces from a used one."""
+    """Return a note on each label that is not used and differs only in case or spaces from a used one.
+
+    Symbols of one character are left out: f and F, or a and A, are different beats.
+    """
     names = set(used)
     alike = {"".join(name.casefold().split()): name for name in names}
     notes = list[str]()
     for label, many in Counter(labels).items():
         similar = alike.get("".join(label.casefold().split()))
-        if label not in names and similar is not None:
+        if label not in names and similar is not None and len(label) > 1:
             segments = several(many, "segment")
             notes.append(f"{segments} labelled {shorten(label, 40)} left out (did you mean {shorten(similar, 40)}?)")
     return notes

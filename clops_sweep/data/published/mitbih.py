@@ -331,6 +331,7 @@ def mitbih_beats(data_root: Path | None, **_: OptionValue) -> list[Source]:
             _files(folder, name),
             columns=Columns([name], [name], None, parts=[part]),
             channels=("MLII",),
+            named=("MLII",),
             units=("mV",),
             integers=True,
             notes=(".atr", codes),

@@ -499,3 +499,45 @@ def test_a_rate_that_recordings_do_not_have_is_noted(tmp_path: Path) -> None:
     assert "sampling_rate=250 of from_folder is not used: recordings have 100 Hz of their own" in manifest.notes
     _, manifest = npz_files(tmp_path, ONE, ", sampling_rate=100")
     assert not any("of from_folder" in note for note in manifest.notes)
+
+
+@pytest.mark.parametrize(("place", "is_refused"), [("r{}/ecg", True), ("r{}", False), ("/", False)])
+def test_names_of_channels_in_another_order_are_refused_or_noted(place: str, is_refused: bool, tmp_path: Path) -> None:
+    stated = {"leads": ["II", "I"], "other": ["X", "Y"]}
+    if is_refused:
+        with pytest.raises(UsageError, match=r"says leads = II, I; expected channels in that order"):
+            hdf5(tmp_path, stated, place)
+        return
+    notes = hdf5(tmp_path, stated, place).notes
+    assert "8 recordings: its group says leads = II, I, and channels are I, II: check their order" in notes
+
+
+def test_a_rate_and_names_in_datasets_beside_the_samples_are_noted(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"], file["fs"], file["leads"] = X, 250, ["II", "I"]
+    csv(tmp_path / "labels.csv", ["name,label", *(f"{n},{'AB'[n % 2]}" for n in range(8))])
+    call = f'from_hdf5(data_root, "a.h5", signals="x", channels=("I", "II"), units="mV", sampling_rate=100, {OF_TABLE})'
+    notes = prepared(tmp_path, call)[1].notes
+    assert "8 recordings: its group says fs = 250, and sampling_rate is 100: check it" in notes
+    assert "8 recordings: its group says leads = II, I, and channels are I, II: check their order" in notes
+
+
+def test_names_of_channels_among_the_variables_in_another_order_are_noted(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", signal=X[0], leads=["II", "I"])
+    scipy.io.savemat(tmp_path / "a.mat", {"val": X[0], "leads": np.array(["II", "I"], object)})
+    said = ["its variable says leads = II, I, and channels are I, II: check it"]
+    assert from_npz(tmp_path / "a.npz", channels=("I", "II")).notes == said
+    assert from_mat(tmp_path / "a.mat", channels=("I", "II")).notes == said
+    assert from_npz(tmp_path / "a.npz", channels=("II", "I")).notes == []
+    assert from_npz(tmp_path / "a.npz", channels="leads").channels == ["II", "I"]
+
+
+def test_links_and_datasets_without_a_value_beside_the_samples_state_nothing(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["x"], file["nowhere"] = X, h5py.SoftLink("/lost")
+        file["empty"], file["elsewhere"] = h5py.Empty("f8"), h5py.ExternalLink("lost.h5", "/fs")
+    csv(tmp_path / "labels.csv", ["name,label", *(f"{n},{'AB'[n % 2]}" for n in range(8))])
+    call = f'from_hdf5(data_root, "a.h5", signals="x", channels=("I", "II"), units="mV", sampling_rate=100, {OF_TABLE})'
+    frames, manifest = prepared(tmp_path, call)
+    np.testing.assert_allclose(frames.signal(np.arange(8)), X, rtol=1e-6)
+    assert not any("group" in note for note in manifest.notes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -23,9 +23,14 @@ _HERTZ: Final = re.compile(r"\s*([0-9]+\.?[0-9]*|\.[0-9]+)\s*(hz|khz)?\s*", re.I
 
 
 def require_scale(
-    where: str, attributes: Mapping[str, Any], gain: NDArray[np.float64], units: str, rate: float
+    where: str,
+    attributes: Mapping[str, Any],
+    gain: NDArray[np.float64],
+    units: str,
+    rate: float,
+    channels: Sequence[str] = (),
 ) -> None:
-    """Check that gain, unit and rate of a data set are those that the attributes of a dataset state.
+    """Check that gain, unit, rate and channels of a data set are those that the attributes of a dataset state.
 
     Args:
         where: file and dataset, for messages.
@@ -33,6 +38,7 @@ def require_scale(
         gain: factor from samples to units, [channels].
         units: the declared unit.
         rate: the declared sampling rate in Hz.
+        channels: the names of the channels, in the declared order.
 
     Raises:
         UsageError: an attribute states something else.
@@ -54,21 +60,31 @@ def require_scale(
             raise UsageError(
                 f"{where}: says that it is in {unit}, not in {units}; give its unit, or the factor as gain"
             )
+    other = other_order(attributes, channels)
+    if other is not None:
+        raise UsageError(f"{where}: says {other}; expected channels in that order")
     for name, stated in stated_rates(attributes):
         if not np.isclose(stated, rate, rtol=1e-6):
             raise UsageError(f"{where}: says {name} = {stated:g}; expected sampling_rate={stated:g}, not {rate:g}")
 
 
 def notes_on_groups(
-    attributes: Mapping[str, Any], of_groups: Iterable[Mapping[str, Any]], units: str, rate: float
+    attributes: Mapping[str, Any],
+    of_groups: Iterable[Mapping[str, Any]],
+    units: str,
+    rate: float,
+    channels: Sequence[str] = (),
 ) -> list[str]:
-    """Return sentences on another unit or rate that the groups of a dataset state, where itself states none.
+    """Return sentences on another unit, rate or order of channels that the groups of a dataset state.
+
+    A unit or rate of the dataset itself counts before that of its groups.
 
     Args:
         attributes: the attributes of the dataset.
         of_groups: the attributes of its groups, from its own to the file.
         units: the declared unit.
         rate: the declared sampling rate in Hz.
+        channels: the names of the channels, in the declared order.
     """
     notes = list[str]()
     states_rate = any(stated_rates(attributes))
@@ -82,6 +98,9 @@ def notes_on_groups(
         for unit in units_of_group:
             if _differs(unit, units):
                 notes.append(f"its group says that it is in {unit}, and units is {units}: check it")
+        other = other_order(of_group, channels)
+        if other is not None:
+            notes.append(f"its group says {other}, and channels are {', '.join(channels)}: check their order")
         states_rate = states_rate or bool(rates)
         states_unit = states_unit or bool(units_of_group)
     return list(dict.fromkeys(notes))
@@ -117,6 +136,23 @@ def stated_rates(attributes: Mapping[str, Any]) -> list[tuple[str, float]]:
         if number is not None and number > 0:
             rates.append((name, number))
     return rates
+
+
+def other_order(values: Mapping[str, Any], channels: Sequence[str]) -> str | None:
+    """Return the value that names the channels in another order, such as "leads = II, I"; None without one."""
+    declared = [channel.casefold() for channel in channels]
+    for name, value in values.items():
+        if isinstance(value, str | bytes) or np.size(value) != len(declared) or len(declared) < 2:
+            continue
+        texts = []
+        for text in np.ravel(np.asarray(value, object)).tolist():
+            texts.append(text.decode("utf-8", "replace") if isinstance(text, bytes) else text)
+        if not all(isinstance(text, str) for text in texts):
+            continue
+        plain = [text.strip().casefold() for text in texts]
+        if sorted(plain) == sorted(declared) and plain != declared:
+            return f"{name} = {', '.join(text.strip() for text in texts)}"
+    return None
 
 
 def _listed(numbers: list[float]) -> str:

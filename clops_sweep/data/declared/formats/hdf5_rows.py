@@ -22,6 +22,9 @@ from clops_sweep.data.records import Common, Source
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, shown
 
+_MOST_STATED = 64
+"""Most entries of a group, and values of a dataset, among which a rate or names of channels are looked for."""
+
 
 class _Row(NamedTuple):
     """One recording: row `place` of a dataset, or a whole dataset if that is None.
@@ -44,6 +47,7 @@ class Hdf5Rows(Portion):
     rate: float
     gain: NDArray[np.float64]
     units: str = ""
+    channels: tuple[str, ...] = ()
 
     def signal(self) -> Signal:
         """Return the samples."""
@@ -62,7 +66,7 @@ class Hdf5Rows(Portion):
 
         stored, attributes, groups = opened(first.file, "HDF5 file", "h5py", "hdf5", read)
         where = f"{shorten(first.file)}: {first.dataset}"
-        require_scale(where, attributes, self.gain, self.units, self.rate)
+        require_scale(where, attributes, self.gain, self.units, self.rate, self.channels)
         if stored.shape[1] != len(self.gain):
             stored = stored.swapaxes(1, 2)
         is_plain = bool((self.gain == 1).all())
@@ -72,7 +76,7 @@ class Hdf5Rows(Portion):
             self.gain,
             np.zeros(len(self.gain)),
             missing=fill_values(attributes, stored),
-            notes=notes_on_groups(attributes, groups, self.units if is_plain else "", self.rate),
+            notes=notes_on_groups(attributes, groups, self.units if is_plain else "", self.rate, self.channels),
         )
 
     def where(self, common: Common) -> str:
@@ -89,12 +93,21 @@ class Hdf5Rows(Portion):
 
 
 def _attributes_of_groups(file: Any, dataset: str) -> list[dict[str, Any]]:
-    """Return the attributes of the groups that hold a dataset, from its own to the file."""
-    *groups, _ = dataset.strip("/").split("/")
-    attributes = [dict(file.attrs)]
-    for depth in range(1, len(groups) + 1):
-        attributes.insert(0, dict(file["/".join(groups[:depth])].attrs))
-    return attributes
+    """Return what the groups that hold a dataset state, from its own to the file: attributes, and short datasets."""
+    *parents, _ = dataset.strip("/").split("/")
+    groups = [file]
+    for name in parents:
+        groups.insert(0, groups[0][name])
+    stated = list[dict[str, Any]]()
+    for group in groups:
+        values = dict(group.attrs)
+        for name in group if len(group) <= _MOST_STATED else ():
+            beside = group.get(name)  # None where a link leads nowhere
+            shape = getattr(beside, "shape", None)  # None of a group, and of a dataset without a value
+            if shape is not None and len(shape) < 2 and np.prod(shape) <= _MOST_STATED:
+                values.setdefault(name, beside[()])
+        stated.append(values)
+    return stated
 
 
 class _Layout(NamedTuple):
@@ -384,7 +397,7 @@ def hdf5_rows(
         recordings.append(
             Hdf5Rows(
                 columns.names, own_file, columns=columns, rows=rows, rate=signals.rate, gain=gains,
-                units=signals.units or "",
+                units=signals.units or "", channels=names,
             )
         )  # fmt: skip
     kinds = set[np.dtype[Any]]().union(*(layout.kinds for layout in layouts))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from clops_sweep.arguments import named_arguments
+from clops_sweep.data.declared.formats.hdf5_attributes import other_order
 from clops_sweep.data.declared.formats.readers import opened
 from clops_sweep.data.declared.one_by_one import Recording
 from clops_sweep.data.files.folder import shorten
@@ -43,6 +44,9 @@ _RATES = (
 )
 """Names of variables that are the sampling rate."""
 
+_NAMES = ("channels", "channel_names", "ch_names", "leads", "lead_names", "sig_name")
+"""Names of variables with the names of the channels."""
+
 _CHECKED = (
     Harmless(
         r"Complex objects \(like classes\) are not supported|pymatreader cannot import Matlab string variables",
@@ -69,7 +73,7 @@ def from_mat(path: str | PathLike[str], signal: str = "val", **fields: Any) -> R
     """
     path = Path(path)
     names = _named(signal, fields)
-    tops = sorted({*(name.partition(".")[0] for name in names), *_RATES})
+    tops = sorted({*(name.partition(".")[0] for name in names), *_RATES, *_NAMES})
     is_new = False
 
     def read(scipy: Any) -> Any:
@@ -139,8 +143,20 @@ def _of_variables(
     if isinstance(samples, str):
         raise UsageError(f"{shorten(path)}: variable {shown(signal)} is empty or text; expected samples")
     read = {key: value(each) if isinstance(each, str) and key != "units" else each for key, each in fields.items()}
-    read["notes"] = [*(read.get("notes") or ()), *_notes_on_rate(variables, signal, read.get("sampling_rate"))]
+    said = _notes_on_rate(variables, signal, read.get("sampling_rate"))
+    said += _notes_on_names(variables, read.get("channels"))
+    read["notes"] = [*(read.get("notes") or ()), *said]
     return Recording(signal=samples, **read)
+
+
+def _notes_on_names(variables: Mapping[str, Any], channels: Any) -> list[str]:
+    """Return a sentence on a variable that names the channels in another order."""
+    if not isinstance(channels, list | tuple | np.ndarray):
+        return []
+    declared = [str(channel) for channel in channels]
+    named = {name: _simple(variables[name]) for name in _NAMES if name in variables}
+    other = other_order(named, declared)
+    return [] if other is None else [f"its variable says {other}, and channels are {', '.join(declared)}: check it"]
 
 
 def _notes_on_rate(variables: Mapping[str, Any], signal: str, rate: Any) -> list[str]:
