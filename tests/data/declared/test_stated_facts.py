@@ -369,10 +369,12 @@ def test_one_missing_value_in_each_of_several_recordings_is_noted(tmp_path: Path
 def test_annotations_that_differ_in_case_from_a_class_are_noted(tmp_path: Path) -> None:
     for number in range(4):
         write_wfdb(tmp_path, f"r{number}", 1000 * X[number][:1], 100)
-        write_notes(tmp_path, f"r{number}", [0, 60], ["A" if number else "a", "B"])
-    frames, manifest = prepared(tmp_path, 'from_wfdb(data_root, label=".atr", classes=("A", "B"), window_seconds=0.5)')
+        write_notes(tmp_path, f"r{number}", [0, 60], ["(N" if number else "(n", "(AF"])
+    frames, manifest = prepared(
+        tmp_path, 'from_wfdb(data_root, label=".atr", classes=("(N", "(AF"), window_seconds=0.5)'
+    )
     assert frames.labels.tolist() == [1, 0, 1, 0, 1, 0, 1]
-    assert any("1 segment labelled a left out (did you mean A?)" in note for note in manifest.notes)
+    assert any("1 segment labelled (n left out (did you mean (N?)" in note for note in manifest.notes)
 
 
 def test_a_comment_for_groups_that_no_header_has_is_refused(tmp_path: Path) -> None:
