@@ -12,6 +12,7 @@ from clops_sweep.errors import shown
 
 _PARTS: Final = re.compile(r"[^\W\d_]+|\d+")
 """Words and numbers in a name."""
+_NUMBER: Final = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
 
 
 def alike_people(names: Iterable[str]) -> str | None:
@@ -42,6 +43,17 @@ def alike_domains(column: str, names: Iterable[str]) -> str | None:
     if not pairs:
         return None
     return f"domains of {shown(column)} with {_in_words(pairs)}: each is a task of its own; give each domain one name"
+
+
+def alike_groups(column: str, names: Iterable[str]) -> str | None:
+    """Return a note on groups of a column whose names differ in writing alone; None if there are no such names.
+
+    Numbers are left out: -5 and 5, or 1.05 and 1.5, are different.
+    """
+    pairs = _alike(name for name in names if not _NUMBER.fullmatch(name))
+    if not pairs:
+        return None
+    return f"groups of {shown(column)} with {_in_words(pairs)}: each is a subgroup of its own; give each group one name"
 
 
 def _alike(names: Iterable[str]) -> list[tuple[str, str]]:

@@ -36,6 +36,8 @@ _NOTHING: Final = ("", "nan", "NaN", "NaT", "<NA>")
 _MISSING: Final = (*_NOTHING, "None")
 NULLS: Final = ("#N/A", "#NA", "N/A", "NA", "NULL", "n/a", "null")
 """Further words for missing values, as pyarrow reads them; a domain, such as North America, may be one."""
+_NO_GROUP: Final = (*_MISSING, *(word for word in NULLS if word != "NA"))
+"""Text of a missing group; NA may be North America."""
 _NO_PEOPLE: Final = {
     *("unknown", "unk", "not known", "not available", "not recorded", "missing", "anonymous", "anon"),
     *("unknown patient", "unknown person", "unbekannt", "inconnu", "desconocido"),
@@ -445,7 +447,7 @@ def groups(value: Any, count: int) -> dict[str, list[str]]:
         known = column
         if not isinstance(column, str) and isinstance(column, Iterable):
             plain = column.tolist() if isinstance(column, np.ndarray) else list(column)
-            known = [UNKNOWN if str(group).strip() in _MISSING else group for group in plain]
+            known = [UNKNOWN if str(group).strip() in _NO_GROUP else group for group in plain]
         groups[name] = texts(f"groups[{name!r}]", known, count)
     return groups
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo, Declared, OptionValue, Rules
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.alike_names import alike_domains, alike_people, people_with_lost_zeros
+from clops_sweep.data.declared.alike_names import alike_domains, alike_groups, alike_people, people_with_lost_zeros
 from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.declared.markers import marker_names
 from clops_sweep.data.declared.one_by_one import one_by_one
@@ -191,6 +191,9 @@ class DeclaredSet(DataSet):
             doubts.append("recordings of a person are in natural order of their names; give their dates as time")
         if note := alike_people(index.patient_names):
             doubts.append(note)
+        for column, (_, groups) in index.groups.items():
+            if note := alike_groups(column, groups):
+                doubts.append(note)
         for column, (codes, domains) in index.domains.items():
             if note := alike_domains(column, domains):
                 doubts.append(note)

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.io
 
-from clops_sweep import Recordings, from_edf, from_mat, from_npz
+from clops_sweep import Recording, Recordings, from_edf, from_mat, from_npz
+from clops_sweep.data.declared.formats.edf_pieces import INTERRUPTED
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.manifest import Manifest
 from clops_sweep.data.preparing.prepare import open_frames, prepare
@@ -543,3 +544,31 @@ def test_links_and_datasets_without_a_value_beside_the_samples_state_nothing(tmp
     frames, manifest = prepared(tmp_path, call)
     np.testing.assert_allclose(frames.signal(np.arange(8)), X, rtol=1e-6)
     assert not any("group" in note for note in manifest.notes)
+
+
+def test_groups_that_differ_in_case_are_noted_and_missing_ones_unknown(tmp_path: Path) -> None:
+    for number, signal in enumerate(X):
+        np.save(tmp_path / f"r{number}.npy", signal)
+    sexes = ["M", "m", "F", "N/A"] * 2
+    rows = [f"r{n},{'AB'[n % 2]},{sex},{('1.05', '1.5', '-1.5')[n % 3]}" for n, sex in enumerate(sexes)]
+    csv(tmp_path / "labels.csv", ["name,label,sex,change", *rows])
+    call = f'from_folder(data_root, "*.npy", {OF_TABLE}, groups=["sex", "change"], sampling_rate=100, units="mV")'
+    _, manifest = prepared(tmp_path, call)
+    assert manifest.groups["sex"] == ("F", "M", "m", "unknown")
+    assert any("groups of 'sex' with names that differ only in case" in note for note in manifest.notes)
+    assert not any("groups of 'change'" in note for note in manifest.notes)
+
+
+def test_intervals_in_samples_of_an_interrupted_file_are_refused(tmp_path: Path) -> None:
+    def one(path: Path) -> Recording:
+        return Recording(X[0], channels=("I", "II"), units="mV", sampling_rate=100, notes=[INTERRUPTED])
+
+    np.save(tmp_path / "r0.npy", X[0])
+    csv(tmp_path / "labels.csv", ["name,start,end,label", "r0,0,60,A", "r0,60,120,B"])
+    found = Recordings.from_folder(
+        tmp_path, "*.npy", read=one, table="labels.csv", name="name", label="label", start="start", end="end",
+        interval_unit="samples", window_seconds=0.5,
+    )  # fmt: skip
+    (file,) = found._files
+    with pytest.raises(UsageError, match="start: is in samples, and the recording is interrupted"):
+        file.recordings(found.common)

@@ -17,6 +17,8 @@ from clops_sweep.errors import UsageError
 
 _ENDS_ONSET: Final = b"\x14"
 """The byte that ends the onset of an annotation."""
+INTERRUPTED: Final = "is interrupted: its pieces are at their times, with missing samples between them"
+"""The note on a file of several pieces."""
 _MOST_SAMPLES: Final = 2**29
 """Most samples of a recording with its gaps."""
 

@@ -17,6 +17,7 @@ import numpy as np
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import DAY, Moment, side
 from clops_sweep.data.declared.fields import SignalFields
+from clops_sweep.data.declared.formats.edf_pieces import INTERRUPTED
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.label_table import Labels, Listed, first_readable, other_names, positions
 from clops_sweep.data.declared.markers import left_out_note
@@ -180,13 +181,18 @@ def _at_rate_of_frames(intervals: Intervals, recording: Recording, rate: float) 
     """Return intervals in samples of the fastest channel in seconds, if channels are brought to another rate.
 
     Raises:
-        UsageError: they count samples that timestamps move to a grid.
+        UsageError: they count samples that timestamps move to a grid, or those of an interrupted file.
     """
     if not intervals.in_samples:
         return intervals
     if recording.timestamps is not None:
         raise UsageError(
             "start: is in samples, and timestamps bring the samples of the recording to other places; expected seconds"
+        )
+    if INTERRUPTED in recording.notes:
+        raise UsageError(
+            "start: is in samples, and the recording is interrupted, so that samples may count with its gaps or "
+            "without; expected seconds"
         )
     if not np.ndim(recording.sampling_rate):
         return intervals

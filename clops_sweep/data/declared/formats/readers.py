@@ -12,7 +12,7 @@ from typing import Any
 from clops_sweep.arguments import named_arguments
 from clops_sweep.data.declared.clocks import Start, shift
 from clops_sweep.data.declared.formats.edf_annotations import annotations_of
-from clops_sweep.data.declared.formats.edf_pieces import incomplete_bytes, laid_out, pieces_of
+from clops_sweep.data.declared.formats.edf_pieces import INTERRUPTED, incomplete_bytes, laid_out, pieces_of
 from clops_sweep.data.declared.formats.events import Events, event_table
 from clops_sweep.data.declared.formats.limb_leads import with_limb_leads
 from clops_sweep.data.declared.label_table import positions
@@ -147,7 +147,7 @@ def from_edf(
         signal = laid_out(path, signal, rates, duration, pieces)
         seconds = pieces[-1].start + (pieces[-1].last - pieces[-1].first) * duration
         if len(pieces) > 1:
-            notes = ("is interrupted: its pieces are at their times, with missing samples between them",)
+            notes = (INTERRUPTED,)
     if incomplete_bytes(path):
         notes = (*notes, "its last record is incomplete and left out")
     events = Events([])
