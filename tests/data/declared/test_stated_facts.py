@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import scipy.io
 
-from clops_sweep import Recording, Recordings, from_edf, from_mat, from_npz
+from clops_sweep import Recordings, from_edf, from_mat, from_npz
 from clops_sweep.data.declared.formats.edf_pieces import INTERRUPTED
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.manifest import Manifest
@@ -560,15 +560,23 @@ def test_groups_that_differ_in_case_are_noted_and_missing_ones_unknown(tmp_path:
 
 
 def test_intervals_in_samples_of_an_interrupted_file_are_refused(tmp_path: Path) -> None:
-    def one(path: Path) -> Recording:
-        return Recording(X[0], channels=("I", "II"), units="mV", sampling_rate=100, notes=[INTERRUPTED])
+    for number in range(4):
+        np.save(tmp_path / f"r{number}.npy", X[number])
+    rows = [f"r{number},{start},{start + 60},{start}" for number in range(4) for start in (0, 60)]
+    csv(tmp_path / "stages.csv", ["name,start,end,label", *rows])
+    declare(
+        tmp_path / "space.py",
+        f"""
+        def one(path):
+            return Recording(np.load(path), notes=[{INTERRUPTED!r}])
 
-    np.save(tmp_path / "r0.npy", X[0])
-    csv(tmp_path / "labels.csv", ["name,start,end,label", "r0,0,60,A", "r0,60,120,B"])
-    found = Recordings.from_folder(
-        tmp_path, "*.npy", read=one, table="labels.csv", name="name", label="label", start="start", end="end",
-        interval_unit="samples", window_seconds=0.5,
-    )  # fmt: skip
-    (file,) = found._files
+        @dataset("own", one_recording_per_person=True)
+        def own(data_root):
+            return Recordings.from_folder(
+                data_root, "*.npy", read=one, table="stages.csv", name="name", label="label", start="start", end="end",
+                interval_unit="samples", channels=("I", "II"), units="mV", sampling_rate=100, window_seconds=0.5,
+            )
+        """,
+    )
     with pytest.raises(UsageError, match="start: is in samples, and the recording is interrupted"):
-        file.recordings(found.common)
+        prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1)
