@@ -22,6 +22,7 @@ from clops_sweep.cli.task_counts import check_files, say_tasks, say_unchecked, t
 from clops_sweep.errors import DamagedStore, several
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.tried_networks import TriedNetworks
+from clops_sweep.experiment.fields import SPLIT_AXES
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.experiment.tasks import in_sequential_order
 from clops_sweep.machine import available_cores, usable_gpus
@@ -225,11 +226,12 @@ def _reported_in_words(state: State, runs: int) -> str:
     if len(state.tuned) != 1 or state.tuned[0].reported is not None:
         return ""
     space = state.tuned[0].space
-    splits = dict.fromkeys((it.config.split, it.config.split_seed) for it in next(space.at_bounds()).requests())
+    configs = [request.config for request in next(space.at_bounds()).requests()]
+    splits = dict.fromkeys(tuple(getattr(config, name) for name in SPLIT_AXES) for config in configs)
     replicates = []
-    for fold, split_seed in splits:
+    for split in splits:
         for seed in space.undivided.seeds:
-            replicates.append({"split": fold, "split_seed": split_seed, "seed": seed})
+            replicates.append({**dict(zip(SPLIT_AXES, split, strict=True)), "seed": seed})
     configurations, rest = divmod(runs, len(replicates))
     if rest or len(replicates) < 2:
         return ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from clops_sweep.data.preparing.prepare import open_frames
 from tests.execution.conftest import Launch
 from tests.helpers.launching import (
     ALL_METRICS,
+    ATTACHED,
     ONE_WORKER,
     TABLES,
     Tables,
@@ -94,9 +97,9 @@ def test_failed_runs_are_taken_up_again(
     failing = attach(*command, "--max-retries", "1")
     assert failing.wait() == 1
     assert "8 runs asked for, 4 finished, 0 pending, 4 failed" in failing.output
-    assert (
-        "\nrun the failed runs again with: clops-sweep breakable.py --no-report --max-retries 1 --retry failed\n"
-        in failing.output
+    (again,) = re.findall("^run the failed runs again with: (.*)$", failing.output, re.MULTILINE)
+    assert again == shlex.join(
+        ["clops-sweep", *command, "--max-retries", "1", *ATTACHED, *ONE_WORKER, "--retry", "failed"]
     )
     runs = pd.read_parquet(results / "runs").set_index("run_id")
     failed = runs[runs["status"] == "failed"]
