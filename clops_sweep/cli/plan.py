@@ -226,12 +226,12 @@ def _reported_in_words(state: State, runs: int) -> str:
     if len(state.tuned) != 1 or state.tuned[0].reported is not None:
         return ""
     space = state.tuned[0].space
-    configs = [request.config for request in next(space.at_bounds()).requests()]
-    splits = dict.fromkeys(tuple(getattr(config, name) for name in SPLIT_AXES) for config in configs)
-    replicates = []
-    for split in splits:
-        for seed in space.undivided.seeds:
-            replicates.append({**dict(zip(SPLIT_AXES, split, strict=True)), "seed": seed})
+    splits: list[dict[str, Any]] = []
+    for request in next(space.at_bounds()).requests():
+        split = {name: getattr(request.config, name) for name in SPLIT_AXES}
+        if split not in splits:
+            splits.append(split)
+    replicates = [{**split, "seed": seed} for split in splits for seed in space.undivided.seeds]
     configurations, rest = divmod(runs, len(replicates))
     if rest or len(replicates) < 2:
         return ""
