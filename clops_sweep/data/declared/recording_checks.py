@@ -293,6 +293,20 @@ def require_clear_numbers(argument: str, value: Any, classes: Sequence[str]) -> 
             )
 
 
+def require_columns_in_order(labels: Any, classes: Sequence[str]) -> None:
+    """Refuse a table with a column of 0 and 1 for each class whose names are the classes in another order.
+
+    Raises:
+        UsageError: they are; the message has both orders.
+    """
+    columns = [str(column) for column in getattr(labels, "columns", ())]
+    if sorted(columns) == sorted(classes) and columns != list(classes):
+        raise UsageError(
+            f"labels: has the columns {', '.join(columns)} where classes are {', '.join(classes)}; give "
+            "labels[list(classes)], or classes in the order of the columns"
+        )
+
+
 def _no_classes(unknown: Sequence[str], classes: Sequence[str]) -> str:
     """Return which labels are no classes, with the class that differs only in case or spaces, if there is one."""
     alike = {_plain(name): name for name in classes}

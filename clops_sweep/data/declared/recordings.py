@@ -98,6 +98,7 @@ class Recordings:
         count = len(self._arrays)
         called = [str(number) for number in range(count)] if names is None else checks.texts("names", names, count)
         checks.require_clear_numbers("labels", labels, class_names)
+        checks.require_columns_in_order(labels, class_names)
         self.columns = checks.columns(called, class_names, labels, patients, times, domains, split, groups)
         self._gain = checks.gains(gain, len(channel_names))
         checks.together(class_names, self.columns)

@@ -580,3 +580,13 @@ def test_intervals_in_samples_of_an_interrupted_file_are_refused(tmp_path: Path)
     )
     with pytest.raises(UsageError, match="start: is in samples, and the recording is interrupted"):
         prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1)
+
+
+def test_columns_of_labels_in_another_order_than_classes_are_refused() -> None:
+    flags = pd.get_dummies(pd.Series(["N", "AF"] * 4)).astype(int)  # columns AF and N
+    given: dict[str, Any] = {"channels": ("I", "II"), "units": "mV", "sampling_rate": 100, "patients": None}
+    with pytest.raises(UsageError, match=r"labels: has the columns AF, N where classes are N, AF; give labels\[list"):
+        Recordings(X, labels=flags, classes=("N", "AF"), **given)
+    found = Recordings(X, labels=flags[["N", "AF"]], classes=("N", "AF"), **given)
+    assert found.columns.labels is not None
+    assert found.columns.labels.tolist() == [[1, 0], [0, 1]] * 4
