@@ -322,6 +322,18 @@ class Labels:
                 notes.append(f"left out as labelled {shorten(label, 40)} ({hint}): {listed(of_label)}")
         return tuple(notes)
 
+    def name_of(self, label: Any) -> str | None:
+        """Return the label of a recording if it is a name; None if it is a position in the classes, or missing.
+
+        A number is a name if `classes` maps numbers to classes, as {"0": "N", "1": "AF"} does.
+        """
+        if isinstance(label, str):
+            return checks.identifier("label", label)
+        maps_numbers = self._mapped and all(name.isascii() and name.isdigit() for name in self.used)
+        if not maps_numbers or isinstance(label, bool) or not isinstance(label, numbers.Real | np.integer):
+            return None
+        return checks.identifier("label", label)
+
     def of_whole_number(self, number: Any) -> int | None:
         """Return the class index of an interval whose label is a whole number: a position, or the name of a class.
 

@@ -590,3 +590,36 @@ def test_columns_of_labels_in_another_order_than_classes_are_refused() -> None:
     found = Recordings(X, labels=flags[["N", "AF"]], classes=("N", "AF"), **given)
     assert found.columns.labels is not None
     assert found.columns.labels.tolist() == [[1, 0], [0, 1]] * 4
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        ({"1": "AF", "0": "N"}, [0, 1] * 4),
+        ({"1": "AF", "2": "N"}, [1, 2, 0, 1, 2, 1, 2, 1]),  # that of 0 is left out
+        ({"A": "AF", "B": "N"}, [0, 1] * 4),  # positions
+    ],
+)
+def test_numbers_as_labels_are_names_where_classes_map_numbers(
+    classes: dict[str, str], labels: list[int], tmp_path: Path
+) -> None:
+    for number, signal in enumerate(X):
+        np.savez(tmp_path / f"r{number}.npz", signal=signal, label=labels[number])
+    declare(
+        tmp_path / "space.py",
+        f"""
+        from clops_sweep import from_npz
+
+        def one(path):
+            return from_npz(path, label="label", sampling_rate=100, channels=("I", "II"), units="mV")
+
+        @dataset("own", one_recording_per_person=True)
+        def own(data_root):
+            return Recordings.from_folder(data_root, "*.npz", read=one, classes={classes!r})
+        """,
+    )
+    prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1)
+    frames = open_frames("own", prepared_root=tmp_path / "prepared", leads="all")
+    assert frames.classes == tuple(classes.values())
+    positions = {name: position for position, name in enumerate(classes) if name.isdigit()} or {"0": 0, "1": 1}
+    assert frames.labels.tolist() == [positions[str(label)] for label in labels if str(label) in positions]

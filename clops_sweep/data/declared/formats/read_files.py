@@ -155,11 +155,11 @@ class ReadFile(Source):
             names = [str(name) for name in read.channels]
             renamed = other_names("", names, self.wanted, common.channels)
             recording = replace(recording, notes=[*recording.notes, *renamed])
-        if recording.intervals is None and recording.label is not None:
+        text = None if recording.intervals is not None else labels.name_of(recording.label)
+        if text is None and recording.intervals is None and recording.label is not None:
             checks.require_clear_numbers("label", recording.label, common.classes)
-        if recording.intervals is None and isinstance(recording.label, str):
+        if text is not None:
             has_row = "label" in self.given
-            text = checks.identifier("label", recording.label)
             code = labels.of(text, name=name)
             if code is None and has_row:
                 raise UsageError(f"label: the table has one that is in classes and the recording {shown(text)}")
