@@ -32,7 +32,8 @@ import pandas as pd
 
 from clops_sweep.experiment.metrics import limits_of_difference
 from clops_sweep.experiment.spaces.claims import Claim, Contrast, Says
-from clops_sweep.experiment.spaces.space_files import names_in, shipped_space
+from clops_sweep.experiment.spaces.executed_file import names_in
+from clops_sweep.experiment.spaces.space_files import shipped_space
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import TableName
 

@@ -145,7 +145,8 @@ def given_spaces() -> Sequence[SearchSpace]:
 
 def _load(context: click.Context, file: Path) -> Sequence[SearchSpace]:
     """Execute a file, which declares plug-ins, and return its search spaces."""
-    from clops_sweep.experiment.spaces.space_files import names_in, spaces_in
+    from clops_sweep.experiment.spaces.executed_file import names_in
+    from clops_sweep.experiment.spaces.space_files import spaces_in
 
     spaces = spaces_in(names_in(file))
     context.meta.setdefault(_SPACES, {})[file.resolve()] = spaces

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.files.wfdb_records import load_wfdb
-from clops_sweep.experiment.spaces.space_files import names_in
+from clops_sweep.experiment.spaces.executed_file import names_in
 
 
 def forget(*names: str) -> None:

@@ -26,6 +26,7 @@ from clops_sweep.experiment.spaces.axes import (
     settings_with,
     with_values,
 )
+from clops_sweep.experiment.spaces.executed_file import names_in as names_in  # scripts of 0.3 import it from here
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.grid import Grid, RunRequest, check_count, subject_of
 from clops_sweep.experiment.spaces.optuna_search import Direction, OptunaSearch

@@ -21,7 +21,7 @@ import clops_sweep
 from clops_sweep import Recordings, dataset
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import open_frames, prepare
-from clops_sweep.experiment.spaces.space_files import names_in
+from clops_sweep.experiment.spaces.executed_file import names_in
 from tests.helpers.documentation import DOCS, examples
 
 STAGES = ("Sleep stage W", "Sleep stage 2", "Sleep stage 3", "Sleep stage R")

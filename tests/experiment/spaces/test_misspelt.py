@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from clops_sweep.errors import UsageError
-from clops_sweep.experiment.spaces.space_files import load_file, names_in
+from clops_sweep.experiment.spaces.executed_file import names_in
+from clops_sweep.experiment.spaces.space_files import load_file
 
 CASES = {
     "from clops_sweep import OptunaSerach": (

@@ -13,7 +13,7 @@ from torch import nn
 
 from clops_sweep import FrameSet, RunConfig
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.experiment.spaces.space_files import names_in
+from clops_sweep.experiment.spaces.executed_file import names_in
 from clops_sweep.learning.encoders.encoders import Encoders
 from clops_sweep.store.run_store import RunStore
 

@@ -14,7 +14,7 @@ import torch
 
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.plugins.registry import ENCODERS
-from clops_sweep.experiment.spaces.space_files import names_in
+from clops_sweep.experiment.spaces.executed_file import names_in
 from clops_sweep.learning.encoders.adapting import Signals, adapter
 from clops_sweep.learning.encoders.encoders import Encoders
 from tests.learning.encoders.place import Place, config
