@@ -438,7 +438,7 @@ def update_report(
             person is judged once, by the run that tests them. With `against`, the runs of all folds replace those of
             the other run's settings, fold by fold. Needs the prepared frames.
         groups: columns that define subgroups: those of ``Recordings(..., groups={...})``, or domains.
-        criteria: acceptance criteria.
+        criteria: acceptance criteria. Without any, ``report.holds`` is None: the update is not judged.
         title: words for the top of the page.
         data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
         prepared_root: folder of the prepared frames, which contain the subgroups; by default CLOPS_PREPARED_ROOT, else

@@ -258,14 +258,14 @@ class Findings:
 
     @property
     def holds(self) -> bool | None:
-        """Whether every criterion holds; True without criteria.
+        """Whether every criterion holds.
 
-        False if one fails. None if none fails, but one is not judged.
+        False if one fails. None if none fails, but one is not judged, or if no criteria were given.
         """
         verdicts = [criterion.holds for criterion in self.criteria]
         if False in verdicts:
             return False
-        return None if None in verdicts else True
+        return None if None in verdicts or not verdicts else True
 
     @property
     def drawn(self) -> str:

@@ -131,7 +131,7 @@ def verdict(report: Findings) -> str:
     """Return a sentence that says whether the criteria hold."""
     many = len(report.criteria)
     if not many:
-        return "No acceptance criteria were given."
+        return "No acceptance criteria were given, so the update is not judged."
     failed = [decision for decision in by_verdict(report.criteria) if decision.holds is False]
     not_judged = [decision for decision in report.criteria if decision.holds is None]
     few = _why_not_judged(not_judged, report.unit)

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -335,6 +336,15 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
             which = "all folds"
         report = update_report_command(store, fitting[0], *words)
         click.echo(f"update report of {which} of {rows[fitting[0]]['strategy']}: {report}")
+        if "--criteria" not in words:
+            click.echo(_without_criteria(outcome.state.resolved.selection.files))
+
+
+def _without_criteria(files: Sequence[Path]) -> str:
+    """Return a line on the file of acceptance criteria that the update report lacks."""
+    names = [criteria_beside(file).name for file in files]
+    beside = f" in {names[0]} beside the search-space file" if names else ""
+    return f"this report judges nothing, because no acceptance criteria were found{beside}; add --criteria FILE"
 
 
 def _options_of_report(request: Request) -> list[str]:

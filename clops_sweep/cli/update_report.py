@@ -89,8 +89,8 @@ def update_report(
     is compared with its model before that task. With --folds, this is done for the runs of all folds, and each person
     is judged by the run that tests them: axes={"split": folds(5)}. With both, the last models of all folds of RUN_ID's
     settings replace those of the other run's. Needs predictions (--keep predictions). The exit
-    status is 1 if a criterion fails, and 3 if none fails but one is not judged: it has too few patients, or is not
-    certain as asked.
+    status is 1 if a criterion fails, and 3 if none fails but the update is not judged: a criterion has too few
+    patients or is not certain as asked, or there is no --criteria.
     """
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria

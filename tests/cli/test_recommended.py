@@ -387,6 +387,7 @@ def test_a_launch_that_keeps_predictions_names_the_update_report_with_all_its_pa
     launched = run("own.py", *words, "--keep", "predictions")
     (line,) = [line for line in launched.output.splitlines() if line.startswith(begin)]
     assert " --criteria own_criteria.toml" in line
+    assert "no acceptance criteria were found" not in launched.output
     runs_as_typed(shlex.split(line.partition(": ")[2]))
     (page,) = Path("my results", "report").glob("update-*.html")
     assert "Tracings of changed decisions" in page.read_text() or "No decision changed" in page.read_text()

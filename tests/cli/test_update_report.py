@@ -120,6 +120,18 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
     assert found["flips"][0]["right_to_wrong"]["value"] == pytest.approx((right[0] & ~right[1]).mean())
 
 
+def test_without_criteria_an_update_is_not_judged(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
+    """A forgotten --criteria opens no gate."""
+    folder, (run_id, *_) = made
+    done = ask(run_id, "--output", tmp_path / "page.html")
+    assert done.exit_code == 3
+    assert "\nNo acceptance criteria were given, so the update is not judged.\n" in done.output
+    assert '<p class="verdict unjudged"' in (tmp_path / "page.html").read_text()
+    report = update_report(folder / "results", run_id, prepared_root=folder / "prepared")
+    assert report.holds is None
+    assert report.as_data()["holds"] is None
+
+
 def test_without_an_id_the_newest_run_that_fits_is_offered(made: tuple[Path, list[str]], ask: Ask) -> None:
     with_predictions = {made[1][0], made[1][1], made[1][3]}
     done = ask()
@@ -128,7 +140,7 @@ def test_without_an_id_the_newest_run_that_fits_is_offered(made: tuple[Path, lis
     assert offered is not None
     assert offered[2] in with_predictions
     words = [*shlex.split(offered[1]), "--prepared-root", str(made[0] / "prepared")]
-    assert CliRunner().invoke(command, words, standalone_mode=False).exit_code == 0
+    assert CliRunner().invoke(command, words, standalone_mode=False).exit_code == 3
     done = ask("--against", offered[2])
     other = re.search(r"update-report (\w+) --against", str(done.exception))
     assert other is not None
@@ -287,7 +299,7 @@ def test_a_page_without_the_plug_ins_keeps_the_fuller_one_and_names_the_command(
 
     def ask(*words: str) -> str:
         done = commands.run(tmp_path, environment, "update-report", run_id, *words)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 3, done.stderr
         return done.stderr
 
     assert ask("--groups", "site", *complete) == ""

@@ -166,7 +166,7 @@ def test_every_fold_gives_one_page(made: tuple[Path, list[str]]) -> None:
     pages = []
     for run_id in (ids[0], ids[2]):
         done = ask(folder, run_id[:12], "--folds", "--groups", "sex", "--title", "St <Anna>")
-        assert done.exit_code == 0, done.output
+        assert done.exit_code == 3, done.output
         pages.append((folder / "results" / "report" / f"update-{ids[0]}-folds.html").read_text())
     assert pages[0] == pages[1]
     page = pages[0]
@@ -313,6 +313,7 @@ SPACE = SearchSpace("of_folds", BASE, {"split": folds(3)}, seeds=[0])
 def test_a_launch_over_folds_recommends_the_pooled_report(made: tuple[Path, list[str]]) -> None:
     folder, (first, *_) = made
     (folder / "space.py").write_text(SPACE)
+    (folder / "space_criteria.toml").unlink(missing_ok=True)
     folders = ["--results", str(folder / "results"), "--prepared-root", str(folder / "prepared")]
     words = [str(folder / "space.py"), "--no-ray", "--no-report", "--keep", "predictions", *folders]
     done = CliRunner().invoke(command, words, standalone_mode=False)
@@ -321,8 +322,9 @@ def test_a_launch_over_folds_recommends_the_pooled_report(made: tuple[Path, list
     said = re.search(r"update report of all folds of finetune: clops-sweep (update-report .+)", done.output)
     assert said is not None
     assert "--folds" in said[1]
+    assert "no acceptance criteria were found in space_criteria.toml beside the search-space file" in done.output
     recommended = CliRunner().invoke(command, [*shlex.split(said[1])], standalone_mode=False)
-    assert recommended.exit_code == 0, recommended.output
+    assert recommended.exit_code == 3, recommended.output
     assert f"update-{first}-folds.html" in recommended.output
 
 
@@ -352,7 +354,7 @@ def test_a_launch_recommends_no_report_that_is_refused(
     assert said is not None, done.output
     assert (said[1], "--folds" in said[2]) == (which, False)
     recommended = CliRunner().invoke(command, shlex.split(said[2]), standalone_mode=False)
-    assert recommended.exit_code == 0, recommended.output
+    assert recommended.exit_code == 3, recommended.output
 
 
 def test_the_page_of_a_run_has_the_commands_of_its_reports_that_work(made: tuple[Path, list[str]]) -> None:
