@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,12 @@ from clops_sweep.data.scenarios.tasks import Task
 from clops_sweep.errors import UsageError, listed, several
 
 _REMEDY = "leave it out of the data or pool it with another one, or, if the split is random, use another split_seed"
+
+_UNUSED_LABEL: Final = re.compile(r"([\d,]+) recordings? labelled (.+?)(?: \(did you mean .*\))?$")
+"""Number and label, in a sentence on recordings that were left out of the data."""
+
+_MOST_LABELS: Final = 3
+"""Most labels without a class that are named."""
 
 
 class UncoveredTask(UsageError):
@@ -39,7 +47,7 @@ def empty_task(frames: FrameSet, task: Task, split: str) -> UsageError:
 def constant_task(
     frames: FrameSet, task: Task, split: str, rows: NDArray[np.int64], *, people_recur: bool
 ) -> UsageError:
-    """Return the error about a task of which a part of the split has a single class, or none that varies.
+    """Return the error about a task of which all instances in a part of the split have the same classes.
 
     Args:
         frames: the data set.
@@ -48,22 +56,60 @@ def constant_task(
         rows: instances of the task in this part.
         people_recur: whether a person may be in several parts.
     """
-    missing = _missing(frames, _rows_of(task), rows)
-    what = f"only one of its classes ({task.title})" if task.train.targets.shape[1] == 1 else "no class that varies"
+    there = _rows_of(task)
+    missing = _missing(frames, there, rows)
+    what = f"only one of its classes ({task.title})" if task.train.targets.shape[1] == 1 else _alike(frames, rows)
     if missing:
         what = f"no instance of {listed([frames.classes[code] for code in missing])}"
     sentence = f"{frames.name}: task {task.name} has {what} in the {split} split, so it cannot be scored"
+    lacking = [code for code in range(len(frames.classes)) if not _has(frames, rows, code).any()]
+    hint = _hint_on_labels(frames, lacking)
+    targets = np.concatenate([task.train.targets, task.validation.targets, task.test.targets])
+    if not (np.ptp(targets, axis=0) > 0).any():
+        return UsageError(
+            f"{sentence}; no split_seed helps, as the other parts of the split are alike{hint}; or leave the task out "
+            "of the data, or pool it with another one"
+        )
     for code in missing if not people_recur else ():
-        of_class = _rows_of(task)[_has(frames, _rows_of(task), code)]
+        of_class = there[_has(frames, there, code)]
         people = _people(frames, of_class)
         if people < parts_of(frames):
-            return UsageError(f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}")
+            return UsageError(f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}{hint}")
     what = sentence
     if len(missing) == 1:
-        of_class = _rows_of(task)[_has(frames, _rows_of(task), missing[0])]
+        of_class = there[_has(frames, there, missing[0])]
         counted = _counted(frames, _people(frames, of_class))
         what += f" ({counted} of this task have {frames.classes[missing[0]]})"
-    return UncoveredTask(f"{sentence}; {_REMEDY}", what)
+    return UncoveredTask(f"{sentence}; {_REMEDY}{hint}", f"{what}{hint}")
+
+
+def _alike(frames: FrameSet, rows: NDArray[np.int64]) -> str:
+    """Return which classes all of some instances have, where no class tells them apart."""
+    there = [frames.classes[code] for code in range(len(frames.classes)) if _has(frames, rows, code).any()]
+    if not there:
+        return "only recordings without a class"
+    if len(there) == 1:
+        return f"recordings of one class only ({there[0]})"
+    return f"only recordings of the same classes ({listed(there)})"
+
+
+def _hint_on_labels(frames: FrameSet, lacking: Sequence[int]) -> str:
+    """Return how recordings with labels of no class get one, where a task lacks classes; empty without such labels."""
+    counts = dict[str, int]()
+    for sentence in frames.left_out:
+        found = _UNUSED_LABEL.match(sentence)
+        if found:
+            counts[found[2]] = int(found[1].replace(",", ""))
+    if not counts or not lacking:
+        return ""
+    labels = sorted(counts, key=lambda label: -counts[label])[:_MOST_LABELS]
+    name = frames.classes[lacking[0]]
+    recordings = listed([f"{several(counts[label], 'recording')} labelled {label}" for label in labels])
+    were = "was" if sum(counts[label] for label in labels) == 1 else "were"
+    return (
+        f"; {recordings} {were} left out of {frames.name}: if that is {name}, map the label with "
+        f"classes={{{labels[0]!r}: {name!r}, ...}}"
+    )
 
 
 def _remedy(frames: FrameSet, people: int, what: str, it: str) -> str:

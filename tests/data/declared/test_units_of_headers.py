@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import edfio
 import numpy as np
 import pytest
 
@@ -51,3 +52,28 @@ def test_missing_and_other_units_are_noted_once(tmp_path: Path, more: str) -> No
     order = np.argsort(frames.recordings)
     for number, row in enumerate(order.tolist()):
         np.testing.assert_allclose(signals[row], signals[order[number % 2]], atol=1e-6)
+
+
+def test_edf_files_in_another_unit_than_the_first_are_noted(tmp_path: Path) -> None:
+    for number in range(12):
+        signal = 0.5 * np.sin(np.arange(200) / (2 + number % 2))
+        unit, factor = ("uV", 1000) if number in (1, 3, 5) else ("mV", 1)
+        channel = edfio.EdfSignal(
+            factor * signal, 50, label="ECG", physical_dimension=unit, physical_range=(-factor, factor)
+        )
+        edfio.Edf([channel]).write(tmp_path / f"r{number}.edf")
+    rows = [f"r{number},{('no', 'AF')[number % 2]}" for number in range(12)]
+    (tmp_path / "labels.csv").write_text("\n".join(["file,rhythm", *rows]))
+    declare(
+        tmp_path / "space.py",
+        """
+        from clops_sweep import from_edf
+        @dataset("own", one_recording_per_person=True)
+        def own(data_root):
+            given = dict(read=from_edf, table="labels.csv", name="file", label="rhythm")
+            return Recordings.from_folder(data_root, "*.edf", **given)
+        """,
+    )
+    made = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1)
+    (note,) = (note for note in made.manifest.notes if "converted" in note)
+    assert note == "3 recordings (r1, r3, r5): converted from uV to mV"

@@ -25,7 +25,7 @@ from clops_sweep.data.declared.one_by_one import Described, Recording, begin_of,
 from clops_sweep.data.declared.portions import Columns, InMemory, stored_as
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.library_warnings import ABOUT_CODE
-from clops_sweep.data.files.units import factor
+from clops_sweep.data.files.units import conversion_notes, factor
 from clops_sweep.data.records import Common, EveryRecordFails, Frames, Source
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, one_line, prefixed, shown, user_code
@@ -241,6 +241,7 @@ def _with_channels(recording: Recording, wanted: Sequence[str | int], units: Seq
     several = isinstance(recording.units, Sequence) and not isinstance(recording.units, str)
     given: list[Any] = list(recording.units) if several else [recording.units] * count
     gain = np.array(np.broadcast_to(1.0 if recording.gain is None else recording.gain, count), np.float64)[rows]
+    named_units = [unit if given[row] is None else given[row] for row, unit in zip(rows, units, strict=True)]
     for row, (channel, unit) in enumerate(zip(rows, units, strict=True)):
         converted = 1.0 if given[channel] is None else factor(given[channel], unit)
         if converted is None:
@@ -258,6 +259,7 @@ def _with_channels(recording: Recording, wanted: Sequence[str | int], units: Seq
         channels=None,
         units=None,
         classes=None,
+        notes=[*recording.notes, *conversion_notes(named_units, units)],
     )
 
 

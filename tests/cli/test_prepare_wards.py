@@ -1,0 +1,63 @@
+"""`data prepare` on recordings of wards, with mistakes of a first use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from clops_sweep.cli.commands import command
+from tests.data.declared_files import forget
+
+SPACE = """
+from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
+
+
+@dataset("wards", files=["labels.csv"], scenarios=["domain_il"])
+def wards(data_root):
+    return Recordings.from_folder(
+        data_root, "*.npy", table="labels.csv", name="file", label="rhythm", patient="person", domains=["ward"],
+        classes=["sinus rhythm", "AF"], sampling_rate=10, channels=["ECG"], units="mV",
+    )
+
+
+BASE = RunConfig(dataset="wards", scenario="domain_il", domain="ward", network="small_cnn", epochs_per_task=1)
+SPACE = SearchSpace("by ward", BASE, {"split_seed": [0, 1, 2]}, seeds=1)
+"""
+
+
+@pytest.fixture
+def hospital(tmp_path: Path) -> Iterator[Path]:
+    """60 people of three wards, of which ward C writes AF as "AFib"."""
+    rows = ["file,rhythm,person,ward"]
+    for number in range(60):
+        ward = "ABC"[number % 3]
+        has_fibrillation = number // 3 % 2 == 1
+        rhythm = ("AFib" if ward == "C" else "AF") if has_fibrillation else "sinus rhythm"
+        rows.append(f"r{number},{rhythm},p{number},{ward}")
+        np.save(tmp_path / f"r{number}.npy", np.random.default_rng(number).normal(size=(1, 20)))
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
+    (tmp_path / "wards.py").write_text(SPACE)
+    yield tmp_path
+    forget("wards")
+
+
+def _run(folder: Path, *words: str) -> Result:
+    roots = {"CLOPS_DATA_ROOT": str(folder), "CLOPS_PREPARED_ROOT": str(folder / "prepared")}
+    return CliRunner(env=roots).invoke(command, [*words, str(folder / "wards.py")])
+
+
+def test_a_ward_that_spells_a_class_in_another_way_is_told_to_map_the_label(hospital: Path) -> None:
+    said = str(_run(hospital, "data", "prepare").exception)
+    shown = _run(hospital, "data", "prepare").output
+    sentence = (
+        "wards: task ward C has recordings of one class only (sinus rhythm) in the training split, so it cannot be "
+        "scored; no split_seed helps, as the other parts of the split are alike; 10 recordings labelled AFib were left "
+        "out of wards: if that is AF, map the label with classes={'AFib': 'AF', ...}; or leave the task out of the "
+        "data, or pool it with another one"
+    )
+    assert f"no tasks: domain_il by ward: {sentence}\n" in shown, said
+    assert "divide the people yourself" not in shown
