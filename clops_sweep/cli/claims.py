@@ -34,13 +34,13 @@ _WIDE = 100
 @click.option(
     "--seal", "to_seal", is_flag=True, help="Record the file's CLAIMS, runs and data in a seal, before the first run."
 )
-@click.option("--own-data", is_flag=True, help="Without a search-space file: include your own data sets.")
+@click.option("--own-data", is_flag=True, help="Decide the claims of the paper on your own data sets, too.")
 @json_option
 def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_data: bool, as_json: bool) -> None:
     """Decide the CLAIMS of a search-space file, or else those of the CLOPS paper, on the finished runs.
 
-    The sweep may be unfinished; missing runs are listed. Without a search-space file, all runs in the store count,
-    except those on your own data sets.
+    The sweep may be unfinished; missing runs are listed. Without a search-space file, all runs in the store count. The
+    claims of the paper leave out runs on your own data sets.
     """
     from clops_sweep.analysis.as_stored import data_keys
     from clops_sweep.analysis.claims.verdicts import verdicts
@@ -60,16 +60,20 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
             click.echo(f"{several(len(request.selection.claims), 'claim')} sealed: {written.path}")
         return
     request.store.files.check_is_there()
+    if request.selection.files and not request.selection.claims:
+        files = listed([file.name for file in request.selection.files])
+        define = "defines" if len(request.selection.files) == 1 else "define"
+        click.echo(f"{files} {define} no CLAIMS (docs/claims.md): these are the claims of the CLOPS paper", err=as_json)
     state = State.of(request)
     request = state.resolved
     if request.selection.given:
         grids = [space for space in state.spaces if space.search is None]
         experiments = collect(grids, request.store.read("runs"), present=request.data.prepared_hash)
-        own = set[str]()
     else:
         experiments, _ = everything(request)
-        datasets = {cell.config.dataset for it in experiments for cell in it.cells}
-        own = set() if own_data else datasets & DATASETS.added.keys()
+    of_paper = not request.selection.claims
+    datasets = {cell.config.dataset for it in experiments for cell in it.cells}
+    own = datasets & DATASETS.added.keys() if of_paper and not own_data else set[str]()
     if own:
         click.echo(
             f"left out: claims on your own data sets ({listed(sorted(own))}); include them with --own-data", err=True
@@ -108,10 +112,8 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
             click.echo(f"claims of this file, {standing}")
         _print(found, conditions)
     else:
-        click.echo(
-            f"no run {'of these claims' if request.selection.claims else 'of a scenario of the paper'} is finished in "
-            f"{request.store.files.shown}: no claim can be decided"
-        )
+        which = "other run" if own else "run of a scenario of the paper" if of_paper else "run of these claims"
+        click.echo(f"no {which} is finished in {request.store.files.shown}: no claim can be decided")
 
 
 def _print(verdicts: list[Verdict], conditions: bool) -> None:

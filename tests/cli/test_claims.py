@@ -46,6 +46,24 @@ SPACE = SearchSpace("methods", RunConfig(epochs_per_task=2), {"method": METHODS}
 """
 
 
+WITHOUT_CLAIMS = "defines no CLAIMS (docs/claims.md): these are the claims of the CLOPS paper"
+OWN_DATA = """
+import numpy as np
+from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
+
+
+@dataset("wards", scenarios=["class_il_union"])
+def wards(data_root):
+    label = np.arange(240) % 4
+    signals = np.random.default_rng(0).normal(size=(240, 1, 50)) + label[:, None, None]
+    return Recordings(signals, 50, ["az"], "g", label, ["lie", "sit", "stand", "walk"], np.arange(240) // 8)
+
+
+BASE = RunConfig(dataset="wards", scenario="class_il_union", network="linear", epochs_per_task=1)
+SPACE = SearchSpace("wards", BASE, {"strategy": ["finetune", "er"]}, seeds=range(2))
+"""
+
+
 def told(*arguments: str, prepared_root: Path) -> Result:
     return CliRunner().invoke(command, ["claims", *arguments, "--prepared-root", str(prepared_root)])
 
@@ -121,6 +139,9 @@ def test_it_says_what_holds_and_what_is_missing(folder: Path, prepared_root: Pat
     done = told(*files, "--results", str(folder / "results"), prepared_root=prepared_root)
     assert (done.exit_code, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
+    if files:
+        first = lines.pop(0)
+        assert first == f"space.py {WITHOUT_CLAIMS}"
     assert lines[0].startswith("class_il, synthetic: ")
     assert all(len(line) <= 100 for line in lines), "it fits without a terminal"
     assert (
@@ -129,6 +150,31 @@ def test_it_says_what_holds_and_what_is_missing(folder: Path, prepared_root: Pat
     ) in in_one_line(lines)
     assert "undecided, no finished run of GEM: class_il_clops_above_gem" in in_one_line(lines)
     assert lines[-1].endswith("see docs/claims.md")
+
+
+def test_claims_of_the_paper_are_not_taken_for_those_of_a_file_on_its_own_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("wards.py").write_text(OWN_DATA)
+    prepared = tmp_path / "prepared"
+    launch = ["wards.py", "--no-ray", "--no-report", "--prepared-root", str(prepared)]
+    launched = CliRunner().invoke(command, launch)
+    assert launched.exit_code == 0, launched.output
+    done = told("wards.py", prepared_root=prepared)
+    assert done.exit_code == 0, done.output
+    first, *others = done.stdout.splitlines()
+    assert first == f"wards.py {WITHOUT_CLAIMS}"
+    assert others == [f"no other run is finished in {tmp_path / 'results'}: no claim can be decided"]
+    left_out = "left out: claims on your own data sets (wards); include them with --own-data"
+    assert done.stderr.splitlines() == [left_out]
+    as_json = told("wards.py", "--json", prepared_root=prepared)
+    assert json.loads(as_json.stdout)["claims"] == []
+    assert as_json.stderr.splitlines() == [f"wards.py {WITHOUT_CLAIMS}", left_out]
+    asked = told("wards.py", "--own-data", prepared_root=prepared)
+    assert asked.exit_code == 0, asked.output
+    assert asked.stdout.splitlines()[0] == f"wards.py {WITHOUT_CLAIMS}"
+    assert "no other run" not in asked.stdout
 
 
 CLAIMS = """
