@@ -205,9 +205,13 @@ class Experiment:
         The array is shared between calls and read-only.
         """
         if column not in self._matrices:
-            of_test = self.on_test and f"test_{column}" in self.runs
-            self._matrices[column] = self._matrix(f"test_{column}" if of_test else column)
+            self._matrices[column] = self._matrix(self.stored_column(column))
         return self._matrices[column]
+
+    def stored_column(self, column: str) -> str:
+        """Return the column of `runs` that has the values of `by_replicate`: "test_auc" for "auc" where `on_test`."""
+        of_test = self.on_test and f"test_{column}" in self.runs
+        return f"test_{column}" if of_test else column
 
     def by_split(self, column: str) -> npt.NDArray[np.float64]:
         """Return `by_replicate` as (cells, patient splits), each the mean over its seeds; with one split, its seeds.

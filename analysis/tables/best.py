@@ -753,6 +753,16 @@ def columns_of(shown: Sequence[Best]) -> list[str]:
     return list(columns)
 
 
+def stored_columns_of(shown: Sequence[Best]) -> list[str]:
+    """Return the columns of `runs` with the scores of configurations: those of test without a validation set."""
+    columns: dict[str, None] = {}
+    for column in columns_of(shown):
+        for best in shown:
+            if column in best.columns.shown:
+                columns[best.experiment.stored_column(column)] = None
+    return list(columns)
+
+
 def _of_several(shown: Sequence[Best]) -> bool:
     """Return whether configurations are of several search spaces."""
     return len({best.experiment.name for best in shown}) > 1
@@ -873,7 +883,7 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
     of_differences = [row.differences for row in compared]
     estimates = chain.from_iterable(of_metrics.values() for of_metrics in (*of_means, *of_differences))
     yield from units_in_words([estimate.units for estimate in estimates])
-    yield f"{columns_in_words(columns_of(shown))}."
+    yield f"{columns_in_words(stored_columns_of(shown))}."
     for best in shown:
         is_baseline = not is_above or best.experiment.cells[best.cell].config.strategy == "finetune"
         if best.above is None and not is_baseline:

@@ -18,10 +18,10 @@ from .best import (
     Best,
     Failing,
     best_of_page,
-    columns_of,
     failing_configurations,
     means_in_words,
     ranks_in_words,
+    stored_columns_of,
     tied_in_words,
 )
 from .scores import leading_experiments, reported_names
@@ -124,7 +124,7 @@ def notes_on_all(tables: Sequence[BestOfSpace]) -> list[str]:
     rows = [row for table in tables for row in table.rows]
     ranked = ranks_in_words(rows)
     means = f"{means_in_words(rows)}; run_id: the run closest to the mean"
-    columns = columns_in_words(columns_of(rows))
+    columns = columns_in_words(stored_columns_of(rows))
     return [ranked, means, columns] if ranked else [means, columns]
 
 

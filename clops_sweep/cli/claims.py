@@ -112,7 +112,9 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
             click.echo(f"claims of this file, {standing}")
         _print(found, conditions)
     else:
-        which = "other run" if own else "run of a scenario of the paper" if of_paper else "run of these claims"
+        which = "run of these claims"
+        if of_paper:
+            which = "other run" if own else "run of a scenario of the paper"
         click.echo(f"no {which} is finished in {request.store.files.shown}: no claim can be decided")
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
@@ -14,6 +15,7 @@ from clops_sweep.analysis.collect import Experiment, collect
 from clops_sweep.analysis.formats import DASH
 from clops_sweep.analysis.leading import heading, is_choice, leading_columns, with_leading_scores
 from clops_sweep.analysis.tables.best import best_of_page, best_sentences, best_text, corrected_with
+from clops_sweep.analysis.tables.best_terminal import BestOfSpace, notes_on_all
 from clops_sweep.analysis.tables.comparisons import comparisons
 from clops_sweep.analysis.tables.latex import to_latex
 from clops_sweep.store.run_store import RunStore
@@ -228,6 +230,22 @@ def test_without_fine_tuning_configurations_are_compared_with_the_best(tmp_path:
 def test_the_columns_behind_the_headings_are_named(tmp_path: Path, generated: ModuleType) -> None:
     table = best_text(best_of_page([_two_methods(tmp_path, generated, 0.1)]), "best")
     assert table.notes[-1] == "Columns of runs: test_auc, auc, test_bwt."
+
+
+def test_without_a_validation_set_the_columns_are_those_that_have_the_numbers(
+    tmp_path: Path, generated: ModuleType
+) -> None:
+    store = RunStore(tmp_path)
+    space = SearchSpace("plain", RunConfig(), {"strategy": ["er", "gem"]}, seeds=range(2))
+    values = {"test_auc": 0.7, "test_bwt": -0.1, "auc": np.nan, "bwt": np.nan}
+    generated.write_given_runs(store, [(request.config, values) for request in space.requests()])
+    experiments = with_leading_scores(collect([space], store.read("runs")))
+    best = best_of_page(experiments)
+    table = best_text(best, "best")
+    assert ("test AUC" in table.header, "test BWT" in table.header) == (True, True)
+    assert table.notes[-1] == "Columns of runs: test_auc, test_bwt."
+    in_terminal = notes_on_all([BestOfSpace(experiments[0], False, tuple(best))])
+    assert in_terminal[-1] == "Columns of runs: test_auc, test_bwt"
 
 
 def test_the_caption_of_a_manuscript_names_data_scenario_and_n(tmp_path: Path, generated: ModuleType) -> None:
