@@ -290,6 +290,8 @@ class Findings:
         parts = {f"subgroups by {part.column}" for part in self.groups}
         if self.criteria:
             parts.add("acceptance criteria")
+        if self.title:
+            parts.add("a title")
         if not self.without_frames:
             parts.add("tracings and titles of tasks")
         return frozenset(parts)

@@ -132,6 +132,18 @@ def test_without_criteria_an_update_is_not_judged(made: tuple[Path, list[str]], 
     assert report.as_data()["holds"] is None
 
 
+def test_a_page_with_a_title_is_kept(made: tuple[Path, list[str]], ask: Ask) -> None:
+    folder, (_, run_id, *_) = made
+    page = folder / "results" / "report" / f"update-{run_id}.html"
+    ask(run_id, "--title", "St Anna")
+    done = ask(run_id, "--json")
+    assert f"{page}: kept, because it has a title, which this report lacks" in done.stderr
+    assert Path(json.loads(done.stdout)["report"]).name == f"update-{run_id}-2.html"
+    assert "<h1>Update report: St Anna</h1>" in page.read_text()
+    ask(run_id, "--title", "St Bertha")
+    assert "<h1>Update report: St Bertha</h1>" in page.read_text()
+
+
 def test_without_an_id_the_newest_run_that_fits_is_offered(made: tuple[Path, list[str]], ask: Ask) -> None:
     with_predictions = {made[1][0], made[1][1], made[1][3]}
     done = ask()
