@@ -201,6 +201,7 @@ class Findings:
         confusion: number of instances by true class and decision, "before" and "after"; each empty if instances have
             several classes.
         people: the people whose decisions changed, those with most decisions that became wrong first.
+        new_people: those among the instances of `new`, in the same order.
         pseudonyms_are_kept: whether the secret of the pseudonyms is in a file, so that people can be looked up.
         tracings: signals of flips; empty without the frames of the run.
         without_frames: why the prepared frames of the run were not used; empty if they were.
@@ -242,6 +243,7 @@ class Findings:
     became: Mapping[str, Mapping[str, int]]
     confusion: Mapping[str, Matrix]
     people: tuple[ChangedPerson, ...]
+    new_people: tuple[ChangedPerson, ...]
     pseudonyms_are_kept: bool
     tracings: tuple[FlipTracing, ...]
     without_frames: str

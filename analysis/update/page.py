@@ -19,7 +19,7 @@ from .earlier import clear_changes, is_clearly_worse
 from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracing_of_flip
 from .findings import Decision, EarlierTask, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
-from .people import BECAME, MOST_PEOPLE, Flip, Matrix
+from .people import BECAME, MOST_PEOPLE, ChangedPerson, Flip, Matrix
 from .shares import bound_without_flips, decimals_of, measured, percent, percents
 
 Cells = list[TextCell]
@@ -35,9 +35,10 @@ def render_page(report: Findings) -> str:
     content["of_earlier"] = _caption_of_earlier(report)
     content |= {"share": percent, "apart": _apart, "count": several, "how_many": _how_many}
     content["accuracy"] = percents(report.flips[0].accuracy, report.units)
-    content["changes"] = changes_in_all(report)
+    content["changes"] = changes_in_all(report, report.people)
+    content["new_changes"] = changes_in_all(report, report.new_people)
     content |= {"can_be_shown": what_can_be_shown(report), "drift_decimals": 2 + decimals_of(report.units)}
-    content |= {"most_people": MOST_PEOPLE, "least": MIN_UNITS, "few_people": FEW_PEOPLE}
+    content |= {"least": MIN_UNITS, "few_people": FEW_PEOPLE}
     content |= {"parts_name": PARTS, "parts": json.dumps(sorted(report.parts))}
     content["flips"] = _flips_picture(report)
     content["reliability"] = _reliability_picture(report)
@@ -302,7 +303,8 @@ def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     tables["fixed"] = _table("fixed", "With a fixed operating point", _FIXED, fixed)
     tables["slices"] = _slices_table(report)
     title = "People whose decisions changed"
-    tables["people"] = _table("people-changed", title, _header(_PEOPLE, report), _people_rows(report))
+    tables["people"] = _table("people-changed", title, _header(_PEOPLE, report), _people_rows(report.people))
+    tables["new_people"] = _new_people_table(report)
     tables["criteria"] = _criteria_table(report)
     tables["folds"] = _folds_table(report)
     tables["counts"] = _counts_table(report)
@@ -544,9 +546,17 @@ def _new_class_rows(report: Findings) -> list[Cells]:
     return rows
 
 
-def _people_rows(report: Findings) -> list[Cells]:
+def _new_people_table(report: Findings) -> LinkedTable | None:
+    """Return the table of people of the last task whose decisions changed; None without any."""
+    if report.last_task is None or not report.new_people:
+        return None
+    title = f"Those of {report.last_task.title} (new)"
+    return _table("new-people-changed", title, _header(_PEOPLE, report), _people_rows(report.new_people))
+
+
+def _people_rows(people: Sequence[ChangedPerson]) -> list[Cells]:
     rows = []
-    for person in report.people[:MOST_PEOPLE]:
+    for person in people[:MOST_PEOPLE]:
         counts = [count_cell(person.instances)]
         for became in BECAME:
             counts.append(count_cell(person.count(became)))
@@ -555,16 +565,19 @@ def _people_rows(report: Findings) -> list[Cells]:
     return rows
 
 
-def changes_in_all(report: Findings) -> str:
-    """Return a sentence on the decisions that changed: "26 windows: 0 became wrong, 23 right, 3 stayed wrong."."""
+def changes_in_all(report: Findings, people: Sequence[ChangedPerson]) -> str:
+    """Return a sentence on decisions that changed: "26 windows: 0 became wrong, 23 right, 3 stayed wrong."."""
     counts = dict.fromkeys(BECAME, 0)
-    for person in report.people:
+    for person in people:
         for flip in person.flips:
             counts[flip.became] += 1
     wrong, right, otherwise = counts.values()
     how = ", but with another decision" if otherwise else ""
     instances = several(wrong + right + otherwise, report.noun)
-    return f"{instances}: {wrong:,} became wrong, {right:,} right, {otherwise:,} stayed wrong{how}."
+    sentence = f"{instances}: {wrong:,} became wrong, {right:,} right, {otherwise:,} stayed wrong{how}."
+    if len(people) > MOST_PEOPLE:
+        sentence += f" The first {MOST_PEOPLE} of {len(people):,}; JSON has all."
+    return sentence
 
 
 def _changes_in_words(flips: Sequence[Flip]) -> Iterable[str]:

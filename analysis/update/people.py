@@ -22,8 +22,8 @@ Matrix = Mapping[str, Mapping[str, int]]
 BECAME = ("wrong", "right", "wrong, otherwise")
 """What decisions that change become: "wrong, otherwise" is another decision that is wrong as well."""
 
-MOST_PEOPLE, MOST_TRACINGS = 20, 6
-"""Most people in the table, and most recordings whose tracings are drawn."""
+MOST_PEOPLE, MOST_TRACINGS = 100, 6
+"""Most people in a table, and most recordings whose tracings are drawn."""
 
 
 @dataclass(frozen=True)

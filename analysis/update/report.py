@@ -16,7 +16,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.declared.recording_checks import UNKNOWN, require_few_groups
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.commands import data_command
-from clops_sweep.data.prepared.pseudonyms import SECRET, kept_pseudonyms, pseudonyms
+from clops_sweep.data.prepared.pseudonyms import SECRET, Pseudonyms, kept_pseudonyms, pseudonyms
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, option, prefixed, several, shown
 from clops_sweep.experiment.columns import FIELDS, former_settings
@@ -42,7 +42,7 @@ from .last_task import Known, TaskFacts, brought, by_knowledge, decided, in_comm
 from .measures import FIXED, Measures, Slice, reliability
 from .page import render_page, verdict
 from .paired import LastUpdate, Paired, joined, last_models, last_update, tasks_in_order
-from .people import changed_people, confusion, decisions, outputs_of, tracings_of
+from .people import ChangedPerson, changed_people, confusion, decisions, outputs_of, tracings_of
 from .reproduce import Asked, Model, commands_for, models_of
 from .verdicts import Tested, decisions_on, on_last_task
 
@@ -172,6 +172,7 @@ def make_report(
         became=measures.became(compared.outputs),
         confusion={"before": confusion(paired, before), "after": confusion(paired, after)},
         people=people,
+        new_people=_new_people(compared, names),
         pseudonyms_are_kept=names.is_kept,
         tracings=tracings_of(people, frames),
         without_frames=without_frames,
@@ -203,6 +204,7 @@ class _Compared:
         last: the test instances of the last task alone.
         outputs: the class of outputs that no compared instance has.
         models: the model before and the model after; of pooled folds those of each fold.
+        of_new: the instances that `new` measures; None without any.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -215,6 +217,7 @@ class _Compared:
     description: tuple[tuple[str, str, str], ...]
     decided: str
     new: Slice | None = None
+    of_new: Paired | None = None
     new_classes: tuple[NewClass, ...] = ()
     brought: tuple[str, ...] = ()
     folds: tuple[FoldResult, ...] = ()
@@ -371,6 +374,7 @@ def _updated(
         description=tuple(_last_task(rows, of_rows, update, known, facts)),
         decided=decided(update.rows, facts),
         new=next(Measures(known.new).slices()) if len(known.new) else None,
+        of_new=known.new if len(known.new) else None,
         new_classes=tuple(_new_class(name, of) for name, of in known.unavailable.items()),
         brought=tuple(brought(update, known, facts)),
     )
@@ -565,6 +569,15 @@ def _frames(row: Mapping[str, Any], data: PreparedData) -> tuple[FrameSet | None
     if frames.data_hash != row["data_hash"]:
         return None, f"dataset {row['dataset']!r} in {data.root} is another edition than that of the run"
     return frames, ""
+
+
+def _new_people(compared: _Compared, names: Pseudonyms) -> tuple[ChangedPerson, ...]:
+    """Return the people of the last task with decisions that changed, among instances that both models can decide."""
+    if compared.of_new is None:
+        return ()
+    before = decisions(compared.of_new, compared.of_new.before, compared.outputs)
+    after = decisions(compared.of_new, compared.of_new.after, compared.outputs)
+    return changed_people(compared.of_new, before, after, names)
 
 
 def _new_class(name: str, paired: Paired) -> NewClass:

@@ -25,6 +25,7 @@ from clops_sweep.analysis.update.shares import bound_without_flips, measured, pe
 from clops_sweep.analysis.update.verdicts import decision
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
+from clops_sweep.errors import several
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import declare, forget
 from tests.helpers.stores import record_failure, record_result
@@ -305,6 +306,36 @@ def test_the_people_of_the_page_have_every_decision_that_changed(hospital: Path)
     page = report.html()
     assert f"{changed} recordings: {wrong} became wrong, {right} right, {otherwise} stayed wrong" in page
     assert "stayed wrong</button>" in page
+
+
+def test_people_of_the_new_ward_have_a_table_of_their_own(hospital: Path) -> None:
+    run_id = trained(hospital, learning_rate=0.05)
+    report = reported(hospital, run_id, Criteria(max_flips=1.0))
+    predictions = RunStore(hospital / "results").read("predictions", run_id)
+    new = predictions[predictions["evaluated_on"] == 3]
+    said = new.assign(said=new["probability_1"] > new["probability_0"]).pivot_table("said", "instance", "trained_on")
+    changed = set(said.index[said[2] != said[3]])
+    assert changed
+    assert {flip.instance for person in report.new_people for flip in person.flips} == changed
+    earlier = {flip.instance for person in report.people for flip in person.flips}
+    assert earlier.isdisjoint(changed)
+    page = report.html()
+    table = page.partition('<figure id="new-people-changed">')[2].partition("</figure>")[0]
+    assert "Those of ward C (new)" in table
+    assert f"{several(len(changed), 'recording')}: " in table
+    assert all(f">{person.pseudonym}<" in table for person in report.new_people)
+    assert report.as_data()["new_people"][0]["flips"]
+
+
+def test_a_table_of_people_has_a_hundred(hospital: Path) -> None:
+    report = reported(hospital, trained(hospital, learning_rate=0.05), Criteria(max_flips=1.0))
+    person = report.people[0]
+    for many, said in ((22, False), (100, False), (101, True)):
+        people = tuple(replace(person, pseudonym=f"{number:08x}") for number in range(many))
+        table = replace(report, people=people).html().partition('<figure id="people-changed">')[2]
+        table = table.partition("</figure>")[0]
+        assert table.count("<tr>") - 1 == min(many, 100)
+        assert ("The first 100 of 101; JSON has all." in table) == said
 
 
 def test_cards_count_the_decisions_and_people_that_an_update_affects(hospital: Path) -> None:
