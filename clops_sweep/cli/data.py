@@ -482,7 +482,7 @@ def _print_counts(
             | {"channels": [dict(zip(("name", "lowest", "highest", "missing"), it, strict=True)) for it in channels]}
             | {"tasks": {name: rows_as_data(it) for name, it in tasks.rows.items()}, "impossible": tasks.impossible}
         )
-        if tasks.nothing_runs:
+        if tasks.nothing_runs or tasks.refused:
             raise Ended(EXIT_BAD_INPUT)
         return
     if warning := mostly_dropped(manifest, len(np.unique(prepared.table.recordings))):
@@ -536,6 +536,11 @@ def _print_counts(
         raise UsageError(
             f"{manifest.name}: nothing can be run on these frames, as no scenario has tasks; "
             f"{'the reason is' if len(tasks.impossible) == 1 else 'the reasons are'} above"
+        )
+    if tasks.refused:
+        raise UsageError(
+            f"{manifest.name}: the frames are prepared, but a launch of {tasks.refused} is refused; the reason "
+            'is above, after "no tasks"'
         )
 
 

@@ -11,7 +11,7 @@ from clops_sweep.data.prepared.counts import Row, task_rows
 from clops_sweep.data.preparing.other_split_seeds import refusal_of
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.data.scenarios.scarce import UncoveredTask, parts_of, people_of_classes
+from clops_sweep.data.scenarios.scarce import ScarceTask, UncoveredTask, parts_of, people_of_classes
 from clops_sweep.errors import UsageError, listed
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import SCENARIOS
@@ -36,6 +36,7 @@ class TasksOfData:
         rows: the rows of each table.
         impossible: why other kinds have no tasks, in a sentence each.
         nothing_runs: whether no kind has tasks, also with other splits and other settings of the scenario.
+        refused: the search spaces whose settings do not fit the data, in words; empty if there are none.
     """
 
     key: DataKey
@@ -44,6 +45,7 @@ class TasksOfData:
     rows: dict[str, Sequence[Row]] = field(default_factory=dict)
     impossible: dict[str, str] = field(default_factory=dict)
     nothing_runs: bool = False
+    refused: str = ""
 
     def before(self, others: TasksOfData) -> TasksOfData:
         """Return these tasks, then the kinds of others that these do not name."""
@@ -84,40 +86,59 @@ def tasks_of_spaces(
     data.solve_splits(config.data_key for group in groups for config in group.configs)
     first = groups[0].without_rows(data)
     tasks = TasksOfData(groups[0].first.data_key.signals._replace(normalize="none"), first.counted_split)
+    refused = dict[RunConfig, list[str]]()
     for group in groups:
-        table, problem = _checked(group, data)
+        table, problem, is_refused = _checked(group, data)
         if problem is not None:
             tasks.impossible[table.tasks] = problem
+        if is_refused:
+            refused |= _configs_of(group, names)
         if table.rows is not None:
             of_spaces = _spaces_of(group, names)
             tasks.rows[table.tasks] = table.rows
             tasks.headings[table.tasks] = f", {table.counted_split}, of {of_spaces}"
-    return tasks
+    return replace(tasks, refused=_in_words(refused) if refused else "")
 
 
 def _spaces_of(group: TaskGroup, names: dict[RunConfig, list[str]]) -> str:
     """Return the search spaces whose runs have the tasks of a group."""
+    return _in_words(_configs_of(group, names))
+
+
+def _configs_of(group: TaskGroup, names: dict[RunConfig, list[str]]) -> dict[RunConfig, list[str]]:
+    """Return the configs that have the tasks of a group, with their search spaces."""
     key = (group.first.dataset, group.first.stratify, group.first.tasks_key)
+    return {
+        config: of_config
+        for config, of_config in names.items()
+        if (config.dataset, config.stratify, config.tasks_key) == key
+    }
+
+
+def _in_words(names: dict[RunConfig, list[str]]) -> str:
+    """Return the search spaces of some configs, each once."""
     there: dict[str, None] = {}
-    for config, of_config in names.items():
-        if (config.dataset, config.stratify, config.tasks_key) == key:
-            there.update(dict.fromkeys(of_config))
+    for of_config in names.values():
+        there.update(dict.fromkeys(of_config))
     what = "search space" if len(there) == 1 else "search spaces"
     return f"{what} {listed(map(repr, there))}"
 
 
-def _checked(group: TaskGroup, data: PreparedData) -> tuple[TaskTable, str | None]:
-    """Return the table of a group, and the error of a launch if one of its splits does not have the tasks."""
+def _checked(group: TaskGroup, data: PreparedData) -> tuple[TaskTable, str | None, bool]:
+    """Return the table of a group, the error of a launch if one of its splits does not have the tasks, and its kind.
+
+    The kind is whether the settings are wrong, and not the split or the number of people.
+    """
     empty = group.without_rows(data)
     try:
         frames = {config.data_key: data.frames(config.data_key.signals) for config in group.configs}
         refused = refused_seeds(group.configs, frames, data)
     except UsageError as problem:
-        return empty, str(problem)
+        return empty, str(problem), not isinstance(problem, ScarceTask)
     try:
-        return group.table(data), None if refused is None else str(refused)
+        return group.table(data), None if refused is None else str(refused), False
     except UsageError as problem:
-        return empty, str(refused or problem)
+        return empty, str(refused or problem), refused is None and not isinstance(problem, ScarceTask)
 
 
 def default_tasks(dataset: str, split_seed: int, data: PreparedData, *, is_declared: bool) -> TasksOfData:

@@ -51,7 +51,6 @@ def _run(folder: Path, *words: str) -> Result:
 
 
 def test_a_ward_that_spells_a_class_in_another_way_is_told_to_map_the_label(hospital: Path) -> None:
-    said = str(_run(hospital, "data", "prepare").exception)
     shown = _run(hospital, "data", "prepare").output
     sentence = (
         "wards: task ward C has recordings of one class only (sinus rhythm) in the training split, so it cannot be "
@@ -59,5 +58,28 @@ def test_a_ward_that_spells_a_class_in_another_way_is_told_to_map_the_label(hosp
         "out of wards: if that is AF, map the label with classes={'AFib': 'AF', ...}; or leave the task out of the "
         "data, or pool it with another one"
     )
-    assert f"no tasks: domain_il by ward: {sentence}\n" in shown, said
+    assert f"no tasks: domain_il by ward: {sentence}\n" in shown
     assert "divide the people yourself" not in shown
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ('domain="wards"', "has no column 'wards' of domains (did you mean 'ward'?); domain may be lead, ward"),
+        ('domain="ward", task_order=["A", "B", "D"]', "no task is called 'D'; the tasks are A, B, C"),
+        ('domain="ward", task_order=["A", "B", "ward c"]', "no task is called 'ward c'"),
+    ],
+)
+def test_tasks_that_no_split_has_are_refused(setting: str, reason: str, hospital: Path) -> None:
+    labels = hospital / "labels.csv"
+    labels.write_text(labels.read_text().replace("AFib", "AF"))
+    (hospital / "wards.py").write_text(SPACE.replace('domain="ward"', setting))
+    for words in (("data", "prepare"), ("data", "counts"), ("data", "counts", "--json")):
+        done = _run(hospital, *words)
+        assert done.exit_code != 0
+        assert reason in done.output
+        if "--json" not in words:
+            assert str(done.exception) == (
+                "wards: the frames are prepared, but a launch of search space 'by ward' is refused; the reason is "
+                'above, after "no tasks"'
+            )

@@ -286,8 +286,13 @@ def test_data_prepare_has_a_table_for_the_tasks_of_each_search_space() -> None:
 
 def test_data_prepare_has_default_tasks_beside_those_that_a_search_space_cannot_have() -> None:
     _of_wards('SearchSpace("wrong", BASE.replace(task_order=["B", "X"]))')
-    shown = _run("data", "prepare", "own.py").output
+    done = CliRunner(env=ENVIRONMENT).invoke(command, ["data", "prepare", "own.py"])
+    shown = done.output
     assert "no tasks: domain_il by ward: " in shown
+    assert str(done.exception) == (
+        "wearable: the frames are prepared, but a launch of search space 'wrong' is refused; the reason is above, "
+        'after "no tasks"'
+    )
     headings = [line for line in shown.splitlines() if "per task" in line]
     assert headings == [
         "wearable, class_il_union: frames (patients) per task, split_seed 0",

@@ -27,7 +27,7 @@ from clops_sweep.data.scenarios.tasks import (
     TaskInstances,
 )
 from clops_sweep.data.scenarios.terms import time_il
-from clops_sweep.errors import UsageError, listed, one_line, shown, user_code
+from clops_sweep.errors import UsageError, listed, nearest, one_line, shown, user_code
 
 _BUILT_IN: Mapping[str, ScenarioFunction] = {
     "class_il": class_il,
@@ -234,7 +234,8 @@ def _positions_of(order: Sequence[str], tasks: Sequence[Task], where: str, domai
                 fitting.append(number)
         if len(fitting) != 1:
             how_many = f"{len(fitting)} tasks are" if fitting else "no task is"
-            raise UsageError(f"{where}: {how_many} called {shown(name)}; the tasks are {known}")
+            meant = "" if fitting else nearest(name, short)
+            raise UsageError(f"{where}: {how_many} called {shown(name)}{meant}; the tasks are {known}")
         positions.append(fitting[0])
     if sorted(positions) != list(range(len(tasks))):
         raise UsageError(f"{where}: expected each of the {len(tasks)} tasks once, which are {known}")

@@ -9,7 +9,7 @@ from clops_sweep.data.catalog import LEAD
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios.instances import class_targets, info_of, kind_of_labels, reference_lead_of
 from clops_sweep.data.scenarios.tasks import ScenarioTasks, TaskInstances
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, nearest
 
 _LEAD_ORDER = ("I", "II", "III", "AVL", "AVR", "AVF", "V1", "V2", "V3", "V4", "V5", "V6")
 """Order of the tasks in the released code, which differs from that of the recordings."""
@@ -33,7 +33,10 @@ def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
         return _by_lead(frames)
     if domain not in frames.domains:
         known = ", ".join([LEAD, *frames.domains])
-        raise UsageError(f"domain_il: {frames.name!r} has no column {domain!r} of domains; domain may be {known}")
+        raise UsageError(
+            f"domain_il: {frames.name!r} has no column {domain!r} of domains{nearest(domain, frames.domains)}; domain "
+            f"may be {known}"
+        )
     chosen, targets = reference_lead_of(frames), class_targets(frames)
     codes, names = frames.domains[domain]
     present = np.unique(codes[chosen])

@@ -22,7 +22,11 @@ _MOST_LABELS: Final = 3
 """Most labels without a class that are named."""
 
 
-class UncoveredTask(UsageError):
+class ScarceTask(UsageError):
+    """A part of the split lacks a task or one of its classes: the reason is in the data, not in the settings."""
+
+
+class UncoveredTask(ScarceTask):
     """A part of the split lacks a task or one of its classes, and another split_seed can help.
 
     Attributes:
@@ -39,7 +43,7 @@ def empty_task(frames: FrameSet, task: Task, split: str) -> UsageError:
     sentence = f"{frames.name}: task {task.name} has no instance in the {split} split"
     people = _people(frames, _rows_of(task))
     if people < parts_of(frames):
-        return UsageError(f"{sentence}; {_remedy(frames, people, f'task {task.name}', 'it')}")
+        return ScarceTask(f"{sentence}; {_remedy(frames, people, f'task {task.name}', 'it')}")
     counted = _counted(frames, people)
     return UncoveredTask(f"{sentence}; {_REMEDY}", f"{sentence} ({counted} have this task)")
 
@@ -66,7 +70,7 @@ def constant_task(
     hint = _hint_on_labels(frames, lacking)
     targets = np.concatenate([task.train.targets, task.validation.targets, task.test.targets])
     if not (np.ptp(targets, axis=0) > 0).any():
-        return UsageError(
+        return ScarceTask(
             f"{sentence}; no split_seed helps, as the other parts of the split are alike{hint}; or leave the task out "
             "of the data, or pool it with another one"
         )
@@ -74,7 +78,7 @@ def constant_task(
         of_class = there[_has(frames, there, code)]
         people = _people(frames, of_class)
         if people < parts_of(frames):
-            return UsageError(f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}{hint}")
+            return ScarceTask(f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}{hint}")
     what = sentence
     if len(missing) == 1:
         of_class = there[_has(frames, there, missing[0])]
