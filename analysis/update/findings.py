@@ -11,6 +11,9 @@ from ..statistics import MIN_UNITS
 from .measures import Bin, Change, ClassMeasures, Quantity, Slice
 from .people import ChangedPerson, FlipTracing, Matrix
 
+OF_RUNS = ("run", "patients in training")
+"""Rows in the description of a change that are facts about its runs, and not settings."""
+
 
 @dataclass(frozen=True)
 class Decision:

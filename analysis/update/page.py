@@ -17,7 +17,7 @@ from ..statistics import MIN_UNITS
 from .criteria import BY_GROUP, OF_LAST_TASK
 from .earlier import clear_changes, is_clearly_worse
 from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracing_of_flip
-from .findings import Decision, EarlierTask, Findings
+from .findings import OF_RUNS, Decision, EarlierTask, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
 from .people import BECAME, MOST_PEOPLE, ChangedPerson, Flip, Matrix
 from .shares import bound_without_flips, decimals_of, measured, percent, percents
@@ -38,7 +38,7 @@ def render_page(report: Findings) -> str:
     content["changes"] = changes_in_all(report, report.people)
     content["new_changes"] = changes_in_all(report, report.new_people)
     content |= {"can_be_shown": what_can_be_shown(report), "drift_decimals": 2 + decimals_of(report.units)}
-    content |= {"least": MIN_UNITS, "few_people": FEW_PEOPLE}
+    content |= {"unrounded": _UNROUNDED, "least": MIN_UNITS, "few_people": FEW_PEOPLE}
     content |= {"parts_name": PARTS, "parts": json.dumps(sorted(report.parts))}
     content["flips"] = _flips_picture(report)
     content["reliability"] = _reliability_picture(report)
@@ -65,10 +65,11 @@ def lead(report: Findings) -> str:
         k = len(report.folds)
         return (
             f"The models of {k} folds, run {report.run_id[:8]} and {k - 1} more, replace those of run "
-            f"{report.against[:8]} and {k - 1} more, {compared}."
+            f"{report.against[:8]} and {k - 1} more, {compared}. {settings_that_differ(report)}"
         )
     if report.against:
-        return f"The model of run {report.run_id[:8]} replaces that of run {report.against[:8]}, {compared}."
+        replaced = f"The model of run {report.run_id[:8]} replaces that of run {report.against[:8]}, {compared}."
+        return f"{replaced} {settings_that_differ(report)}"
     (last,) = (after for name, _, after in report.description if name == "last task")
     new = "" if report.last_task is None else " (new)"
     models, they_are = "The model", "It is"
@@ -78,6 +79,24 @@ def lead(report: Findings) -> str:
         f"{models} learned {last}{new}. {they_are} compared before and after this update, {compared} of earlier tasks "
         f"({report.data['tasks']})."
     )
+
+
+def settings_that_differ(report: Findings) -> str:
+    """Return a sentence on the settings in which two runs differ, such as "strategy lwf before, er after".
+
+    Empty for a run that is compared with itself.
+    """
+    if not report.against:
+        return ""
+    differing = []
+    for name, before, after in report.description:
+        if name not in OF_RUNS:
+            differing.append(f"{name} {before} before, {after} after")
+    if not differing:
+        return "Both have the same settings."
+    more = len(differing) - _MOST_SETTINGS
+    others = f"; and {more} more, in Description of the change" if more > 0 else ""
+    return f"Settings that differ: {'; '.join(differing[:_MOST_SETTINGS])}{others}."
 
 
 PARTS = "clops-sweep-parts"
@@ -122,6 +141,9 @@ _EARLIER = (
     *("task", "clear change", "AUC", "difference of AUC", "accuracy", "difference of accuracy"),
     *("became wrong", "became right", "units with a changed decision"),
 )
+_MOST_SETTINGS = 6
+"""Most settings that the top of the page names."""
+_UNROUNDED = "Differences are those of unrounded values."
 _MOST_EARLIER = 12
 """Most tasks in the table of earlier tasks."""
 _MOST_TASKS = 8
@@ -372,7 +394,7 @@ def _caption_of_earlier(report: Findings) -> str:
     """Return the caption of the table of earlier tasks."""
     caption = (
         "Each row compares the two models on the test data of one task. A change is clear if its whole 95 % interval "
-        f"is on one side of 0. Became wrong and became right count decisions on {report.noun}s."
+        f"is on one side of 0. Became wrong and became right count decisions on {report.noun}s. {_UNROUNDED}"
     )
     if any(task.units < FEW_PEOPLE for task in report.earlier):
         caption += f" With fewer than {FEW_PEOPLE} {report.unit}s, a clear change can still be chance."

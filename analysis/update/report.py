@@ -36,7 +36,7 @@ from .copies import copies_in_words
 from .criteria import Criteria
 from .data_facts import counts_by_task, described_data
 from .earlier import earlier_tasks
-from .findings import Findings, FoldResult, NewClass
+from .findings import OF_RUNS, Findings, FoldResult, NewClass
 from .folds import check_tested_once, tested_once
 from .last_task import Known, TaskFacts, brought, by_knowledge, decided, in_common, people_in_training, task_facts
 from .measures import FIXED, Measures, Slice, reliability
@@ -531,11 +531,8 @@ def _last_task(
         yield "new classes", "not available before", ", ".join(known.unavailable)
     before = [people_in_training(update.tasks[:-1], of_row) for of_row in of_rows]
     earlier = "unknown without the prepared frames" if facts.people is None else _range_or_unknown(before)
-    yield _TRAINED, earlier, _range_or_unknown([row["patients_train"] for row in rows])
+    yield OF_RUNS[1], earlier, _range_or_unknown([row["patients_train"] for row in rows])
     yield "method", str(rows[0]["strategy"]), "the same, continued"
-
-
-_TRAINED = "patients in training"
 
 
 def _number_or_unknown(value: Any) -> str:
@@ -595,8 +592,8 @@ def _other_runs(
         whose = str(of_runs[0]["run_id"])
         runs.append(whose if len(of_runs) == 1 else f"{len(of_runs)} runs, one for each fold: {whose} and others")
         trained.append(_range_or_unknown([row["patients_train"] for row in of_runs]))
-    yield "run", runs[0], runs[1]
-    yield _TRAINED, trained[0], trained[1]
+    yield OF_RUNS[0], runs[0], runs[1]
+    yield OF_RUNS[1], trained[0], trained[1]
     before, after = befores[0], afters[0]
     earlier, later = former_settings(before), former_settings(after)
     for name in (*FIELDS, *OPTIONS, *FORMER_OPTIONS):

@@ -94,7 +94,13 @@ def update_report(
     """
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria
-    from clops_sweep.analysis.update.page import by_verdict, earlier_in_words, verdict, what_can_be_shown
+    from clops_sweep.analysis.update.page import (
+        by_verdict,
+        earlier_in_words,
+        settings_that_differ,
+        verdict,
+        what_can_be_shown,
+    )
     from clops_sweep.analysis.update.report import make_report, newest_that_fits, people_behind
     from clops_sweep.analysis.update.shares import percent, percents
     from clops_sweep.analysis.update.written import page_to_write
@@ -147,6 +153,8 @@ def update_report(
         before, after, _ = percents(everything.accuracy, units)
         changed = f"{before} to {after}"
         click.echo(f"compared on {report.data['compared on']} [95 % interval over {report.drawn}]")
+        if report.against:
+            click.echo(f"  {printable(settings_that_differ(report))}")
         if report.copies:
             click.echo(f"  {report.copies}")
         if report.pooled:

@@ -19,7 +19,13 @@ from clops_sweep import ContinualRun, Criteria, RunConfig, UpdateReport, UsageEr
 from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.analysis.update.earlier import clear_changes
 from clops_sweep.analysis.update.measures import Change, Quantity
-from clops_sweep.analysis.update.page import by_verdict, earlier_in_words, verdict, what_can_be_shown
+from clops_sweep.analysis.update.page import (
+    by_verdict,
+    earlier_in_words,
+    settings_that_differ,
+    verdict,
+    what_can_be_shown,
+)
 from clops_sweep.analysis.update.people import BECAME
 from clops_sweep.analysis.update.shares import bound_without_flips, measured, percent, percents
 from clops_sweep.analysis.update.verdicts import decision
@@ -288,6 +294,21 @@ def test_a_class_that_is_unknown_names_the_file_of_criteria(hospital: Path, tmp_
     words = ["update-report", trained(hospital), "--criteria", str(limits), *roots]
     done = CliRunner().invoke(command, words, standalone_mode=False)
     assert str(done.exception).startswith(f"{limits}: min_sensitivity: 'VF' is not a class")
+
+
+def test_the_top_names_the_settings_that_differ_and_that_differences_are_of_unrounded_values(hospital: Path) -> None:
+    one, other = trained(hospital), trained(hospital, "ewc", learning_rate=0.05)
+    report = reported(hospital, one, Criteria(), against=other)
+    page = report.html()
+    top = page.partition('<p class="lead">')[2].partition("</p>")[0]
+    assert f"replaces that of run {other[:8]}" in top
+    assert "strategy ewc before, finetune after" in top
+    assert "learning_rate 0.05 before, 0.001 after" in top
+    assert re.search(r"difference [^<]* points[^<]*, of unrounded values<", page)
+    assert "Differences are those of unrounded values." in page
+    assert settings_that_differ(reported(hospital, one, Criteria())) == ""
+    same = replace(report, description=report.description[:2])
+    assert settings_that_differ(same) == "Both have the same settings."
 
 
 def test_a_report_says_what_it_found_in_one_line(hospital: Path) -> None:

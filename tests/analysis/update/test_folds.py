@@ -235,9 +235,12 @@ def test_two_recipes_are_compared_fold_by_fold(made: tuple[Path, list[str]]) -> 
     assert "Each of the 27 patients is judged once before and once after" in report.pooled
     page = report.html()
     assert f"replace those of run {others[0][:8]} and 2 more" in page
+    differing = f"Settings that differ: learning_rate 0.5 before, {config().learning_rate} after."
+    assert differing in page.partition('<p class="lead">')[2].partition("</p>")[0]
     assert [command for _, command in report.commands if "--against" in command and "--folds" in command]
     assert sum(" rerun " in command for _, command in report.commands) == 6
     done = ask(folder, ids[2], "--folds", "--against", others[1], store="recipes")
+    assert f"\n  {differing}\n" in done.output
     name = f"update-{ids[0]}-against-{others[0]}-folds.html"
     assert (folder / "recipes" / "report" / name).is_file(), done.output
     title = f"all folds, {ids[0][:8]} in place of {others[0][:8]}"
