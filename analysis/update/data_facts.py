@@ -103,7 +103,7 @@ def counts_by_task(tested: Tested) -> Iterator[CountByTask]:
     if set(tested.last.tasks) <= set(tested.compared.tasks):  # the compared instances include those of the last task
         parts = [tested.compared]
     yield _count("all", parts, [np.ones(len(part), bool) for part in parts], tested.facts)
-    for name in sorted({name for part in parts for name in part.classes}):
+    for name in dict.fromkeys(name for part in parts for name in part.classes):
         masks = [part.classes.get(name, np.zeros(len(part), bool)) for part in parts]
         yield _count(f"class {name}", parts, masks, tested.facts)
     for column in tested.compared.groups:

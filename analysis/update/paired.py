@@ -94,11 +94,20 @@ class Paired:
 
     @cached_property
     def classes(self) -> dict[str, Bools]:
-        """Sorted names of the classes that occur, each with a mask [n] of the instances with it."""
+        """Names of the classes that occur, each with a mask [n] of the instances with it.
+
+        In the order of the outputs, `probability_0` first; sorted by name if outputs are positions within a task.
+        """
         several = self.targets.shape[1] > 1 and not (self.targets.sum(1) == 1).all()
         sets = [text.split("+") if several else [text] for text in self.labels]
         names = sorted({name for names in sets for name in names if name})
-        return {name: np.array([name in names for names in sets]) for name in names}
+        classes = {name: np.array([name in names for names in sets]) for name in names}
+        whole = np.ones(len(self), bool)
+        places = {name: self._output(has, whole) for name, has in classes.items()}
+        found = {name: place for name, place in places.items() if place is not None}
+        if len(found) < len(classes):
+            return classes
+        return {name: classes[name] for name in sorted(found, key=found.__getitem__)}
 
     def one_by_one(self) -> list[OneClass]:
         """Return each class against the rest.

@@ -136,8 +136,9 @@ def confusion(paired: Paired, decided: Names) -> Matrix:
     labels = paired.labels.tolist()
     if any(label not in paired.classes for label in labels):
         return {}
-    names = sorted({*labels, *decided.tolist()})
-    truths = sorted(set(labels))
+    others = sorted({*decided.tolist()} - paired.classes.keys())
+    names = [*paired.classes, *others]
+    truths = list(paired.classes)
     counts = {truth: dict.fromkeys(names, 0) for truth in truths}
     for truth, decision in zip(labels, decided.tolist(), strict=True):
         counts[truth][decision] += 1

@@ -18,7 +18,7 @@ from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.prepared.pseudonyms import SECRET, Pseudonyms, kept_pseudonyms, pseudonyms
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, listed, option, prefixed, several, shown
+from clops_sweep.errors import UsageError, either, listed, option, prefixed, several, shown
 from clops_sweep.experiment.columns import FIELDS, former_settings
 from clops_sweep.experiment.fields import OF_DATA, data_key_of_row, is_missing
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
@@ -554,7 +554,9 @@ def _frames(row: Mapping[str, Any], data: PreparedData) -> tuple[FrameSet | None
     if row["dataset"] not in DATASETS:
         missing.append(f"dataset {row['dataset']!r}")
     if missing:
-        return None, f"{listed(missing)} {'are' if len(missing) > 1 else 'is'} not registered"
+        those = "them" if len(missing) > 1 else "it"
+        remedy = either(f"name the file that declares {those} with --plugins", f"import the file that declares {those}")
+        return None, f"{listed(missing)} {'are' if len(missing) > 1 else 'is'} not registered; {remedy}"
     key = data_key_of_row(row)
     try:
         data.solve_splits([key])  # data that are prepared again have no split of the run's seed yet

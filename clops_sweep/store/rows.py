@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from clops_sweep.errors import StoreError, UsageError, masked, one_line
+from clops_sweep.errors import StoreError, UsageError, either, masked, one_line
 from clops_sweep.experiment.columns import config_row
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import unregistered
@@ -141,10 +141,13 @@ def check_registered(row: Mapping[str, Any], store: StoreReader) -> None:
     if missing := unregistered(row):
         files = plugin_files_to_name(store, row["plugins"])
         options = " ".join(f"--plugins {printable(shlex.quote(file))}" for file in files)
-        raise UsageError(
-            f"run {row['run_id']}: {' and '.join(missing)} is not registered; expected "
-            f"{options or '--plugins SPACE.py that does so'}"
+        those = "them" if len(missing) > 1 else "it"
+        where = f": {', '.join(map(printable, files))}" if files else ""
+        remedy = either(
+            f"expected {options or '--plugins SPACE.py that does so'}", f"import the file that declares {those}{where}"
         )
+        are = "are" if len(missing) > 1 else "is"
+        raise UsageError(f"run {row['run_id']}: {' and '.join(missing)} {are} not registered; {remedy}")
 
 
 def printable(text: str) -> str:

@@ -174,7 +174,7 @@ def test_claims_of_the_paper_are_not_taken_for_those_of_a_file_on_its_own_data(
     asked = told("wards.py", "--own-data", prepared_root=prepared)
     assert asked.exit_code == 0, asked.output
     assert asked.stdout.splitlines()[0] == f"wards.py {WITHOUT_CLAIMS}"
-    assert "no claim is decided" in asked.stdout
+    assert "no run of a scenario of the paper is finished" in asked.stdout
 
 
 CLAIMS = """

@@ -27,6 +27,7 @@ from clops_sweep.analysis.update.page import by_verdict, verdict, verdict_in_wor
 from clops_sweep.analysis.update.report import UpdateReport
 from clops_sweep.analysis.update.verdicts import decision
 from clops_sweep.cli.commands import command
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.store.launch_folders import remember_folders
 from clops_sweep.store.run_store import RunStore
@@ -446,21 +447,21 @@ def updated(folder: Path, **settings: Any) -> UpdateReport:
             [
                 "The model before has not learned AFL, PVC: not available before",
                 "the task of an instance is unknown at test time: each decision is among the classes of all tasks "
-                "(AF, AFL, PVC, SR)",
+                "(SR, AF, AFL, PVC)",
             ],
         ),
         (
             {"scenario": "time_il"},
             [
                 "The last task has recordings of other dates: Term 3 (2020-01-1",
-                "The classes are the same as before: AF, AFL, PVC, SR.",
+                "The classes are the same as before: SR, AF, AFL, PVC.",
             ],
         ),
         (
             {"scenario": "domain_il", "domain": "site"},
             [
                 "The last task has recordings of another site: B.",
-                "The classes are the same as before: AF, AFL, PVC, SR.",
+                "The classes are the same as before: SR, AF, AFL, PVC.",
             ],
         ),
         (
@@ -468,7 +469,7 @@ def updated(folder: Path, **settings: Any) -> UpdateReport:
             [
                 "The last task has recordings of other people: Group 2 (6 people).",
                 "Every task is tested on the same people",
-                "The classes are the same as before: AF, AFL, PVC, SR.",
+                "The classes are the same as before: SR, AF, AFL, PVC.",
             ],
         ),
     ],
@@ -529,6 +530,19 @@ def test_without_prepared_frames_the_page_says_where_its_classes_are_from(ward: 
     assert "The last task has recordings of other dates: Term 3." in report.html()
     assert any("is not prepared in" in sentence for sentence in report.limitations)
     assert report.flips[0] == there.flips[0]
+
+
+def test_in_python_the_file_of_a_data_set_that_is_not_registered_is_to_import(
+    ward: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = updated(ward, scenario="time_il")
+    arguments = ward / "results-ward-time_il", there.run_id
+    monkeypatch.delitem(DATASETS.added, "ward")
+    report = update_report(*arguments, prepared_root=ward / "prepared")
+    said = "dataset 'ward' is not registered; import the file that declares it"
+    assert any(said in sentence for sentence in report.limitations)
+    with pytest.raises(UsageError, match=f"{said}$"):
+        update_report(*arguments, prepared_root=ward / "prepared", folds=True)
 
 
 def test_outputs_have_the_names_of_classes_of_the_training_data(ward: Path) -> None:

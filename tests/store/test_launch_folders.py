@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, speaking_python
 from clops_sweep.store.launch_folders import plugin_files_to_name, remember_folders
 from clops_sweep.store.rows import check_registered
 from clops_sweep.store.run_store import RunStore
@@ -47,6 +47,11 @@ def test_in_another_folder_it_is_found_around_the_results(project: Path, monkeyp
     assert plugin_files_to_name(store, recorded("gone.py")) == ("gone.py",)
     row = {"run_id": "a" * 24, "strategy": "mine", "plugins": recorded()}
     with pytest.raises(UsageError, match=f"strategy 'mine' is not registered; expected --plugins {project}/spaces/my"):
+        check_registered(row, store)
+    with (
+        speaking_python(),
+        pytest.raises(UsageError, match=rf"registered; import the file that declares it: {project}/spaces/my\.py$"),
+    ):
         check_registered(row, store)
 
 

@@ -27,6 +27,9 @@ _USUAL_SECONDS: Final = 1.0
 _MOST_LOST: Final = 0.1
 """Share of the longest channel that may be cut with a note."""
 
+_MOST_NAMES: Final = 8
+"""Most channels that are named in the repr of a recording."""
+
 
 @arguments_of_class
 @dataclass(frozen=True, eq=False)
@@ -64,6 +67,39 @@ class Recording:
     start: Any = None
     notes: Sequence[str] = ()
     markers: Sequence[str] | Literal["keep"] = ()
+
+    def __repr__(self) -> str:
+        """One line: name, shape, channels, units and sampling rate."""
+        of_name = "" if self.name is None else f" {self.name}"
+        facts = [_shape_in_words(self.signal)]
+        if self.channels is not None:
+            names = list(map(str, self.channels))
+            cut = ["..."] if len(names) > _MOST_NAMES else []
+            facts.append(f"channels {', '.join([*names[:_MOST_NAMES], *cut])}")
+        if self.units is not None:
+            facts.append(_values_in_words(self.units))
+        if self.sampling_rate is not None:
+            facts.append(f"{_values_in_words(self.sampling_rate)} Hz")
+        return f"<Recording{of_name}: {'; '.join(facts)}>"
+
+
+def _shape_in_words(signal: Any) -> str:
+    """Return the shape of a signal: "2 x 1,000 samples"; of a list of channels, the samples of each."""
+    if isinstance(signal, list | tuple) and len({np.shape(channel) for channel in signal}) > 1:
+        return f"{', '.join(f'{np.size(channel):,}' for channel in signal)} samples"
+    shape = np.shape(signal)
+    if not shape:
+        return type(signal).__name__
+    return f"{' x '.join(f'{size:,}' for size in shape)} samples"
+
+
+def _values_in_words(values: Any) -> str:
+    """Return one value, or the values of the channels, once if they are equal."""
+    each = [values] if isinstance(values, str) or np.ndim(values) == 0 else values
+    texts = []
+    for value in each:
+        texts.append(f"{value:g}" if isinstance(value, float) else str(value))
+    return ", ".join(dict.fromkeys(texts))
 
 
 def markers_of(recording: Recording, wanted: Sequence[str | int] | None) -> tuple[str, ...]:

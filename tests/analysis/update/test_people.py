@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,6 +74,26 @@ def test_a_person_whose_decision_stays_wrong_but_changes_is_listed() -> None:
     assert [flip.became for flip in people[0].flips] == ["right", "wrong, otherwise"]
     (flip,) = people[1].flips
     assert (flip.instance, flip.label, flip.before, flip.after) == (3, "c", "b", "a")
+
+
+def test_classes_are_in_the_order_of_the_outputs() -> None:
+    """`probability_0` is of sinus rhythm if it comes first in `classes`, so a report lists it first, too."""
+    labels = np.array(["sinus rhythm", "AF", "AF", "noise"], object)
+    people, tasks = np.array(list("pqrs"), object), np.array(["t"] * 4, object)
+
+    def of(targets: np.ndarray[Any, Any]) -> Paired:
+        model = Predicted(targets, targets.astype(float), targets.astype(float), targets, exclusive=True)
+        rows = slice(0, len(targets))
+        return Paired(np.arange(4)[rows], tasks[rows], labels[rows], "patient", people[rows], targets, model, model)
+
+    softmax = of(np.eye(3, dtype=bool)[[0, 2, 2, 1]])
+    assert list(softmax.classes) == ["sinus rhythm", "noise", "AF"]
+    matrix = confusion(softmax, decisions(softmax, softmax.before))
+    assert [list(matrix), list(matrix["AF"])] == [list(softmax.classes)] * 2
+    assert [row.name for row in Measures(softmax).classes()] == list(softmax.classes)
+    assert list(of(np.array([[False], [True], [True]])).classes) == ["sinus rhythm", "AF"], "one output: absence first"
+    by_position = of(np.array([[True, False], [False, True], [False, True], [True, False]]))
+    assert list(by_position.classes) == ["AF", "noise", "sinus rhythm"], "an output of several classes has no order"
 
 
 def test_pseudonyms_stay_while_their_secret_does_and_the_secret_is_for_its_owner_alone(tmp_path: Path) -> None:

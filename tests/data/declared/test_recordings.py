@@ -183,3 +183,16 @@ def test_a_generator_is_taken_one_by_one() -> None:
         one_by_one(iter([Recording(X[0], 0, 1)]), {})
     with pytest.raises(UsageError, match="yields 3; expected Recording"):
         one_by_one(iter([3]), {})
+
+
+def test_the_repr_of_a_recording_is_one_line_without_samples() -> None:
+    signal = np.zeros((2, 10_000))
+    recording = Recording(signal, name="r1", channels=("II", "V1"), units="mV", sampling_rate=250.0)
+    assert repr(recording) == "<Recording r1: 2 x 10,000 samples; channels II, V1; mV; 250 Hz>"
+    rates = Recording(
+        [signal[0], signal[1, :500]], channels=("II", "V1"), units=("mV", "uV"), sampling_rate=[250, 12.5]
+    )
+    assert repr(rates) == "<Recording: 10,000, 500 samples; channels II, V1; mV, uV; 250, 12.5 Hz>"
+    assert repr(Recording(np.zeros(5))) == "<Recording: 5 samples>"
+    assert repr(Recording("a.csv")) == "<Recording: str>"
+    assert repr(Recording(signal, channels=list("abcdefghi"))).endswith("channels a, b, c, d, e, f, g, h, ...>")
