@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from codecs import getincrementaldecoder
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,7 +13,7 @@ from typing import Any
 
 from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, listed
 from clops_sweep.experiment.fields import data_key_of_row
 from clops_sweep.experiment.spaces.space_files import criteria_beside
 from clops_sweep.store.launch_folders import plugin_files_to_name, update_report_command
@@ -22,8 +24,15 @@ from ..stages import has_update
 _FOLDER = "report"
 _BEGINNING, _ENDING, _AGAINST, _FOLDS = "update-", ".html", "against", "folds"
 _HEXADECIMAL = frozenset("0123456789abcdef")
-_BEGINNING_OF_PAGE = 2**20
-"""Bytes of a page in which its verdict is looked for."""
+_BEGINNING_OF_PAGE, _PIECE = 2**20, 2**16
+"""Bytes of a page in which its verdict is looked for, and of a piece that is read at once."""
+
+_OUTCOMES = {"met": "passed", "failed": "failed", "unjudged": "not judged"}
+"""Classes of the paragraph with the verdict, in words."""
+PARTS = "clops-sweep-parts"
+"""Name of the entry in the head of a page that lists its parts, as `update.page` writes it."""
+_SUBGROUPS = "subgroups by "
+"""How parts of a page with subgroups begin."""
 
 _LARGEST = 2**28
 """Most bytes of a page that is served."""
@@ -51,7 +60,8 @@ def reports_of(store: RunStore, run_id: str, first_of_folds: str = "") -> Sequen
         is_of_folds = _FOLDS in _parts(name)
         if run_id not in ids and not (is_of_folds and first_of_folds in ids):
             continue
-        reports.append((name, _title(name, ids)))
+        head = _head_of(store, name) or _Head()
+        reports.append((name, head.title_of(name, ids)))
     return reports
 
 
@@ -62,8 +72,9 @@ class WrittenReport:
     Attributes:
         file: its file name.
         run_id: the run that it is about; of a report on all folds, that of the first one.
-        title: what of the run it is about.
-        verdict: its first sentences, such as those on its acceptance criteria; empty if it has none.
+        title: what of the run it is about, with its subgroups and the words at its top.
+        verdict: "passed", "failed" or "not judged", with its first sentences, such as those on its acceptance criteria;
+            empty if it has none.
     """
 
     file: str
@@ -77,9 +88,9 @@ def all_reports(store: RunStore) -> list[WrittenReport]:
     reports = []
     for name, _ in sorted(_marks(store).items(), key=lambda marked: marked[1], reverse=True):
         ids = _runs_of(name)
-        page = written_page(store, name) if ids else None
-        if page is not None:
-            reports.append(WrittenReport(name, ids[0], _title(name, ids), _verdict(page)))
+        head = _head_of(store, name) if ids else None
+        if head is not None:
+            reports.append(WrittenReport(name, ids[0], head.title_of(name, ids), head.verdict))
     return reports
 
 
@@ -100,33 +111,75 @@ def _marks(store: RunStore) -> dict[str, int]:
     return marks
 
 
-def _verdict(page: bytes) -> str:
-    """Return the sentences of a page with the verdict on its acceptance criteria; empty without any."""
-    reader = _VerdictReader()
-    reader.feed(page[:_BEGINNING_OF_PAGE].decode("utf-8", "replace"))
-    return " ".join("".join(reader.texts).split())
-
-
-class _VerdictReader(HTMLParser):
-    """Collects the text of the paragraph with the verdict."""
+class _Head(HTMLParser):
+    """Reads the beginning of a page: its title, its subgroups and its verdict."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.texts: list[str] = []
-        self._is_inside = False
+        self.is_read = False
+        self._texts: dict[str, str] = {}
+        self._parts: list[str] = []
+        self._outcome = ""
+        self._inside = ""
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in a word or two, with the sentences on the acceptance criteria; empty without any."""
+        words = " ".join(self._texts.get("verdict", "").split())
+        return f"{self._outcome}: {words}" if words and self._outcome else words
+
+    def title_of(self, name: str, ids: Sequence[str]) -> str:
+        """Return what of its run a report is about, with its subgroups and the words at its top."""
+        words = [_title(name, ids)]
+        groups = [part.removeprefix(_SUBGROUPS) for part in self._parts if part.startswith(_SUBGROUPS)]
+        if groups:
+            words.append(f"by {listed(groups)}")
+        title, colon, _ = self._texts.get("title", "").rpartition(": Update report")
+        if colon:
+            words.append(title)
+        return ", ".join(words)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Enter the paragraph of the class `verdict`."""
-        self._is_inside = tag == "p" and "verdict" in (dict(attrs).get("class") or "").split()
+        """Enter the title or the paragraph of the class `verdict`, or keep the parts of the page."""
+        if self.is_read:
+            return
+        attributes = dict(attrs)
+        classes = (attributes.get("class") or "").split()
+        if tag == "meta" and attributes.get("name") == PARTS:
+            with suppress(ValueError, TypeError):
+                self._parts = [str(part) for part in json.loads(attributes.get("content") or "")]
+        elif tag == "title":
+            self._inside = "title"
+        elif tag == "p" and "verdict" in classes:
+            self._inside = "verdict"
+            self._outcome = next((_OUTCOMES[name] for name in classes if name in _OUTCOMES), "")
 
     def handle_endtag(self, tag: str) -> None:
         """Leave it."""
-        self._is_inside = False
+        self.is_read = self.is_read or self._inside == "verdict"
+        self._inside = ""
 
     def handle_data(self, data: str) -> None:
         """Keep its text."""
-        if self._is_inside:
-            self.texts.append(data)
+        if self._inside and not self.is_read:
+            self._texts[self._inside] = self._texts.get(self._inside, "") + data
+
+
+def _head_of(store: RunStore, name: str) -> _Head | None:
+    """Return what the beginning of a page says; None if the store has no such page."""
+    folder = store.files.folder
+    if folder is None:
+        return None
+    head = _Head()
+    with suppress(OSError, UsageError), open_regular(folder / _FOLDER / name, _LARGEST) as file:
+        decoder = getincrementaldecoder("utf-8")("replace")
+        for _ in range(_BEGINNING_OF_PAGE // _PIECE):
+            piece = file.read(_PIECE)
+            head.feed(decoder.decode(piece))
+            if head.is_read or not piece:
+                break
+        return head
+    return None
 
 
 def _title(name: str, ids: Sequence[str]) -> str:

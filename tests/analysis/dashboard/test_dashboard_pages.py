@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -23,11 +24,13 @@ from clops_sweep.analysis.dashboard.app import PAGES, Dashboard
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.analysis.dashboard.update_reports import PARTS, reports_of
 from clops_sweep.analysis.formats import DASH, p_text, with_interval
 from clops_sweep.analysis.leading import with_leading_scores
 from clops_sweep.analysis.report.planned import Found
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.tables.best import best_configurations, best_text, corrected_with
+from clops_sweep.analysis.update import page as update_page
 from clops_sweep.experiment.events import Progress
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.launches import LaunchFile, UnderWay, request_id
@@ -819,10 +822,31 @@ def test_the_overview_lists_update_reports_with_their_verdicts(generated: Module
     assert new is not None, "the page of a browser is outdated"
     _, *rows = cells_of(read(new), "Update reports")
     assert rows == [
-        ["after its last task", "seed 0", "synthetic class_il er", "1 of 2 acceptance criteria not met: a <b>."]
+        ["after its last task", "seed 0", "synthetic class_il er", "failed: 1 of 2 acceptance criteria not met: a <b>."]
     ]
     links = {it.attributes["href"] for it in read(new).find("a")}
     assert {f"/update-report/{of_run.name}", f"/run?id={run}"} <= links
+    written = []
+    assert PARTS == update_page.PARTS
+    for column, outcome in (("age", "met"), ("ward", "unjudged")):
+        head = f"""<meta name="{PARTS}" content='["acceptance criteria", "subgroups by {column}"]'>"""
+        title = f"<title>St &lt;Anna&gt;: Update report {run[:8]}</title><style>{'a' * 100_000}</style>"
+        page_of_column = of_run.with_name(f"update-{run}-{len(written) + 2}.html")
+        page_of_column.write_text(
+            f'{head}{title}<p class="verdict {outcome}">Said.</p><p class="verdict">Not this.</p>'
+        )
+        written.append(page_of_column)
+    for age, file in enumerate((of_run, *written)):
+        os.utime(file, (1000 - age, 1000 - age))
+    _, *rows = cells_of(read(dashboard.page("", {}) or ""), "Update reports")
+    assert [(row[0], row[-1].partition(":")[0]) for row in rows] == [
+        ("after its last task", "failed"),
+        ("after its last task, by age, St <Anna>", "passed"),
+        ("after its last task, by ward, St <Anna>", "not judged"),
+    ]
+    assert rows[1][-1] == "passed: Said."
+    named = [title for _, title in reports_of(store, run)]
+    assert sorted(named) == sorted(row[0] for row in rows), "the page of the run calls them alike"
     dashboard.close()
 
 
