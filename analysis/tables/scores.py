@@ -13,6 +13,7 @@ from clops_sweep.experiment.identity import REVISED_BY
 from clops_sweep.experiment.metrics import METRICS, PAPER
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import headline
+from clops_sweep.planning.changes import runs_of_earlier_editions
 from clops_sweep.planning.state import State
 
 from ..collect import FAMILY, Experiment
@@ -109,6 +110,8 @@ def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
     Raises:
         UsageError: no run has the metric, or folds and random splits are mixed in one search space.
     """
+    for sentence in runs_of_earlier_editions(state):
+        warnings.warn(sentence, stacklevel=2)
     rows = []
     for experiment in leading_experiments(state):
         if experiment.is_tuning:

@@ -26,7 +26,7 @@ from clops_sweep.experiment.fields import SPLIT_AXES
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.experiment.tasks import in_sequential_order
 from clops_sweep.machine import available_cores, usable_gpus
-from clops_sweep.planning.changes import changes
+from clops_sweep.planning.changes import changes, runs_of_earlier_editions
 from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.memories import memories
 from clops_sweep.planning.state import State
@@ -94,8 +94,8 @@ class Facts:
 
     @cached_property
     def changed(self) -> list[str]:
-        """A sentence for each plug-in whose code changed since finished runs."""
-        return changes(self.state)
+        """A sentence for each data set or plug-in that changed since finished runs."""
+        return [*runs_of_earlier_editions(self.state), *changes(self.state)]
 
     @cached_property
     def cost(self) -> CostEstimate | None:

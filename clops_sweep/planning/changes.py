@@ -28,7 +28,7 @@ def changes(state: State) -> list[str]:
 
 def changes_since_runs(state: State) -> list[str]:
     """Return a sentence for each data set, plug-in, encoder and library that changed since stored runs used it."""
-    return [*changed_data(state.resolved), *changes(state)]
+    return [*changed_data(state.resolved), *runs_of_earlier_editions(state), *changes(state)]
 
 
 def changed_data(request: Request) -> list[str]:
@@ -43,6 +43,34 @@ def changed_data(request: Request) -> list[str]:
                 "launch computes those of the present data"
             )
     return sentences
+
+
+def runs_of_earlier_editions(state: State) -> list[str]:
+    """Return a sentence for each data set of grids that was prepared anew and has no finished run since.
+
+    Its stored runs are of earlier editions of the data, which tables show as long as there are no others.
+    """
+    request = state.resolved
+    if state.searches:
+        return []
+    with_runs = {run.config.dataset for run in state.plan.of("finished")}
+    present = {}
+    for dataset in dict.fromkeys(config.dataset for config in request.selection.configs):
+        prepared = request.data.prepared_hash(dataset)
+        if dataset not in with_runs and prepared is not None:
+            present[dataset] = prepared
+    if not present or "prepared_hash" not in request.store.schema("runs", request.store.live()).names:
+        return []
+    earlier = Counter[str]()
+    for row in request.store.rows("runs", ["dataset", "status", "prepared_hash"]):
+        dataset, prepared = row["dataset"], row["prepared_hash"]
+        if row["status"] == "finished" and dataset in present and prepared not in (None, present[dataset]):
+            earlier[dataset] += 1
+    return [
+        f"data set {dataset} was prepared anew since its {several(count, 'stored run')}: tables show that earlier "
+        "edition of the data until a launch computes runs of the present data"
+        for dataset, count in sorted(earlier.items())
+    ]
 
 
 def change_of_network(store: RunStore, run_id: str) -> str | None:

@@ -156,7 +156,25 @@ def seal_in_words(state: State) -> str:
         words.append(unknown)
     if changes := there.changes(request):
         words.append(f"changed since: {', '.join(changes)}")
+    if others := _on_other_data(state, there):
+        words.append(
+            f"stored runs of {listed(others)} are on other data than the sealed, and none on the data as prepared "
+            "here; prepare the data of these files to see the runs on them, if there are any"
+        )
     return "; ".join(words)
+
+
+def _on_other_data(state: State, sealed: Sealed) -> list[str]:
+    """Return the data sets with finished runs on data that a seal does not hold, and none on data as prepared here."""
+    with_runs = {run.config.dataset for run in state.plan.of("finished")}
+    datasets = {config.dataset for config in state.resolved.selection.configs} - with_runs
+    others = set()
+    if datasets:
+        for row in state.resolved.store.rows("runs", ["dataset", "status", "data_hash"]):
+            is_finished = row["status"] == "finished" and row["dataset"] in datasets
+            if is_finished and row["data_hash"] not in sealed.content["data"]:
+                others.add(row["dataset"])
+    return sorted(others)
 
 
 def _without_choices(state: State) -> Request:
