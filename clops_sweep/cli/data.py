@@ -525,8 +525,8 @@ def _print_counts(
     for note in manifest.notes:
         if note not in warnings:
             console.print(f"note: {note}", highlight=False)
-    for warning in [*warnings, *_copies(frames, tasks.counted_split)]:
-        console.print(f"warning: {warning}", style="yellow", highlight=False)
+    for warning in [*warnings, *_copies(frames, tasks, splits)]:
+        console.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)
     total = f"{len(frames):,} {manifest.frame_words} in {prepared.folder}"
     console.print(total, highlight=False, soft_wrap=True)
     for name, problem in tasks.impossible.items():
@@ -544,29 +544,33 @@ def _print_counts(
         )
 
 
-def _copies(frames: FrameSet, counted_split: str) -> Iterator[str]:
-    """Yield a sentence on test people of a split with recordings of other people in training, if there are any."""
+def _copies(frames: FrameSet, tasks: TasksOfData, data: PreparedData) -> Iterator[str]:
+    """Yield a sentence on test people of splits with recordings of other people in training, if there are any."""
     import numpy as np
 
     from clops_sweep.data.files.folder import shorten
     from clops_sweep.data.frames import TEST, TRAINING, VALIDATION
-    from clops_sweep.data.scenarios.leaks import copies_in_training
+    from clops_sweep.data.scenarios.leaks import copies_of_splits
 
     if not frames.leaks:
         return
-    tested = np.flatnonzero(frames.split == TEST)
-    trained = np.flatnonzero(np.isin(frames.split, (TRAINING, VALIDATION)))
-    copies = copies_in_training(frames, tested, trained)
-    if not copies:
-        return
-    people = len(np.unique(frames.patients[tested]))
-    pairs = [f"{shorten(person)} those of {shorten(other)}" for person, other in copies.items()]
-    named = ", ".join([*pairs[:_MOST_COPIES], *(["..."] if len(pairs) > _MOST_COPIES else [])])
-    split = f"{counted_split}: " if counted_split else ""
-    yield (
-        f"{split}{len(copies):,} of {people:,} people in test have recordings that are in training or validation under "
-        f"another name ({named}), so scores can be too high; give both one patient, or leave one out"
-    )
+    parts = []
+    for key in tasks.splits.values():
+        split = data.frames(key).split
+        parts.append((np.flatnonzero(split == TEST), np.flatnonzero(np.isin(split, (TRAINING, VALIDATION)))))
+    said = []
+    for name, (tested, _), copies in zip(tasks.splits, parts, copies_of_splits(frames, parts), strict=True):
+        if copies:
+            people = len(np.unique(frames.patients[tested]))
+            pairs = [f"{shorten(person)} those of {shorten(other)}" for person, other in copies.items()]
+            named = ", ".join([*pairs[:_MOST_COPIES], *(["..."] if len(pairs) > _MOST_COPIES else [])])
+            of_split = f"{name}: " if name else ""
+            said.append(f"{of_split}{len(copies):,} of {people:,} people in test ({named})")
+    if said:
+        yield (
+            "people in test have recordings that are in training or validation under another name, so scores can be "
+            f"too high; give both one patient, or leave one out: {'; '.join(said)}"
+        )
 
 
 def _tasks(manifest: Manifest, split_seed: int | None, data: PreparedData) -> TasksOfData:

@@ -32,6 +32,7 @@ class TasksOfData:
     Attributes:
         key: the frames whose classes and people are counted: those of the first search space, if there is one.
         counted_split: which split that is, such as "split_seed 0 of 5 splits"; empty if it is the only one.
+        splits: the frames' key of each split of the search spaces, by its name, such as "split_seed 0".
         headings: for each kind of tasks, such as "domain_il by ward", which split its table counts, and for whom.
         rows: the rows of each table.
         impossible: why other kinds have no tasks, in a sentence each.
@@ -41,6 +42,7 @@ class TasksOfData:
 
     key: DataKey
     counted_split: str
+    splits: dict[str, DataKey] = field(default_factory=dict)
     headings: dict[str, str] = field(default_factory=dict)
     rows: dict[str, Sequence[Row]] = field(default_factory=dict)
     impossible: dict[str, str] = field(default_factory=dict)
@@ -85,7 +87,8 @@ def tasks_of_spaces(
     groups = task_groups(names)
     data.solve_splits(config.data_key for group in groups for config in group.configs)
     first = groups[0].without_rows(data)
-    tasks = TasksOfData(groups[0].first.data_key.signals._replace(normalize="none"), first.counted_split)
+    key = groups[0].first.data_key.signals._replace(normalize="none")
+    tasks = TasksOfData(key, first.counted_split, _splits(groups, key) if first.counted_split else {"": key})
     refused = dict[RunConfig, list[str]]()
     for group in groups:
         table, problem, is_refused = _checked(group, data)
@@ -98,6 +101,21 @@ def tasks_of_spaces(
             tasks.rows[table.tasks] = table.rows
             tasks.headings[table.tasks] = f", {table.counted_split}, of {of_spaces}"
     return replace(tasks, refused=_in_words(refused) if refused else "")
+
+
+def _splits(groups: Sequence[TaskGroup], key: DataKey) -> dict[str, DataKey]:
+    """Return the key of each split of some groups, by its name; of frames of the same leads as those of `key`."""
+    configs = [config for group in groups for config in group.configs if config.data_key.leads == key.leads]
+    seeds = len({config.split_seed for config in configs})
+    schemes = len({config.stratify for config in configs})
+    splits = dict[str, DataKey]()
+    for config in sorted(configs, key=lambda config: (config.split_seed, config.split or "", config.stratify or "")):
+        seed = f"split_seed {config.split_seed}"
+        name = seed if config.split is None else f"{config.split} of {seed}" if seeds > 1 else config.split
+        if schemes > 1 and config.stratify is not None:
+            name += f" stratified by {config.stratify}"
+        splits.setdefault(name, config.data_key.signals._replace(normalize="none"))
+    return splits
 
 
 def _spaces_of(group: TaskGroup, names: dict[RunConfig, list[str]]) -> str:
@@ -153,7 +171,7 @@ def default_tasks(dataset: str, split_seed: int, data: PreparedData, *, is_decla
     words = "" if data.has_given_split(dataset) else f"split_seed {split_seed}"
     key = DataKey(dataset, split_seed, "none", DATASETS[dataset].leads)
     frames = data.frames(key)
-    tasks = TasksOfData(key, words)
+    tasks = TasksOfData(key, words, {words: key})
     can_run = False  # with another split
     for kind in _kinds(key, frames):
         of_kind = data.frames(kind.key)

@@ -207,7 +207,7 @@ class SeenSamples:
             return f"{this.place}: is the signal file of two records, {names}; keep one of them"
         if not tolerant or this.member != first.member:
             return f"{this.place}: holds the same samples as {first.place}; keep one of the two records"
-        self._kept.append(f"{shorten(this.record)} those of {shorten(first.record)}")
+        self._kept.append(f"{shorten(this.record)} repeats {shorten(first.record)}")
         self._of_others += this.patient != first.patient
         return None
 
@@ -222,9 +222,16 @@ class SeenSamples:
             return []
         named = ", ".join([*self._kept[:_MOST_NAMED], *(["..."] if len(self._kept) > _MOST_NAMED else [])])
         return [
-            f"{OF_REPEATED_RECORDS} of an earlier one: {len(self._kept):,} ({named}), of which under another "
-            f"patient: {self._of_others:,}; leave them out with data prepare --on-error skip"
+            f"{OF_REPEATED_RECORDS} of an earlier record: {len(self._kept):,} ({named}){_of_others(self._of_others)}; "
+            "leave them out with data prepare --on-error skip"
         ]
+
+
+def _of_others(count: int) -> str:
+    """Return how many of some repeated records another patient has, in a clause."""
+    if not count:
+        return "; each is of the same patient as the earlier one"
+    return f"; {count:,} of them {'is' if count == 1 else 'are'} of another patient than the earlier one"
 
 
 def _described(source: Source, name: str, patient: str) -> _First:

@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep.cli.commands import command
+from clops_sweep.data.frames import TEST
+from clops_sweep.data.preparing.prepare import open_frames
 from tests.data.declared_files import forget
 
 SPACE = """
@@ -83,3 +85,26 @@ def test_tasks_that_no_split_has_are_refused(setting: str, reason: str, hospital
                 "wards: the frames are prepared, but a launch of search space 'by ward' is refused; the reason is "
                 'above, after "no tasks"'
             )
+
+
+def test_copies_in_training_are_named_for_every_split_of_the_space(hospital: Path) -> None:
+    labels = hospital / "labels.csv"
+    labels.write_text(labels.read_text().replace("AFib", "AF"))
+    np.save(hospital / "r7.npy", np.load(hospital / "r1.npy"))
+    (hospital / "wards.py").write_text(SPACE.replace("[0, 1, 2]", "range(9)"))
+    shown = _run(hospital, "data", "prepare").output
+    assert "records with the samples of an earlier record: 1 (r7 repeats r1); 1 of them is of another patient" in shown
+    (warning,) = (line for line in shown.splitlines() if "people in test have recordings" in line)
+    apart = []
+    for seed in range(9):
+        frames = open_frames("wards", prepared_root=hospital / "prepared", data_root=hospital, split_seed=seed)
+        parts = {name: frames.split[frames.patients == number][0] for number, name in enumerate(frames.patient_names)}
+        person, other = ("p1", "p7") if parts["p1"] == TEST else ("p7", "p1")
+        if parts[person] == TEST != parts[other]:
+            people = len(np.unique(frames.patients[frames.split == TEST]))
+            apart.append(f"split_seed {seed}: 1 of {people} people in test ({person} those of {other})")
+    assert len(apart) > 1, "a poor example"
+    assert warning == (
+        "warning: people in test have recordings that are in training or validation under another name, so scores can "
+        f"be too high; give both one patient, or leave one out: {'; '.join(apart)}"
+    )

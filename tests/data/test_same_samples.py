@@ -103,8 +103,8 @@ def test_ptbxl_is_published_with_such_recordings_which_are_kept_and_noted(tmp_pa
     assert manifest.skipped == ()
     assert manifest.frames == 30 * 24
     assert manifest.notes == (
-        "records with the samples of an earlier one: 2 (3 those of 2, 30 those of 29), of which under another patient: "
-        "1; leave them out with data prepare --on-error skip",
+        "records with the samples of an earlier record: 2 (3 repeats 2, 30 repeats 29); 1 of them is of another "
+        "patient than the earlier one; leave them out with data prepare --on-error skip",
     )
     assert _problems("ptbxl", tmp_path) == ()
     folders: dict[str, Any] = {"prepared_root": tmp_path / "prepared", "data_root": tmp_path / "data"}
@@ -185,8 +185,9 @@ def test_recordings_in_memory_that_are_there_twice_are_noted(tmp_path: Path) -> 
     prepared = _declared(tmp_path, 's, number % 2, f"q{number}", name=f"again {number}"')
     assert prepared.manifest.frames == 16 * 5
     assert (
-        "records with the samples of an earlier one: 4 (again 0 those of r0, again 1 those of r1, again 2 those of r2, "
-        "again 3 those of r3), of which under another patient: 4; leave them out with data prepare --on-error skip"
+        "records with the samples of an earlier record: 4 (again 0 repeats r0, again 1 repeats r1, again 2 repeats r2, "
+        "again 3 repeats r3); 4 of them are of another patient than the earlier one; leave them out with data prepare "
+        "--on-error skip"
     ) in prepared.manifest.notes
     assert not [note for note in prepared.manifest.notes if note.startswith("frames with")]
     skipped = _prepare("own", tmp_path, on_error="skip", anew=True).manifest
@@ -209,7 +210,7 @@ def own(data_root):
 """,
     )
     (note,) = (note for note in _prepare("own", tmp_path).manifest.notes if "samples" in note)
-    assert "records with the samples of an earlier one: 1 (9 those of 2), of which under another patient: 1" in note
+    assert "records with the samples of an earlier record: 1 (9 repeats 2); 1 of them is of another patient" in note
 
 
 @pytest.mark.parametrize(("part", "frames"), [("s[:, :99]", 16), ("s[:, 20:]", 16), ('s.astype("f8")', 20)])

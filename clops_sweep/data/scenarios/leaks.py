@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
@@ -185,28 +185,51 @@ def copies_in_training(frames: FrameSet, tested: NDArray[np.int64], trained: NDA
         tested: instances that are tested, [m].
         trained: instances that a run is trained or validated on, [k].
     """
-    copies = _copies(frames, tested, trained, _sample_digests, 0.0)
+    (copies,) = copies_of_splits(frames, [(tested, trained)])
+    return copies
+
+
+def copies_of_splits(
+    frames: FrameSet, splits: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]]
+) -> list[dict[str, str]]:
+    """Return `copies_in_training` of several splits, each given as tested and trained instances; signals are read once.
+
+    Args:
+        frames: the data set, with any split.
+        splits: for each split, the instances that are tested and those that a run is trained or validated on.
+    """
+    used = np.unique(np.concatenate([instances for split in splits for instances in split]))
+    by_samples = dict(zip(used.tolist(), _sample_digests(frames, used), strict=True))
+    by_shape = dict[int, bytes]()
     if frames.encoded is None:
-        copies = _copies(frames, tested, trained, _shape_digests, SHARE_OF_SHAPES) | copies
-    return {frames.patient_names[person]: frames.patient_names[other] for person, other in sorted(copies.items())}
+        by_shape = dict(zip(used.tolist(), _shape_digests(frames, used), strict=True))
+    of_splits = []
+    for tested, trained in splits:
+        copies = _copies(frames, tested, trained, by_samples, 0.0)
+        if by_shape:
+            copies = _copies(frames, tested, trained, by_shape, SHARE_OF_SHAPES) | copies
+        of_splits.append(
+            {frames.patient_names[person]: frames.patient_names[other] for person, other in sorted(copies.items())}
+        )
+    return of_splits
 
 
 def _copies(
     frames: FrameSet,
     tested: NDArray[np.int64],
     trained: NDArray[np.int64],
-    digests_of: Callable[[FrameSet, NDArray[np.int64]], Iterator[bytes]],
+    digests: Mapping[int, bytes],
     share: float,
 ) -> dict[int, int]:
     """Return tested people of whose instances at least a share, and one, have the digest of another in training."""
     people_of: dict[bytes, set[int]] = {}
-    for digest, person in zip(digests_of(frames, trained), frames.patients[trained].tolist(), strict=True):
-        if digest:
-            people_of.setdefault(digest, set()).add(person)
+    for instance, person in zip(trained.tolist(), frames.patients[trained].tolist(), strict=True):
+        if digests[instance]:
+            people_of.setdefault(digests[instance], set()).add(person)
     first: dict[int, int] = {}
     copied: Counter[int] = Counter()
-    for digest, person in zip(digests_of(frames, tested), frames.patients[tested].tolist(), strict=True):
-        others = people_of.get(digest, set()) - {person}
+    for instance, person in zip(tested.tolist(), frames.patients[tested].tolist(), strict=True):
+        others = people_of.get(digests[instance], set()) - {person}
         if others:
             copied[person] += 1
             first.setdefault(person, min(others))

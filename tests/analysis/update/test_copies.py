@@ -79,7 +79,7 @@ def test_the_report_says_at_the_top_which_test_patients_are_in_training_too(copi
     record_result(store, {run_id: config}, result, lambda _: frames.data_hash, {"device": "cpu"})
     report = update_report(copied / "results", run_id, prepared_root=copied / "prepared")
     page = report.html()
-    assert "records with the samples of an earlier one: 4" in report.data["may be there twice"]
+    assert "records with the samples of an earlier record: 4" in report.data["may be there twice"]
     roots = ["--results", str(copied / "results"), "--prepared-root", str(copied / "prepared")]
     said = CliRunner().invoke(command, ["update-report", run_id, *roots], standalone_mode=False).output
     prepared = (
@@ -87,7 +87,7 @@ def test_the_report_says_at_the_top_which_test_patients_are_in_training_too(copi
         .invoke(command, ["data", "counts", "copied", "--split-seed", str(seed), *roots[2:]], standalone_mode=False)
         .output.replace("\n", " ")
     )
-    assert "warning: records with the samples of an earlier one: 4" in prepared
+    assert "warning: records with the samples of an earlier record: 4" in prepared
     if not apart:
         assert (report.copies, 'class="copies"' in page) == ("", False)
         assert "people in test have recordings" not in prepared
@@ -101,8 +101,8 @@ def test_the_report_says_at_the_top_which_test_patients_are_in_training_too(copi
     assert report.copies in header
     assert report.copies in said
     other = "P20" if person == "P3" else "P3"
-    assert f"1 of {tested.nunique()} people in test have recordings" in prepared
-    assert f"({person} those of {other})" in prepared
+    sentence = f"split_seed {seed}: 1 of {tested.nunique()} people in test ({person} those of {other})"
+    assert sentence in prepared
 
 
 def test_copies_are_found_by_their_samples_or_their_shape() -> None:
