@@ -111,7 +111,9 @@ def _splits(groups: Sequence[TaskGroup], key: DataKey) -> dict[str, DataKey]:
     splits = dict[str, DataKey]()
     for config in sorted(configs, key=lambda config: (config.split_seed, config.split or "", config.stratify or "")):
         seed = f"split_seed {config.split_seed}"
-        name = seed if config.split is None else f"{config.split} of {seed}" if seeds > 1 else config.split
+        name = config.split or seed
+        if config.split is not None and seeds > 1:
+            name += f" of {seed}"
         if schemes > 1 and config.stratify is not None:
             name += f" stratified by {config.stratify}"
         splits.setdefault(name, config.data_key.signals._replace(normalize="none"))
