@@ -328,8 +328,11 @@ def _in_words(cost: CostEstimate, resources: Resources) -> str:
     if unit == "GPU":
         each, there = resources.gpus_per_trial or 1, len(usable_gpus())
     if there and len(cost.devices) == 1:
-        by_clock = max(cost.hours / max(1, int(there / each)), cost.longest)  # no sweep is faster than its longest run
-        words += f", {_clock(by_clock)} of wall-clock time on {several(there, unit)} without other load"
+        at_once, where = max(1, int(there / each)), f"on {several(there, unit)}"
+        if resources.workers == "this process":
+            at_once, where = 1, "in one process"
+        by_clock = max(cost.hours / at_once, cost.longest)  # no sweep is faster than its longest run
+        words += f", {_clock(by_clock)} of wall-clock time {where} without other load"
     words += f"; from {several(cost.finished, 'finished run')} of the same kind"
     if cost.other_data:
         which = "" if cost.other_data == cost.finished else f", {cost.other_data} of them"

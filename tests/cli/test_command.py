@@ -87,6 +87,9 @@ def test_plan_counts_what_is_asked_for(
             cost,
         ), cost
         assert "no estimate for 8 of them: no run of their kind is finished" in lines
+    alone = clops_sweep(space.name, "--dry-run", "--no-ray").stdout
+    ((seconds, clock),) = re.findall(r"about (\d+) core-seconds, (\d+) s of wall-clock time in one process", alone)
+    assert seconds == clock, "one run after another"
     assert clops_sweep("status").stdout.splitlines() == [
         f"1 run finished, 1 failed in {tmp_path}/results",
         f"  failed {failed.run_id(content)}: ValueError: no",
