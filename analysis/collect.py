@@ -337,7 +337,7 @@ def collect(
     Args:
         spaces: the search spaces.
         runs: the store's table `runs`.
-        data_hashes: data hashes, or prefixes of them, of the editions to show instead.
+        data_hashes: data hashes or prepared hashes, or prefixes of them, of the editions to show instead.
         keep_axes: axes to keep that would otherwise count as replicates.
         present: see `Preparations`.
 
@@ -574,23 +574,33 @@ def _network_revisions(rows: pd.DataFrame) -> pd.Series:
 
 
 def whole_hashes(runs: pd.DataFrame, data_hashes: Collection[str]) -> set[str]:
-    """Complete prefixes of data hashes from the hashes in a store.
+    """Return the data hashes in a store that begin as given, or whose `prepared_hash` does.
+
+    Args:
+        runs: the store's table `runs`.
+        data_hashes: hashes, or prefixes of them.
 
     Raises:
-        UsageError: a prefix matches no hash, or several.
+        UsageError: a prefix matches no edition of the data, or several.
     """
     if not data_hashes:
         return set()
     there = runs.dropna(subset=["data_hash"])
     datasets: dict[str, str] = dict(zip(there["data_hash"], there["dataset"], strict=True))
-    hashes = set()
+    preparations = Preparations(there)
+    hashes: set[str] = set()
     for wanted in data_hashes:
         matches = [data_hash for data_hash in datasets if data_hash.startswith(wanted)]
         if len(matches) != 1:
+            matches = []
+            for data_hash in datasets:
+                if any(known.startswith(wanted) for known in (data_hash, preparations.of(data_hash) or "")):
+                    matches.append(data_hash)
+        if len({preparations.of(data_hash) or data_hash for data_hash in matches}) != 1:
             known = ", ".join(f"{data_hash} of {dataset}" for data_hash, dataset in sorted(datasets.items()))
             which = "several editions whose data hashes begin" if matches else "no edition whose data hash begins"
             raise UsageError(f"data hash {shown(wanted)}: the store has {which} so; it has {known or 'none'}")
-        hashes.add(matches[0])
+        hashes.update(matches)
     return hashes
 
 

@@ -25,17 +25,21 @@ def report_of(
     titles = selection.titles or [space.name for space in selection.given]
     target = folder or default_folder(selection, request.store, titles).path
     keys = dict.fromkeys(config.data_key for config in selection.configs)
+    frames = request.data.of_prepared(keys)
+    tuned = tuned_methods(state) if state.tuned else ()
+    title = " + ".join(titles)
     paths = write_report(
         state.spaces,
         request.store,
         target,
+        title=title,
         axes=axes,
         metrics=metrics,
         present=request.data.prepared_hash,
-        frames=request.data.of_prepared(keys),
+        frames=frames,
         claims=selection.claims,
         seal=seal_in_words(state),
-        tuned=tuned_methods(state) if state.tuned else (),
+        tuned=tuned,
         journal=journal,
     )
     remember_files(target, selection, request.store)

@@ -121,7 +121,7 @@ def write_report(
         title: heading of the page; by default the names of the search spaces.
         axes: rows and columns of the heatmaps; by default the first two numeric axes.
         metrics: columns of `runs` to show instead of the scenarios' headline metrics.
-        data_hashes: data hashes, or prefixes of them, of the editions to show instead of the newest.
+        data_hashes: data hashes or prepared hashes, or prefixes of them, of the editions to show instead of the newest.
         present: see `Preparations`.
         frames: prepared frames, for tracings and task titles of runs with their `data_hash`.
         experiments: further experiments without a search space

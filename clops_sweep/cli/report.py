@@ -54,7 +54,8 @@ _ENOUGH_SEEDS = 5
     multiple=True,
     type=NotEmpty(),
     metavar="HASH",
-    help="Show this edition of the data instead of the newest; a prefix is enough. Repeatable.",
+    help="Show this edition of the data instead of the newest: its prepared_hash or data_hash, or the beginning of it, "
+    "as `clops-sweep runs --json` has them. Repeatable.",
 )
 @click.option(
     "--style",
@@ -185,7 +186,7 @@ def render(
             claims=request.selection.claims,
             seal=seal_in_words(state),
             tuned=tuned,
-            commands=_commands(request, kept),
+            commands=commands_for(request, kept),
             retry=_retry(state, kept),
             journal=journal,
             progress=progress,
@@ -248,17 +249,33 @@ def _kept(state: State) -> list[Keep]:
     return kept
 
 
-def _commands(request: Request, kept: Sequence[Keep]) -> list[tuple[str, str]]:
+def commands_for(request: Request, kept: Sequence[Keep]) -> list[tuple[str, str]]:
     """Return commands for the page, each with its purpose; none without files."""
     if not request.selection.files:
         return []
     whole = replace(request.selection, limit=None)
     commands = [("Compute missing runs, and draw this page", launch_command(replace(request, selection=whole), kept))]
-    if all(len(space.seeds) < _ENOUGH_SEEDS for space in request.selection.spaces):
+    if all(map(_takes_more_seeds, request.selection.undivided)):
         more = replace(whole, seeds=_ENOUGH_SEEDS)
         command = launch_command(replace(request, selection=more), kept)
         commands.append((f"Compute {_ENOUGH_SEEDS} seeds", command))
     return commands
+
+
+def _takes_more_seeds(space: SearchSpace) -> bool:
+    """Return whether a space with few seeds can have more: the studies of its searches keep their seeds."""
+    if len(space.seeds) >= _ENOUGH_SEEDS:
+        return False
+    if space.search is None:
+        return True
+    more = replace(space, seeds=range(_ENOUGH_SEEDS))
+    if space.tuned is None or more.tuned is None:
+        return False
+    try:
+        phases = more.tuned.phases
+    except UsageError:  # one of these seeds is for tuning alone
+        return False
+    return all(phase.seeds == before.seeds for phase, before in zip(phases, space.tuned.phases, strict=True))
 
 
 def everything(

@@ -123,9 +123,10 @@ def test_of_several_preparations_that_of_this_machine_is_shown(tmp_path: Path, g
         assert {it.prepared_hash for it in experiment.shown} == {shown}
         ((stored,), _) = stored_experiments(runs, present=lambda dataset, here=here: here)
         assert {it.prepared_hash for it in stored.shown} == {shown}
-    (former,) = collect([space], runs, ["former1"])
-    assert {it.prepared_hash for it in former.shown} == {"former"}, "a hash stands for its whole edition"
-    assert former.replaced == 0
+    for wanted in ("former1", "former", "form"):
+        (former,) = collect([space], runs, [wanted])
+        assert {it.prepared_hash for it in former.shown} == {"former"}, "a hash stands for its whole edition"
+        assert former.replaced == 0
     (phrase, data_hash), *others = left_aside_in_words(collect([space], runs)[0].left_aside)
     assert phrase.startswith("6 runs of synthetic (class_il, 3 splits or views of other data), semantics version")
     assert data_hash.startswith("former")

@@ -496,7 +496,7 @@ PLACES = {
     "clops_sweep/api.py:sweep": "a_launch_from_python_names_the_status",
     "clops_sweep/cli/launch.py:_say_outcome": INTERRUPTED,
     "clops_sweep/cli/data.py:verify": "vfdb_names_the_check_of_its_frames",
-    "clops_sweep/cli/report.py:_commands": "a_report_of_one_seed_names_the_launch_of_five",
+    "clops_sweep/cli/report.py:commands_for": "a_report_of_one_seed_names_the_launch_of_five",
     "clops_sweep/cli/checklist.py:checklist": CHECKLIST,
     "clops_sweep/store/upkeep.py:faults": "check_names_the_merge_that_mends_copies",
     "clops_sweep/cli/update_report.py:_offer": OFFERED,

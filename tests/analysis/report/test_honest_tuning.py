@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from clops_sweep import analysis
+from clops_sweep import write_report as written_from_python
 from clops_sweep.analysis.dashboard.methods import methods_by_experiment
 from clops_sweep.analysis.dashboard.overview import Progress, progress
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
@@ -22,9 +23,11 @@ from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.search_trials import tuning_experiments
 from clops_sweep.cli.commands import command
+from clops_sweep.cli.report import commands_for
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.selection import Selection
+from clops_sweep.experiment.spaces.space_files import load_spaces
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.store.run_store import RunStore
@@ -53,6 +56,14 @@ SPACE = SearchSpace(
     search=OptunaSearch(sampler="grid", methods=METHODS, tune_on=TuneOn(tasks=1)),
     seeds=2,
 )
+"""
+
+FEW_SEEDS = """
+from clops_sweep import OptunaSearch, RunConfig, SearchSpace, TuneOn
+
+METHODS = {"er": {"learning_rate": [1e-4, 1e-2]}}
+SEARCH = OptunaSearch(sampler="grid", methods=METHODS, tune_on=TUNE_ON)
+SPACE = SearchSpace("few", RunConfig(), {"split_seed": [0, 1]}, search=SEARCH, seeds=[0])
 """
 
 
@@ -270,3 +281,26 @@ def test_a_tuned_space_without_a_choice_has_no_reported_runs(
         analysis.plot_metrics(study / "study.py", tmp_path, **given)
     with pytest.raises(UsageError, match="'first ward_selection_er' has no trial of a search: expected"):
         analysis.plot_slices(study / "study.py", tmp_path, name="first ward_selection_er")
+
+
+@pytest.mark.parametrize(
+    ("tune_on", "offered"), [("TuneOn(tasks=1)", False), ("TuneOn(tasks=1, seeds=(0,))", True), ('"same"', False)]
+)
+def test_more_seeds_are_offered_only_where_tuning_keeps_its_own(
+    tmp_path: Path, prepared_root: Path, tune_on: str, offered: bool
+) -> None:
+    """A study keeps its seeds: without `seeds` in TuneOn, the launch of five seeds was refused."""
+    (tmp_path / "few.py").write_text(FEW_SEEDS.replace("TUNE_ON", tune_on))
+    selection = Selection.of_files([tmp_path / "few.py"])
+    request = Request(selection, PreparedData(prepared_root), RunStore(tmp_path / "results"))
+    assert ("Compute 5 seeds" in dict(commands_for(request, []))) == offered
+
+
+def test_a_report_from_python_has_the_title_of_the_command(study: Path, tmp_path: Path) -> None:
+    """It was "first ward · first ward_selection_er · first ward_selection_finetune"."""
+    given = {"prepared_root": study / "prepared"}
+    of_file = written_from_python(study / "study.py", study / "results", tmp_path / "file", **given)
+    (space,) = load_spaces(study / "study.py")
+    of_space = written_from_python(space, study / "results", tmp_path / "space", **given)
+    for paths in (of_file, of_space):
+        assert "<h1>first ward</h1>" in paths.index.read_text()
