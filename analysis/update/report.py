@@ -564,7 +564,14 @@ def _frames(row: Mapping[str, Any], data: PreparedData) -> tuple[FrameSet | None
     except UsageError as error:
         return None, str(error)
     if frames is None:
-        return None, f"dataset {row['dataset']!r} is not prepared in {data.root}"
+        command = data_command("prepare", row["dataset"], prepared_root=data.root, data_root=data.source)
+        if not data.is_outdated(row["dataset"]):
+            return None, f"dataset {row['dataset']!r} is not prepared in {data.root}; prepare it with '{command}'"
+        changed = listed(data.changes(row["dataset"])) or "its files or code"
+        return None, (
+            f"{changed} changed since dataset {row['dataset']!r} was prepared in {data.root}; prepare it again with "
+            f"'{command}': the run is used if the frames prove equal to those that it was computed on"
+        )
     if frames.data_hash != row["data_hash"]:
         return None, f"dataset {row['dataset']!r} in {data.root} is another edition than that of the run"
     return frames, ""

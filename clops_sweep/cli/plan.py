@@ -19,14 +19,15 @@ from clops_sweep.cli.search import (
     tuned_rows,
 )
 from clops_sweep.cli.task_counts import check_files, say_tasks, say_unchecked, tasks_as_data
-from clops_sweep.errors import DamagedStore, several
+from clops_sweep.data.prepared.commands import data_command
+from clops_sweep.errors import DamagedStore, listed, several
 from clops_sweep.execution.fit import check_fit
 from clops_sweep.execution.tried_networks import TriedNetworks
 from clops_sweep.experiment.fields import SPLIT_AXES
 from clops_sweep.experiment.plugins.registry import NETWORKS
 from clops_sweep.experiment.tasks import in_sequential_order
 from clops_sweep.machine import available_cores, usable_gpus
-from clops_sweep.planning.changes import changes, runs_of_earlier_editions
+from clops_sweep.planning.changes import KEPT_IF_EQUAL, changes, runs_of_earlier_editions
 from clops_sweep.planning.doubts import doubts
 from clops_sweep.planning.memories import memories
 from clops_sweep.planning.state import State
@@ -173,9 +174,20 @@ def say_networks(state: State) -> None:
 
 def away_in_words(state: State, dataset: str) -> str:
     """Say why the frames of a data set cannot be used."""
-    if state.resolved.data.is_outdated(dataset):
-        return "has changed since it was prepared on this machine, and stored runs are of the former data"
+    data = state.resolved.data
+    if data.is_outdated(dataset):
+        changed = listed(data.changes(dataset)) or "its files or code"
+        return f"has changed since it was prepared on this machine ({changed})"
     return "is not prepared on this machine"
+
+
+def _again(state: State, dataset: str) -> str:
+    """Say how a data set that changed is prepared again, and what becomes of stored runs; empty for others."""
+    data = state.resolved.data
+    if not data.is_outdated(dataset):
+        return ""
+    command = data_command("prepare", dataset, prepared_root=data.root, data_root=data.source)
+    return f" until '{command}' or a launch prepares it again; then, {KEPT_IF_EQUAL}"
 
 
 def say_plan(facts: Facts) -> None:
@@ -190,7 +202,7 @@ def say_plan(facts: Facts) -> None:
     for sentence in facts.changed:
         click.echo(sentence)
     for name in state.unprepared:
-        click.echo(f"data set {name} {away_in_words(state, name)}: its runs count as pending")
+        click.echo(f"data set {name} {away_in_words(state, name)}: its runs count as pending{_again(state, name)}")
     say_first(state.plan)
     files = state.asked.store.files
     if not files.is_there():

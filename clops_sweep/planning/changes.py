@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from typing import Final
 
 from clops_sweep.data.origins import ORIGINS
+from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.errors import UsageError, listed, several
 from clops_sweep.experiment.plugins.braindecode import PREFIX, VERSION
 from clops_sweep.experiment.provenance import (
@@ -19,6 +21,11 @@ from clops_sweep.experiment.provenance import (
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.store.run_store import RunStore
+
+KEPT_IF_EQUAL: Final = (
+    "stored runs count as finished if the frames prove equal, and else are of the former data and computed anew"
+)
+"""What preparing changed data again means for stored runs."""
 
 
 def changes(state: State) -> list[str]:
@@ -39,8 +46,9 @@ def changed_data(request: Request) -> list[str]:
         if request.data.is_outdated(name):
             changed = listed(request.data.changes(name)) or "its files or code"
             sentences.append(
-                f"data set {name}: {changed} changed since it was prepared; stored runs are of the former data, and a "
-                "launch computes those of the present data"
+                f"data set {name}: {changed} changed since it was prepared; a launch or "
+                f"'{data_command('prepare', name, prepared_root=request.data.root, data_root=request.data.source)}' "
+                f"prepares it again: {KEPT_IF_EQUAL}"
             )
     return sentences
 

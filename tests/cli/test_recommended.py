@@ -463,6 +463,7 @@ RUN, FAILED = (
 )
 INTERRUPTED = "tests/execution/test_interrupted.py:an_interrupted_sweep_is_resumed_with_the_command_that_it_prints"
 CHECKLIST = "a_checklist_names_the_launch_or_a_run"
+CHANGED = "tests/cli/test_changed_since.py:every_command_says_that_data_and_code_changed_since_the_runs"
 UPDATED = "a_launch_that_keeps_predictions_names_the_update_report_with_all_its_parts"
 OFFERED = "tests/cli/test_update_report.py:without_an_id_the_newest_run_that_fits_is_offered"
 COUNTED = "tests/cli/test_task_counts.py:tasks_have_frames_and_people_of_one_split"
@@ -511,6 +512,9 @@ PLACES = {
         "tests/cli/test_claims.py:a_dashboard_without_files_names_those_that_have_the_verdicts"
     ),
     "clops_sweep/cli/dashboard.py:_remedy": "a_dashboard_names_the_command_that_loads_the_recorded_files",
+    "clops_sweep/planning/changes.py:changed_data": CHANGED,
+    "clops_sweep/cli/plan.py:_again": CHANGED,
+    "analysis/update/report.py:_frames": CHANGED,
     "clops_sweep/cli/rewrite.py:merge": "merge_names_the_check_of_the_store_with_incomplete_runs",
 }
 """The functions that name commands, each with the test that runs one of them as typed."""
