@@ -9,7 +9,7 @@ from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.state import State
 
 from ..as_stored import data_keys
-from ..claims.verdicts import Verdict, verdicts, without_runs
+from ..claims.verdicts import Verdict, verdicts_by_file
 from ..collect import collect
 from .claims_section import claims_as_data, claims_in_words
 
@@ -22,9 +22,7 @@ def verdicts_of(state: State) -> list[Verdict]:
     grids = [space for space in state.spaces if space.search is None]
     experiments = collect(grids, request.store.read("runs"), present=request.data.prepared_hash)
     frames = request.data.of_prepared(data_keys(experiments))
-    decided = verdicts(experiments, request.store, frames, request.selection.claims)
-    with_runs = {verdict.claim.key for verdict in decided}
-    return decided + [without_runs(claim) for claim in request.selection.claims if claim.key not in with_runs]
+    return verdicts_by_file(request.selection.claims_by_file, experiments, request.store, frames, every=True)
 
 
 def all_claims_in_words(state: State) -> list[str]:

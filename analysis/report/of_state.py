@@ -37,7 +37,7 @@ def report_of(
         metrics=metrics,
         present=request.data.prepared_hash,
         frames=frames,
-        claims=selection.claims,
+        claims=selection.claims_by_file,
         seal=seal_in_words(state),
         tuned=tuned,
         journal=journal,

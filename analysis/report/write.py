@@ -13,7 +13,7 @@ import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import UsageError, listed, one_line, option, shown
-from clops_sweep.experiment.spaces.claims import Claim
+from clops_sweep.experiment.spaces.claims import FileClaims
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 from clops_sweep.experiment.spaces.selection import check_names, file_name
@@ -22,7 +22,7 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
 from ..as_stored import stored_experiments
-from ..claims.verdicts import verdicts
+from ..claims.verdicts import verdicts, verdicts_by_file
 from ..collect import Experiment, computed_on, headline_of
 from ..drawing.journal import check_journal
 from ..drawing.pictures import Picture, sketch
@@ -101,7 +101,7 @@ def write_report(
     frames: Sequence[Frames] = (),
     experiments: Sequence[Experiment] = (),
     as_stored: Sequence[Experiment] = (),
-    claims: Sequence[Claim] = (),
+    claims: Sequence[FileClaims] = (),
     seal: str = "not sealed",
     tuned: Sequence[TunedMethod] = (),
     commands: Sequence[tuple[str, str]] = (),
@@ -127,7 +127,7 @@ def write_report(
         experiments: further experiments without a search space
             (`clops_sweep.analysis.as_stored.stored_experiments`).
         as_stored: further experiments with unregistered plug-ins; claims are not decided on them.
-        claims: the claims that the search-space files declare, decided instead of the paper's.
+        claims: the claims that each search-space file declares, decided on its own runs instead of the paper's.
         seal: whether the claims are sealed, in words.
         tuned: the methods of tuned spaces, with their scores while tuning and when reported.
         commands: commands for the last section of the page, each with its purpose.
@@ -191,8 +191,11 @@ def write_report(
     if tuned:
         sections.insert(0, _tuning_section(tuned, [section.anchor for section in sections], files, joint))
     results = [it for it in experiments if not it.is_tuning]
-    decided = verdicts(written if claims else [*written, *results], store, frames, claims)
-    decided = [it for it in decided if claims or it.dataset not in DATASETS.added]
+    if claims:
+        decided = verdicts_by_file(claims, written, store, frames)
+    else:
+        of_paper = verdicts([*written, *results], store, frames)
+        decided = [it for it in of_paper if it.dataset not in DATASETS.added]
     claimed = claims_section(decided, sections, files, seal if claims else "")
     best, lead = _best(planned, page_of.best, files, claims_in_words(decided, seal) if claims else [])
     if tuned and lead:

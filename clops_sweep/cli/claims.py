@@ -43,7 +43,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     claims of the paper leave out runs on your own data sets.
     """
     from clops_sweep.analysis.as_stored import data_keys
-    from clops_sweep.analysis.claims.verdicts import verdicts
+    from clops_sweep.analysis.claims.verdicts import verdicts, verdicts_by_file
     from clops_sweep.analysis.collect import collect
     from clops_sweep.analysis.editions import replaced_in_words
 
@@ -86,7 +86,10 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         click.echo(f"clops-sweep: {sentence}", err=True)
     frames = request.data.of_prepared(data_keys(experiments))
     standing = seal_in_words(state) if request.selection.claims else ""
-    found = verdicts(experiments, request.store, frames, request.selection.claims)
+    if of_paper:
+        found = verdicts(experiments, request.store, frames)
+    else:
+        found = verdicts_by_file(request.selection.claims_by_file, experiments, request.store, frames)
     if as_json:
         from clops_sweep.analysis.report.claims_section import claims_as_data
 

@@ -183,7 +183,7 @@ def render(
             frames=frames,
             experiments=experiments,
             as_stored=as_stored,
-            claims=request.selection.claims,
+            claims=request.selection.claims_by_file,
             seal=seal_in_words(state),
             tuned=tuned,
             commands=commands_for(request, kept),

@@ -488,6 +488,34 @@ def test_a_dashboard_of_several_files_decides_the_claims_of_each_on_its_own_runs
     assert claims_in(overview(monkeypatch, prepared_root, "others.py", "space.py")) == alone
 
 
+def test_several_files_decide_the_claims_of_each_on_its_own_runs(
+    folder: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command and the report took the runs of all files, so the verdict changed with the files that were named."""
+    monkeypatch.setattr(Sketch, "drawn", unpainted)
+    other = SPACE.replace('"methods"', '"others"').replace("epochs_per_task=2", "epochs_per_task=3")
+    Path("space.py").write_text(other)
+    write_store(folder, prepared_root, finished_tables, lambda config: 0.9 - auc(config))
+    Path("space.py").rename("others.py")
+    Path("space.py").write_text(SPACE + CLAIMED)
+
+    def decided(*files: str) -> list[dict[str, object]]:
+        rows = json.loads(told(*files, "--json", prepared_root=prepared_root).stdout)["claims"]
+        return [{name: value for name, value in row.items() if name != "where"} for row in rows]
+
+    assert [row["verdict"] for row in decided("space.py")] == ["holds", "does not hold"]
+    assert decided("others.py", "space.py") == decided("space.py")
+    report = ["report", "others.py", "space.py", "--prepared-root", str(prepared_root)]
+    done = CliRunner().invoke(command, report)
+    assert done.exit_code == 0, done.output
+    page = Path(done.stdout.splitlines()[-1].removeprefix("report: ")).read_text()
+    assert re.search("CLOPS is above fine-tuning</?[^:]*: holds|CLOPS is above fine-tuning: holds", page)
+    Path("others.py").write_text(other + CLAIMED)
+    both = [row["verdict"] for row in decided("others.py", "space.py")]
+    assert sorted(both) == ["does not hold", "does not hold", "holds", "holds"]
+    assert both[:2] == ["does not hold", "holds"], "those of the first file first"
+
+
 def test_a_dashboard_without_files_names_those_that_have_the_verdicts(
     folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,19 @@ class Claim:
             object.__setattr__(self, "contrasts", (given,))
 
 
+@dataclass(frozen=True)
+class FileClaims:
+    """The claims of a search-space file, which are about the runs of its search spaces alone.
+
+    Attributes:
+        claims: the claims.
+        spaces: the names of the search spaces.
+    """
+
+    claims: tuple[Claim, ...]
+    spaces: frozenset[str]
+
+
 def has(config: RunConfig, settings: Settings) -> bool:
     """Return whether a run has some settings; an option that it does not use counts as another value."""
     return all(_plain(config.get(name)) == _plain(value) for name, value in settings.items())

@@ -15,7 +15,7 @@ from clops_sweep.errors import UsageError, option, shown
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.limits import OF_SELECTION, check_limits
 from clops_sweep.experiment.plugins.registry import PAPER_NETWORK, SCENARIOS
-from clops_sweep.experiment.spaces.claims import Claim
+from clops_sweep.experiment.spaces.claims import Claim, FileClaims
 from clops_sweep.experiment.spaces.grid import RunRequest, subject_of
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
 from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
@@ -37,6 +37,7 @@ class Selection:
         titles: a name for each file: that of its search space or, if it has several, that of the file.
         claims: claims of these files.
         reported: the spaces of the configurations that tuned spaces chose (see `planning.state.State`).
+        declared: the claims and search spaces of each file.
 
     Raises:
         UsageError: a number is out of bounds, `settings` is not a mapping, `where` is not text, or a name is invalid
@@ -52,6 +53,7 @@ class Selection:
     titles: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
     reported: tuple[SearchSpace, ...] = ()
+    declared: tuple[FileClaims, ...] = ()
 
     def __post_init__(self) -> None:
         check_limits(self, OF_SELECTION)
@@ -74,7 +76,10 @@ class Selection:
         claims = tuple(claim for _, of_file in loaded for claim in of_file)
         of_files = zip(files, (of_file for of_file, _ in loaded), strict=True)
         titles = tuple(given[0].name if len(given) == 1 else file.stem for file, given in of_files)
-        return cls(spaces, files=tuple(files), titles=titles, claims=claims, **options)
+        by_file = []
+        for given, of_file in loaded:
+            by_file.append(FileClaims(of_file, frozenset(space.name for space in given)))
+        return cls(spaces, files=tuple(files), titles=titles, claims=claims, declared=tuple(by_file), **options)
 
     @classmethod
     def of(cls, space: SearchSpace | Sequence[SearchSpace] | str | PathLike[str], **options: Any) -> Selection:
@@ -89,6 +94,14 @@ class Selection:
         if not isinstance(spaces, Sequence) or not spaces or not all(isinstance(item, SearchSpace) for item in spaces):
             raise UsageError("expected a SearchSpace, a list of them, or the path of a search-space file")
         return cls(tuple(spaces), **options)
+
+    @property
+    def claims_by_file(self) -> tuple[FileClaims, ...]:
+        """The claims of each file that has any, with its search spaces; without files, those that were given."""
+        if len(self.declared) > 1:
+            return tuple(of_file for of_file in self.declared if of_file.claims)
+        names = frozenset(space.name for space in self.given)
+        return (FileClaims(self.claims, names),) if self.claims else ()
 
     @cached_property
     def spaces(self) -> list[SearchSpace]:
