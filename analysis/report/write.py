@@ -195,7 +195,7 @@ def write_report(
         decided = verdicts_by_file(claims, written, store, frames)
     else:
         of_paper = verdicts([*written, *results], store, frames)
-        decided = [it for it in of_paper if it.dataset not in DATASETS.added]
+        decided = [verdict for verdict in of_paper if verdict.dataset not in DATASETS.added]
     claimed = claims_section(decided, sections, files, seal if claims else "")
     best, lead = _best(planned, page_of.best, files, claims_in_words(decided, seal) if claims else [])
     if tuned and lead:

@@ -87,17 +87,17 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     frames = request.data.of_prepared(data_keys(experiments))
     standing = seal_in_words(state) if request.selection.claims else ""
     if of_paper:
-        found = verdicts(experiments, request.store, frames)
+        of_claims = verdicts(experiments, request.store, frames)
     else:
-        found = verdicts_by_file(request.selection.claims_by_file, experiments, request.store, frames)
+        of_claims = verdicts_by_file(request.selection.claims_by_file, experiments, request.store, frames)
     if as_json:
         from clops_sweep.analysis.report.claims_section import claims_as_data
 
-        claimed = claims_as_data(found)
+        claimed = claims_as_data(of_claims)
         print_json({"results": request.store.files.shown, "seal": standing or None, "claims": claimed})
-    elif found and not (every or conditions) and all(it.outcome == "undecided" for it in found):
-        said = [it.missing for it in found if it.weakest.n and it.missing]
-        not_compared = [it.missing for it in found if not it.weakest.n]
+    elif of_claims and not (every or conditions) and all(it.outcome == "undecided" for it in of_claims):
+        said = [it.missing for it in of_claims if it.weakest.n and it.missing]
+        not_compared = [it.missing for it in of_claims if not it.weakest.n]
         without = len(not_compared)
         names_why = len(set(not_compared)) == 1
         said += not_compared if names_why else []
@@ -106,14 +106,14 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         click.echo(f"no claim is decided: {'; '.join(reasons) or 'no difference is clear yet'}")
         if standing:
             click.echo(f"claims of this file, {standing}")
-        if compared := [verdict for verdict in found if verdict.weakest.n]:
+        if compared := [verdict for verdict in of_claims if verdict.weakest.n]:
             _print(compared, conditions)
         if without and not names_why:
             click.echo("--all lists the claims that are not compared, too, and what is missing")
-    elif found:
+    elif of_claims:
         if standing:
             click.echo(f"claims of this file, {standing}")
-        _print(found, conditions)
+        _print(of_claims, conditions)
     else:
         which = "run of these claims"
         if of_paper:
