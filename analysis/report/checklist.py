@@ -6,7 +6,7 @@ those of the paper; the wording, in `checklist.md.jinja`, is ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +24,10 @@ from clops_sweep.experiment.metrics import Metric, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.provenance import described
+from clops_sweep.planning.searches import Tuning
 from clops_sweep.search.records import StudyRecord
+
+from ..tables.tuning import budgets_in_words
 
 _MOST_VALUES = 12
 
@@ -41,6 +44,8 @@ class Study:
         seal: whether claims were sealed, in words; empty without claims.
         prepared: prepared sets by data set, for those on this machine with the data of the runs.
         studies: records of searches.
+        tuned: the tuned spaces with their choices.
+        reported: ids of the runs that the files report; None without files, as trials cannot be told from them.
         keeps_predictions: whether predictions of test instances are stored.
     """
 
@@ -51,6 +56,8 @@ class Study:
     seal: str = ""
     prepared: Mapping[str, PreparedSet] = field(default_factory=dict)
     studies: Sequence[StudyRecord] = ()
+    tuned: Sequence[Tuning] = ()
+    reported: Collection[str] | None = None
     keeps_predictions: bool = False
 
     def values(self, column: str) -> list[str]:
@@ -87,6 +94,48 @@ class Study:
         on_gpu = self.runs["device"].fillna("cpu").astype(str).str.startswith("cuda")
         core, gpu = (float(self.runs["seconds"][mask].sum()) / 3600 for mask in (~on_gpu, on_gpu))
         return core, gpu
+
+    @property
+    def knows_report(self) -> bool:
+        """Whether the reported runs are known: there are files, and trials of searches only choose."""
+        return self.count(of_report=True) > 0 and all(study.is_phase for study in self.studies)
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether every choice of a search is known: all tuned methods have one, and no other search is there."""
+        choices = [choice for tuned in self.tuned for choice in tuned.choices]
+        others = [study for study in self.studies if not study.is_phase]
+        return bool(choices) and not others and all(choice.state != "open" for choice in choices)
+
+    def choices(self) -> Iterator[str]:
+        """Return a line for each method of a tuned space: its choice and the number of configurations tried."""
+        for tuned in self.tuned:
+            for choice in tuned.choices:
+                name = choice.method or tuned.space.name
+                if choice.state == "made":
+                    yield f"final choice for {name}: {choice.words}, of {several(choice.trials, 'configuration')}"
+                else:
+                    known = choice.state == "none"
+                    yield f"final choice for {name}: {'given, nothing was tuned' if known else 'open'}"
+
+    def unequal(self) -> Iterator[str]:
+        """Return a sentence for each tuned space whose methods were tuned on different numbers of configurations."""
+        for tuned in self.tuned:
+            trials = {choice.method: choice.trials for choice in tuned.choices if choice.state == "made"}
+            if sentence := budgets_in_words(trials):
+                yield f"{tuned.space.name}: {sentence}" if len(self.tuned) > 1 else sentence
+
+    def by_method(self, *, of_report: bool) -> str:
+        """Count the reported runs, or the others, by method; those of trials alone are the others."""
+        is_reported = self.runs["run_id"].isin(self.runs["run_id"] if self.reported is None else self.reported)
+        runs = self.runs[is_reported if of_report else ~is_reported]
+        counts = runs["strategy"].value_counts().sort_index()
+        return ", ".join(f"{method} {count}" for method, count in counts.items())
+
+    def count(self, *, of_report: bool) -> int:
+        """Return the number of reported runs, or of the others."""
+        reported = int(self.runs["run_id"].isin(self.reported or ()).sum())
+        return reported if of_report else len(self.runs) - reported
 
     def metrics(self) -> list[Metric]:
         """Return the headline metrics."""

@@ -47,7 +47,7 @@ from ..tables.best import (
 from ..tables.by_task import by_task_text, scores_by_task
 from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
-from ..tables.tuning import TunedMethod, tuning_text
+from ..tables.tuning import TunedMethod, budgets_of, tuning_text
 from .best_means import best_means
 from .claims_section import claims_in_words, claims_section
 from .marks import DRAWN_FROM, MARKER, OF_FILES
@@ -197,7 +197,8 @@ def write_report(
         of_paper = verdicts([*written, *results], store, frames)
         decided = [verdict for verdict in of_paper if verdict.dataset not in DATASETS.added]
     claimed = claims_section(decided, sections, files, seal if claims else "")
-    best, lead = _best(planned, page_of.best, files, claims_in_words(decided, seal) if claims else [])
+    declared = claims_in_words(decided, seal) if claims else []
+    best, lead = _best(planned, page_of.best, files, declared, tuned)
     if tuned and lead:
         lead.append(_what_was_tuned(tuned))
     if all(it.experiment.is_tuning for it in drawn):
@@ -390,7 +391,11 @@ def _compared(
 
 
 def _best(
-    planned: Sequence[PlannedSection], found: Sequence[Best], files: SectionFiles, claimed: Sequence[str]
+    planned: Sequence[PlannedSection],
+    found: Sequence[Best],
+    files: SectionFiles,
+    claimed: Sequence[str],
+    tuned: Sequence[TunedMethod],
 ) -> tuple[LinkedTable | None, list[str]]:
     """Return the best configurations of all search spaces, as a table and in sentences, if any run is finished.
 
@@ -404,6 +409,7 @@ def _best(
         failing += failing_configurations(experiment)
     name = free_name("best", [file_name(section.experiment.name) for section in drawn], "-of-all")
     text = best_text(found, name, failing)
+    text = replace(text, notes=(*text.notes, *_on_budgets(tuned)))
     links = [_anchor_of_runs(best.experiment, best.cell, drawn) for best in found]
     links += [_anchor_of_runs(failed.experiment, failed.cell, drawn) for failed in failing]
     table = LinkedTable(text, tuple(links), files.add_table(text), stacked=True)
@@ -441,6 +447,17 @@ def _anchor_of_runs(experiment: Experiment, cell: int, drawn: Sequence[PlannedSe
             if reference.experiment is experiment and reference.cell == cell:
                 return f"{name}-runs-{position}"
     return ""
+
+
+def _on_budgets(tuned: Sequence[TunedMethod]) -> list[str]:
+    """Return a sentence for each tuned space whose methods were tuned on different numbers of configurations."""
+    spaces = dict.fromkeys(row.space for row in tuned)
+    sentences = []
+    for space in spaces:
+        unequal = budgets_of([row for row in tuned if row.space == space])
+        if unequal:
+            sentences.append(f"{space}: {unequal}." if len(spaces) > 1 else f"{unequal}.")
+    return sentences
 
 
 def _what_was_tuned(tuned: Sequence[TunedMethod]) -> str:

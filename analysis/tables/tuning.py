@@ -357,10 +357,33 @@ def edges_in_words(edges: Mapping[str, Mapping[str, Edge]]) -> str:
     return f"On the edge of what was tried: {'; '.join(parts)}: wider ranges may give better scores"
 
 
+def budgets_in_words(trials: Mapping[str, int]) -> str:
+    """Return a sentence on methods that were tuned on different numbers of configurations, without its full stop.
+
+    Empty if the numbers are equal.
+
+    Args:
+        trials: number of configurations tried by name of the method, for each method whose tuning has ended.
+    """
+    if len(set(trials.values())) < 2:
+        return ""
+    counts = [str(count) for count in trials.values()]
+    return (
+        f"Tuning was unequal: {', '.join(trials)} were tuned on {', '.join(counts[:-1])} and {counts[-1]} "
+        "configurations; more configurations favour a method"
+    )
+
+
+def budgets_of(rows: Sequence[TunedMethod]) -> str:
+    """Return `budgets_in_words` of the rows of one tuned space."""
+    return budgets_in_words({row.method: row.trials for row in rows if row.chosen})
+
+
 def _on_choices(rows: Sequence[TunedMethod]) -> list[str]:
-    """Return the sentences on choices that say less than they seem to: ties, and values on an edge."""
+    """Return the sentences on choices that say less than they seem to: unequal tuning, ties, and values on an edge."""
     on_edge = edges_in_words({row.method: row.edges for row in rows})
-    return [*_on_ties(rows), *([on_edge] if on_edge else [])]
+    unequal = budgets_of(rows)
+    return [*([unequal] if unequal else []), *_on_ties(rows), *([on_edge] if on_edge else [])]
 
 
 def _on_ties(rows: Sequence[TunedMethod]) -> list[str]:

@@ -54,6 +54,8 @@ def checklist(request: Request, output: Path | None, as_json: bool) -> None:
         seal=seal_in_words(state) if request.selection.claims else "",
         prepared=_prepared(request, runs.drop_duplicates("dataset").to_dict("records")),
         studies=[search.record for search in state.searches if search.record is not None],
+        tuned=state.tuned,
+        reported={str(run.run_id) for run in state.plan.asked} if given else None,
         keeps_predictions=first in store.predicted(),
     )
     text = written(study)

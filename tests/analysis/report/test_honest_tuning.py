@@ -22,6 +22,7 @@ from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.search_trials import tuning_experiments
+from clops_sweep.analysis.tables.tuning import budgets_in_words
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.report import commands_for
 from clops_sweep.data.preparing.prepared_data import PreparedData
@@ -49,7 +50,7 @@ def ward(data_root):
     )
 
 
-METHODS = {"er": {"learning_rate": [1e-4, 1e-2]}, "finetune": {"learning_rate": [1e-4, 1e-2]}}
+METHODS = {"er": {"learning_rate": [1e-4, 1e-3, 1e-2]}, "finetune": {"learning_rate": [1e-4, 1e-2]}}
 SPACE = SearchSpace(
     "first ward",
     RunConfig(dataset="ward", network="linear", epochs_per_task=2),
@@ -304,3 +305,43 @@ def test_a_report_from_python_has_the_title_of_the_command(study: Path, tmp_path
     of_space = written_from_python(space, study / "results", tmp_path / "space", **given)
     for paths in (of_file, of_space):
         assert "<h1>first ward</h1>" in paths.index.read_text()
+
+
+UNEQUAL = "Tuning was unequal: er, finetune were tuned on 3 and 2 configurations; more configurations favour a method"
+
+
+def test_unequal_tuning_is_said_beside_the_methods_and_in_the_terminal(study: Path, tmp_path: Path) -> None:
+    """Whoever reads that a method won should know that it had more tries."""
+    given = (study / "study.py", "--results", study / "results", "--prepared-root", study / "prepared")
+    assert UNEQUAL in said("status", *given)
+    said("report", *given, "--output", tmp_path)
+    for table in ("best", "tuning-first-ward"):
+        assert f"{UNEQUAL}." in (tmp_path / "tables" / f"{table}.md").read_text(), table
+    page = (tmp_path / "index.html").read_text()
+    assert page.count(UNEQUAL) == 2
+    assert budgets_in_words({"er": 2, "ewc": 2}) == ""
+    assert budgets_in_words({"": 2}) == ""
+
+
+def test_a_checklist_has_the_reported_runs_the_choices_and_the_tuning_of_each_method(study: Path) -> None:
+    """Items 5d to 5f: what the store knows is not left to the authors."""
+    given = (study / "study.py", "--results", study / "results", "--prepared-root", study / "prepared")
+    text = said("checklist", *given)
+    runs = RunStore(study / "results").read("runs")
+    rates = runs[runs["first_tasks"].isna()].groupby("strategy")["learning_rate"].first()
+    for method, tried in {"er": 3, "finetune": 2}.items():
+        assert f"  - final choice for {method}: learning_rate {rates[method]:g}, of {tried} configurations\n" in text
+    assert "**To be filled in**: the final choice" not in text
+    assert "  - reported: all 4 finished runs of the chosen configurations\n" in text
+    assert "  - not reported: 10 runs of trials, which only choose\n" in text
+    assert "  - reported runs by method: er 2, finetune 2\n" in text
+    assert "  - runs of trials by method: er 6, finetune 4\n" in text
+    assert f"  - {UNEQUAL}\n" in text
+
+
+def test_a_checklist_without_files_leaves_reported_runs_and_choices_to_the_authors(study: Path) -> None:
+    given = ("--plugins", study / "study.py", "--prepared-root", study / "prepared")
+    text = said("checklist", "--results", study / "results", *given)
+    assert "  - runs by method: er 8, finetune 6\n" in text
+    assert "**To be filled in**: which of the runs are reported, and why" in text
+    assert "**To be filled in**: the final choice" in text
