@@ -512,7 +512,7 @@ def _print_counts(
     console.print(said, highlight=False, soft_wrap=True)
     if line := _options_line(manifest, prepared.folder.parent, data_root):
         console.print(line, highlight=False, soft_wrap=True)
-    sentences = left_out(manifest, named=True)
+    sentences, notes = _once(left_out(manifest, named=True), manifest.notes)
     for sentence in sentences:
         console.print(f"dropped: {sentence}", highlight=False, soft_wrap=True)
     if any(sentence.endswith(" more") for sentence in sentences):
@@ -522,7 +522,7 @@ def _print_counts(
     if more := len(manifest.skipped[_MOST_PROBLEMS_LISTED:]):
         console.print(f"skipped: and {more:,} more, all in {prepared.folder / MANIFEST}", highlight=False)
     warnings = leaks_of(manifest.notes)
-    for note in manifest.notes:
+    for note in notes:
         if note not in warnings:
             console.print(f"note: {note}", highlight=False)
     for warning in [*warnings, *_copies(frames, tasks, splits)]:
@@ -544,6 +544,28 @@ def _print_counts(
         )
 
 
+def _once(dropped: Sequence[str], notes: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return sentences on what was dropped, and notes, without notes that name the same recordings once more."""
+    sentences = list(dropped)
+    others = []
+    for note in notes:
+        label, has_hint, rest = note.removeprefix("left out as labelled ").partition(" (did you mean ")
+        hint = f" (did you mean {rest.partition('?): ')[0]}?)"
+        is_repeated = False
+        for place, sentence in enumerate(sentences):
+            if note.startswith(f"{sentence}: "):
+                sentences[place] = note
+                is_repeated = True
+            elif has_hint and f" labelled {label}: " in sentence:
+                sentences[place] = sentence.replace(f" labelled {label}: ", f" labelled {label}{hint}: ")
+                is_repeated = True
+            elif has_hint and f" labelled {label}{hint}: " in sentence:
+                is_repeated = True
+        if not is_repeated:
+            others.append(note)
+    return sentences, others
+
+
 def _copies(frames: FrameSet, tasks: TasksOfData, data: PreparedData) -> Iterator[str]:
     """Yield a sentence on test people of splits with recordings of other people in training, if there are any."""
     import numpy as np
@@ -558,18 +580,18 @@ def _copies(frames: FrameSet, tasks: TasksOfData, data: PreparedData) -> Iterato
     for key in tasks.splits.values():
         split = data.frames(key).split
         parts.append((np.flatnonzero(split == TEST), np.flatnonzero(np.isin(split, (TRAINING, VALIDATION)))))
-    said = []
+    sentences = []
     for name, (tested, _), copies in zip(tasks.splits, parts, copies_of_splits(frames, parts), strict=True):
         if copies:
             people = len(np.unique(frames.patients[tested]))
             pairs = [f"{shorten(person)} those of {shorten(other)}" for person, other in copies.items()]
             named = ", ".join([*pairs[:_MOST_COPIES], *(["..."] if len(pairs) > _MOST_COPIES else [])])
             of_split = f"{name}: " if name else ""
-            said.append(f"{of_split}{len(copies):,} of {people:,} people in test ({named})")
-    if said:
+            sentences.append(f"{of_split}{len(copies):,} of {people:,} people in test ({named})")
+    if sentences:
         yield (
             "people in test have recordings that are in training or validation under another name, so scores can be "
-            f"too high; give both one patient, or leave one out: {'; '.join(said)}"
+            f"too high; give both one patient, or leave one out: {'; '.join(sentences)}"
         )
 
 

@@ -108,3 +108,21 @@ def test_copies_in_training_are_named_for_every_split_of_the_space(hospital: Pat
         "warning: people in test have recordings that are in training or validation under another name, so scores can "
         f"be too high; give both one patient, or leave one out: {'; '.join(apart)}"
     )
+
+
+def test_what_was_dropped_is_said_once(hospital: Path) -> None:
+    labels = hospital / "labels.csv"
+    written = labels.read_text().replace("AFib", "AF").replace("r4,AF", "r4,AFF")
+    labels.write_text("\n".join(line for line in written.splitlines() if not line.startswith("r8,")))
+    shown = _run(hospital, "data", "prepare").output.splitlines()
+    misspelt = [line for line in shown if "AFF" in line]
+    assert misspelt[:1] == ["dropped: 1 recording labelled AFF (did you mean AF?): r4"], misspelt
+    assert not any(line.startswith("note: left out") for line in shown)
+    (unlisted,) = (line for line in shown if "does not list" in line)
+    assert unlisted == "dropped: 1 recording that the table does not list: r8.npy"
+
+
+def test_a_pattern_without_files_is_answered_with_the_endings_that_are_there(hospital: Path) -> None:
+    (hospital / "wards.py").write_text(SPACE.replace("*.npy", "*.NPY"))
+    said = str(_run(hospital, "data", "prepare").exception)
+    assert "no file there matches *.NPY; in it or below it are 60 .npy, 1 .csv, 1 .py; look at the folder" in said

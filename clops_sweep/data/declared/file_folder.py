@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -55,7 +56,7 @@ from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.data.files.units import factor, known
 from clops_sweep.data.records import Common, Source
 from clops_sweep.data.windowing import Windowing
-from clops_sweep.errors import UsageError, one_line, shown
+from clops_sweep.errors import UsageError, listed, one_line, shown
 
 _ENDINGS = (*ENDINGS, ".npy", ".parquet")
 _NO_SIGNALS = {
@@ -67,6 +68,7 @@ _NO_SIGNALS = {
 _MOST = 0.9
 """Share of equal steps from which a column is a time or a counter."""
 _Channels = tuple[str | int, ...] | None
+_MOST_ENDINGS = 3
 _FEW = 10
 """Number of distinct whole numbers in a column of labels; lines in which a start time or a rate is looked for."""
 _UNNAMED = ("", "Unnamed: 0")
@@ -240,8 +242,21 @@ def _files(folder: Path, pattern: str, table: Path | None) -> tuple[list[Path], 
         except (ValueError, NotImplementedError) as error:  # a pattern that glob cannot parse, or that leads outside
             raise checks.refused("pattern", f"a pattern of files in the folder ({one_line(error)})", pattern) from None
     if not by_names:
-        raise UsageError(f"{shorten(folder)}: no file there matches {pattern}; look at the folder and at pattern")
+        raise UsageError(
+            f"{shorten(folder)}: no file there matches {pattern}{_there(folder)}; look at the folder and at pattern"
+        )
     return files, by_names
+
+
+def _there(folder: Path) -> str:
+    """Return the most frequent endings of files in and below a folder, with their numbers; empty without files."""
+    with one_sentence(folder):
+        files = [file for file in visible(folder.rglob("*"), folder) if file.suffix and file.is_file()]
+    counts = Counter(sorted(file.suffix for file in files))
+    if not counts:
+        return ""
+    endings = [f"{count:,} {ending}" for ending, count in counts.most_common(_MOST_ENDINGS)]
+    return f"; in it or below it are {listed(endings)}"
 
 
 def _listed(folder: Path, pattern: str, fields: TableFields) -> tuple[list[Listed], Labels, tuple[str, ...]]:
