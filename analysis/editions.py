@@ -9,6 +9,7 @@ import pandas as pd
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import several
+from clops_sweep.experiment.config import SEMANTICS_VERSION
 
 Present = Callable[[str], str | None]
 """Returns the `prepared_hash` of a data set on this machine; None if it is not prepared."""
@@ -120,7 +121,7 @@ def replaced_in_words(count: int) -> str:
 
 
 def left_aside_in_words(left_aside: Sequence[Edition]) -> list[tuple[str, str]]:
-    """Return what is not shown, such as "12 runs of DATA", each with one of its data hashes.
+    """Return what is not shown, as "12 runs of another edition of the data (DATA, SCENARIO)", each with a data hash.
 
     The patient splits of one preparation share a phrase.
     """
@@ -134,7 +135,8 @@ def left_aside_in_words(left_aside: Sequence[Edition]) -> list[tuple[str, str]]:
         runs = several(sum(edition.runs for edition in of_one), "run")
         described = str(first)
         if len(of_one) > 1:
-            described = f"{first.data.dataset} ({first.scenario}, {len(of_one)} splits or views of other data)"
-            described += f", semantics version {first.semantics_version}"
+            described = f"another edition of the data ({first.data.dataset}, {first.scenario})"
+            if first.semantics_version != SEMANTICS_VERSION:
+                described += f", semantics version {first.semantics_version}"
         phrases.append((f"{runs} of {described}", first.data_hash))
     return phrases

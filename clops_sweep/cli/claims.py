@@ -63,7 +63,11 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     if request.selection.files and not request.selection.claims:
         files = listed([file.name for file in request.selection.files])
         define = "defines" if len(request.selection.files) == 1 else "define"
-        click.echo(f"{files} {define} no CLAIMS (docs/claims.md): these are the claims of the CLOPS paper", err=as_json)
+        click.echo(
+            f'{files} {define} no CLAIMS ("Claims and statistics" in the documentation): these are the claims of the '
+            "CLOPS paper",
+            err=as_json,
+        )
     state = State.of(request)
     request = state.resolved
     if request.selection.given:
@@ -169,4 +173,7 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
         for verdict in group if conditions else ():
             click.echo(f"{verdict.claim.key}: {verdict.runs.condition}")
     click.echo("matters: the smallest relevant difference of a claim")
-    click.echo("verdicts are corrected for the number of claims and apply to these runs only: see docs/claims.md")
+    click.echo(
+        "verdicts are corrected for the number of claims and apply to these runs only: see "
+        '"Claims and statistics" in the documentation (docs/claims.md)'
+    )

@@ -128,7 +128,7 @@ def test_of_several_preparations_that_of_this_machine_is_shown(tmp_path: Path, g
         assert {it.prepared_hash for it in former.shown} == {"former"}, "a hash stands for its whole edition"
         assert former.replaced == 0
     (phrase, data_hash), *others = left_aside_in_words(collect([space], runs)[0].left_aside)
-    assert phrase.startswith("6 runs of synthetic (class_il, 3 splits or views of other data), semantics version")
+    assert phrase == "6 runs of another edition of the data (synthetic, class_il)"
     assert data_hash.startswith("former")
     assert others == []
 

@@ -46,7 +46,9 @@ SPACE = SearchSpace("methods", RunConfig(epochs_per_task=2), {"method": METHODS}
 """
 
 
-WITHOUT_CLAIMS = "defines no CLAIMS (docs/claims.md): these are the claims of the CLOPS paper"
+WITHOUT_CLAIMS = (
+    'defines no CLAIMS ("Claims and statistics" in the documentation): these are the claims of the CLOPS paper'
+)
 OWN_DATA = """
 import numpy as np
 from clops_sweep import Recordings, RunConfig, SearchSpace, dataset
@@ -149,7 +151,7 @@ def test_it_says_what_holds_and_what_is_missing(folder: Path, prepared_root: Pat
         "(6.1; τ = 2; seeds of patient split 0)"
     ) in in_one_line(lines)
     assert "undecided, no finished run of GEM: class_il_clops_above_gem" in in_one_line(lines)
-    assert lines[-1].endswith("see docs/claims.md")
+    assert lines[-1].endswith('see "Claims and statistics" in the documentation (docs/claims.md)')
 
 
 def test_claims_of_the_paper_are_not_taken_for_those_of_a_file_on_its_own_data(

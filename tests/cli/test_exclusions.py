@@ -52,6 +52,8 @@ def test_windows_that_were_dropped_have_one_number_everywhere(launched: str) -> 
     assert "3 frames dropped for missing samples" in prepared
     assert f"dropped: {LOST}" in prepared
     assert "77 frames in " in prepared
+    dates = "give their dates with times= of arrays, or time= of files and single recordings"
+    assert f"recordings of a person are in natural order of their names; {dates}" in " ".join(prepared.split())
     listed = _printed("checklist", "space.py", *ROOT)
     assert "77 frames, of 20 people" in listed
     assert "frames by class: a 19, b 19, c 19, loud 20" in listed

@@ -127,7 +127,7 @@ def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -
     missing = [seed for seed in sorted({*seeds}) if seed in solved or split_at_hand(prepared, seed) is None]
     all_of_them = several(len({*seeds}), "patient split")
     count = all_of_them if len(missing) == len({*seeds}) else f"{len(missing)} of {all_of_them}"
-    description = f"{prepared.manifest.name}: solving {count}"
+    description = f"{prepared.manifest.name}: dividing people into training, validation and test for {count}"
     for seed in with_progress(missing, len(missing), description, progress and bool(missing)):
         split_of(prepared, seed)
 

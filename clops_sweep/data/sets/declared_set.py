@@ -188,7 +188,10 @@ class DeclaredSet(DataSet):
         if names:
             doubts.append(f"channel {names[0]} is an input of the network and looks like triggers or markers")
         if index.times is None and records > people:
-            doubts.append("recordings of a person are in natural order of their names; give their dates as time")
+            doubts.append(
+                "recordings of a person are in natural order of their names; give their dates "
+                "with times= of arrays, or time= of files and single recordings"
+            )
         if note := alike_people(index.patient_names):
             doubts.append(note)
         for column, (_, groups) in index.groups.items():

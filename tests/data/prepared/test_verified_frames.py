@@ -14,7 +14,7 @@ from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.freshness import state_of
 from clops_sweep.data.prepared.prepared_folder import PreparedSet, is_to_be_made_again
-from clops_sweep.data.prepared.prepared_split import split_of
+from clops_sweep.data.prepared.prepared_split import make_splits, split_of
 from clops_sweep.data.prepared.verified_frames import VERIFIED
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.data.preparing.prepared_data import PreparedData
@@ -113,3 +113,14 @@ def test_a_kept_split_that_has_changed_is_solved_anew(small_mitbih: PreparedSet)
     np.save(kept, other)
     prepared_split._SOLVED.clear()
     np.testing.assert_array_equal(split_of(small_mitbih, 7), split)
+
+
+def test_missing_splits_are_counted_in_plain_words(
+    small_mitbih: PreparedSet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said "solving 2 of 3 patient splits"."""
+    split_of(small_mitbih, 7)
+    make_splits(small_mitbih, [7, 1008, 1009], progress=True)
+    said = capsys.readouterr().err
+    assert "mitbih: dividing people into training, validation and test for " in said
+    assert "3 patient splits ..." in said
