@@ -128,11 +128,11 @@ def test_splits_of_older_data_are_left_aside_and_counted(
     assert said not in told("space.py", prepared_root=prepared_root).stderr
     written(0, "bbbb0", 2)
     assert f"methods: 8 {said}" in told("space.py", prepared_root=prepared_root).stderr
-    with pytest.warns(UserWarning) as warned:
+    with (
+        pytest.warns(UserWarning, match="data set synthetic was prepared anew since its 24"),
+        pytest.warns(UserWarning, match=f"search space 'methods': 8 {said}"),
+    ):
         scores("space.py", "results")
-    sentences = [str(warning.message) for warning in warned]
-    assert any(sentence.startswith(f"search space 'methods': 8 {said}") for sentence in sentences)
-    assert any(sentence.startswith("data set synthetic was prepared anew since its 24") for sentence in sentences)
 
 
 def in_one_line(said: Sequence[str]) -> str:
