@@ -299,10 +299,10 @@ def test_more_seeds_are_offered_only_where_tuning_keeps_its_own(
 
 def test_a_report_from_python_has_the_title_of_the_command(study: Path, tmp_path: Path) -> None:
     """It was "first ward · first ward_selection_er · first ward_selection_finetune"."""
-    given = {"prepared_root": study / "prepared"}
-    of_file = written_from_python(study / "study.py", study / "results", tmp_path / "file", **given)
+    prepared_root = study / "prepared"
+    of_file = written_from_python(study / "study.py", study / "results", tmp_path / "file", prepared_root=prepared_root)
     (space,) = load_spaces(study / "study.py")
-    of_space = written_from_python(space, study / "results", tmp_path / "space", **given)
+    of_space = written_from_python(space, study / "results", tmp_path / "space", prepared_root=prepared_root)
     for paths in (of_file, of_space):
         assert "<h1>first ward</h1>" in paths.index.read_text()
 
