@@ -74,6 +74,10 @@ class OtherDefinition(UsageError):
         self.before = before
 
 
+class OtherData(OtherDefinition):
+    """A study was created with the same definition, on another edition of the prepared data: it can be read."""
+
+
 class AbsentData(UsageError):
     """The files of a data set are not under the data root, so that none can be damaged."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pandas as pd
 
 from clops_sweep.errors import UsageError
@@ -20,7 +22,7 @@ def verdicts_of(state: State) -> list[Verdict]:
     """Return the verdicts on the claims of the search-space files of a state, those without runs last."""
     request = state.resolved
     grids = [space for space in state.spaces if space.search is None]
-    experiments = collect(grids, request.store.read("runs"), present=request.data.prepared_hash)
+    experiments = collect(grids, request.store.read("runs"), present=request.edition)
     frames = request.data.of_prepared(data_keys(experiments))
     return verdicts_by_file(request.selection.claims_by_file, experiments, request.store, frames, every=True)
 
@@ -42,6 +44,8 @@ def all_claims_in_words(state: State) -> list[str]:
 def claims_of(state: State) -> pd.DataFrame:
     """Return a row for each contrast of each claim of a state. The columns are those of `clops_sweep.claims`."""
     request = state.resolved
+    for sentence in state.on_other_data:
+        warnings.warn(sentence, stacklevel=2)
     table = pd.DataFrame(claims_as_data(verdicts_of(state)))
     others = [column for column in table.columns if column not in _FIRST]
     table = table[[*_FIRST, *others]]

@@ -35,6 +35,6 @@ def open_sweep(
         UsageError: the file does not exist or defines no SPACE, the store cannot be read, or a data hash is unknown.
     """
     request = State.of(Request(Selection.of(space), PreparedData.found(), RunStore(results))).resolved
-    spaces, present = request.selection.spaces, request.data.prepared_hash
+    spaces, present = request.selection.spaces, request.edition
     collected = collect_with_searches(spaces, request.store, data_hashes, present=present)
     return [experiment for experiment, _ in collected]

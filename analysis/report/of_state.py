@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,8 @@ def report_of(
     The arguments and errors are those of `write_report`.
     """
     request = state.resolved
+    for sentence in state.on_other_data:
+        warnings.warn(sentence, stacklevel=2)
     selection = request.selection
     titles = selection.titles or [space.name for space in selection.given]
     target = folder or default_folder(selection, request.store, titles).path
@@ -35,7 +38,7 @@ def report_of(
         title=title,
         axes=axes,
         metrics=metrics,
-        present=request.data.prepared_hash,
+        present=request.edition,
         frames=frames,
         claims=selection.claims_by_file,
         seal=seal_in_words(state),

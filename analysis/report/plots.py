@@ -360,7 +360,7 @@ def _read(
     store = RunStore.named(str(results))
     store.files.check_is_there()
     state = State.of(Request(Selection.of(space), PreparedData.found(), store))
-    present = state.resolved.data.prepared_hash
+    present = state.resolved.edition
     experiments = collect_with_searches(state.resolved.selection.spaces, store, present=present)
     names = [tuned.space.name for tuned in state.tuned]
     names += [experiment.name for experiment, _ in experiments]

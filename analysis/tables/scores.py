@@ -66,7 +66,7 @@ def _experiments(state: State, *, with_all_metrics: bool) -> list[Experiment]:
             left_out |= _without_lead(state)
     columns = [name for name in store.schema("runs", store.live()).names if name not in left_out]
     runs = store.read("runs", columns=columns)
-    present = state.resolved.data.prepared_hash
+    present = state.resolved.edition
     return [experiment for experiment, _ in collect_with_searches(state.spaces, store, runs=runs, present=present)]
 
 
@@ -86,6 +86,7 @@ def run_ids_of(state: State) -> tuple[list[str], str]:
     """Return the ids of the stored runs of the search spaces of a state, and a sentence on those that are left aside.
 
     They are of one edition of the data; those of tuning are included. The sentence is empty if none is left aside.
+    Searches that were made on another edition are named, too.
     """
     run_ids: dict[str, None] = {}
     replaced = 0
@@ -93,7 +94,8 @@ def run_ids_of(state: State) -> tuple[list[str], str]:
         is_stored = experiment.runs["status"] != "missing"
         run_ids.update(dict.fromkeys(experiment.runs.loc[is_stored, "run_id"]))
         replaced += experiment.replaced
-    return list(run_ids), replaced_in_words(replaced)
+    sentences = [*state.on_other_data, replaced_in_words(replaced)]
+    return list(run_ids), "; ".join(filter(None, sentences))
 
 
 def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
@@ -113,6 +115,8 @@ def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
     for sentence in runs_of_earlier_editions(state):
         warnings.warn(sentence, stacklevel=2)
     rows = []
+    for sentence in state.on_other_data:
+        warnings.warn(sentence, stacklevel=2)
     for experiment in leading_experiments(state):
         if experiment.is_tuning:
             continue

@@ -177,7 +177,7 @@ def _reported_ids(tuned: Tuning, asked: Request) -> dict[str, list[str]]:
             if method in ids and content is not None:
                 ids[method].append(request.config.run_id(content))
         return ids
-    (experiment,) = collect([tuned.reported], asked.store.read("runs"), present=asked.data.prepared_hash)
+    (experiment,) = collect([tuned.reported], asked.store.read("runs"), present=asked.edition)
     for position, cell in enumerate(experiment.cells):
         method = cell.labels.get(METHOD, "")
         if method in ids:

@@ -38,6 +38,8 @@ def checklist(request: Request, output: Path | None, as_json: bool) -> None:
     from clops_sweep.data.files.folder import one_sentence
 
     state = State.of(request)
+    for sentence in state.on_other_data:
+        click.echo(f"clops-sweep: {sentence}", err=True)
     request, store = state.resolved, state.resolved.store
     store.files.check_is_there()
     given = bool(request.selection.given)
@@ -78,6 +80,6 @@ def _prepared(request: Request, rows: Iterable[Mapping[Any, Any]]) -> dict[str, 
         register_prepared(row["dataset"], request.data.root)
         with suppress(UsageError):  # the run used an unregistered plug-in
             prepared = prepared_set(row["dataset"], request.data.root, request.data.source)
-            if prepared is not None and request.data_hash(config_from_row(row)) == row["data_hash"]:
+            if prepared is not None and request.data.data_hash(config_from_row(row).data_key) == row["data_hash"]:
                 found[row["dataset"]] = prepared
     return found

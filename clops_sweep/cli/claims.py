@@ -72,7 +72,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     request = state.resolved
     if request.selection.given:
         grids = [space for space in state.spaces if space.search is None]
-        experiments = collect(grids, request.store.read("runs"), present=request.data.prepared_hash)
+        experiments = collect(grids, request.store.read("runs"), present=request.edition)
     else:
         experiments, _ = everything(request)
     of_paper = not request.selection.claims

@@ -68,7 +68,7 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         partial(_frames, request.data),
         states.spaces,
         whole=not request.selection.files,
-        present=request.data.prepared_hash,
+        present=states.edition,
     )
     notices = [_left_out(space, _remedy(request)) for space in request.left_out_spaces()]
     for notice in notices:
@@ -113,6 +113,10 @@ class _States:
         """Return the search spaces for a store at one moment, which is that of claims and changes from now on."""
         self._state = State.of(replace(self._request, store=store), launched=True)
         return self._state.spaces
+
+    def edition(self, dataset: str) -> str | None:
+        """Return the `prepared_hash` of the edition of a data set that is shown first; None if there is none."""
+        return (self._request if self._state is None else self._state.resolved).edition(dataset)
 
     def claims(self) -> list[str]:
         """Return the verdicts on the claims of search-space files, a sentence each, as in the report of each file."""

@@ -81,7 +81,7 @@ class Facts:
             from clops_sweep.execution.jobs import Resources
 
             return cls(state, Resources())
-        if not state.to_compute:
+        if not state.to_compute or state.on_other_data:
             return cls(state, resources)
         from clops_sweep.execution.devices import choose
 
@@ -100,8 +100,8 @@ class Facts:
 
     @cached_property
     def cost(self) -> CostEstimate | None:
-        """The cost of the pending runs; None without any."""
-        pending = self.state.to_compute
+        """The cost of the pending runs; None without any, and if a launch would be refused."""
+        pending = [] if self.state.on_other_data else self.state.to_compute
         return _estimated(self.state, pending, self.resources) if pending else None
 
 
@@ -195,7 +195,9 @@ def say_plan(facts: Facts) -> None:
     state = facts.state
     if state.plan.asked:
         click.echo(counts(state.plan))
-    if state.searches and state.to_compute:
+    for sentence in state.on_other_data:
+        click.echo(sentence)
+    if state.searches and state.to_compute and not state.on_other_data:
         click.echo(_to_do_in_words(state))
     print_searches(state.searches, state.tuned)
     print_tuned(facts.tuned)
@@ -263,6 +265,7 @@ def plan_as_data(facts: Facts) -> dict[str, Any]:
         "without_kept": plan.without_kept,
         "unprepared": facts.state.unprepared,
         "changed_code": facts.changed,
+        "launch_refused": facts.state.on_other_data,
         "searches": [search_as_data(it) for it in facts.state.searches],
         "tuned": tuned_as_data(facts.tuned),
         "estimate": None

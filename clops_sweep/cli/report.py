@@ -179,7 +179,7 @@ def render(
             axes=axes,
             metrics=metrics,
             data_hashes=data_hashes,
-            present=request.data.prepared_hash,
+            present=request.edition,
             frames=frames,
             experiments=experiments,
             as_stored=as_stored,
@@ -299,7 +299,7 @@ def everything(
     tuning = tuning_experiments(request.store, runs)
     of_tuning = {run_id for experiment, _ in tuning for run_id in experiment.runs["run_id"]}
     runs = runs[~runs["run_id"].isin(of_tuning | requested_ids(spaces, runs))]
-    present = request.data.prepared_hash
+    present = request.edition
     experiments, as_stored = stored_experiments(runs, data_hashes, beside=bool(spaces), present=present)
     experiments += [experiment for experiment, _ in tuning]
     for it in as_stored:

@@ -69,6 +69,7 @@ def launch(
         request.check_samplers()
         check_resources(resources)
         state = State.of(request)
+        state.check_data_of_studies()
         outcome = settings.compute_next_part(state)
         while outcome.part == "pretraining" and outcome.complete:
             try:
@@ -154,6 +155,7 @@ class _Launch:
     def _compute_part(self, state: State) -> Outcome:
         """Compute the runs of a request whose encoders are there, then those that its searches choose."""
         state = self._prepared(state)
+        state.check_data_of_studies()
         _check_shard(state)
         frames = check_fit(state)
         check_computed_again(state)

@@ -35,7 +35,8 @@ def changes(state: State) -> list[str]:
 
 def changes_since_runs(state: State) -> list[str]:
     """Return a sentence for each data set, plug-in, encoder and library that changed since stored runs used it."""
-    return [*changed_data(state.resolved), *runs_of_earlier_editions(state), *changes(state)]
+    of_runs = [*changed_data(state.resolved), *runs_of_earlier_editions(state)]
+    return [*state.on_other_data, *of_runs, *changes(state)]
 
 
 def changed_data(request: Request) -> list[str]:

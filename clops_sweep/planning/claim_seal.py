@@ -124,6 +124,7 @@ def seal(request: Request, check: Callable[[State], object] = lambda state: None
     request.data.prepare(config.data_key for config in asked.selection.configs if request.data_hash(config) is None)
     state = State.of(request)
     asked = _without_choices(state)  # orders by names of tasks are positions as soon as the data are prepared
+    state.check_data_of_studies()
     check(state)
     if ended := len(_ended(state)):
         raise UsageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,9 @@ class Request:
         data: the prepared data.
         store: the store for the results.
         shard: the part of the runs to compute; None for all.
+        read_on: content hashes of another edition of the data, on which stored runs are looked up instead of the
+            prepared one. Only to read: a launch uses the prepared data.
+        shown: the `prepared_hash` of that edition by data set.
 
     Raises:
         UsageError: a shard is requested for a search, whose trials depend on each other.
@@ -41,6 +44,8 @@ class Request:
     data: PreparedData
     store: RunStore
     shard: Shard | None = None
+    read_on: Mapping[DataKey, str] = field(default_factory=dict, hash=False)
+    shown: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if self.shard is not None and self.selection.searches:
@@ -73,8 +78,12 @@ class Request:
                 check_sampler(space)
 
     def data_hash(self, config: RunConfig) -> str | None:
-        """Return the content hash of a config's data; None if they are not prepared."""
-        return self.data.data_hash(config.data_key)
+        """Return the content hash of a config's data; None if they are not prepared and no other edition is read."""
+        return self.read_on.get(config.data_key) or self.data.data_hash(config.data_key)
+
+    def edition(self, dataset: str) -> str | None:
+        """Return the `prepared_hash` of the edition of a data set that tables show first; None if there is none."""
+        return self.shown.get(dataset) or self.data.prepared_hash(dataset)
 
     def data_hashes(self) -> set[str]:
         """Return the content hashes of the prepared data of the requested runs."""

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.data.prepared.prepared_folder import register_prepared
-from clops_sweep.errors import OtherDefinition, UsageError
+from clops_sweep.errors import OtherData, OtherDefinition, UsageError
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.spaces.search_space import SearchSpace, TunedSpace
@@ -16,6 +16,7 @@ from clops_sweep.experiment.spaces.selection import Selection, configs_at_bounds
 from clops_sweep.experiment.spaces.tuned_tasks import check_tuning
 from clops_sweep.experiment.spaces.tuning import TuneOn
 from clops_sweep.planning.curriculum import orders_by_difficulty
+from clops_sweep.planning.earlier_data import edition_to_read, on_other_data_in_words, refusal
 from clops_sweep.planning.launched import launched_spaces
 from clops_sweep.planning.named_orders import with_positions
 from clops_sweep.planning.plan import Plan, PlannedRun
@@ -77,7 +78,7 @@ class State:
 
         Raises:
             UsageError: a study's journal cannot be read, the study was created from another definition, or a config is
-                an encoder elsewhere than in base or axes.
+                an encoder elsewhere than in base or axes. A study of other data is no error: see `on_other_data`.
         """
         store = request.store.at_one_moment()
         if launched and not request.selection.files:
@@ -92,6 +93,7 @@ class State:
     @classmethod
     def _of(cls, asked: Request, store: RunStore) -> State:
         """Return the state of a request in a store at one moment."""
+        asked = replace(asked, read_on={}, shown={})
         resolved = with_trained_encoders(with_positions(replace(asked, store=store)))
         try:
             searches = tuple(search_with_study(resolved, space) for space in resolved.selection.searches)
@@ -105,7 +107,39 @@ class State:
             reported = [space.reported for space in tuned]
             known = tuple(space for space in reported if space is not None)
             resolved = replace(resolved, selection=replace(resolved.selection, reported=known))
-        return cls(asked, resolved, searches, tuned)
+        return cls(asked, edition_to_read(resolved, searches), searches, tuned)
+
+    @cached_property
+    def on_other_data(self) -> list[str]:
+        """A sentence for each search space whose study was made on another edition of the data: a launch is refused.
+
+        It says which edition is shown.
+        """
+        reported = {tuned.space.name: tuned.reported for tuned in self.tuned}
+        return [on_other_data_in_words(name, self.resolved, reported.get(name)) for name in self._names_on_other_data]
+
+    @cached_property
+    def _names_on_other_data(self) -> list[str]:
+        """The names of the search spaces whose study was made on another edition of the data."""
+        studies = {search.space.name for search in self.searches if search.record and search.record.has_other_data}
+        names = []
+        for tuned in self.tuned:
+            phases = {phase.name for phase in tuned.space.phases}
+            if phases & studies:
+                names.append(tuned.space.name)
+                studies -= phases
+        return [*names, *sorted(studies)]
+
+    def check_data_of_studies(self) -> None:
+        """Check that a launch can continue all studies with the prepared data.
+
+        Raises:
+            OtherData: a study was made on another edition of the data.
+        """
+        if self._names_on_other_data:
+            for space in self.resolved.selection.tuned:
+                check_tuning(space, self.resolved.data)  # another name would not help a space that cannot be tuned so
+            raise OtherData(refusal(self._names_on_other_data[0]), "data", None)
 
     @cached_property
     def plan(self) -> Plan:

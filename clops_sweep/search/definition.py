@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from clops_sweep.errors import OtherDefinition, UsageError, option
+from clops_sweep.errors import OtherData, OtherDefinition, UsageError, option
 from clops_sweep.experiment.config import SEMANTICS_VERSION
 from clops_sweep.experiment.fields import BEFORE
 from clops_sweep.experiment.spaces.optuna_search import OptunaSearch
@@ -15,6 +15,9 @@ from clops_sweep.experiment.spaces.selection import configs_at_bounds
 
 DEFINITION = "definition"
 """Attribute of a study."""
+
+_DATA = "data."
+"""What the names of content hashes begin with."""
 
 
 def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, Any]:
@@ -41,7 +44,7 @@ def definition(space: SearchSpace, data_hashes: Mapping[str, str]) -> dict[str, 
         if config.network_revision:
             described[f"revision.{config.network}"] = config.network_revision
     for name, content in data_hashes.items():
-        described[f"data.{name}"] = content
+        described[f"{_DATA}{name}"] = content
     plain: dict[str, Any] = json.loads(json.dumps(described))
     return plain
 
@@ -59,7 +62,8 @@ def check_definition(
         where: the name of the journal.
 
     Raises:
-        UsageError: another definition (`OtherDefinition`), or a study that another program created.
+        UsageError: another definition (`OtherDefinition`; `OtherData` if only the content of the data differs), or a
+            study that another program created.
     """
     if DEFINITION not in attributes:
         if has_trials:
@@ -67,13 +71,26 @@ def check_definition(
                 f"study {space.name!r} in {where} was created by another program; give the search space another name"
             )
         return
-    for name, before, after in differences(attributes[DEFINITION], definition(space, data_hashes)):
+    then = attributes[DEFINITION]
+    has_other_data = False
+    for name, before, after in differences(then, definition(space, data_hashes)):
+        if name.startswith(_DATA) and name in then:
+            has_other_data = True
+            continue
         raise OtherDefinition(
             f"{space.subject}: its study in {where} was made with {name} {before} and not {after}; "
             "a study keeps its definition (n_trials and sampler apart): give the space another name, for which runs of "
             f"this store are not computed again, or other {option('results')}",
             name,
             json.loads(before),
+        )
+    if has_other_data:
+        raise OtherData(
+            f"{space.subject}: its study in {where} was made on an earlier edition of the data, which have changed "
+            "since: a launch is refused; give the space another name to tune on the present data, or take other "
+            f"{option('results')}",
+            "data",
+            None,
         )
 
 
@@ -83,7 +100,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[tup
     Data that are not prepared on this machine are not compared.
     """
     for name in dict.fromkeys((*then, *now)):
-        if name.startswith("data.") and name not in now:
+        if name.startswith(_DATA) and name not in now:
             continue
         default = BEFORE.get(name.removeprefix("base."))  # of a field that was added since
         before = json.dumps(then.get(name, default))

@@ -69,7 +69,8 @@ class StudyRecord:
 
     Failed trials that were retried under another number are left out. `is_phase` says whether its trials only choose a
     configuration, which another search space reports, and `reports_best` whether this one reports the very runs of the
-    best trial, because tuning is on the reported data.
+    best trial, because tuning is on the reported data. `has_other_data` says whether it was made on another edition of
+    the data than the prepared one, so that a launch cannot continue it.
     """
 
     name: str
@@ -78,6 +79,7 @@ class StudyRecord:
     best_numbers: tuple[int, ...] = ()
     is_phase: bool = False
     reports_best: bool = False
+    has_other_data: bool = False
 
     def __post_init__(self) -> None:
         for trial in self.of("complete"):

@@ -15,7 +15,7 @@ from optuna.trial import FrozenTrial
 from optuna.trial import TrialState as OptunaState
 
 from clops_sweep.arguments import named_arguments
-from clops_sweep.errors import DamagedStore, several
+from clops_sweep.errors import DamagedStore, OtherData, several
 from clops_sweep.experiment.spaces.optuna_search import Direction
 from clops_sweep.experiment.spaces.search_space import Phase, SearchSpace, search_of
 from clops_sweep.search.definition import check_definition
@@ -61,21 +61,33 @@ def read_study(space: SearchSpace, store: RunStore, data_hashes: Mapping[str, st
         data_hashes: content hashes of the prepared data to compare, by their names in the definition.
 
     Raises:
-        UsageError: the journal cannot be read, or the study was created from another definition.
+        UsageError: the journal cannot be read, or the study was created from another definition. Another edition of the
+            data is no error here: `has_other_data` of the record says so.
     """
     search = search_of(space)
     study = _stored_studies(store).get(space.name)
     if study is None:
         return None
+    has_other_data = False
     with reading(store):
-        check_definition(space, study.attributes, bool(study.trials), data_hashes or {}, journal_name(store))
+        try:
+            check_definition(space, study.attributes, bool(study.trials), data_hashes or {}, journal_name(store))
+        except OtherData:
+            has_other_data = True
         records = []
         for trial in study.trials:
             names = [name for name in search.parameters if name in trial.params]
             labels = {name: decoded(search, name, trial.params[name]) for name in names}
             records.append(_record(trial, labels))
     _check_trials(space, records)
-    return StudyRecord(space.name, space.objectives, tuple(records), study.best_numbers, **purpose_of(space))
+    return StudyRecord(
+        space.name,
+        space.objectives,
+        tuple(records),
+        study.best_numbers,
+        has_other_data=has_other_data,
+        **purpose_of(space),
+    )
 
 
 def purpose_of(space: SearchSpace) -> dict[str, bool]:

@@ -135,9 +135,11 @@ def planned_again(state: State) -> State:
 
     Raises:
         StoreError: the store cannot be read.
+        UsageError: the data of a study have changed.
     """
     with storing(state.asked.store):
         now = state.again()
+        now.check_data_of_studies()
         _ = now.plan
     return now
 
