@@ -94,3 +94,35 @@ def test_every_command_says_that_data_and_code_changed_since_the_runs(project: P
     (project / "space.py").write_text("import math\n" + SPACE.replace("WIDTH", "4"))
     assert clops_sweep("data", "prepare", "space.py", **roots).returncode == 0
     assert "2 finished" in clops_sweep("status", "space.py", **roots).stdout, "the frames are equal, so runs are kept"
+
+
+def test_a_seal_says_that_runs_are_on_other_data(project: Path, clops_sweep: Command) -> None:
+    """Another file computed the same configs on other data of the same name, and the sealed data are back."""
+    roots = {"CLOPS_PREPARED_ROOT": str(project / "prepared"), "CLOPS_DATA_ROOT": str(project)}
+    assert clops_sweep("claims", "space.py", "--seal", **roots).returncode == 0
+    (project / "other.py").write_text(
+        (project / "space.py").read_text().replace('SearchSpace("mine"', 'SearchSpace("other"')
+    )
+    _write(project, 1)
+    assert clops_sweep("other.py", "--no-ray", "--no-report", **roots).returncode == 0
+    _write(project, 0)
+    said = "before the first run; stored runs of mine are on other data than the sealed"
+    assert said in clops_sweep("claims", "space.py", "--json", **roots).stdout
+    assert clops_sweep("data", "prepare", "space.py", **roots).returncode == 0
+    assert said in clops_sweep("claims", "space.py", "--json", **roots).stdout
+    assert clops_sweep("space.py", "--no-ray", "--no-report", **roots).returncode == 0
+    assert 'before the first run"' in clops_sweep("claims", "space.py", "--json", **roots).stdout
+
+
+def test_commands_say_that_runs_are_of_an_earlier_edition_of_the_data(project: Path, clops_sweep: Command) -> None:
+    roots = {"CLOPS_PREPARED_ROOT": str(project / "prepared"), "CLOPS_DATA_ROOT": str(project)}
+    assert clops_sweep("space.py", "--no-ray", "--no-report", **roots).returncode == 0
+    _write(project, 1)
+    assert clops_sweep("data", "prepare", "space.py", **roots).returncode == 0
+    said = "clops-sweep: data set mine was prepared anew since its 2 stored runs"
+    for command in ("claims", "report"):
+        assert said in clops_sweep(command, "space.py", **roots).stderr
+    assert said.removeprefix("clops-sweep: ") in clops_sweep("plan", "space.py", **roots).stdout
+    assert clops_sweep("space.py", "--no-ray", "--no-report", **roots).returncode == 0
+    for command in ("claims", "report"):
+        assert said not in clops_sweep(command, "space.py", **roots).stderr
