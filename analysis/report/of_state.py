@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from clops_sweep.planning.changes import on_earlier_data
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.state import State
 
@@ -22,7 +23,7 @@ def report_of(
     The arguments and errors are those of `write_report`.
     """
     request = state.resolved
-    for sentence in state.on_other_data:
+    for sentence in on_earlier_data(state):
         warnings.warn(sentence, stacklevel=2)
     selection = request.selection
     titles = selection.titles or [space.name for space in selection.given]
@@ -43,6 +44,7 @@ def report_of(
         claims=selection.claims_by_file,
         seal=seal_in_words(state),
         tuned=tuned,
+        notices=on_earlier_data(state),
         journal=journal,
     )
     remember_files(target, selection, request.store)

@@ -106,6 +106,7 @@ def write_report(
     tuned: Sequence[TunedMethod] = (),
     commands: Sequence[tuple[str, str]] = (),
     retry: str = "",
+    notices: Sequence[str] = (),
     journal: bool = False,
     progress: Callable[[int, int], None] = lambda number, count: None,
 ) -> ReportPaths:
@@ -132,6 +133,7 @@ def write_report(
         tuned: the methods of tuned spaces, with their scores while tuning and when reported.
         commands: commands for the last section of the page, each with its purpose.
         retry: the command that repeats failed runs; empty to leave it out.
+        notices: sentences for the top of the page, such as that runs are of an earlier edition of the data.
         journal: whether figures are drawn in the format of journals, 89, 120 or 183 mm wide.
         progress: called before each figure is drawn with its number, from 1, and the number of all figures.
 
@@ -212,7 +214,7 @@ def write_report(
     by_task = _by_task(planned, page_of.best, store, files)
     page = render_page(
         title,
-        [*lead, f"{_lead(shown)}{_people(shown)}"],
+        [*map(_as_sentence, notices), *lead, f"{_lead(shown)}{_people(shown)}"],
         best,
         sections,
         [*_metrics(shown), *provenance(shown)],
@@ -311,6 +313,11 @@ def _tuning_section(
     files.folder = ""
     progress = f"{chosen} of {plural(len(rows), 'choice')} made."
     return Section(anchor, "Tuning", progress, (), tuple(pictures), tuple(tables), (), ())
+
+
+def _as_sentence(text: str) -> str:
+    """Return a sentence of the terminal as one of a page, with a capital letter and a full stop."""
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def check_folder(folder: Path, store: RunStore) -> None:

@@ -21,7 +21,7 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.limits import Keep
 from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.spaces.gc_paused import gc_paused
-from clops_sweep.planning.changes import changes_since_runs
+from clops_sweep.planning.changes import changes_since_runs, on_earlier_data
 from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
@@ -188,6 +188,7 @@ def render(
             tuned=tuned,
             commands=commands_for(request, kept),
             retry=_retry(state, kept),
+            notices=on_earlier_data(state),
             journal=journal,
             progress=progress,
         ).index

@@ -35,8 +35,12 @@ def changes(state: State) -> list[str]:
 
 def changes_since_runs(state: State) -> list[str]:
     """Return a sentence for each data set, plug-in, encoder and library that changed since stored runs used it."""
-    of_runs = [*changed_data(state.resolved), *runs_of_earlier_editions(state)]
-    return [*state.on_other_data, *of_runs, *changes(state)]
+    return [*changed_data(state.resolved), *on_earlier_data(state), *changes(state)]
+
+
+def on_earlier_data(state: State) -> list[str]:
+    """Return a sentence for each study and data set whose runs are shown on an earlier edition of the data."""
+    return [*state.on_other_data, *runs_of_earlier_editions(state)]
 
 
 def changed_data(request: Request) -> list[str]:

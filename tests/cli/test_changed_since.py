@@ -122,7 +122,10 @@ def test_commands_say_that_runs_are_of_an_earlier_edition_of_the_data(project: P
     said = "clops-sweep: data set mine was prepared anew since its 2 stored runs"
     for command in ("claims", "report"):
         assert said in clops_sweep(command, "space.py", **roots).stderr
-    assert said.removeprefix("clops-sweep: ") in clops_sweep("plan", "space.py", **roots).stdout
+    sentence = said.removeprefix("clops-sweep: ")
+    assert sentence in clops_sweep("plan", "space.py", **roots).stdout
+    page = (project / "results" / "report" / "mine" / "index.html").read_text()
+    assert f"D{sentence.removeprefix('d')}" in page
     assert clops_sweep("space.py", "--no-ray", "--no-report", **roots).returncode == 0
     for command in ("claims", "report"):
         assert said not in clops_sweep(command, "space.py", **roots).stderr
