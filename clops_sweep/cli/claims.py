@@ -173,7 +173,5 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
         for verdict in group if conditions else ():
             click.echo(f"{verdict.claim.key}: {verdict.runs.condition}")
     click.echo("matters: the smallest relevant difference of a claim")
-    click.echo(
-        "verdicts are corrected for the number of claims and apply to these runs only: see "
-        '"Claims and statistics" in the documentation (docs/claims.md)'
-    )
+    click.echo("verdicts are corrected for the number of claims and apply to these runs only;")
+    click.echo('how they are decided: "Claims and statistics" in the documentation (docs/claims.md)')

@@ -154,7 +154,7 @@ def test_it_says_what_holds_and_what_is_missing(folder: Path, prepared_root: Pat
         "(6.1; τ = 2; seeds of patient split 0)"
     ) in in_one_line(lines)
     assert "undecided, no finished run of GEM: class_il_clops_above_gem" in in_one_line(lines)
-    assert lines[-1].endswith('see "Claims and statistics" in the documentation (docs/claims.md)')
+    assert lines[-1].endswith('"Claims and statistics" in the documentation (docs/claims.md)')
 
 
 def test_claims_of_the_paper_are_not_taken_for_those_of_a_file_on_its_own_data(
