@@ -16,7 +16,6 @@ from clops_sweep.cli.options import NotEmpty, plugins_option
 from clops_sweep.cli.request_options import request_options
 from clops_sweep.data.catalog import DataKey
 from clops_sweep.errors import UsageError, listed, several, shown
-from clops_sweep.experiment.spaces.selection import Selection
 from clops_sweep.experiment.spaces.space_files import defines_space
 from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
 from clops_sweep.planning.changes import changes_since_runs
@@ -106,7 +105,6 @@ class _States:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._of_files = _by_file(request)
         self._state: State | None = None
 
     def spaces(self, store: RunStore) -> list[SearchSpace]:
@@ -115,42 +113,22 @@ class _States:
         return self._state.spaces
 
     def edition(self, dataset: str) -> str | None:
-        """Return the `prepared_hash` of the edition of a data set that is shown first; None if there is none."""
+        """Return the `prepared_hash` of the edition of a data set that is shown first; None without one."""
         return (self._request if self._state is None else self._state.resolved).edition(dataset)
 
     def claims(self) -> list[str]:
         """Return the verdicts on the claims of search-space files, a sentence each, as in the report of each file."""
-        if not self._of_files or self._state is None:
+        if self._state is None:
             return []
         from clops_sweep.analysis.report.claims_frame import all_claims_in_words
 
-        if len(self._request.selection.files) == 1:
-            return all_claims_in_words(self._state)
-        sentences = []
-        for request in self._of_files:
-            sentences += all_claims_in_words(State.of(replace(request, store=self._state.resolved.store)))
-        return sentences
+        return all_claims_in_words(self._state)
 
     def changes(self) -> list[str]:
         """Return what changed since the runs of the search-space files were computed, a sentence each."""
         if not self._request.selection.files or self._state is None:
             return []
         return changes_since_runs(self._state)
-
-
-def _by_file(request: Request) -> list[Request]:
-    """Return a request for each search-space file with claims: claims are about the runs of their file."""
-    selection = request.selection
-    if not selection.claims:
-        return []
-    if len(selection.files) == 1:
-        return [request]
-    requests = []
-    for file in selection.files:
-        of_file = Selection.of_files([file], settings=selection.settings, seeds=selection.seeds)
-        if of_file.claims:
-            requests.append(replace(request, selection=of_file))
-    return requests
 
 
 def _of_files(request: Request) -> list[str]:

@@ -37,7 +37,7 @@ class TasksOfData:
         rows: the rows of each table.
         impossible: why other kinds have no tasks, in a sentence each.
         nothing_runs: whether no kind has tasks, also with other splits and other settings of the scenario.
-        refused: the search spaces whose settings do not fit the data, in words; empty if there are none.
+        refused: the search spaces whose settings do not fit the data, in words; empty if all fit.
     """
 
     key: DataKey

@@ -82,7 +82,7 @@ class Request:
         return self.read_on.get(config.data_key) or self.data.data_hash(config.data_key)
 
     def edition(self, dataset: str) -> str | None:
-        """Return the `prepared_hash` of the edition of a data set that tables show first; None if there is none."""
+        """Return the `prepared_hash` of the edition of a data set that tables show first; None without one."""
         return self.shown.get(dataset) or self.data.prepared_hash(dataset)
 
     def data_hashes(self) -> set[str]:

@@ -525,11 +525,13 @@ def test_a_dashboard_without_files_names_those_that_have_the_verdicts(
     folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = overview(monkeypatch, prepared_root)
-    assert "search-space files" not in page, "no launch has recorded a file"
+    without_files = "These runs are shown without their search-space files"
+    assert without_files not in page, "no launch has recorded a file"
     Path("space.py").write_text(SPACE + CLAIMED)
     remember(Selection.of_files([Path("space.py")]), RunStore(folder / "results"))
     page = overview(monkeypatch, prepared_root)
     assert claims_in(page) == []
+    assert without_files in page
     sentence = "The verdicts on 2 claims, and whether data, code or libraries have changed since: "
     named = page.partition(sentence)[2].partition("</p>")[0]
     assert shlex.split(named) == ["clops-sweep", "dashboard", "space.py"]
@@ -539,7 +541,7 @@ def test_a_dashboard_without_files_names_those_that_have_the_verdicts(
     page = overview(monkeypatch, prepared_root)
     assert "Whether their data, code or libraries have changed since: clops-sweep dashboard space.py" in page
     Path("space.py").unlink()
-    assert "search-space files" not in overview(monkeypatch, prepared_root)
+    assert without_files not in overview(monkeypatch, prepared_root)
 
 
 def test_claims_are_decided_from_python_as_the_command_decides_them(folder: Path, prepared_root: Path) -> None:

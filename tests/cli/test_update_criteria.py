@@ -404,7 +404,7 @@ def test_each_earlier_ward_has_its_row(hospital: Path) -> None:
     report = reported(hospital, run_id, Criteria(max_flips=1.0))
     rows = RunStore(hospital / "results").read("predictions", run_id)
     rows["right"] = (rows["probability_1"] > rows["probability_0"]) == (rows["label"] == "AF")
-    assert [task.title for task in report.earlier] == ["ward A", "ward B"], "the new ward is none of them"
+    assert [task.title for task in report.earlier] == ["ward A", "ward B"], "without the new ward"
     page = report.html()
     table = page.partition('<figure id="earlier">')[2].partition("</table>")[0]
     for number, task in enumerate(report.earlier, 1):

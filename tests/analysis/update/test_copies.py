@@ -88,9 +88,10 @@ def test_the_report_says_at_the_top_which_test_patients_are_in_training_too(copi
         .output.replace("\n", " ")
     )
     assert "warning: records with the samples of an earlier record: 4" in prepared
+    of_split = f"split_seed {seed}: "
     if not apart:
         assert (report.copies, 'class="copies"' in page) == ("", False)
-        assert "people in test have recordings" not in prepared
+        assert of_split not in prepared
         return
     tested = read(copied / "results", "predictions", run_ids=run_id)["patient"]
     (person,) = {"P3", "P20"} & set(tested)
@@ -101,7 +102,7 @@ def test_the_report_says_at_the_top_which_test_patients_are_in_training_too(copi
     assert report.copies in header
     assert report.copies in said
     other = "P20" if person == "P3" else "P3"
-    sentence = f"split_seed {seed}: 1 of {tested.nunique()} people in test ({person} those of {other})"
+    sentence = f"{of_split}1 of {tested.nunique()} people in test ({person} those of {other})"
     assert sentence in prepared
 
 
@@ -125,7 +126,7 @@ def test_copies_are_found_by_their_samples_or_their_shape() -> None:
     of_person = np.flatnonzero((people == people[first]) & (frames.split == TEST))
     assert copies_in_training(with_copy(of_person[:1], 1.0), tested, trained) == expected
     assert copies_in_training(with_copy(of_person, 3.0), tested, trained) == expected
-    assert copies_in_training(with_copy(of_person, 0.0), tested, trained) == {}, "a constant signal is nobody's"
+    assert copies_in_training(with_copy(of_person, 0.0), tested, trained) == {}, "a constant signal is no copy"
     validated = np.flatnonzero(frames.split == VALIDATION)
     assert copies_in_training(with_copy(of_person, 1.0), tested, validated) == {}
     own = np.flatnonzero(people == people[first])
