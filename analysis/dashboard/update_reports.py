@@ -7,6 +7,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -170,16 +171,30 @@ def _head_of(store: RunStore, name: str) -> _Head | None:
     folder = store.files.folder
     if folder is None:
         return None
+    page = folder / _FOLDER / name
+    with suppress(OSError, UsageError):
+        return _head_as_written(page, page.stat().st_mtime_ns)
+    return None
+
+
+@lru_cache(maxsize=1000)
+def _head_as_written(page: Path, written: int) -> _Head:
+    """Return what the beginning of a page says; it is read once, although an open dashboard asks again and again.
+
+    Args:
+        page: path of the page.
+        written: when it was written, in nanoseconds.
+    """
+    del written
     head = _Head()
-    with suppress(OSError, UsageError), open_regular(folder / _FOLDER / name, _LARGEST) as file:
+    with open_regular(page, _LARGEST) as file:
         decoder = getincrementaldecoder("utf-8")("replace")
         for _ in range(_BEGINNING_OF_PAGE // _PIECE):
             piece = file.read(_PIECE)
             head.feed(decoder.decode(piece))
             if head.is_read or not piece:
                 break
-        return head
-    return None
+    return head
 
 
 def _title(name: str, ids: Sequence[str]) -> str:

@@ -847,6 +847,9 @@ def test_the_overview_lists_update_reports_with_their_verdicts(generated: Module
         ("after its last task, by ward, St <Anna>", "not judged"),
     ]
     assert rows[1][-1] == "passed: Said."
+    of_run.write_text('<p class="verdict met">Mended.</p>')
+    _, *mended = cells_of(read(dashboard.page("", {}) or ""), "Update reports")
+    assert [row[-1] for row in mended if row[0] == "after its last task"] == ["passed: Mended."], "written anew"
     named = [title for _, title in reports_of(store, run)]
     assert sorted(named) == sorted(row[0] for row in rows), "the page of the run calls them alike"
     dashboard.close()
