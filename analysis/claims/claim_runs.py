@@ -55,17 +55,25 @@ _OTHER_EDITIONS = "the runs of the two sides are of other prepared data or anoth
 
 _OF_OTHER_EDITIONS = "runs of other prepared data or another semantics version"
 
+_LACKS = {"failed": "failed", "missing": "is not finished", "absent": "has no run"}
+"""What a side lacks, by the reason of `Runs.lacks`."""
+
 _OF_PARTITIONS = ("split_within",)
 """Fields besides the patient split that decide which people are evaluated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """A configuration, its finished runs, and the fields that tuning chose."""
+    """A configuration, its finished runs, the fields that tuning chose, and the status of its other requested runs."""
 
     config: RunConfig
     ids: Ids
     tuned: Tuned = field(default_factory=dict)
+    unfinished: Mapping[Replicate, str] = field(default_factory=dict)
+
+    def lacks(self, replicate: Replicate) -> str:
+        """Return why there is no finished run of a replicate: "failed", "missing" or, if not requested, "absent"."""
+        return "" if replicate in self.ids else self.unfinished.get(replicate, "absent")
 
 
 @dataclass(frozen=True)
@@ -162,11 +170,12 @@ class ClaimRuns:
 
 @dataclass(frozen=True, eq=False)
 class _Cell:
-    """A configuration while its runs are collected: their ids, and the fields that tuning chose."""
+    """A configuration while its runs are collected: their ids, the fields that tuning chose, and unfinished runs."""
 
     config: RunConfig
     ids: dict[Replicate, str] = field(default_factory=dict)
     tuned: dict[str, frozenset[str]] = field(default_factory=dict)
+    unfinished: dict[Replicate, str] = field(default_factory=dict)
 
 
 class FinishedRuns:
@@ -198,17 +207,21 @@ class FinishedRuns:
         self._rows: dict[tuple[str, str], list[Row]] = {}
         self._cells: dict[tuple[str, str], dict[Hashable, _Cell]] = {}
         for experiment, runs in zip(experiments, finished, strict=True):
-            ids_of_cells = []
+            of_cells = []
             for cell in experiment.cells:
                 config = cell.asked
                 of_data = self._cells.setdefault((config.dataset, config.scenario), {})
                 of_config = of_data.setdefault(_fields(config, config.options), _Cell(config))
-                others = of_config.tuned.get(experiment.name, frozenset())
-                of_config.tuned[experiment.name] = others | cell.tuned
-                ids_of_cells.append(of_config.ids)
+                known = of_config.tuned.get(experiment.name, frozenset())
+                of_config.tuned[experiment.name] = known | cell.tuned
+                of_cells.append(of_config)
             columns = (runs["cell"].tolist(), splits_of(runs), runs["seed"].tolist(), runs["run_id"].tolist())
             for number, split, seed, run_id in zip(*columns, strict=True):
-                ids_of_cells[number][split, seed] = run_id
+                of_cells[number].ids[split, seed] = run_id
+            others = experiment.runs[experiment.runs["status"] != "finished"]
+            columns = (others["cell"].tolist(), splits_of(others), others["seed"].tolist(), others["status"].tolist())
+            for number, split, seed, status in zip(*columns, strict=True):
+                of_cells[number].unfinished[split, seed] = status
         for of_data in self._cells.values():
             self._add_stated_weight_seeds(of_data)
 
@@ -266,7 +279,7 @@ class FinishedRuns:
         """Pair the runs of both sides by replicate; replicates with the most pairs count."""
         cells = []
         for cell in self._cells[dataset, scenario].values():
-            cells.append(Runs(cell.config, cell.ids, cell.tuned if as_tuned else {}))
+            cells.append(Runs(cell.config, cell.ids, cell.tuned if as_tuned else {}, cell.unfinished))
         named = _named(contrast)
         sides_at_places = []
         pairs: list[tuple[Runs, Runs]] = []
@@ -277,17 +290,17 @@ class FinishedRuns:
             pairs += _pairs(ours, theirs, named)
             place_of_pair += [position] * (len(pairs) - len(place_of_pair))
         by_replicate: dict[Replicate, dict[int, Pair]] = {}
-        others = 0  # pairs of runs on data of other content, or of another semantics version
+        others = set[Replicate]()  # of pairs of runs on data of other content, or of another semantics version
         for number, (one, other) in enumerate(pairs):
             for replicate in one.ids.keys() & other.ids.keys():
                 pair = one.ids[replicate], other.ids[replicate]
                 if len({self._editions[run_id] for run_id in pair if run_id is not None}) > 1:
-                    others += 1
+                    others.add(replicate)
                 elif pair[0] != pair[1]:  # a run shared by both sides carries no information
                     by_replicate.setdefault(replicate, {})[number] = pair
-        before = len(by_replicate)
+        others |= by_replicate.keys()
         by_replicate = self._of_one_edition(by_replicate)
-        others_left_out = before - len(by_replicate)
+        others -= by_replicate.keys()
         if not by_replicate and others:
             return ContrastRuns(contrast, {}, _OTHER_EDITIONS)
         if not by_replicate:
@@ -308,13 +321,23 @@ class FinishedRuns:
         configs = dict.fromkeys(runs.config for runs in chain.from_iterable(compared_pairs))
         compared = {place_of_pair[number] for number in numbers}
         absent = [place for position, place in enumerate(contrast.places) if position not in compared]
+        unlike = 0  # configurations without a pair of finished runs, at places where others have one
+        for number, (one, other) in enumerate(pairs):
+            has_pair = number in numbers or bool(one.ids.keys() & other.ids.keys())
+            unlike += not has_pair and place_of_pair[number] in compared
+        left_out = [
+            _left_out(contrast, absent, len(by_replicate) - len(kept), len(by_replicate), len(others)),
+            f"{unlike} of {several(len(pairs), 'configuration')} left out, without a pair of finished runs"
+            * bool(unlike),
+            _without_counterpart(contrast, compared_pairs, by_replicate),
+        ]
         return ContrastRuns(
             contrast,
             paired,
             "",
             self._partitions_like(a_run, dataset, scenario),
             tuple(configs),
-            _left_out(contrast, absent, len(by_replicate) - len(kept), len(by_replicate), others_left_out),
+            "; ".join(filter(None, left_out)),
             _as_tuned(contrast, compared_pairs),
         )
 
@@ -526,6 +549,37 @@ def _left_out(
     if other_editions:
         said.append(f"{several(other_editions, 'pair')} of split and seed left out: {_OF_OTHER_EDITIONS}")
     return "; ".join(said)
+
+
+def _without_counterpart(contrast: Contrast, pairs: Iterable[tuple[Runs, Runs]], paired: Collection[Replicate]) -> str:
+    """Return in words how many pairs of split and seed do not count, since a side has no finished run there.
+
+    The runs that fail may be those on difficult splits, so a mean over the others is no mean over all.
+
+    Args:
+        contrast: the contrast.
+        pairs: its configurations.
+        paired: the replicates with a pair of finished runs, which are counted elsewhere.
+    """
+    every = set[Replicate]()
+    reasons: dict[tuple[str, str], set[Replicate]] = {}
+    for of_sides in pairs:
+        for runs in of_sides:
+            every |= {*runs.ids, *runs.unfinished}
+    for side_number, side in enumerate(contrast.sides):
+        if side is None:
+            continue
+        for of_sides in pairs:
+            for replicate in every.difference(paired):
+                if reason := of_sides[side_number].lacks(replicate):
+                    reasons.setdefault((side.name, reason), set()).add(replicate)
+    if not reasons:
+        return ""
+    said = []
+    for (name, reason), replicates in reasons.items():
+        said.append(f"{name} {_LACKS[reason]} in {len(replicates)}")
+    left_out = set().union(*reasons.values())
+    return f"{len(left_out)} of {len(every)} pairs of split and seed left out: {', '.join(said)}"
 
 
 def _places(contrast: Contrast) -> str:

@@ -340,10 +340,16 @@ def evidence_of(
     overlap = max(groups.overlap, of_people / variance) if variance else groups.overlap
     error = float(standard_error(units, overlap))
     equal = "" if np.isfinite(error) else f"all {n} differences are {mean:g}, so nothing is tested"
+    counted = sum(map(len, groups.members))
+    uneven = ""
+    if groups.seeds == "common":
+        uneven = f"seeds differ between splits: {len(known) - counted} of {len(known)} pairs of split and seed left out"
+    elif groups.seeds == "own":
+        uneven = "no seed is common to all splits: each split is the mean over its own seeds"
     if missing := groups.obstacle or equal:
-        return Evidence(contrast, mean, np.nan, n, np.nan, np.nan, missing)
+        return Evidence(contrast, mean, np.nan, n, np.nan, np.nan, "; ".join(filter(None, (missing, uneven))))
     p_for, p_against = p_values(units, says, matters, overlap)
-    return Evidence(contrast, mean, error, n, p_for, p_against)
+    return Evidence(contrast, mean, error, n, p_for, p_against, uneven)
 
 
 def p_values(units: Floats, says: Says, matters: float, overlap: float = 0.0) -> tuple[float, float]:
@@ -404,7 +410,7 @@ class Values:
 
     def evidence(self, runs: ContrastRuns, claim: Claim) -> Evidence:
         """Return the evidence of the runs of a contrast."""
-        values = {}
+        values: dict[Replicate, float] = {}
         of_people = []
         for replicate, pairs in runs.pairs.items():
             differences = [self._difference(runs.contrast, *pair) for pair in pairs]
@@ -417,13 +423,33 @@ class Values:
             of_people=float(np.mean(of_people)) if of_people else 0.0,
         )
         if evidence.n:
-            missing = "; ".join(filter(None, (evidence.missing, runs.left_out)))
+            undefined = self._undefined(runs, values)
+            missing = "; ".join(filter(None, (evidence.missing, runs.left_out, undefined)))
             return replace(evidence, missing=missing, as_tuned=runs.as_tuned)
         if runs.missing:
             return _nothing(runs.contrast, runs.missing)
         if runs.contrast.measure == "signal_to_noise_by_s":
             return _nothing(runs.contrast, _NO_FRAMES)
         return _nothing(runs.contrast, f"the runs have no {runs.contrast.measure}")
+
+    def _undefined(self, runs: ContrastRuns, values: Mapping[Replicate, float]) -> str:
+        """Return in words how many pairs of split and seed do not count, since a measure of theirs is undefined."""
+        contrast = runs.contrast
+        undefined = [replicate for replicate, value in values.items() if not np.isfinite(value)]
+        if not undefined:
+            return ""
+        sides = zip(contrast.sides, (contrast.measure, contrast.of_theirs or contrast.measure), strict=True)
+        whose: dict[str, int] = {}
+        for number, (side, measure) in enumerate(sides):
+            if side is None or contrast.measure in OF_TWO:
+                continue
+            for replicate in undefined:
+                numbers = [self._number(measure, pair[number]).value for pair in runs.pairs[replicate]]
+                if not np.isfinite(numbers).all():
+                    phrase = f"{side.name} has no {measure}"
+                    whose[phrase] = whose.get(phrase, 0) + 1
+        reasons = [f"{phrase} in {count}" for phrase, count in whose.items()] or [f"no {contrast.measure}"]
+        return f"{len(undefined)} of {len(values)} pairs of split and seed left out: {', '.join(reasons)}"
 
     def _difference(self, contrast: Contrast, ours: str | None, theirs: str | None) -> Sampled:
         if contrast.measure in OF_TWO and ours is not None and theirs is not None:

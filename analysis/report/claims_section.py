@@ -85,6 +85,8 @@ def claims_in_words(verdicts: Sequence[Verdict], seal: str = "", most: int = MOS
                 evidence += f"; smallest relevant difference: {verdict.claim.matters:.2g}"
             if verdict.as_tuned:
                 evidence += f"; as tuned: {verdict.as_tuned}"
+            if verdict.missing:
+                evidence += f"; {verdict.missing}"
         claim = verdict.claim.sentence
         sentences.append(f"{opening}{claim[0].upper()}{claim[1:]}{where}: {verdict.outcome} ({evidence}).")
     return sentences
@@ -177,11 +179,16 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
         "p, as claimed: of the test that can show that the claim holds; p, contrary: of the one that can show that it "
         "does not hold.",
     ]
+    limited: dict[str, list[str]] = {}
     for verdict in shown:
         if not verdict.weakest.n:
             notes.append(f"Not compared: {verdict.claim.sentence}: {verdict.missing}.")
+        elif verdict.missing:
+            limited.setdefault(verdict.missing, []).append(verdict.claim.sentence)
         if verdict.as_tuned:
             notes.append(f"Compared as tuned: {verdict.claim.sentence}: {verdict.as_tuned}.")
+    for missing, sentences in limited.items():
+        notes.append(f"Limits of the comparison: {'; '.join(sentences)}: {missing}.")
     others = len(verdicts) - len(shown)
     if others:
         notes.append(f"{plural(others, 'further claim')} without runs: the CSV file says what is missing.")
