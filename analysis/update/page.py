@@ -19,7 +19,7 @@ from .earlier import clear_changes, is_clearly_worse
 from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracing_of_flip
 from .findings import OF_RUNS, Decision, EarlierTask, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
-from .people import BECAME, MOST_PEOPLE, ChangedPerson, Flip, Matrix
+from .people import BECAME, CHANGES, MOST_CHANGES, MOST_PEOPLE, ChangedPerson, Flip, Matrix
 from .shares import bound_without_flips, decimals_of, measured, percent, percents
 
 Cells = list[TextCell]
@@ -36,6 +36,7 @@ def render_page(report: Findings) -> str:
     content |= {"share": percent, "apart": _apart, "count": several, "how_many": _how_many}
     content["accuracy"] = percents(report.flips[0].accuracy, report.units)
     content["changes"] = changes_in_all(report, report.people)
+    content["of_recordings"] = _caption_of_recordings(report)
     content["new_changes"] = changes_in_all(report, report.new_people)
     content |= {"can_be_shown": what_can_be_shown(report), "drift_decimals": 2 + decimals_of(report.units)}
     content |= {"unrounded": _UNROUNDED, "least": MIN_UNITS, "few_people": FEW_PEOPLE}
@@ -133,6 +134,10 @@ _FOLDS = (
     *("Brier score before", "Brier score after", "calibration error before", "calibration error after"),
 )
 _PEOPLE = ("person", "instances", "became wrong", "became right", "stayed wrong", "what changed")
+_RECORDINGS = (
+    *("person", "number", "task", "true class", "before", "after"),
+    *("probability before", "probability after", "change"),
+)
 _CRITERIA = ("verdict", "criterion", "limit", "measured", "tested on")
 _CROSSES = "the interval crosses the limit"
 _MOST_NAMED = 3
@@ -327,6 +332,7 @@ def _tables(report: Findings) -> dict[str, LinkedTable | None]:
     title = "People whose decisions changed"
     tables["people"] = _table("people-changed", title, _header(_PEOPLE, report), _people_rows(report.people))
     tables["new_people"] = _new_people_table(report)
+    tables["recordings"] = _recordings_table(report)
     tables["criteria"] = _criteria_table(report)
     tables["folds"] = _folds_table(report)
     tables["counts"] = _counts_table(report)
@@ -585,6 +591,44 @@ def _people_rows(people: Sequence[ChangedPerson]) -> list[Cells]:
         changes = TextCell("; ".join(_changes_in_words(person.flips)), "")
         rows.append([label_cell(person.pseudonym), *counts, changes])
     return rows
+
+
+def _recordings_table(report: Findings) -> LinkedTable | None:
+    """Return the table of decisions that changed, those of the last task at the end; None without any."""
+    rows = []
+    for person, flip in _changes(report)[:MOST_CHANGES]:
+        words = [flip.task_title, flip.label or "no class", flip.before, flip.after]
+        cells = [label_cell(person.pseudonym), count_cell(flip.instance, str(flip.instance))]
+        cells += [TextCell(text, text) for text in words]
+        for probability in (flip.probability_before, flip.probability_after):
+            cells.append(TextCell(number(probability, 2), probability))
+        rows.append([*cells, TextCell(CHANGES[flip.became], flip.became)])
+    if not rows:
+        return None
+    return _table("recordings-changed", f"Each {report.noun} whose decision changed", _RECORDINGS, rows)
+
+
+def _changes(report: Findings) -> list[tuple[ChangedPerson, Flip]]:
+    """Return the decisions that changed with their people, in the order of the tables of people."""
+    changes = []
+    for person in (*report.people, *report.new_people):
+        changes += [(person, flip) for flip in person.flips]
+    return changes
+
+
+def _caption_of_recordings(report: Findings) -> str:
+    """Return the caption of the table of decisions that changed."""
+    many = len(_changes(report))
+    first = f" The first {MOST_CHANGES} of {many:,}; JSON has all." if many > MOST_CHANGES else ""
+    looked_up = ""
+    if report.pseudonyms_are_kept:
+        looked_up = (
+            " On the machine with the secret, update-report --who flipped has names and dates of the recordings."
+        )
+    return (
+        f"Probabilities are those of the true class. The number is that of the {report.noun} in the prepared data."
+        f"{first}{looked_up}"
+    )
 
 
 def changes_in_all(report: Findings, people: Sequence[ChangedPerson]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -22,8 +23,11 @@ Matrix = Mapping[str, Mapping[str, int]]
 BECAME = ("wrong", "right", "wrong, otherwise")
 """What decisions that change become: "wrong, otherwise" is another decision that is wrong as well."""
 
-MOST_PEOPLE, MOST_TRACINGS = 100, 6
-"""Most people in a table, and most recordings whose tracings are drawn."""
+CHANGES = {"": "", "wrong": "became wrong", "right": "became right", "wrong, otherwise": "stayed wrong"}
+"""What decisions became, in words; empty for an equal decision."""
+
+MOST_PEOPLE, MOST_CHANGES, MOST_TRACINGS = 100, 100, 6
+"""Most people in a table, most of their changed decisions in a table, and most recordings whose tracings are drawn."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,9 @@ class Flip:
         before: the decision before.
         after: the decision after.
         became: one of `BECAME`.
+        probability_before: the probability of the true class before; NaN if it has not one true class.
+        probability_after: the same after.
+        task_title: the title of its task.
     """
 
     instance: int
@@ -45,6 +52,9 @@ class Flip:
     before: str
     after: str
     became: str
+    probability_before: float
+    probability_after: float
+    task_title: str
 
 
 @dataclass(frozen=True)
@@ -145,7 +155,13 @@ def confusion(paired: Paired, decided: Names) -> Matrix:
     return counts
 
 
-def changed_people(paired: Paired, before: Names, after: Names, names: Pseudonyms) -> tuple[ChangedPerson, ...]:
+def changed_people(
+    paired: Paired,
+    before: Names,
+    after: Names,
+    names: Pseudonyms,
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> tuple[ChangedPerson, ...]:
     """Return all people with decisions that changed, those with most decisions that became wrong first.
 
     Args:
@@ -153,13 +169,17 @@ def changed_people(paired: Paired, before: Names, after: Names, names: Pseudonym
         before: the decisions before, in words.
         after: the decisions after.
         names: the pseudonyms of the data set.
+        titles: titles of the tasks by name; a task without one is called by its name.
     """
     changed = np.flatnonzero((paired.before.said != paired.after.said).any(axis=1))
+    likely = of_true_class(paired.before).tolist(), of_true_class(paired.after).tolist()
     flips_of: dict[str, list[Flip]] = {}
     for row in changed.tolist():
-        became = _became(bool(paired.before.right[row]), bool(paired.after.right[row]))
+        became = became_what(bool(paired.before.right[row]), bool(paired.after.right[row]))
         instance, task, label = int(paired.instances[row]), str(paired.tasks[row]), str(paired.labels[row])
-        flip = Flip(instance, task, label, str(before[row]), str(after[row]), became)
+        decided = str(before[row]), str(after[row])
+        title = titles.get(task, task)
+        flip = Flip(instance, task, label, *decided, became, likely[0][row], likely[1][row], title)
         flips_of.setdefault(str(paired.patients[row]), []).append(flip)
     people = []
     for person, flips in flips_of.items():
@@ -169,7 +189,20 @@ def changed_people(paired: Paired, before: Names, after: Names, names: Pseudonym
     return tuple(sorted(people, key=lambda person: (-person.count("wrong"), -len(person.flips), person.pseudonym)))
 
 
-def _became(right_before: bool, right_after: bool) -> str:
+def of_true_class(model: Predicted) -> npt.NDArray[np.float64]:
+    """Return the probability that a model gives to the true class of each instance, [n].
+
+    NaN for an instance that has not one true class: without any, or with several. With a single output, the class
+    without it has the rest of the probability.
+    """
+    if model.targets.shape[1] == 1:
+        of_output = model.probabilities[:, 0]
+        return np.where(model.targets[:, 0], of_output, 1 - of_output)
+    has_one = model.targets.sum(axis=1) == 1
+    return np.where(has_one, (model.probabilities * model.targets).sum(axis=1), math.nan)
+
+
+def became_what(right_before: bool, right_after: bool) -> str:
     """Return which of `BECAME` holds for a decision that changed."""
     if right_after:
         return "right"

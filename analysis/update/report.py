@@ -28,7 +28,6 @@ from clops_sweep.store.rows import check_registered
 from clops_sweep.store.run_store import RunStore
 
 from ..people.patient_intervals import FEW_COVER, FEW_PEOPLE
-from ..people.predicted import drawn_units
 from ..runs_of_folds import runs_of_folds
 from ..statistics import MIN_UNITS
 from .bands import banded
@@ -45,6 +44,7 @@ from .paired import LastUpdate, Paired, joined, last_models, last_update, tasks_
 from .people import ChangedPerson, changed_people, confusion, decisions, outputs_of, tracings_of
 from .reproduce import Asked, Model, commands_for, models_of
 from .verdicts import Tested, decisions_on, on_last_task
+from .who import FLIPPED, DecidedPart, FoundPeople, found_people
 
 
 class UpdateReport(Findings):
@@ -90,24 +90,8 @@ def make_report(
     Raises:
         UsageError: see `clops_sweep.update_report`.
     """
-    (row,) = store.rows("runs", run_ids=[store.find(run_id)])
-    other = None if against is None else store.rows("runs", run_ids=[store.find(against)])[0]
-    frames, without_frames = _frames(row, data)
-    if folds and without_frames:
-        raise UsageError(
-            f"{option('folds')}: needs the prepared frames, to see that all folds are of one edition of the data, but "
-            f"{without_frames}"
-        )
-    if folds and other is not None:
-        compared = _folds_with_others(store, row, other, data)
-    elif folds:
-        compared = _over_folds(store, row, data)
-    elif other is None:
-        compared = _with_itself(row, _predictions(store, row["run_id"]), task_facts(row, frames))
-    else:
-        predictions = [_predictions(store, of["run_id"]) for of in (row, other)]
-        _require_same_data(row, other)
-        compared = _with_other((row, other), predictions, task_facts(row, frames))
+    of_runs = _of_runs(store, run_id, against, data, folds)
+    row, other, frames, compared = of_runs.row, of_runs.other, of_runs.frames, of_runs.compared
     if not len(compared.paired):
         raise UsageError(
             f"run {row['run_id']}: no test instance belongs to earlier tasks, so there is nothing to compare"
@@ -125,7 +109,7 @@ def make_report(
     before = decisions(paired, paired.before, compared.outputs)
     after = decisions(paired, paired.after, compared.outputs)
     names = pseudonyms(row["dataset"], data.root)
-    people = changed_people(paired, before, after, names)
+    people = changed_people(paired, before, after, names, facts.titles)
     asked = Asked(
         against=_against(compared, other),
         groups=groups,
@@ -175,7 +159,7 @@ def make_report(
         new_people=_new_people(compared, names),
         pseudonyms_are_kept=names.is_kept,
         tracings=tracings_of(people, frames),
-        without_frames=without_frames,
+        without_frames=of_runs.without_frames,
         new=compared.new,
         new_classes=compared.new_classes,
         last_task=on_last_task(tested),
@@ -190,6 +174,48 @@ def make_report(
     with prefixed(criteria_file) if criteria_file else nullcontext():
         verdicts = () if criteria is None else tuple(decisions_on(criteria, report, tested))
     return replace(report, criteria=verdicts, limitations=tuple(_limitations(report, row, facts)))
+
+
+@dataclass(frozen=True, eq=False)
+class _OfRuns:
+    """The runs of a report: what they are compared on, and the frames they were computed on.
+
+    Attributes:
+        row: the row of the run with the updated model.
+        other: that of the run whose model is replaced; None for the same run.
+        frames: the frames of the run; None without them.
+        without_frames: why they are not used; empty if they are.
+        compared: what the models are compared on.
+    """
+
+    row: Mapping[str, Any]
+    other: Mapping[str, Any] | None
+    frames: FrameSet | None
+    without_frames: str
+    compared: _Compared
+
+
+def _of_runs(store: RunStore, run_id: str, against: str | None, data: PreparedData, folds: bool) -> _OfRuns:
+    """Return what `make_report` compares."""
+    (row,) = store.rows("runs", run_ids=[store.find(run_id)])
+    other = None if against is None else store.rows("runs", run_ids=[store.find(against)])[0]
+    frames, without_frames = _frames(row, data)
+    if folds and without_frames:
+        raise UsageError(
+            f"{option('folds')}: needs the prepared frames, to see that all folds are of one edition of the data, but "
+            f"{without_frames}"
+        )
+    if folds and other is not None:
+        compared = _folds_with_others(store, row, other, data)
+    elif folds:
+        compared = _over_folds(store, row, data)
+    elif other is None:
+        compared = _with_itself(row, _predictions(store, row["run_id"]), task_facts(row, frames))
+    else:
+        predictions = [_predictions(store, of["run_id"]) for of in (row, other)]
+        _require_same_data(row, other)
+        compared = _with_other((row, other), predictions, task_facts(row, frames))
+    return _OfRuns(row, other, frames, without_frames, compared)
 
 
 @dataclass(frozen=True, eq=False)
@@ -437,34 +463,61 @@ def _predictions(store: RunStore, run_id: str) -> Any:
 
 
 def people_behind(
-    store: RunStore, run_id: str, pseudonym: str, data: PreparedData, *, folds: bool = False
-) -> list[str]:
-    """Return the ids of the people of a run with a pseudonym: on the machine whose reports use it.
+    store: RunStore,
+    run_id: str,
+    asked: Sequence[str],
+    data: PreparedData,
+    *,
+    against: str | None = None,
+    folds: bool = False,
+) -> FoundPeople:
+    """Return people of a report with their recordings: on the machine whose reports use their pseudonyms.
 
     Args:
         store: the store.
         run_id: prefix of the id of a run with predictions.
-        pseudonym: the pseudonym, as on the page.
+        asked: pseudonyms, as on the page; `FLIPPED` for all people with a decision that changed.
         data: the prepared data sets, whose folder has the secret.
+        against: prefix of the id of the run whose model is replaced, as in `make_report`.
         folds: whether to look in all folds of the run, see `runs_of_folds`.
 
     Raises:
-        UsageError: no person has the pseudonym, or the secret is missing.
+        UsageError: no person has a pseudonym, or the secret is missing; see also `make_report`.
     """
     whole_id = store.find(run_id)
     (row,) = store.rows("runs", run_ids=[whole_id])
     names = kept_pseudonyms(row["dataset"], data.root)
-    ids = [of_fold["run_id"] for of_fold in runs_of_folds(store, whole_id, data)] if folds else [whole_id]
-    people = set[str]()
-    for one in ids:
-        people.update(map(str, drawn_units(_predictions(store, one))[1].tolist()))
-    found = [person for person in sorted(people) if names.of(person) == pseudonym]
-    if not found:
+    of_runs = _of_runs(store, run_id, against, data, folds)
+    frames = of_runs.frames
+    recordings = None if frames is None else data.recording_names(frames)
+    people = found_people(_decided_parts(of_runs.compared), names, of_runs.compared.facts, frames, recordings)
+    known = {person.pseudonym for person in people}
+    missing = [name for name in asked if name not in known and name != FLIPPED]
+    if missing:
+        has = "has the pseudonym" if len(missing) == 1 else "has one of the pseudonyms"
         raise UsageError(
-            f"no person of run {whole_id} has the pseudonym {shown(pseudonym)} with the secret "
+            f"no person of run {whole_id} {has} {listed(map(shown, missing))} with the secret "
             f"{data.root / SECRET}; a page from elsewhere has other pseudonyms"
         )
-    return found
+    found = []
+    for person in people:
+        if person.pseudonym in asked or (FLIPPED in asked and person.changed):
+            found.append(person)
+    return FoundPeople(whole_id, tuple(found), of_runs.without_frames)
+
+
+def _decided_parts(compared: _Compared) -> list[DecidedPart]:
+    """Return the compared test instances, then those of the last task, each once, with decisions in words."""
+    paired, last = compared.paired, compared.last
+    rest = last.take(~np.isin(last.instances, paired.instances))
+    of_new = np.empty(0, np.int64) if compared.of_new is None else compared.of_new.instances
+    is_known = np.isin(rest.instances, of_new)
+    parts = []
+    for part, known in ((paired, True), (rest.take(is_known), True), (rest.take(~is_known), False)):
+        if len(part):
+            before, after = (decisions(part, model, compared.outputs) for model in (part.before, part.after))
+            parts.append(DecidedPart(part, before, after, known))
+    return parts
 
 
 def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> None:
@@ -583,7 +636,7 @@ def _new_people(compared: _Compared, names: Pseudonyms) -> tuple[ChangedPerson, 
         return ()
     before = decisions(compared.of_new, compared.of_new.before, compared.outputs)
     after = decisions(compared.of_new, compared.of_new.after, compared.outputs)
-    return changed_people(compared.of_new, before, after, names)
+    return changed_people(compared.of_new, before, after, names, compared.facts.titles)
 
 
 def _new_class(name: str, paired: Paired) -> NewClass:

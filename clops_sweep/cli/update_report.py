@@ -23,6 +23,7 @@ from clops_sweep.cli.options import (
     results_option,
 )
 from clops_sweep.cli.waiting import waiting
+from clops_sweep.cli.who import print_people
 from clops_sweep.errors import UsageError
 from clops_sweep.store.launch_folders import update_report_command
 from clops_sweep.store.rows import printable
@@ -54,8 +55,10 @@ if TYPE_CHECKING:
 @click.option(
     "--who",
     type=NotEmpty(),
-    metavar="PSEUDONYM",
-    help="Print the id of a person of the page, and draw no page; works where the page was drawn.",
+    multiple=True,
+    metavar="PSEUDONYM,...",
+    help="Print the ids and recordings of people of the page, and draw no page; works where the page was drawn. "
+    "'flipped' takes all whose decisions changed.",
 )
 @results_option
 @click.option(
@@ -76,7 +79,7 @@ def update_report(
     groups: str | None,
     criteria_file: Path | None,
     title: str | None,
-    who: str | None,
+    who: tuple[str, ...],
     results: str,
     output: Path | None,
     data_root: Path | None,
@@ -101,7 +104,7 @@ def update_report(
         verdict,
         what_can_be_shown,
     )
-    from clops_sweep.analysis.update.report import make_report, newest_that_fits, people_behind
+    from clops_sweep.analysis.update.report import make_report, newest_that_fits
     from clops_sweep.analysis.update.shares import percent, percents
     from clops_sweep.analysis.update.written import page_to_write
     from clops_sweep.data.files.folder import one_sentence
@@ -111,6 +114,7 @@ def update_report(
     names = [] if groups is None else [name.strip() for name in groups.split(",")]
     if not all(names):
         raise UsageError(f"--groups {groups!r}: expected names of columns with commas between them")
+    asked = _pseudonyms(who)
     criteria = None if criteria_file is None else read_criteria(criteria_file)
     store = RunStore.named(results)
     store.files.check_is_there()
@@ -126,8 +130,8 @@ def update_report(
     if run_id is None:
         fitting = newest_that_fits(store, _left_out(store, against, data, folds), folds=folds)
         raise UsageError(_offer(store, fitting, given))
-    if who is not None:
-        click.echo("\n".join(map(printable, people_behind(store, run_id, who, data, folds=folds))))
+    if asked:
+        print_people(store, run_id, asked, data, against=against, folds=folds, as_json=as_json)
         return
     with waiting(f"reading the predictions of run {run_id} and drawing patients again"):
         report = make_report(
@@ -179,6 +183,16 @@ def update_report(
         raise Ended(EXIT_UNDECIDED)
     if not report.holds:
         raise Ended(EXIT_FAILED)
+
+
+def _pseudonyms(who: tuple[str, ...]) -> list[str]:
+    """Return the pseudonyms of all options `--who`, or "flipped"."""
+    asked = []
+    for names in who:
+        asked += [name.strip().lower() for name in names.split(",")]
+        if not all(asked):
+            raise UsageError(f"--who {names!r}: expected pseudonyms with commas between them, or flipped")
+    return asked
 
 
 def _left_out(store: RunStore, against: str | None, data: PreparedData, folds: bool) -> list[str]:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from sklearn.metrics import roc_auc_score
@@ -30,6 +32,7 @@ from clops_sweep.analysis.update.people import BECAME
 from clops_sweep.analysis.update.shares import bound_without_flips, measured, percent, percents
 from clops_sweep.analysis.update.verdicts import decision
 from clops_sweep.cli.commands import command
+from clops_sweep.data.prepared.pseudonyms import SECRET
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.errors import several
 from clops_sweep.store.run_store import RunStore
@@ -48,6 +51,8 @@ def hospital(data_root):
         signals, 50, ("II",), "mV", np.arange(N) % 2, ("SR", "AF"), PEOPLE,
         domains={"ward": np.array(["A", "B", "C"])[PEOPLE % 3]},
         groups={"sex": ["f" if person % 2 else "m" for person in PEOPLE]},
+        times=np.datetime64("2020-01-01T08:00:00") + np.arange(N).astype("timedelta64[D]"),
+        names=[f"strip-{number}" for number in range(N)],
     )
 """
 
@@ -154,17 +159,94 @@ def test_a_person_of_the_page_is_looked_up_with_the_secret_alone(hospital: Path,
         guess = hashlib.sha256(f"{report.data['data hash']}:{patient}".encode()).hexdigest()[:8]
         assert guess != person.pseudonym, "the page gives the person away"
     words = ["update-report", run_id, "--who", person.pseudonym, "--results", str(hospital / "results")]
-    said = CliRunner().invoke(command, [*words, "--prepared-root", str(hospital / "prepared")], standalone_mode=False)
-    assert said.output.strip() in patients
+    (found,) = who(hospital, run_id, person.pseudonym)["people"]
     predictions = RunStore(hospital / "results").read("predictions", run_id)
     of_flip = predictions[predictions["instance"] == person.flips[0].instance]
-    assert set(of_flip["patient"]) == {said.output.strip()}
+    assert set(of_flip["patient"]) == {found["person"]}
     elsewhere = update_report(hospital / "results", run_id, prepared_root=tmp_path / "elsewhere")
     assert {one.pseudonym for one in elsewhere.people}.isdisjoint(one.pseudonym for one in report.people)
     done = CliRunner().invoke(command, [*words, "--prepared-root", str(tmp_path / "elsewhere")], standalone_mode=False)
     assert "has the pseudonym" in str(done.exception)
     done = CliRunner().invoke(command, [*words, "--prepared-root", str(tmp_path / "none")], standalone_mode=False)
     assert ".pseudonym_secret: not found" in str(done.exception)
+
+
+def who(hospital: Path, run_id: str, *asked: str) -> dict[str, Any]:
+    """Return what `update-report --who` prints as JSON."""
+    words = ["update-report", run_id, "--json", "--results", str(hospital / "results")]
+    words += ["--prepared-root", str(hospital / "prepared")]
+    for one in asked:
+        words += ["--who", one]
+    done = CliRunner().invoke(command, words, standalone_mode=False)
+    assert done.exit_code == 0, done.exception
+    return json.loads(done.stdout)
+
+
+def test_people_are_looked_up_with_all_their_recordings(hospital: Path) -> None:
+    run_id = trained(hospital, learning_rate=0.05)
+    report = reported(hospital, run_id, Criteria(max_flips=1.0))
+    one, other = report.people[0].pseudonym, report.new_people[0].pseudonym
+    found = who(hospital, run_id, f"{one},{other.upper()}")
+    assert found == who(hospital, run_id, one, other)
+    assert {person["pseudonym"] for person in found["people"]} == {one, other}
+    rows = RunStore(hospital / "results").read("predictions", run_id)
+    for person in found["people"]:
+        of_person = rows[(rows["patient"] == person["person"]) & (rows["evaluated_on"] > 0)]
+        assert {recording["instance"] for recording in person["recordings"]} == set(of_person["instance"])
+        for recording in person["recordings"]:
+            number = recording["instance"]
+            assert recording["recording"] == f"strip-{number}"
+            assert recording["time"] == str(np.datetime64("2020-01-01 08:00:00") + np.timedelta64(number, "D")).replace(
+                "T", " "
+            )
+            of_stages = of_person[of_person["instance"] == number].set_index("trained_on")
+            assert recording["task"] == "ward " + "ABC"[int(of_stages.loc[3, "evaluated_on"]) - 1]
+            label = of_stages.loc[3, "label"]
+            assert recording["label"] == label
+            for stage, which in ((2, "before"), (3, "after")):
+                likely = [of_stages.loc[stage, f"probability_{output}"] for output in range(2)]
+                assert recording[which] == ("SR", "AF")[int(np.argmax(likely))]
+                assert recording[f"probability_{which}"] == pytest.approx(likely[("SR", "AF").index(label)])
+            is_right = recording["before"] == label, recording["after"] == label
+            expected = {(True, False): "wrong", (False, True): "right"}.get(is_right, "")
+            assert recording["became"] == expected
+        became = [recording["became"] for recording in person["recordings"]]
+        assert (person["became_wrong"], person["became_right"]) == (became.count("wrong"), became.count("right"))
+
+
+def test_all_people_whose_decisions_changed_are_looked_up_as_a_table(hospital: Path) -> None:
+    run_id = trained(hospital, learning_rate=0.05)
+    report = reported(hospital, run_id, Criteria(max_flips=1.0))
+    changed = [*report.people, *report.new_people]
+    found = who(hospital, run_id, "flipped")["people"]
+    assert {person["pseudonym"] for person in found} == {person.pseudonym for person in changed}
+    words = ["update-report", run_id, "--who", "flipped", "--results", str(hospital / "results")]
+    said = CliRunner().invoke(command, [*words, "--prepared-root", str(hospital / "prepared")]).stdout
+    flips = [flip for person in changed for flip in person.flips]
+    assert set(re.findall("strip-[0-9]+", said)) == {f"strip-{flip.instance}" for flip in flips}
+    page = report.html()
+    table = page.partition('<figure id="recordings-changed">')[2].partition("</figure>")[0]
+    assert table.count("<tr>") - 1 == len(flips)
+    for name in ("strip-", "2020-"):
+        assert name not in page, "the page has neither names nor dates of recordings"
+    flip = flips[0]
+    row = next(row for row in table.split("<tr>") if f">{flip.instance}<" in row)
+    for text in (flip.task_title, flip.label, flip.before, flip.after, f"{flip.probability_after:.2f}"):
+        assert f">{text}<" in row
+    assert flip.task_title in ("ward A", "ward B")
+
+
+def test_names_of_recordings_need_the_frames_and_unknown_pseudonyms_are_named(hospital: Path, tmp_path: Path) -> None:
+    run_id = trained(hospital, learning_rate=0.1)
+    (tmp_path / SECRET).write_bytes((hospital / "prepared" / SECRET).read_bytes())
+    words = ["update-report", run_id, "--results", str(hospital / "results"), "--prepared-root", str(tmp_path), "--who"]
+    said = CliRunner().invoke(command, [*words, "flipped"]).stdout
+    assert "strip-" not in said
+    assert "no names of recordings: dataset 'hospital' is not prepared in" in said
+    done = CliRunner().invoke(command, [*words, "flipped,0000,1111"], standalone_mode=False)
+    assert "has one of the pseudonyms '0000', '1111' with the secret" in str(done.exception)
+    done = CliRunner().invoke(command, [*words, "a,,b"], standalone_mode=False)
+    assert str(done.exception) == "--who 'a,,b': expected pseudonyms with commas between them, or flipped"
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,12 @@ class FrameTable:
             codes = np.argsort(sorted(range(len(names)), key=lambda code: natural(names[code]))).astype(np.int32)[codes]
         return _read_only(codes)
 
+    def record_names(self) -> NDArray[np.object_]:
+        """Return the name of each frame's recording, str [n]."""
+        column = self._read("record")
+        names: NDArray[np.object_] = np.array(column.dictionary.to_pylist(), object)
+        return names[_numpy(column.indices)]
+
     @cached_property
     def start(self) -> NDArray[np.float64]:
         """Start of each frame in its recording in seconds, float64 [n]."""

@@ -238,6 +238,17 @@ class PreparedData:
         groups = {name: (table.group(name)[rows], names) for name, names in manifest.groups.items()}
         return {**signals.domains, **groups}
 
+    def recording_names(self, signals: FrameSet) -> NDArray[np.object_]:
+        """Return the name of the recording of each of some signals, str [n]; see `signals`.
+
+        Raises:
+            UsageError: the data set is not prepared.
+        """
+        from clops_sweep.data.prepared.prepared_folder import required_set
+
+        names = required_set(signals.name, self.root, self.source).table.record_names()
+        return names if signals.members is None else names[signals.members[:, 0]]
+
     def notes(self, dataset: str) -> tuple[str, ...]:
         """Return the notes on a declared data set; none if it is not prepared, or not declared by a user."""
         from clops_sweep.data.prepared.prepared_folder import prepared_set

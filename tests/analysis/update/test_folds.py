@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -191,8 +192,10 @@ def test_a_person_of_any_fold_is_found_by_pseudonym(made: tuple[Path, list[str]]
     report = report_of(folder, ids[0])
     others = set(read(folder / "results", "predictions", run_ids=ids[1:3])["patient"])
     for changed in report.people:
-        person = ask(folder, ids[0], "--folds", "--who", changed.pseudonym).stdout.strip()
-        if person in others:
+        said = ask(folder, ids[0], "--folds", "--json", "--who", changed.pseudonym).stdout
+        (person,) = json.loads(said)["people"]
+        assert person["pseudonym"] == changed.pseudonym
+        if person["person"] in others:
             return
     pytest.fail("no person of the other folds was found")
 
