@@ -47,16 +47,36 @@ def competing_cells(experiment: Experiment, metric: str) -> list[int]:
     """Return the indices of the cells that can be ranked by a metric, ascending.
 
     Within a data set and scenario only cells with all runs finished compete, once there are any: a mean over few runs
-    may be lucky, and the missing ones may have failed for a reason.
+    may be lucky, and the missing ones may have failed for a reason. A finished run without a value counts as missing,
+    if a run of another cell has one on this split and seed (`undefined_runs`).
     """
     has_runs = np.asarray(np.isfinite(experiment.by_split(metric)).any(axis=1))
     is_whole = np.asarray(has_runs & (experiment.counts() == experiment.counts("finished")))
+    is_whole &= undefined_runs(experiment, metric) == 0
     competing = []
     for cells in cells_by_data(experiment):
         of_data = np.array(cells)
         there = is_whole if is_whole[of_data].any() else has_runs
         competing += of_data[there[of_data]].tolist()
     return sorted(competing)
+
+
+def undefined_runs(experiment: Experiment, metric: str) -> npt.NDArray[np.int64]:
+    """Return how many finished runs of each cell lack a metric that another cell of its data has there.
+
+    On a split without a class, the metric is undefined for all cells, which tells them not apart.
+    """
+    is_finite = np.isfinite(experiment.by_replicate(metric))
+    columns = {replicate: column for column, replicate in enumerate(experiment.replicates)}
+    is_finished = np.zeros_like(is_finite)
+    finished = experiment.runs[experiment.runs["status"] == "finished"]
+    for cell, replicate in zip(finished["cell"].tolist(), experiment.replicates_of(finished), strict=True):
+        is_finished[cell, columns[replicate]] = True
+    counts = np.zeros(len(experiment.cells), dtype=np.int64)
+    for cells in cells_by_data(experiment):
+        is_defined = is_finite[cells].any(axis=0)
+        counts[cells] = (is_finished[cells] & ~is_finite[cells] & is_defined).sum(axis=1)
+    return counts
 
 
 def cell_name(cell: Cell, without: Sequence[str] = ()) -> str:

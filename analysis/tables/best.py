@@ -31,7 +31,7 @@ from ..formats import (
 from ..leading import LeadingColumns, columns_in_words, heading, is_choice, leading_columns
 from ..metrics import metric_named
 from ..results import mean_of
-from ..selection import cell_name, cells_by_data, competing_cells, data_of, variants
+from ..selection import cell_name, cells_by_data, competing_cells, data_of, undefined_runs, variants
 from ..statistics import ALPHA, PairedDifference, units_in_words
 from .comparisons import (
     FEW,
@@ -327,7 +327,9 @@ def unranked_in_words(experiment: Experiment) -> str:
 def _unranked_of(experiment: Experiment, metric: str, cells: Sequence[int]) -> str:
     """Return the sentence of `unranked_in_words` about the configurations of one data set and scenario."""
     requested, finished = experiment.counts(), experiment.counts("finished")
+    undefined = undefined_runs(experiment, metric)
     started = [cell for cell in cells if finished[cell]]
+    finished = finished - undefined
     partial = [cell for cell in started if finished[cell] < requested[cell]]
     without = _without_results(experiment, cells)
     if partial and len(partial) == len(started):
@@ -345,7 +347,12 @@ def _unranked_of(experiment: Experiment, metric: str, cells: Sequence[int]) -> s
         named.append(f"{cell_name(experiment.cells[cell])} (failed: {failed[cell]:,} of {requested[cell]:,} runs)")
     more = len(partial) + len(without) - len(named)
     which = ", ".join(named) + (f" and {more:,} more" if more > 0 else "")
-    return f"not ranked, because runs are missing or failed: {which}"
+    reasons = []
+    if without or (requested - finished - undefined)[partial].any():
+        reasons.append("are missing or failed")
+    if undefined[partial].any():
+        reasons.append(f"have no {heading(metric, [experiment])}")
+    return f"not ranked, because runs {' or '.join(reasons)}: {which}"
 
 
 def _tied(experiment: Experiment, score: Mapping[int, float], best: int) -> tuple[str, ...]:

@@ -316,8 +316,10 @@ def comparison_text(record: Comparisons, name: str, title: str, metrics: Sequenc
             header.append("p")
     rows, exact = [], []
     for row in record.rows:
-        n = max(difference.n for difference in row.differences.values())
-        cells = [label_cell(row.name), label_cell(row.baseline), count_cell(n)]
+        counts = [row.differences[metric].n for metric in metrics if row.differences[metric].n]
+        n = max(counts, default=0)
+        of_some = f"{min(counts)} to {n}" if len(set(counts)) > 1 else ""
+        cells = [label_cell(row.name), label_cell(row.baseline), count_cell(n, of_some)]
         for metric in metrics:
             difference, p = row.differences[metric], row.corrected[metric]
             interval = with_interval(difference.mean, difference.low, difference.high)

@@ -107,7 +107,7 @@ def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
         state: the state of a launch.
         metric: a column of `runs`; by default the first headline metric, of test people.
 
-    A warning counts the runs that are left aside since they are of another edition of the data.
+    Warnings count the runs that are left aside as of another edition of the data, and finished runs without a value.
 
     Raises:
         UsageError: no run has the metric, or folds and random splits are mixed in one search space.
@@ -127,7 +127,19 @@ def scores_of(state: State, metric: str | None = None) -> pd.DataFrame:
         shown = metric or (columns.results[0] if columns is not None else judged.headline[0])
         for cell in ranked_cells(experiment):
             rows.append(_row(judged, cell, shown))
+            if sentence := _undefined_in_words(judged, cell, shown):
+                warnings.warn(f"search space {experiment.name!r}: {sentence}", stacklevel=2)
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _undefined_in_words(experiment: Experiment, cell: int, metric: str) -> str:
+    """Return a sentence on the finished runs that the mean of a configuration leaves out; empty without any."""
+    finished = len(experiment.run_ids(cell))
+    defined = int(np.isfinite(experiment.by_replicate(metric)[cell]).sum())
+    if not 0 < defined < finished:
+        return ""
+    name = cell_name(experiment.cells[cell]) or experiment.name
+    return f"{name} has {metric} in {defined} of {finished} finished runs; its mean is over these"
 
 
 def _row(experiment: Experiment, cell: int, metric: str) -> tuple[object, ...]:
