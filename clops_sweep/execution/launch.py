@@ -69,7 +69,6 @@ def launch(
         request.check_samplers()
         check_resources(resources)
         state = State.of(request)
-        state.check_data_of_studies()
         outcome = settings.compute_next_part(state)
         while outcome.part == "pretraining" and outcome.complete:
             try:
@@ -115,9 +114,20 @@ def _next_part(state: State) -> State:
                 f"expected a launch with {option('limit', 1)} before the shards, which trains it"
             )
         asked.data.prepare(config.data_key.signals for config in (*selection.configs, *first))
-        check_fit(state)
+        _check(state)
         state = state.of_encoders.again()
     return state
+
+
+def _check(state: State) -> Mapping[DataKey, FrameSet]:
+    """Check that the runs of a request fit their data, and its studies the present edition; return the data.
+
+    Raises:
+        UsageError: runs do not fit, or a study was made on another edition; a new name would not help the former.
+    """
+    frames = check_fit(state)
+    state.check_data_of_studies()
+    return frames
 
 
 def _check_shard(state: State) -> None:
@@ -155,9 +165,8 @@ class _Launch:
     def _compute_part(self, state: State) -> Outcome:
         """Compute the runs of a request whose encoders are there, then those that its searches choose."""
         state = self._prepared(state)
-        state.check_data_of_studies()
         _check_shard(state)
-        frames = check_fit(state)
+        frames = _check(state)
         check_computed_again(state)
         changed = changes(state)
         for sentence in (*doubts(state), *changed):

@@ -124,8 +124,8 @@ def seal(request: Request, check: Callable[[State], object] = lambda state: None
     request.data.prepare(config.data_key for config in asked.selection.configs if request.data_hash(config) is None)
     state = State.of(request)
     asked = _without_choices(state)  # orders by names of tasks are positions as soon as the data are prepared
-    state.check_data_of_studies()
     check(state)
+    state.check_data_of_studies()
     if ended := len(_ended(state)):
         raise UsageError(
             f"{_called()}: {several(ended, 'run')} of this file ended already; claims are sealed before the first"

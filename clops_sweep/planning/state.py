@@ -137,8 +137,6 @@ class State:
             OtherData: a study was made on another edition of the data.
         """
         if self._names_on_other_data:
-            for space in self.resolved.selection.tuned:
-                check_tuning(space, self.resolved.data)  # another name would not help a space that cannot be tuned so
             raise OtherData(refusal(self._names_on_other_data[0]), "data", None)
 
     @cached_property

@@ -85,7 +85,8 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
     Raises:
         UsageError: invalid options of the sampler.
     """
-    options = {name: _guarded(search, value) for name, value in search.sampler_options.items()}
+    refusal = partial(refused, search)
+    options = {name: _guarded(value, refusal) for name, value in search.sampler_options.items()}
     if search.sampler == "tpe":
         options.setdefault("constant_liar", True)  # trials run concurrently
 
@@ -98,11 +99,11 @@ def make_sampler(search: OptunaSearch) -> SeededByTrial:
             warnings.simplefilter("ignore")  # about experimental features
             make(0)
     except Exception as error:  # samplers report invalid options by different exceptions
-        raise refused(search, error) from None
+        raise refusal(error) from None
     return SeededByTrial(make, search.sampler_seed)
 
 
-def _guarded(search: OptunaSearch, value: Any) -> Any:
+def _guarded(value: Any, refusal: Callable[[BaseException], UsageError]) -> Any:
     """Return an option; a function of the user, such as `constraints_func`, with its errors in one sentence.
 
     Optuna calls it while it writes the journal, where other errors mean that the journal is damaged.
@@ -112,7 +113,7 @@ def _guarded(search: OptunaSearch, value: Any) -> Any:
 
     @wraps(value)
     def called(*arguments: Any, **named: Any) -> Any:
-        with user_code(partial(refused, search)):
+        with user_code(refusal):
             return value(*arguments, **named)
 
     return called
