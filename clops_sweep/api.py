@@ -433,7 +433,9 @@ def update_report(
         results: the store, a folder or a URI. Its runs need predictions (``--keep predictions``).
         run_id: id of the run, or an unambiguous prefix.
         against: id of the run whose last model is replaced. By default, it is the model of the same run before its last
-            task, and the instances of earlier tasks are compared.
+            task, and the instances of earlier tasks are compared. If that run is on other data, such as an earlier
+            edition without a new ward, its stored model (``--keep models``) is applied to the test instances of this
+            one. People whom it was trained on are left out.
         folds: whether to pool the runs that differ from the run in the fold alone (``axes={"split": folds(5)}``). Each
             person is judged once, by the run that tests them. With `against`, the runs of all folds replace those of
             the other run's settings, fold by fold. Needs the prepared frames.
@@ -445,8 +447,9 @@ def update_report(
             in the user's cache.
 
     Raises:
-        UsageError: the run does not exist or has no predictions, the two runs differ in data, instances or labels, a
-            column or class is unknown, a column has more than 50 values, or with `folds` the run has no fold, or a fold
+        UsageError: the run does not exist or has no predictions, the two runs differ in instances or labels, the other
+            run is on other data and its model is not stored, does not fit them or has seen all people, a column or
+            class is unknown, a column has more than 50 values, or with `folds` the run has no fold, or a fold
             has no finished run of the same settings, or the other run is one of these folds or has other folds.
     """
     from clops_sweep.analysis.update.criteria import Criteria

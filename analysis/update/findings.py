@@ -180,6 +180,8 @@ class Findings:
         against: the run whose last model is replaced; empty if it is the same run before its last task.
         folds: results of each fold if several are pooled; else empty.
         pooled: sentences on what pooled folds judge; empty for a single run.
+        other_data: sentences on a stored model that was applied to other data: how many people were left out, and which
+            tasks it has never seen; empty for runs of the same data.
         copies: sentences on test people whose recordings are in training under another name; empty without any.
         description: the settings that changed, as (name, before, after).
         data: facts about the evaluation data, by name.
@@ -226,6 +228,7 @@ class Findings:
     against: str
     folds: tuple[FoldResult, ...]
     pooled: str
+    other_data: str
     copies: str
     description: tuple[tuple[str, str, str], ...]
     data: Mapping[str, str]

@@ -77,7 +77,7 @@ def task_facts(row: Mapping[str, Any], frames: FrameSet | None) -> TaskFacts:
     copies: Mapping[str, str] = {}
     if frames is not None and scenario is not None:
         by_position = scenario.by_position
-        titles = task_titles(frames, _config_of_tasks(row))
+        titles = task_titles(frames, config_of_tasks(row))
         trained = {task.name: _classes(frames, task.train.rows) for task in scenario.tasks}
         outputs = _classes_of_outputs(frames, scenario)
         copies = _copies(frames, scenario)
@@ -136,7 +136,7 @@ def _scenario(row: Mapping[str, Any], frames: FrameSet) -> Scenario | None:
     if unregistered(row):
         return None
     try:
-        return scenario_of(_config_of_tasks(row), frames)
+        return scenario_of(config_of_tasks(row), frames)
     except UsageError:  # tasks that cannot be built here were built where the run took place
         return None
 
@@ -153,7 +153,7 @@ def _classes_of_outputs(frames: FrameSet, scenario: Scenario) -> dict[int, str]:
     return {output: frames.classes[of_output.pop()] for output, of_output in codes.items() if len(of_output) == 1}
 
 
-def _config_of_tasks(row: Mapping[str, Any]) -> RunConfig:
+def config_of_tasks(row: Mapping[str, Any]) -> RunConfig:
     """Return the config of a run without former options of its method, which decide nothing about tasks."""
     return config_from_row({**row, **dict.fromkeys(FORMER_OPTIONS)})
 

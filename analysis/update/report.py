@@ -20,7 +20,7 @@ from clops_sweep.data.prepared.pseudonyms import SECRET, Pseudonyms, kept_pseudo
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, either, listed, option, prefixed, several, shown
 from clops_sweep.experiment.columns import FIELDS, former_settings
-from clops_sweep.experiment.fields import OF_DATA, data_key_of_row, is_missing
+from clops_sweep.experiment.fields import data_key_of_row, is_missing
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import unregistered
@@ -43,6 +43,7 @@ from .page import render_page, verdict
 from .paired import LastUpdate, Paired, joined, last_models, last_update, tasks_in_order
 from .people import ChangedPerson, changed_people, confusion, decisions, outputs_of, tracings_of
 from .reproduce import Asked, Model, commands_for, models_of
+from .stored_model import on_other_data, require_stored_model, what_differs
 from .verdicts import Tested, decisions_on, on_last_task
 from .who import FLIPPED, DecidedPart, FoundPeople, found_people
 
@@ -131,6 +132,7 @@ def make_report(
         against=asked.against,
         folds=compared.folds,
         pooled=pooled,
+        other_data=compared.other_data,
         copies=copies_in_words(facts.copies, [*paired.patients, *last.patients], paired.unit, names),
         description=compared.description,
         data=described_data(updated, tested, noun, frames, is_given) | _hash_of(criteria),
@@ -211,10 +213,11 @@ def _of_runs(store: RunStore, run_id: str, against: str | None, data: PreparedDa
         compared = _over_folds(store, row, data)
     elif other is None:
         compared = _with_itself(row, _predictions(store, row["run_id"]), task_facts(row, frames))
-    else:
+    elif _is_same_data(row, other):
         predictions = [_predictions(store, of["run_id"]) for of in (row, other)]
-        _require_same_data(row, other)
         compared = _with_other((row, other), predictions, task_facts(row, frames))
+    else:
+        compared = _with_stored_model(store, (row, other), frames, data, without_frames)
     return _OfRuns(row, other, frames, without_frames, compared)
 
 
@@ -247,6 +250,7 @@ class _Compared:
     new_classes: tuple[NewClass, ...] = ()
     brought: tuple[str, ...] = ()
     folds: tuple[FoldResult, ...] = ()
+    other_data: str = ""
 
 
 def _against(compared: _Compared, other: Mapping[str, Any] | None) -> str:
@@ -424,6 +428,41 @@ def _with_other(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Any], f
     )
 
 
+def _with_stored_model(
+    store: RunStore,
+    rows: tuple[Mapping[str, Any], Mapping[str, Any]],
+    frames: FrameSet | None,
+    data: PreparedData,
+    without_frames: str,
+) -> _Compared:
+    """Compare the stored model of the second row with the last model of the first, which is on other data."""
+    after, before = rows
+    predictions = _predictions(store, after["run_id"])
+    facts = task_facts(after, frames)
+    if frames is None:
+        require_stored_model(store, after, before)
+        raise UsageError(
+            f"{option('against')}: the stored model of run {before['run_id']} is applied to the prepared frames of run "
+            f"{after['run_id']}, but {without_frames}"
+        )
+    applied = on_other_data(store, rows, predictions, frames, data, facts, _noun(frames))
+    paired = last_models(applied.before, applied.after)
+    order = tasks_in_order(predictions)
+    models = Model(before, applied.learned, applied.learned), Model(after, len(order), len(order))
+    return _Compared(
+        rows=rows,
+        facts=facts,
+        order=order,
+        paired=paired,
+        last=paired.take(paired.tasks == order[-1]),
+        outputs=dict(facts.outputs),
+        models=([models[0]], [models[1]]),
+        description=tuple(_other_runs([before], [after])),
+        decided=decided(paired, facts),
+        other_data=applied.sentences,
+    )
+
+
 def newest_that_fits(store: RunStore, against: Sequence[str] = (), *, folds: bool = False) -> str | None:
     """Return the id of the run that started last, among those with predictions; None without any.
 
@@ -520,19 +559,16 @@ def _decided_parts(compared: _Compared) -> list[DecidedPart]:
     return parts
 
 
+def _is_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    return bool(after["dataset"] == before["dataset"] and after["data_hash"] == before["data_hash"])
+
+
 def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> None:
-    if after["dataset"] == before["dataset"] and after["data_hash"] == before["data_hash"]:
-        return
-    differing = []
-    for name in OF_DATA:
-        values = [row.get(name) for row in (after, before)]
-        if values[0] != values[1] and not all(map(is_missing, values)):
-            differing.append(f"{name} {shown(values[0])} and {shown(values[1])}")
-    what = ", ".join(differing) or "the prepared data have changed in between"
-    raise UsageError(
-        f"runs {after['run_id']} and {before['run_id']} use different data ({what}); "
-        "expected runs of one data set, normalisation and patient split"
-    )
+    if not _is_same_data(after, before):
+        raise UsageError(
+            f"runs {after['run_id']} and {before['run_id']} use different data ({what_differs(after, before)}); "
+            "expected runs of one data set, normalisation and patient split"
+        )
 
 
 def _groups(

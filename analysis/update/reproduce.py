@@ -149,6 +149,8 @@ def commands_for(
         whose = f"the models of {row['split']}" if asked.folds else "the models"
         if asked.folds and asked.against:
             whose += f", run {str(row['run_id'])[:8]},"
+        if row["data_hash"] != rows[0]["data_hash"] and not asked.folds:
+            whose += f", run {str(row['run_id'])[:8]} on its own data, of data hash {str(row['data_hash'])[:12]},"
         yield f"Train {whose} again, and compare every number with the stored ones", again
     words = [str(rows[0]["run_id"]), *asked.words(), *plugins, *options]
     purpose = "Draw this page"

@@ -91,9 +91,10 @@ def update_report(
     Without RUN_ID, the command names the newest run that fits. Without --against, the run's model after the last task
     is compared with its model before that task. With --folds, this is done for the runs of all folds, and each person
     is judged by the run that tests them: axes={"split": folds(5)}. With both, the last models of all folds of RUN_ID's
-    settings replace those of the other run's. Needs predictions (--keep predictions). The exit
-    status is 1 if a criterion fails, and 3 if none fails but the update is not judged: a criterion has too few
-    patients or is not certain as asked, or there is no --criteria.
+    settings replace those of the other run's. If the run of --against is on other data, its stored model (--keep
+    models) is applied to the test instances of RUN_ID, without people whom it was trained on. Needs predictions
+    (--keep predictions). The exit status is 1 if a criterion fails, and 3 if none fails but the update is not judged:
+    a criterion has too few patients or is not certain as asked, or there is no --criteria.
     """
     from clops_sweep.analysis.drawing.style import write_whole
     from clops_sweep.analysis.update.criteria import read_criteria
@@ -159,6 +160,8 @@ def update_report(
         click.echo(f"compared on {report.data['compared on']} [95 % interval over {report.drawn}]")
         if report.against:
             click.echo(f"  {printable(settings_that_differ(report))}")
+        if report.other_data:
+            click.echo(f"  {printable(report.other_data)}")
         if report.copies:
             click.echo(f"  {report.copies}")
         if report.pooled:

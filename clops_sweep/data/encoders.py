@@ -1,4 +1,4 @@
-"""Interface of encoders for the cache of features; implementations need PyTorch."""
+"""Interface of encoders and stored models for what needs no PyTorch itself, such as the cache of features."""
 
 from __future__ import annotations
 
@@ -72,4 +72,13 @@ class Encoders(Protocol):
 
         Raises:
             UsageError: the code or weights are missing.
+        """
+
+    def predicted(
+        self, run_id: str, frames: FrameSet, instances: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the logits and the probabilities of some instances by the last model of a stored run, [m, outputs].
+
+        Raises:
+            UsageError: the model is not stored, cannot be made here, or does not take such frames.
         """

@@ -136,6 +136,25 @@ class Encoders:
 
         return features_of(encoder, *self._fitting(encoder, frames), frames, instances)
 
+    def predicted(
+        self, run_id: str, frames: FrameSet, instances: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the logits and the probabilities of some instances by the last model of a stored run, [m, outputs].
+
+        Args:
+            run_id: the run.
+            frames: signals that are not normalised: the model normalises them as its run did.
+            instances: int64 [m].
+
+        Raises:
+            UsageError: the model is not stored, cannot be made here, or does not take such frames.
+        """
+        from clops_sweep.learning.models.predicting import predicted_by
+        from clops_sweep.learning.models.trained_model import model_from
+
+        model = model_from(self._read_model(run_id), self.of_model, f"model of run {run_id}")
+        return predicted_by(model, frames, instances)
+
     def module(self, encoder: str) -> EncoderModule:
         """Return a function that creates the module in any process on a machine with the weights.
 
