@@ -43,7 +43,7 @@ from .page import render_page, verdict
 from .paired import LastUpdate, Paired, joined, last_models, last_update, tasks_in_order
 from .people import ChangedPerson, changed_people, confusion, decisions, outputs_of, tracings_of
 from .reproduce import Asked, Model, commands_for, models_of
-from .stored_model import on_other_data, require_stored_model, what_differs
+from .stored_model import on_other_data, require_applicable, what_differs
 from .verdicts import Tested, decisions_on, on_last_task
 from .who import FLIPPED, DecidedPart, FoundPeople, found_people
 
@@ -413,19 +413,8 @@ def _updated(
 def _with_other(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Any], facts: TaskFacts) -> _Compared:
     """Compare the last models of two runs: that of the first row replaces that of the second."""
     paired = last_models(predictions[1], predictions[0])
-    tasks = [tasks_in_order(of_run) for of_run in predictions]
-    is_last = paired.tasks == tasks[0][-1]
-    return _Compared(
-        rows=rows,
-        facts=facts,
-        order=tasks[0],
-        paired=paired,
-        last=paired.take(is_last),
-        outputs=dict(facts.outputs),
-        models=([Model(rows[1], len(tasks[1]), len(tasks[1]))], [Model(rows[0], len(tasks[0]), len(tasks[0]))]),
-        description=tuple(_other_runs([rows[1]], [rows[0]])),
-        decided=decided(paired, facts),
-    )
+    order, learned = [tasks_in_order(of_run) for of_run in predictions]
+    return _replacing(rows, paired, order, len(learned), facts)
 
 
 def _with_stored_model(
@@ -436,30 +425,36 @@ def _with_stored_model(
     without_frames: str,
 ) -> _Compared:
     """Compare the stored model of the second row with the last model of the first, which is on other data."""
-    after, before = rows
-    predictions = _predictions(store, after["run_id"])
-    facts = task_facts(after, frames)
-    if frames is None:
-        require_stored_model(store, after, before)
-        raise UsageError(
-            f"{option('against')}: the stored model of run {before['run_id']} is applied to the prepared frames of run "
-            f"{after['run_id']}, but {without_frames}"
-        )
+    require_applicable(store, rows, without_frames)
+    assert frames is not None
+    predictions = _predictions(store, rows[0]["run_id"])
+    facts = task_facts(rows[0], frames)
     applied = on_other_data(store, rows, predictions, frames, data, facts, _noun(frames))
     paired = last_models(applied.before, applied.after)
     order = tasks_in_order(predictions)
-    models = Model(before, applied.learned, applied.learned), Model(after, len(order), len(order))
+    compared = _replacing(rows, paired, order, applied.learned, facts)
+    return replace(compared, other_data=applied.sentences)
+
+
+def _replacing(
+    rows: Sequence[Mapping[str, Any]], paired: Paired, order: Sequence[str], learned: int, facts: TaskFacts
+) -> _Compared:
+    """Return a comparison of two last models, of which the earlier one has learned a number of tasks."""
+    after, before = rows
+    last = paired.take(paired.tasks == order[-1])
+    updated = Model(after, len(order), len(order))
+    replaced = Model(before, learned, learned)
+    description = tuple(_other_runs([before], [after]))
     return _Compared(
         rows=rows,
         facts=facts,
         order=order,
         paired=paired,
-        last=paired.take(paired.tasks == order[-1]),
+        last=last,
         outputs=dict(facts.outputs),
-        models=([models[0]], [models[1]]),
-        description=tuple(_other_runs([before], [after])),
+        models=([replaced], [updated]),
+        description=description,
         decided=decided(paired, facts),
-        other_data=applied.sentences,
     )
 
 

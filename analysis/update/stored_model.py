@@ -73,7 +73,6 @@ def on_other_data(
             those of the run, or it has seen all test people.
     """
     after, before = rows
-    require_stored_model(store, after, before)
     run_id = str(before["run_id"])
     encoders = data.encoders
     assert encoders is not None  # a command on a store knows its models
@@ -108,14 +107,20 @@ def on_other_data(
     return OnOtherData(kept.assign(**columns), kept, len(stored.tasks), " ".join(sentences))
 
 
-def require_stored_model(store: RunStore, after: Mapping[str, Any], before: Mapping[str, Any]) -> None:
-    """Raise a UsageError if the store has no model of the earlier run."""
+def require_applicable(store: RunStore, rows: tuple[Mapping[str, Any], Mapping[str, Any]], without_frames: str) -> None:
+    """Raise a UsageError if the store has no model of the earlier run, or the frames of the later one are missing."""
+    after, before = rows
     run_id = str(before["run_id"])
     if not store.models.has(run_id, "last"):
         raise UsageError(
             f"runs {after['run_id']} and {run_id} use different data ({what_differs(after, before)}), and the model "
             f"of run {run_id} is not stored; expected a run with its model, which {option('keep', 'models')} keeps, or "
             "runs of one data set, normalisation and patient split"
+        )
+    if without_frames:
+        raise UsageError(
+            f"{option('against')}: the stored model of run {run_id} is applied to the prepared frames of run "
+            f"{after['run_id']}, but {without_frames}"
         )
 
 
