@@ -29,6 +29,8 @@ class Criteria:
         max_group_flips: the same share within every subgroup.
         min_accuracy: accuracy.
         max_accuracy_loss: accuracy before minus accuracy after.
+        max_task_accuracy_loss: the same within an earlier task, such as a ward: by task, or one number for each of
+            them. With another run, within any task.
         min_group_accuracy: accuracy within every subgroup.
         min_sensitivity: sensitivity of the model's decisions, by class.
         min_specificity: specificity of the model's decisions, by class.
@@ -41,13 +43,15 @@ class Criteria:
         certain: whether a criterion holds only if its verdict is certain; see `Decision`. Otherwise, it is not judged.
 
     Raises:
-        UsageError: a limit is not a number from 0 to 1, or limits by class are not a mapping with at least one class.
+        UsageError: a limit is not a number from 0 to 1, or limits by class or task are no mapping with at least
+            one of them.
     """
 
     max_flips: float | None = None
     max_group_flips: float | None = None
     min_accuracy: float | None = None
     max_accuracy_loss: float | None = None
+    max_task_accuracy_loss: float | Mapping[str, float] | None = field(default=None, hash=False)
     min_group_accuracy: float | None = None
     min_sensitivity: Mapping[str, float] | None = field(default=None, hash=False)
     min_specificity: Mapping[str, float] | None = field(default=None, hash=False)
@@ -64,10 +68,11 @@ class Criteria:
         for name, given in vars(self).items():
             if name in _DEMANDS:
                 continue
-            if name not in BY_CLASS:
+            if name not in BY_CLASS and not (name in BY_TASK and isinstance(given, Mapping)):
                 limits = {name: given}
             elif given is not None and (not isinstance(given, Mapping) or not given):
-                raise UsageError(f'{name}: expected a limit by class, such as {{"AF": 0.9}}, not {shown(given)}')
+                what = 'task, such as {"ICU": 0.02}' if name in BY_TASK else 'class, such as {"AF": 0.9}'
+                raise UsageError(f"{name}: expected a limit by {what}, not {shown(given)}")
             else:
                 limits = {f"{name}[{of!r}]": limit for of, limit in (given or {}).items()}
             for where, limit in limits.items():
@@ -97,6 +102,8 @@ BY_CLASS = {
     "min_new_specificity": "specificity",
 }
 """Criteria with a limit for each class, and the measure that each limits."""
+BY_TASK = ("max_task_accuracy_loss",)
+"""Criteria with a limit for each earlier task, or one for all of them."""
 BY_GROUP = ("max_group_flips", "min_group_accuracy")
 _DEMANDS = ("min_patients", "certain")
 """What is asked of the verdicts on all limits."""

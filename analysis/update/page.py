@@ -14,7 +14,7 @@ from ..formats import DASH, TextCell, TextTable, count_cell, label_cell, number
 from ..people.patient_intervals import FEW_PEOPLE
 from ..report.page import LinkedTable, from_template, no_links
 from ..statistics import MIN_UNITS
-from .criteria import BY_GROUP, OF_LAST_TASK
+from .criteria import BY_GROUP, BY_TASK, OF_LAST_TASK
 from .earlier import clear_changes, is_clearly_worse
 from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracing_of_flip
 from .findings import OF_RUNS, Decision, EarlierTask, Findings
@@ -117,6 +117,7 @@ TITLES = {
     "max_group_flips": f"decisions that became wrong{_IN_EACH}",
     "min_accuracy": "accuracy",
     "max_accuracy_loss": "loss of accuracy",
+    "max_task_accuracy_loss": "loss of accuracy",
     "min_group_accuracy": f"accuracy{_IN_EACH}",
     "min_sensitivity": "sensitivity",
     "min_specificity": "specificity",
@@ -201,7 +202,7 @@ def _name(decision: Decision) -> str:
     """Return a criterion and what it is about, such as "sensitivity of AF" or "accuracy in sex f"."""
     title = TITLES[decision.criterion].removesuffix(_IN_EACH)
     if decision.of:
-        title += f" {'in' if decision.criterion in BY_GROUP else 'of'} {decision.of}"
+        title += f" {'in' if decision.criterion in (*BY_GROUP, *BY_TASK) else 'of'} {decision.of}"
     return f"{title} in {decision.where}" if decision.criterion in OF_LAST_TASK else title
 
 
@@ -214,7 +215,8 @@ def _missed(decision: Decision) -> str:
 
 def _shown(decision: Decision) -> Quantity:
     """Return the measured value as it is shown: a share, or a loss of accuracy, which is negative for a gain."""
-    return decision.measured if decision.criterion == "max_accuracy_loss" else decision.measured.as_share()
+    is_loss = decision.criterion in ("max_accuracy_loss", *BY_TASK)
+    return decision.measured if is_loss else decision.measured.as_share()
 
 
 def by_verdict(decisions: Iterable[Decision]) -> list[Decision]:
@@ -263,7 +265,8 @@ def _about(decision: Decision, report: Findings) -> str:
 
 def _tested_on(decision: Decision, report: Findings) -> str:
     """Return what a criterion is about, without tasks that its name has."""
-    return _about(decision, report) if decision.criterion in OF_LAST_TASK else evaluated(decision, report)
+    has_tasks = decision.criterion in (*OF_LAST_TASK, *BY_TASK)
+    return _about(decision, report) if has_tasks else evaluated(decision, report)
 
 
 def what_can_be_shown(report: Findings) -> str:

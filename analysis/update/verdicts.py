@@ -11,16 +11,16 @@ from clops_sweep.errors import UsageError, listed, option, shown
 
 from ..people.patient_intervals import FEW_PEOPLE
 from ..statistics import MIN_UNITS
-from .criteria import BY_CLASS, BY_GROUP, OF_LAST_TASK, Criteria
-from .findings import Decision, Findings, LastTask
+from .criteria import BY_CLASS, BY_GROUP, BY_TASK, OF_LAST_TASK, Criteria
+from .findings import Decision, EarlierTask, Findings, LastTask
 from .last_task import TaskFacts
-from .measures import SENSITIVITY, Measures, Quantity
+from .measures import SENSITIVITY, Change, Measures, Quantity
 from .paired import Names, Paired
 from .shares import bound_without_flips
 
 _MOST_TASKS = 3
 """Most tasks that a verdict names."""
-_NO_SHARES = ("max_accuracy_loss", "max_calibration_error", "max_drift")
+_NO_SHARES = ("max_accuracy_loss", "max_task_accuracy_loss", "max_calibration_error", "max_drift")
 """Criteria about a value that is no share of instances with an event."""
 
 
@@ -66,8 +66,8 @@ def decisions_on(criteria: Criteria, report: Findings, tested: Tested) -> Iterat
         tested: the instances that they are about.
 
     Raises:
-        UsageError: a criterion names a class that the instances lack, or is about subgroups or a last task that are not
-            there.
+        UsageError: a criterion names a class or a task that the instances lack, or is about subgroups or a last task
+            that are not there.
     """
     for name, limit in criteria.limits.items():
         if name in OF_LAST_TASK and report.last_task is None:
@@ -75,7 +75,10 @@ def decisions_on(criteria: Criteria, report: Findings, tested: Tested) -> Iterat
                 f"{name}: the last task has no test instances of its own, as every task is tested on the same ones; "
                 f"leave the criterion out, or take {name.replace('new_', '')}"
             )
-        if isinstance(limit, Mapping):
+        if name in BY_TASK:
+            for verdict in _of_tasks(name, limit, report, tested):
+                yield _as_demanded(verdict, criteria)
+        elif isinstance(limit, Mapping):
             for of, least in limit.items():
                 yield _as_demanded(_of_class(name, of, least, report, tested), criteria)
         else:
@@ -105,6 +108,39 @@ def _of_number(name: str, limit: float, report: Findings, tested: Tested) -> Ite
         yield decision(name, "", limit, _of_all(name, report), everything.instances, everything.units, where)
 
 
+def _of_tasks(name: str, limit: float | Mapping[str, float], report: Findings, tested: Tested) -> Iterator[Decision]:
+    """Yield a verdict on what each earlier task with a limit loses; on each of them if there is one limit for all."""
+    if not report.earlier:
+        raise UsageError(
+            f"{name}: every task is tested on the same {report.noun}s, so none has a loss of its own; leave the "
+            "criterion out, or take max_accuracy_loss"
+        )
+    limits = limit if isinstance(limit, Mapping) else {task.title: limit for task in report.earlier}
+    for asked, most in limits.items():
+        task = _earlier_task(name, asked, report, tested.facts)
+        measured = _loss(task.accuracy)
+        yield decision(name, task.title, most, measured, task.instances, task.units, task.title)
+
+
+def _earlier_task(criterion: str, asked: str, report: Findings, facts: TaskFacts) -> EarlierTask:
+    """Return an earlier task by its title, such as "ward ICU", or by the name of its domain alone, "ICU"."""
+    named = {}
+    for task in report.earlier:
+        named[task.title] = task
+        named.setdefault(task.title.removeprefix(f"{facts.domain} "), task)
+    if asked not in named:
+        titles = listed(task.title for task in report.earlier)
+        what = "compared task" if report.against else "earlier task"
+        raise UsageError(f"{criterion}: {shown(asked)} is no {what}; {what}s: {titles}")
+    return named[asked]
+
+
+def _loss(accuracy: Change) -> Quantity:
+    """Return accuracy before minus accuracy after, with its interval."""
+    difference = accuracy.difference
+    return Quantity(0.0 - difference.value, 0.0 - difference.high, 0.0 - difference.low)  # never -0.0
+
+
 def _of_all(name: str, report: Findings) -> Quantity:
     """Return the measure of all compared instances that a criterion limits."""
     everything, *_ = report.flips
@@ -113,8 +149,7 @@ def _of_all(name: str, report: Findings) -> Quantity:
     if name == "min_accuracy":
         return everything.accuracy.after
     if name == "max_accuracy_loss":
-        loss = everything.accuracy.difference
-        return Quantity(-loss.value, -loss.high, -loss.low)
+        return _loss(everything.accuracy)
     if name == "max_calibration_error":
         return report.overall[-1].after
     assert name == "max_drift", name

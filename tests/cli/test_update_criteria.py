@@ -122,6 +122,50 @@ def test_criteria_on_the_new_ward_are_about_its_recordings_alone(hospital: Path)
     assert "Each class in ward C, after the update" in page
 
 
+def test_an_earlier_ward_may_lose_as_much_as_its_own_limit(hospital: Path) -> None:
+    run_id = trained(hospital, learning_rate=0.1)
+    report = reported(hospital, run_id, Criteria(max_task_accuracy_loss={"A": 0.0, "ward B": 1.0}))
+    rows = RunStore(hospital / "results").read("predictions", run_id)
+    rows["right"] = (rows["probability_1"] > rows["probability_0"]) == (rows["label"] == "AF")
+    accuracy = rows.groupby(["evaluated_on", "trained_on"])["right"].mean()
+    assert [(judged.of, judged.where, judged.limit) for judged in report.criteria] == [
+        ("ward A", "ward A", 0.0),
+        ("ward B", "ward B", 1.0),
+    ]
+    for number, judged in enumerate(report.criteria, 1):
+        loss = accuracy[number, 2] - accuracy[number, 3]
+        assert judged.measured.value == pytest.approx(loss)
+        gain = report.earlier[number - 1].accuracy.difference
+        assert (judged.measured.low, judged.measured.high) == pytest.approx((-gain.high, -gain.low), nan_ok=True)
+        assert judged.holds == (loss <= judged.limit)
+        of_ward = rows[(rows["evaluated_on"] == number) & (rows["trained_on"] == 3)]
+        assert (judged.instances, judged.units) == (len(of_ward), of_ward["patient"].nunique())
+    assert any(judged.measured.value for judged in report.criteria), "the test can fail"
+    assert "loss of accuracy in ward A" in report.html()
+    for_each = reported(hospital, run_id, Criteria(max_task_accuracy_loss=0.5))
+    assert [(judged.of, judged.limit) for judged in for_each.criteria] == [("ward A", 0.5), ("ward B", 0.5)]
+
+
+def test_a_ward_that_is_no_earlier_one_is_refused_with_those_that_are(hospital: Path, tmp_path: Path) -> None:
+    run_id = trained(hospital)
+    for name in ("ICU", "C", "ward C"):
+        said = f"max_task_accuracy_loss: '{name}' is no earlier task; earlier tasks: ward A, ward B"
+        with pytest.raises(UsageError, match=f"^{re.escape(said)}$"):
+            reported(hospital, run_id, Criteria(max_task_accuracy_loss={name: 0.1}))
+    file = tmp_path / "limits.toml"
+    for text, message in (
+        ("[max_task_accuracy_loss]\n", 'expected a limit by task, such as {"ICU": 0.02}, not {}'),
+        ("[max_task_accuracy_loss]\nA = 2\n", "expected a number from 0 to 1, not 2"),
+        ("max_task_accuracy_loss = -0.1\n", "expected a number from 0 to 1, not -0.1"),
+    ):
+        file.write_text(text)
+        with pytest.raises(UsageError, match=re.escape(message)):
+            read_criteria(file)
+    one_for_all = trained(hospital, scenario="subject_il", domain="lead", people_per_task=10)
+    with pytest.raises(UsageError, match="every task is tested on the same recordings, so none has a loss of its own"):
+        reported(hospital, one_for_all, Criteria(max_task_accuracy_loss=0.1))
+
+
 def test_another_run_is_judged_on_the_ward_that_it_learned_last(hospital: Path) -> None:
     run_id, other = trained(hospital), trained(hospital, "er")
     alone = reported(hospital, run_id, Criteria(min_new_accuracy=0.0))
