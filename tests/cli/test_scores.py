@@ -238,7 +238,7 @@ def test_runs_on_data_that_were_prepared_anew_are_not_pooled_with_earlier_ones(
     every = json.loads(CliRunner().invoke(command, words, catch_exceptions=False).stdout)["runs"]
     assert len(every) == 6
     assert {run["settings"]["prepared_hash"] for run in every} > set(before["prepared_hash"])
-    claimed = CliRunner().invoke(command, ["claims", "own.py"], catch_exceptions=False)
+    claimed = CliRunner().invoke(command, ["claims", "own.py", "--own-data"], catch_exceptions=False)
     assert f"plain: {left_aside} them anew\n" in claimed.stderr
     forget("worn")
     assert launched(grid).scores()["finished"].tolist() == [2, 2]
