@@ -32,7 +32,7 @@ from clops_sweep.analysis.figures.variance_figure import needed_in_words
 from clops_sweep.analysis.formats import TextCell, TextTable, number, plural, result_text, to_markdown
 from clops_sweep.analysis.report.claims_section import claims_text, counts_in_words, departures_in_words, notes_on_units
 from clops_sweep.analysis.report.page import Picture
-from clops_sweep.analysis.report.sections import SectionFiles, build_section
+from clops_sweep.analysis.report.sections import CountedFiles, build_section
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.selection import shown_metrics
 from clops_sweep.data.preparing.prepare import open_frames
@@ -276,11 +276,19 @@ def pictures(gallery: Gallery) -> Iterator[Picture]:
     """Yield the pictures of `SHOWN`."""
     wanted = {f"{dataset}_{name}": parts for dataset, of in SHOWN.items() for name, parts in of.items()}
     for name, parts in {**wanted, "variance": ("variance",)}.items():
-        if set(parts) - {"results"}:
+        shown = [part for part in parts if part != "results"]
+        if shown:
+            files = CountedFiles()  # draws nothing by itself
             experiment = gallery.compared(name)
-            section = build_section(experiment, [], gallery.store, name, None, [], TaskTitles([]), SectionFiles())
-            drawn = {it.name.removeprefix(f"{name}-"): it for it in (*section.pictures, *section.more_pictures)}
-            yield from (drawn[part] for part in parts if part in drawn)
+            build_section(experiment, [], gallery.store, name, None, [], TaskTitles([]), apart=[], files=files)
+            sketches = {sketch.name: sketch for sketch in files.waiting}
+            yield from (sketches[f"{name}-{part}"].drawn() for part in shown)
+
+
+def markdown(picture: Picture) -> str:
+    """Return the Markdown of a picture and its caption."""
+    caption = f"*{picture.title}. {picture.caption}*"
+    return f"![{picture.alt}](../gallery/{picture.name}.png)\n\n{caption}\n"
 
 
 def small(png: bytes) -> bytes:
@@ -412,14 +420,14 @@ def main(arguments: Sequence[str]) -> None:
         case ["collect", results]:
             collect_from(Path(results))
         case []:
-            gallery, drawn = Gallery(RunStore(STORE)), {}
+            gallery = Gallery(RunStore(STORE))
+            drawn = list(pictures(gallery))
+            text = "\n".join(part for part in page(gallery, {it.name: markdown(it) for it in drawn}) if part)
             for old in FOLDER.glob("*.png"):
                 old.unlink()
-            for picture in pictures(gallery):
+            for picture in drawn:
                 (FOLDER / f"{picture.name}.png").write_bytes(small(picture.png))
-                caption = f"*{picture.title}. {picture.caption}*"
-                drawn[picture.name] = f"![{picture.alt}](../gallery/{picture.name}.png)\n\n{caption}\n"
-            DOCUMENT.write_text("\n".join(part for part in page(gallery, drawn) if part))
+            DOCUMENT.write_text(text)
         case _:
             sys.exit(__doc__)
 

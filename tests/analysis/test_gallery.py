@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -43,9 +44,10 @@ def test_what_the_page_asks_the_store_works(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(ROOT)
     (block,) = examples("gallery")
     names: dict[str, Any] = {}
-    *before, last = block.strip().splitlines()
-    exec("\n".join(before), names)
-    answer = eval(last, names)
+    *before, last = ast.parse(block).body
+    exec(compile(ast.Module(before, []), "gallery.md", "exec"), names)
+    assert isinstance(last, ast.Expr)
+    answer = eval(compile(ast.Expression(last.value), "gallery.md", "eval"), names)
     assert {"clops", "finetune", "gem", "mir", "multitask"} <= set(answer.index.get_level_values("strategy"))
     assert (answer["auc", "mean"].between(0.5, 1)).all()
 
