@@ -15,6 +15,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, total_row
+from clops_sweep.data.prepared.manifest import left_out
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.errors import several
 
@@ -59,12 +60,13 @@ def look(
     signals = pd.DataFrame(channel_ranges(manifest, prepared.table), columns=columns)
     assert frames.recordings is not None
     lengths = pd.Series(np.bincount(frames.recordings)).describe().rename("frames").to_frame().round(1)
-    dropped = pd.Series({**manifest.dropped, "skipped recordings": len(manifest.skipped)}, name="count").to_frame()
+    dropped = [(omission.count, omission.sentence(named=True)) for omission in left_out(manifest)]
+    dropped.append((len(manifest.skipped), "skipped recordings"))
     tables = {
         "Frames (people) by class": _counts(frames),
         "Signals": signals,
         "Frames of a recording": lengths,
-        "Left out": dropped,
+        "Left out": pd.DataFrame(dropped, columns=["count", "reason"]),
         f"People (the first {_MOST_ROWS})": people,
     }
     for title, table in tables.items():

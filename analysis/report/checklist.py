@@ -15,6 +15,7 @@ from jinja2 import Environment, StrictUndefined
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import UNKNOWN_PERSON
+from clops_sweep.data.left_out import sentences
 from clops_sweep.data.prepared.manifest import left_out
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.shortcuts import shortcuts_of
@@ -173,7 +174,7 @@ def _samples(prepared: PreparedSet) -> str:
 
 def _left_out(prepared: PreparedSet) -> str:
     manifest = prepared.manifest
-    dropped = left_out(manifest)
+    dropped = sentences(left_out(manifest))
     skipped = [f"{several(len(manifest.skipped), 'record')} skipped"] if manifest.skipped else []
     return f"left out when it was prepared: {'; '.join([*dropped, *skipped]) or 'nothing'}"
 

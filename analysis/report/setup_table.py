@@ -11,6 +11,7 @@ import pandas as pd
 
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.left_out import sentences
 from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.spaces.search_space import SELECTION, SearchSpace, search_of
@@ -150,7 +151,7 @@ def _data_set(shown: Shown) -> str:
 
 def _left_out(shown: Shown) -> str:
     """Return what the preparation dropped, if the frames of the runs are prepared here."""
-    return _of_frames(shown, lambda frames: frames.left_out)
+    return _of_frames(shown, lambda frames: sentences(frames.left_out))
 
 
 def _leaks(shown: Shown) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.left_out import sentences
 from clops_sweep.errors import several
 from clops_sweep.experiment.fields import is_missing
 
@@ -48,7 +49,7 @@ def described_data(
     if frames is not None:
         if frames.frame_seconds is not None:
             facts_by_name["length"] = f"{noun}s of {frames.frame_seconds:g} s"
-        facts_by_name["left out"] = "; ".join(frames.left_out) or "nothing"
+        facts_by_name["left out"] = "; ".join(sentences(frames.left_out)) or "nothing"
         instances = np.unique(np.concatenate([paired.instances, tested.last.instances]))
         facts_by_name["flat channels"] = (
             "; ".join(_flat_channels(frames, instances, noun)) or f"none in the test {noun}s"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -445,6 +446,7 @@ def _print_counts(
     from rich.console import Console
 
     from clops_sweep.data.catalog import DATASETS
+    from clops_sweep.data.left_out import sentences, sentences_on_domains
     from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, total_row
     from clops_sweep.data.prepared.manifest import MANIFEST, left_out, mostly_dropped
     from clops_sweep.data.preparing.prepared_data import PreparedData
@@ -475,9 +477,12 @@ def _print_counts(
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
     channels = channel_ranges(manifest, prepared.table)
     if as_json:
-        of_set = {it: getattr(manifest, it) for it in ("name", "options", "dropped", "skipped", "notes")}
+        of_set = {it: getattr(manifest, it) for it in ("name", "options", "skipped", "notes")}
+        counts_by_reason = dict(manifest.dropped)
+        counts_by_reason |= {omission.reason.text: omission.count for omission in manifest.left_out}
         print_json(
-            {**of_set, "folder": prepared.folder, "frames": len(frames), "classes": rows_as_data(rows)}
+            {**of_set, "dropped": counts_by_reason, "left_out": [asdict(omission) for omission in manifest.left_out]}
+            | {"folder": prepared.folder, "frames": len(frames), "classes": rows_as_data(rows)}
             | {it: getattr(manifest, it) for it in ("unit", "sampling_rate", "samples")}
             | {"channels": [dict(zip(("name", "lowest", "highest", "missing"), it, strict=True)) for it in channels]}
             | {"tasks": {name: rows_as_data(it) for name, it in tasks.rows.items()}, "impossible": tasks.impossible}
@@ -512,17 +517,17 @@ def _print_counts(
     console.print(said, highlight=False, soft_wrap=True)
     if line := _options_line(manifest, prepared.folder.parent, data_root):
         console.print(line, highlight=False, soft_wrap=True)
-    sentences, notes = _once(left_out(manifest, named=True), manifest.notes)
-    for sentence in sentences:
+    dropped = left_out(manifest)
+    for sentence in [*sentences(dropped, named=True), *sentences_on_domains(dropped)]:
         console.print(f"dropped: {sentence}", highlight=False, soft_wrap=True)
-    if any(sentence.endswith(" more") for sentence in sentences):
-        console.print(f"all names: names_left_out in {prepared.folder / MANIFEST}", highlight=False, soft_wrap=True)
+    if any(omission.hides_names() for omission in dropped):
+        console.print(f"all names: left_out in {prepared.folder / MANIFEST}", highlight=False, soft_wrap=True)
     for record, reason in manifest.skipped[:_MOST_PROBLEMS_LISTED]:
         console.print(f"skipped: {record}: {reason}", highlight=False)
     if more := len(manifest.skipped[_MOST_PROBLEMS_LISTED:]):
         console.print(f"skipped: and {more:,} more, all in {prepared.folder / MANIFEST}", highlight=False)
     warnings = leaks_of(manifest.notes)
-    for note in notes:
+    for note in manifest.notes:
         if note not in warnings:
             console.print(f"note: {note}", highlight=False)
     for warning in [*warnings, *_copies(frames, tasks, splits)]:
@@ -542,28 +547,6 @@ def _print_counts(
             f"{manifest.name}: the frames are prepared, but a launch of {tasks.refused} is refused; the reason "
             'is above, after "no tasks"'
         )
-
-
-def _once(dropped: Sequence[str], notes: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return sentences on what was dropped, and notes, without notes that name the same recordings once more."""
-    sentences = list(dropped)
-    others = []
-    for note in notes:
-        label, has_hint, rest = note.removeprefix("left out as labelled ").partition(" (did you mean ")
-        hint = f" (did you mean {rest.partition('?): ')[0]}?)"
-        is_repeated = False
-        for place, sentence in enumerate(sentences):
-            if note.startswith(f"{sentence}: "):
-                sentences[place] = note
-                is_repeated = True
-            elif has_hint and f" labelled {label}: " in sentence:
-                sentences[place] = sentence.replace(f" labelled {label}: ", f" labelled {label}{hint}: ")
-                is_repeated = True
-            elif has_hint and f" labelled {label}{hint}: " in sentence:
-                is_repeated = True
-        if not is_repeated:
-            others.append(note)
-    return sentences, others
 
 
 def _copies(frames: FrameSet, tasks: TasksOfData, data: PreparedData) -> Iterator[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DatasetInfo
+from clops_sweep.data.left_out import LeftOut
 
 FRAME_LENGTH: Final = 2500
 """Samples in a frame of the paper's data sets, which its network requires."""
@@ -77,8 +78,8 @@ class FrameSet:
     catalogue; None to use the catalogue. `encoded` names the encoder if the rows are features, or signals adapted to an
     encoder.
 
-    `left_out`, `shortcuts` and `leaks` are sentences for reports: what the preparation dropped, facts that tell a class
-    without a network, and who may be there under two names.
+    `left_out` is what the preparation dropped, without names. `shortcuts` and `leaks` are sentences for reports: facts
+    that tell a class without a network, and who may be there under two names.
     """
 
     name: str
@@ -102,7 +103,7 @@ class FrameSet:
     recordings: NDArray[np.int32] | None = None
     start: NDArray[np.float64] | None = None
     encoded: Encoded | None = None
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     shortcuts: tuple[str, ...] = ()
     prepared_hash: str | None = None
     leaks: tuple[str, ...] = ()

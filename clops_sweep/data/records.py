@@ -16,6 +16,7 @@ from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.files.resampling import at_rate
 from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.left_out import Collected
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError
 
@@ -91,8 +92,7 @@ class Common:
         multi_label: whether a recording may have several labels.
         stored_as: type of stored samples.
         windowing: how recordings are cut into frames.
-        left_out: number of unused recordings, by reason.
-        names_left_out: their names, where they are known, by reason.
+        left_out: what is left out.
         name: name of the data set.
         filters: filters of whole recordings.
         markers: what to do about a channel that looks like triggers.
@@ -106,8 +106,7 @@ class Common:
     multi_label: bool = False
     stored_as: type[np.float32] | type[np.int16] = np.float32
     windowing: Windowing = field(default_factory=Windowing)
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    names_left_out: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    left_out: Collected = field(default_factory=Collected)
     name: str = ""
     filters: Filters | None = None
     markers: Literal["refuse", "keep"] = "refuse"

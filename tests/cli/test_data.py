@@ -82,7 +82,7 @@ def test_a_warning_on_top_says_that_half_of_the_recordings_are_dropped(tmp_path:
     done = _run("prepare", "own", "--prepared-root", tmp_path / "prepared", "--data-root", tmp_path)
     first = next(line for line in done.output.splitlines() if not line.startswith("preparing"))
     assert first == ("warning: 6 of 12 recordings are dropped, all labelled c; the data set uses the classes a, b")
-    assert "\ndropped: 6 recordings labelled c: n2, n3, n6 and 3 more\nall names: names_left_out in " in done.output
+    assert "\ndropped: 6 recordings labelled c: n2, n3, n6 and 3 more\nall names: left_out in " in done.output
 
 
 @pytest.mark.usefixtures("in_one_process")

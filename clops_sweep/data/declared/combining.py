@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +16,7 @@ from clops_sweep.data.declared.portions import Columns, Portion, Signal
 from clops_sweep.data.declared.recordings import Recordings, recordings_in_files
 from clops_sweep.data.files.units import factor
 from clops_sweep.data.frames import UNKNOWN_PERSON
+from clops_sweep.data.left_out import Collected
 from clops_sweep.data.records import Common, Stretch
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, shown
@@ -177,26 +177,16 @@ def combine(
         markers="keep" if kept else "refuse",
         notes=notes,
         left_out=_left_out(commons),
-        names_left_out=_names_left_out(commons),
     )
     return recordings_in_files(joined, portions, columns)
 
 
-def _left_out(commons: Mapping[str, Common]) -> dict[str, int]:
-    """Return the number of recordings that data sets leave out, by reason."""
-    left_out = Counter[str]()
-    for common in commons.values():
-        left_out.update(common.left_out)
-    return dict(left_out)
-
-
-def _names_left_out(commons: Mapping[str, Common]) -> dict[str, list[str]]:
-    """Return the names of the recordings that data sets leave out, as names of recordings are, by reason."""
-    names: dict[str, list[str]] = {}
+def _left_out(commons: Mapping[str, Common]) -> Collected:
+    """Return what data sets leave out; the domain of a recording is its data set."""
+    left_out = Collected()
     for source, common in commons.items():
-        for reason, of_reason in common.names_left_out.items():
-            names.setdefault(reason, []).extend(f"{source}/{name}" for name in of_reason)
-    return names
+        left_out.join(common.left_out, source)
+    return left_out
 
 
 def _windowing(given: Windowing, members: Mapping[str, Windowing]) -> Windowing:

@@ -97,14 +97,19 @@ class TableFields:
             columns |= {f"label[{number}]": column for number, column in enumerate(self.label)}
         for argument in ("patient", "time", "split", "start", "end"):
             columns[argument] = getattr(self, argument)
-        columns |= {f"domains[{name!r}]": column for name, column in self.domains.items()}
-        columns |= {f"groups[{name!r}]": column for name, column in self.groups.items()}
+        columns |= {of_domain(name): column for name, column in self.domains.items()}
+        columns |= {of_group(name): column for name, column in self.groups.items()}
         return {argument: column for argument, column in columns.items() if column is not None}
 
     @property
     def given(self) -> frozenset[str]:
         """Return the arguments that are given, such as "label" or "domains['site']"."""
         return frozenset("label" if argument.startswith("label[") else argument for argument in self.columns)
+
+    def domains_of(self, row: Mapping[str, str]) -> dict[str, str]:
+        """Return the domains of a recording, by column, from its row; those that are missing are left out."""
+        domains = {name: row.get(of_domain(name), "") for name in self.domains}
+        return {name: domain for name, domain in domains.items() if domain}
 
 
 @dataclass(frozen=True)
@@ -136,6 +141,16 @@ def require_no_columns(fields: TableFields) -> None:
             f"{named}: {shown(fields.columns[named])} is a column, which needs a table; give table=..., or leave it "
             "out where recordings give it"
         )
+
+
+def of_domain(name: str) -> str:
+    """Return the argument of a column of domains."""
+    return f"domains[{name!r}]"
+
+
+def of_group(name: str) -> str:
+    """Return the argument of a column for subgroups."""
+    return f"groups[{name!r}]"
 
 
 def of_header(column: Column | None) -> bool:

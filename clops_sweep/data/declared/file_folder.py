@@ -156,15 +156,14 @@ def signal_files(
         labels = Labels(fields.classes, fields.separator, [])
         common, recordings = read_files(listed, frozenset(), read, labels, signals, windowing)
         return common, recordings, Columns([], [], None)
-    listed, labels, notes = _listed(root, pattern, fields)
+    listed, labels = _listed(root, pattern, fields)
     if read is not None:
         common, recordings = read_files(listed, fields.given, read, labels, signals, windowing)
-        common = replace(common, notes=(*common.notes, *notes))
         facts = [recording.facts for recording in listed if recording.facts is not None]
         are_known = bool(facts) and fields.given.issuperset(("label", "patient"))  # else once the files are read
         return common, recordings, Columns.joined(facts) if are_known else Columns([], [], None)
     common, sources, columns = _signal_files(listed, labels, pattern, signals, windowing, text)
-    common = replace(common, people_given=fields.patient is not None, notes=(*common.notes, *notes))
+    common = replace(common, people_given=fields.patient is not None)
     return common, sources, columns
 
 
@@ -221,8 +220,7 @@ def _signal_files(
         labels.multi_label,
         stored_as(np.result_type(*kinds), windowing.rate),
         windowing,
-        left_out=dict(labels.left_out),
-        names_left_out=labels.names_left_out,
+        left_out=labels.left_out,
         markers=_kept(signals.channels, pattern),
     )
     return common, files, Columns.joined([file.columns for file in files])
@@ -259,8 +257,8 @@ def _there(folder: Path) -> str:
     return f"; in it or below it are {listed(endings)}"
 
 
-def _listed(folder: Path, pattern: str, fields: TableFields) -> tuple[list[Listed], Labels, tuple[str, ...]]:
-    """Return the recordings that a table lists, with its facts and intervals; labels, and notes on the others."""
+def _listed(folder: Path, pattern: str, fields: TableFields) -> tuple[list[Listed], Labels]:
+    """Return the recordings that a table lists, with its facts and intervals, and labels, which count the others."""
     for argument, column in fields.columns.items():
         if of_header(column):
             raise UsageError(
@@ -272,25 +270,21 @@ def _listed(folder: Path, pattern: str, fields: TableFields) -> tuple[list[Liste
     what = "table" if path is None else shorten(path)
     intervals: Mapping[str, Intervals] = {}
     if fields.start is not None:
-        rows, intervals = grouped(rows, labels, what, fields.in_samples, fields.closes)
+        rows, intervals = grouped(rows, labels, what, fields)
     located_rows = located(rows, by_names, folder)
     unlisted = sorted({*files}.difference(file for _, file in located_rows))
-    labels.leave_out(UNLISTED, [file.name for file in unlisted])
-    unused: list[tuple[str, str]] = []
+    labels.left_out.add(UNLISTED, len(unlisted), names=[file.name for file in unlisted])
     codes: list[Any] | None = None
     if fields.start is None and "label" in fields.given:
-        all_codes = [labels.of(row["label"], name=row["name"]) for row, _ in located_rows]
-        for (row, _), code in zip(located_rows, all_codes, strict=True):
-            if code is None:
-                unused.append((row["name"], row["label"]))
+        all_codes = [labels.of(row["label"], row["name"], fields.domains_of(row)) for row, _ in located_rows]
         located_rows = [pair for pair, code in zip(located_rows, all_codes, strict=True) if code is not None]
         codes = [code for code in all_codes if code is not None]
-    facts = columns_of([row for row, _ in located_rows], labels, codes)
+    facts = columns_of([row for row, _ in located_rows], labels, codes, fields)
     listed = [
         Listed(row["name"], file, facts.rows(number, number + 1), intervals.get(row["name"]))
         for number, (row, file) in enumerate(located_rows)
     ]
-    return listed, labels, labels.notes([file.name for file in unlisted], unused)
+    return listed, labels
 
 
 def _columns(

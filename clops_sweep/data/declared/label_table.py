@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import Moment, moment, until_next
-from clops_sweep.data.declared.fields import Column, TableFields, of_header
+from clops_sweep.data.declared.fields import Column, TableFields, of_domain, of_group, of_header
 from clops_sweep.data.declared.intervals import Interval, Intervals
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.csv_table import table_lines, text_form, thousands_refused, with_thousands
 from clops_sweep.data.files.folder import natural, shorten
-from clops_sweep.errors import UsageError, closest, listed, several, shown
+from clops_sweep.data.left_out import INTERVALS, LABELS, RECORDINGS, Collected, Reason, sentences
+from clops_sweep.errors import UsageError, closest, listed, shown
 
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]*$")
 _Read = TypeVar("_Read")
@@ -32,15 +33,18 @@ _UNDECODED = "\ufffd"
 """Replacement of invalid UTF-8."""
 
 _FEWEST_OF_A_LABEL = 3
-"""Most recordings of a label that may be a misspelling, for a note that names them."""
+"""Most recordings of a label that may be a misspelling, where a sentence names them."""
 _TIMES_MORE = 20
 """How many times as often as a similar label a class is in the table, if the label is taken for a misspelling.
 
 Rare labels of their own, such as AFL beside AF, are usually more frequent.
 """
 
-UNLISTED = "recordings that the table does not list"
+UNLISTED = Reason(RECORDINGS, "that the table does not list")
 """Reason for leaving out a file of a folder."""
+
+
+_EMPTY_CELLS = Reason("empty cells", "of the columns of labels, which count as 0")
 
 
 class Listed(NamedTuple):
@@ -233,8 +237,7 @@ class Labels:
         classes: names of the classes.
         used: the index of the class of each label that is used.
         multi_label: whether a recording may have several labels.
-        left_out: the number of recordings that are left out, by reason.
-        names_left_out: their names, where they are known, by reason.
+        left_out: what is left out.
     """
 
     def __init__(self, classes: Any, separator: str | None, written: Sequence[str]) -> None:
@@ -258,8 +261,7 @@ class Labels:
         else:
             self.classes = checks.names("classes", classes, least=2)
             self.used = {name: code for code, name in enumerate(self.classes)}
-        self.left_out: Counter[str] = Counter()
-        self.names_left_out: dict[str, list[str]] = {}
+        self.left_out = Collected()
         if lists_classes:
             self._require_names(written)
 
@@ -300,28 +302,6 @@ class Labels:
                 f"{other}; give the name of each: classes={{{example}}}"
             )
 
-    def notes(self, unlisted: Sequence[str], dropped: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-        """Return sentences that name recordings that are left out, where this may be a mistake.
-
-        These are recordings without a row in the table, and those of a rare label that resembles a used one.
-
-        Args:
-            unlisted: names of the recordings that the table does not list.
-            dropped: name and label of each recording whose label is not used.
-        """
-        notes = []
-        if unlisted:
-            notes.append(f"{several(len(unlisted), 'recording')} that the table does not list: {listed(unlisted)}")
-        names = dict[str, list[str]]()
-        for name, label in dropped:
-            names.setdefault(label, []).append(name)
-        for label, of_label in names.items():
-            similar = closest(label, self.used)
-            if similar is not None and len(of_label) <= _FEWEST_OF_A_LABEL and len(of_label) < self._counts[similar]:
-                hint = f"did you mean {shorten(similar, 40)}?"
-                notes.append(f"left out as labelled {shorten(label, 40)} ({hint}): {listed(of_label)}")
-        return tuple(notes)
-
     def name_of(self, label: Any) -> str | None:
         """Return the label of a recording if it is a name; None if it is a position in the classes, or missing.
 
@@ -334,7 +314,7 @@ class Labels:
             return None
         return checks.identifier("label", label)
 
-    def of_whole_number(self, number: Any) -> int | None:
+    def of_whole_number(self, number: Any, domains: Mapping[str, str]) -> int | None:
         """Return the class index of an interval whose label is a whole number: a position, or the name of a class.
 
         Raises:
@@ -350,59 +330,63 @@ class Labels:
             )
         if is_position and named is None:
             return code
-        return self.of_interval(str(code))
+        return self.of_interval(str(code), domains)
 
-    def of_interval(self, text: str) -> int | None:
-        """Return the class index of an interval; None, and counted, if its label is not used."""
+    def of_interval(self, text: str, domains: Mapping[str, str] | None = None) -> int | None:
+        """Return the class index of an interval; None, and counted, if its label is not used.
+
+        Args:
+            text: the label.
+            domains: the domains of its recording, by column, if they are known.
+        """
         if self.multi_label:
             raise UsageError("separator: an interval has one label; leave separator out")
-        code = self.of(checks.identifier("label", text), "intervals")
+        code = self.of(checks.identifier("label", text), domains=domains)
         return None if code is None else int(code)
 
-    def _likely(self, text: str) -> str:
-        """Return " (did you mean AF?)" for a dropped label that may be a misspelling of a used one, else "".
+    def _unused(self, what: str, text: str, why: str = "") -> Reason:
+        """Return why something is left out that has a label of no class, with the used label that may be meant.
 
-        It differs only in case or spaces, or it is similar and the table has the used one `_TIMES_MORE` times as often.
+        That is likely if both differ only in case or spaces, or if they are similar and the table has the used one
+        `_TIMES_MORE` times as often.
         """
+        if not text:
+            return Reason(what, why, label="")
         alike = {"".join(name.casefold().split()): name for name in self.used}
         name = alike.get("".join(text.casefold().split()))
+        if name is not None:
+            return Reason(what, why, text, name, is_likely=True)
         similar = closest(text, self.used)
-        if name is None and similar is not None and self._counts[similar] >= _TIMES_MORE * self._counts[text] > 0:
-            name = similar
-        return "" if name is None else f" (did you mean {shorten(name, 40)}?)"
+        if similar is not None:
+            count, others = self._counts[text], self._counts[similar]
+            if others >= _TIMES_MORE * count > 0:
+                return Reason(what, why, text, similar, is_likely=True)
+            if what == RECORDINGS and 0 < count <= _FEWEST_OF_A_LABEL and count < others:
+                return Reason(what, why, text, similar)
+        return Reason(what, why, text)
 
     def _count_misspelt(self, unused: Iterable[str]) -> None:
         """Count unused labels of a recording that has a used one, if they may be misspellings of used ones."""
         for label in unused:
-            likely = self._likely(label)
-            if likely:
-                self.left_out[f"labels {shorten(label, 40)}{likely} of recordings that keep others"] += 1
+            reason = self._unused(LABELS, label, "of recordings that keep others")
+            if reason.is_likely:
+                self.left_out.add(reason)
 
-    def leave_out(self, reason: str, names: Sequence[str]) -> None:
-        """Count recordings that are left out for a reason, and remember their names."""
-        if names:
-            self.left_out[reason] += len(names)
-            self.names_left_out.setdefault(reason, []).extend(names)
-
-    def of(self, text: str, what: str = "recordings", name: str = "") -> int | NDArray[np.uint8] | None:
-        """Return the class index or indices of a recording; None, and counted as `what`, if no label is used.
+    def of(self, text: str, name: str = "", domains: Mapping[str, str] | None = None) -> int | NDArray[np.uint8] | None:
+        """Return the class index or indices of a recording or interval; None, and counted, if no label is used.
 
         Args:
             text: the label, or several labels.
-            what: what has them, in the plural.
-            name: the name of the recording, to remember it if it is left out; empty for intervals.
+            name: the name of the recording; empty for intervals.
+            domains: the domains of the recording, by column, if they are known.
         """
         parts = self._parted(text)
         codes = [self.used[part] for part in parts if part in self.used]
-        if codes:
-            self._count_misspelt(part for part in parts if part not in self.used)
-        else:
-            labelled = f"labelled {shorten(text, 40)}{self._likely(text)}" if text else "without a label"
-            if name:
-                self.leave_out(f"{what} {labelled}", [name])
-            else:
-                self.left_out[f"{what} {labelled}"] += 1
+        if not codes:
+            reason = self._unused(RECORDINGS if name else INTERVALS, text)
+            self.left_out.add(reason, names=[name] if name else [], domains=domains)
             return None
+        self._count_misspelt(part for part in parts if part not in self.used)
         if not self.multi_label:
             return codes[0]
         multi_hot = np.zeros(len(self.classes), np.uint8)
@@ -410,10 +394,18 @@ class Labels:
         return multi_hot
 
 
-def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequence[Any] | None) -> Columns:
+def columns_of(
+    rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequence[Any] | None, fields: TableFields
+) -> Columns:
     """Return facts about recordings from rows of a table or headers; without codes if the files contain their labels.
 
     Empty cells of columns of 0 and 1 are counted.
+
+    Args:
+        rows: a row for each recording.
+        labels: its labels, which count what is left out.
+        codes: index of the class of each recording, or indices.
+        fields: the columns of the rows.
 
     Raises:
         UsageError: there is no recording, because none has a label that is used, or one has no patient.
@@ -421,7 +413,7 @@ def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequenc
     if not rows:
         raise UsageError(
             f"classes: no recording is labelled {shorten(', '.join(labels.used))}; there are "
-            + ", ".join(f"{count:,} {reason}" for reason, count in labels.left_out.items())
+            + ", ".join(sentences(labels.left_out))
         )
 
     def column(argument: str) -> list[str] | None:
@@ -430,19 +422,17 @@ def columns_of(rows: Sequence[Mapping[str, str]], labels: Labels, codes: Sequenc
     _check_names_once(rows)
     empty = sum(row.empty_flags for row in rows if isinstance(row, TableRow))
     if empty:
-        labels.left_out["empty cells of the columns of labels, which count as 0"] += empty
+        labels.left_out.add(_EMPTY_CELLS, empty)
     names = [row["name"] for row in rows]
     alone = next((row["name"] for row in rows if row.get("patient", "-") in ("", *checks.NULLS)), None)
     if alone is not None:
         raise UsageError(f"patient: recording {shown(alone)} has none; expected one for each recording")
 
-    def listed(kind: str) -> dict[str, list[str] | None]:
-        there = [argument for argument in rows[0] if argument.startswith(f"{kind}[")]
-        return {argument[len(kind) + 2 : -2]: column(argument) for argument in there}
-
+    sites = {name: column(of_domain(name)) for name in fields.domains}
+    subgroups = {name: column(of_group(name)) for name in fields.groups}
     return checks.columns(
-        names, labels.classes, codes, column("patient") or names, column("time"), listed("domains"),
-        column("split"), listed("groups"), one=True,
+        names, labels.classes, codes, column("patient") or names, column("time"), sites, column("split"),
+        subgroups, one=True,
     )  # fmt: skip
 
 
@@ -545,13 +535,16 @@ def short_name(file: Path, folder: Path, files: Mapping[str, Path]) -> str:
     return file.stem if file.stem in files else file.relative_to(folder).with_suffix("").as_posix()
 
 
-def of_recording(given: Any, labels: Labels, where: str, begin: Moment | None = None) -> Intervals:
+def of_recording(
+    given: Any, labels: Labels, where: str, domains: Mapping[str, str], begin: Moment | None = None
+) -> Intervals:
     """Return the intervals (start, end, label) that come with a recording; unused labels are counted.
 
     Args:
         given: starts and ends in seconds since the start of the recording, or dates; an end may be None.
         labels: maps labels to classes. A whole number is a position in the classes, as in `Recording.label`.
         where: the recording, for messages.
+        domains: its domains, by column.
         begin: its start, if known.
 
     Raises:
@@ -563,7 +556,8 @@ def of_recording(given: Any, labels: Labels, where: str, begin: Moment | None = 
         for start, end, label in given:
             first = _seconds_of(start, clocks)
             last = first if end is None else _seconds_of(end, clocks)
-            code = labels.of_whole_number(label) if _is_whole(label) else labels.of_interval(str(label))
+            is_whole = _is_whole(label)
+            code = labels.of_whole_number(label, domains) if is_whole else labels.of_interval(str(label), domains)
             if code is not None:
                 rows.append(Interval(first, last, code, where))
     except UsageError:
@@ -599,7 +593,7 @@ def _is_whole(label: Any) -> bool:
 
 
 def grouped(
-    rows: Sequence[dict[str, str]], labels: Labels, table: str, in_samples: bool, closes: bool
+    rows: Sequence[dict[str, str]], labels: Labels, table: str, fields: TableFields
 ) -> tuple[list[dict[str, str]], Mapping[str, Intervals]]:
     """Return the first row of each recording, and the intervals of each, from a table with one row per interval.
 
@@ -607,8 +601,7 @@ def grouped(
         rows: the rows of the table.
         labels: maps labels to classes.
         table: the table, for messages.
-        in_samples: whether starts and ends are in samples.
-        closes: whether an interval without an end lasts until the next one of its recording, or the end.
+        fields: the columns of the rows, and how they are read.
 
     Raises:
         UsageError: a start or end is neither a number nor a date, or rows of one recording differ in another column
@@ -628,11 +621,11 @@ def grouped(
         listed.setdefault(row["name"], []).append((row, where))
     intervals = {}
     for name, rows_of_recording in listed.items():
-        intervals[name] = _intervals(rows_of_recording, labels, in_samples, closes)
+        intervals[name] = _intervals(rows_of_recording, labels, fields)
     return list(first.values()), intervals
 
 
-def _intervals(rows: Sequence[tuple[dict[str, str], str]], labels: Labels, in_samples: bool, closes: bool) -> Intervals:
+def _intervals(rows: Sequence[tuple[dict[str, str], str]], labels: Labels, fields: TableFields) -> Intervals:
     """Return the intervals of one recording from its rows of a table, each with its place for messages."""
     clocks = set[str]()
     starts = list[float]()
@@ -647,13 +640,13 @@ def _intervals(rows: Sequence[tuple[dict[str, str], str]], labels: Labels, in_sa
     if len(clocks) > 1:
         raise UsageError(f"{first_where}: start and end are {' and '.join(sorted(clocks))}; expected one kind")
     dated = _NUMBERS not in clocks
-    if dated and in_samples:
+    if dated and fields.in_samples:
         raise UsageError(f"{first_where}: start is a date; expected samples, as interval_unit says")
-    if closes:
+    if fields.closes:
         ends = until_next(starts, ends)
     intervals = list[Interval]()
     for (row, where), start, end in zip(rows, starts, ends, strict=True):
-        code = labels.of_interval(row["label"])
+        code = labels.of_interval(row["label"], fields.domains_of(row))
         if code is not None:
             intervals.append(Interval(start, end, code, where))
     begin = None
@@ -664,7 +657,7 @@ def _intervals(rows: Sequence[tuple[dict[str, str], str]], labels: Labels, in_sa
                 f"{first_where}: one of start and time has a time zone and the other none; expected both alike"
             )
         begin = known.seconds
-    return Intervals(tuple(intervals), in_samples, dated, begin, _ZONED in clocks)
+    return Intervals(tuple(intervals), fields.in_samples, dated, begin, _ZONED in clocks)
 
 
 def _time_of(text: str, where: str, clocks: set[str]) -> float:

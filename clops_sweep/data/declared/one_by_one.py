@@ -199,8 +199,7 @@ def one_by_one(recordings: Iterator[Any], given: Mapping[str, Any]) -> tuple[Com
                 yield item(recording, str(number), common, shared["sampling_rate"], first, labels)
 
     notes = (left_out_note(dropped),) if dropped else ()
-    # both are filled while recordings are read
-    common = replace(common, notes=notes, left_out=labels.left_out, names_left_out=labels.names_left_out)
+    common = replace(common, notes=notes, left_out=labels.left_out)  # which is filled while recordings are read
     return common, _checked(common, items() if windowing.one_by_one else stacked(items()))
 
 
@@ -325,7 +324,8 @@ def item(
     intervals = None
     if recording.intervals is not None:
         where = files[0].name if files else columns.names[0]
-        intervals = of_recording(recording.intervals, labels, where, begin_of(recording))
+        domains = {name: values[0] for name, values in columns.domains.items()}
+        intervals = of_recording(recording.intervals, labels, where, domains, begin_of(recording))
     # The array is copied, because the generator may reuse it.
     array, gain = array.copy()[None], checks.gains(recording.gain, len(array))
     notes = (*recording.notes, *_notes(recording, usual, rate, common.channels))

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.frames import TEST, TRAINING, UNKNOWN_PERSON, VALIDATION
+from clops_sweep.data.left_out import LeftOut, sentences
 from clops_sweep.data.windowing import Missing, Rule, Windowing
 from clops_sweep.errors import UsageError, listed, shown
 
@@ -540,13 +541,13 @@ def _require_people(argument: str, owners: Sequence[str], names: Sequence[str]) 
         )
 
 
-def together(classes: Sequence[str], columns: Columns, left_out: Mapping[str, int] | None = None) -> None:
+def together(classes: Sequence[str], columns: Columns, left_out: Iterable[LeftOut] = ()) -> None:
     """Validate all recordings together.
 
     Args:
         classes: the names of the classes.
         columns: facts about the recordings.
-        left_out: the number of recordings that are left out, by reason, for messages.
+        left_out: what is left out, for messages.
 
     Raises:
         UsageError: no recording, a duplicate name, an empty class or split, a patient in two splits or in none, or too
@@ -602,7 +603,7 @@ def require_every_class(
     counts: NDArray[np.int64],
     what: str,
     dropped: Mapping[str, int] | None = None,
-    left_out: Mapping[str, int] | None = None,
+    left_out: Iterable[LeftOut] = (),
 ) -> None:
     """Check that every class has a frame or recording.
 
@@ -611,7 +612,7 @@ def require_every_class(
         counts: frames or recordings of each class, [C].
         what: what is counted.
         dropped: dropped frames by reason.
-        left_out: recordings that are left out, by reason, such as "recordings labelled AFIB".
+        left_out: what is left out.
 
     Raises:
         UsageError: a class has none; the message lists the labels that are there.
@@ -621,7 +622,7 @@ def require_every_class(
             most = sorted((dropped or {}).items(), key=lambda reason: -reason[1])[:2]
             why = ", ".join(f"{number:,} dropped as {reason}" for reason, number in most)
             there = [f"{number:,} of {label}" for label, number in zip(classes, counts, strict=True) if number]
-            there += [f"{number:,} {reason}" for reason, number in (left_out or {}).items()]
+            there += sentences(left_out)
             known = f"there are {shorten(', '.join(there))}; " if there else ""
             raise UsageError(
                 f"classes: no {what} is of class {shown(name)}; {known}leave it out of classes, or look at labels"

@@ -41,6 +41,7 @@ from clops_sweep.data.files.wfdb_records import (
     read_stored,
     read_text,
 )
+from clops_sweep.data.left_out import Reason
 from clops_sweep.data.records import Common, Stretch
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, closest, several, shown
@@ -196,17 +197,14 @@ def wfdb_files(
     integers = windowing.rate is None and narrow
     notes = (str(fields.label), labels.used) if from_notes else None
     used, codes = rows, None
-    unused: list[tuple[str, str]] = []
     if not from_notes:
         used, codes = [], []
         for row, header in rows:
-            code = labels.of(row["label"], name=row["name"])
+            code = labels.of(row["label"], row["name"], fields.domains_of(row))
             if code is not None:
                 used.append((row, header))
                 codes.append(code)
-            else:
-                unused.append((row["name"], row["label"]))
-    facts = columns_of([row for row, _ in used], labels, codes)
+    facts = columns_of([row for row, _ in used], labels, codes, fields)
     recordings = []
     for number, (row, header) in enumerate(used):
         files = [header, *_files(header, summaries)]
@@ -229,9 +227,9 @@ def wfdb_files(
         recordings.append(replace(recordings[0], names=(file.stem,), files=(file,), columns=columns))
     without_signals = len(there.empty) if fields.table is None else len(listed) - len(rows)
     unlisted = set(there.headers.values()).difference(header for _, header in rows)
-    labels.left_out.update(["records without signals"] * without_signals)
-    labels.left_out.update(["links to folders, which are not followed"] * there.links)
-    labels.leave_out(UNLISTED, _names(unlisted))
+    labels.left_out.add(Reason("records", "without signals"), without_signals)
+    labels.left_out.add(Reason("links", "to folders, which are not followed"), there.links)
+    labels.left_out.add(UNLISTED, len(unlisted), names=_names(unlisted))
     common = Common(
         labels.classes,
         names,
@@ -239,11 +237,10 @@ def wfdb_files(
         labels.multi_label,
         np.int16 if integers else np.float32,
         windowing,
-        left_out=dict(labels.left_out),
-        names_left_out=labels.names_left_out,
+        left_out=labels.left_out,
         people_given=fields.patient is not None,
         markers="refuse" if wanted is None else "keep",
-        notes=(*((left_out_note(dropped),) if dropped else ()), *labels.notes(_names(unlisted), unused)),
+        notes=(left_out_note(dropped),) if dropped else (),
     )
     return common, recordings, facts
 

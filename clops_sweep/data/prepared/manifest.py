@@ -16,8 +16,9 @@ from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.files.hashes import file_sha256, hash_of, npy_sha256
 from clops_sweep.data.files.regular_files import METADATA_LIMIT, read_json
 from clops_sweep.data.frames import FRAME_LENGTH
+from clops_sweep.data.left_out import RECORDINGS, WHOLE_FRAMES, LeftOut, Reason
 from clops_sweep.data.prepared.commands import data_command
-from clops_sweep.errors import DamagedStore, UsageError, either, listed, several
+from clops_sweep.errors import DamagedStore, UsageError, either, listed
 
 FORMAT_VERSION: Final = 3
 MANIFEST: Final = "manifest.json"
@@ -25,9 +26,7 @@ INDEX: Final = "index.parquet"
 FRAMES: Final = "frames.npy"
 _CHECKSUM: Final = "checksum"
 _COUNTED: Final = ("recordings", "records", "intervals", "labels", "links")
-"""First words of the reasons that count other things than frames."""
-
-_MOST_NAMES = 3
+"""First words of the reasons, in manifests of earlier versions, that count other things than frames."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +49,8 @@ class Manifest:
         files: size and SHA-256 of `frames.npy` and `index.parquet`.
         sources: SHA-256 of every file that the frames were made from, by its key.
         frames: number of stored rows, one for each frame and channel; `instances` is that of frames.
-        dropped: number of frames left out, by reason; of the reasons that begin with a word of `_COUNTED`, number of
-            these. A frame of all channels counts once.
-        names_left_out: names of the recordings among `dropped`, where they are known, by reason.
+        dropped: number of frames left out, by reason. A frame of all channels counts once.
+        left_out: what else is left out, ordered by reason.
         missing: number of frames with missing samples, by channel; they are among `dropped`.
         skipped: records left out under --on-error skip, with the reason.
         content_hash: SHA-256 over the arrays (dtype, shape, bytes), the classes and the leads: the part of a run's data
@@ -89,7 +87,7 @@ class Manifest:
     content_hash: str
     data_hash: str
     sources: Mapping[str, str] = field(default_factory=dict)
-    names_left_out: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
     missing: Mapping[str, int] = field(default_factory=dict)
     multi_label: bool = False
     dated: bool = False
@@ -138,7 +136,9 @@ class Manifest:
     def to_json(self) -> bytes:
         """Return the manifest as JSON, one line per entry; indenting 100,000s of names would take too long."""
         files = {name: asdict(record) for name, record in self.files.items()}
-        entries = {**vars(self), "files": files, "info": None if self.info is None else asdict(self.info)}
+        left_out = [asdict(record) for record in self.left_out]
+        info = None if self.info is None else asdict(self.info)
+        entries = {**vars(self), "files": files, "left_out": left_out, "info": info}
         entries[_CHECKSUM] = hash_of(**entries)
         lines = [f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}" for key, value in entries.items()]
         return ("{\n" + ",\n".join(lines) + "\n}\n").encode()
@@ -164,11 +164,30 @@ def read_manifest(folder: Path) -> Manifest | None:
             return None
         if values.pop(_CHECKSUM) != hash_of(**values):
             raise DamagedStore(f"{path}: its content has changed since it was written; {remedy(folder)}")
-        return _schema().validate_python(values)
+        return _schema().validate_python(_with_left_out(values))
     except DamagedStore:
         raise
     except (KeyError, TypeError, AttributeError, ValueError):
         raise DamagedStore(f"{path}: entries of the manifest are missing; {remedy(folder)}") from None
+
+
+def _with_left_out(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the entries of a manifest; recordings in `dropped` of an earlier version are in `left_out` instead.
+
+    Their reasons are text alone, so that their labels are unknown.
+    """
+    if "left_out" in values:
+        return values
+    names = values.pop("names_left_out", {})
+    frames = dict[str, int]()
+    records = list[dict[str, Any]]()
+    for reason, count in values["dropped"].items():
+        what, _, why = reason.partition(" ")
+        if what in _COUNTED:
+            records.append({"reason": {"what": what, "why": why}, "count": count, "names": names.get(reason, ())})
+        else:
+            frames[reason] = count
+    return {**values, "dropped": frames, "left_out": records}
 
 
 @cache
@@ -216,34 +235,10 @@ def check_content(folder: Path, name: str, record: FileRecord) -> None:
         raise DamagedStore(f"{folder / name}: its content has changed since it was prepared; {remedy(folder)}")
 
 
-def left_out(manifest: Manifest, *, named: bool = False) -> list[str]:
-    """Return what was left out, as in "171 frames (mixture of beats)", without the records that were skipped.
-
-    Args:
-        manifest: the manifest.
-        named: whether to name the first recordings of each reason, unless a note names them.
-    """
-    sentences = []
-    for reason, count in manifest.dropped.items():
-        if not count:
-            continue
-        counted, _, rest = reason.partition(" ")
-        if counted in _COUNTED:
-            sentence = f"{several(count, counted.removesuffix('s'))} {rest}"
-        else:
-            sentence = f"{several(count, 'frame')} ({reason})"
-        names = manifest.names_left_out.get(reason, ())
-        if named and names and not any(sentence in note for note in manifest.notes):
-            sentence += f": {first_of(names)}"
-        sentences.append(sentence)
-    return sentences
-
-
-def first_of(names: Sequence[str]) -> str:
-    """Return the first three names, and the number of others; all of four."""
-    shown = names if len(names) <= _MOST_NAMES + 1 else names[:_MOST_NAMES]
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more:,} more" if more else "")
+def left_out(manifest: Manifest) -> list[LeftOut]:
+    """Return what was left out, without the records that were skipped."""
+    frames = [LeftOut(Reason(WHOLE_FRAMES, why), count) for why, count in manifest.dropped.items() if count]
+    return [*manifest.left_out, *frames]
 
 
 def mostly_dropped(manifest: Manifest, recordings: int) -> str:
@@ -253,17 +248,14 @@ def mostly_dropped(manifest: Manifest, recordings: int) -> str:
         manifest: the manifest.
         recordings: number of the recordings that have frames.
     """
-    of_recordings = {reason: count for reason, count in manifest.dropped.items() if reason.startswith("recordings ")}
-    of_frames = {
-        reason: count for reason, count in manifest.dropped.items() if reason.partition(" ")[0] not in _COUNTED
-    }
-    for dropped, kept, what in ((of_recordings, recordings, "recordings"), (of_frames, manifest.instances, "frames")):
-        count = sum(dropped.values())
+    for kept, what in ((recordings, RECORDINGS), (manifest.instances, WHOLE_FRAMES)):
+        dropped = [omission for omission in left_out(manifest) if omission.reason.what == what]
+        count = sum(omission.count for omission in dropped)
         if count and count >= kept:
-            (reason, most), *others = sorted(dropped.items(), key=lambda of_reason: -of_reason[1])
-            why = reason.removeprefix("recordings ")
-            rest = f", {most:,} of them {why}" if others else f", all {why}"
-            used = f"; the data set uses the classes {listed(manifest.classes)}" if "labelled" in reason else ""
+            most, *others = sorted(dropped, key=lambda omission: -omission.count)
+            why = most.reason.clause(asks=most.reason.is_likely)
+            rest = f", {most.count:,} of them {why}" if others else f", all {why}"
+            used = "" if most.reason.label is None else f"; the data set uses the classes {listed(manifest.classes)}"
             return f"{count:,} of {count + kept:,} {what} are dropped{rest}{used}"
     return ""
 

@@ -17,6 +17,7 @@ from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentenc
 from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of, npy_sha256
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.files.units import CONVERTED
+from clops_sweep.data.left_out import sentences, with_totals
 from clops_sweep.data.prepared.frame_table import FrameColumns
 from clops_sweep.data.prepared.freshness import State, remember, states_of
 from clops_sweep.data.prepared.manifest import (
@@ -97,6 +98,7 @@ class _Made:
     Attributes:
         hashes: SHA-256 of the files that were read.
         dropped: number of frames left out, by reason.
+        recordings: number of the recordings that were read, by column and value of domains.
         missing: number of frames with missing samples, by channel.
         notes: notes for the user, one sentence each.
         shape: number of stored rows, and samples of each.
@@ -104,6 +106,7 @@ class _Made:
 
     hashes: dict[Path, str] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
+    recordings: dict[str, Counter[str]] = field(default_factory=dict)
     missing: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     shape: tuple[int, int] = (0, 0)
@@ -132,6 +135,8 @@ def _write_frames(
         frames = read.frames
         made.hashes |= read.hashes
         made.dropped.update(frames.windows.dropped)
+        for column, domain in frames.windows.domains.items():
+            made.recordings.setdefault(column, Counter()).update([domain] if isinstance(domain, str) else domain)
         made.missing.update(data.common.channels[lead] for lead in frames.windows.leads[read.missing])
         bad = np.zeros(len(frames), bool)
         for reason, of_reason in unusable.items():
@@ -159,13 +164,13 @@ def _write_frames(
         kept.append(first + good)
         windows.append((source.names, frames.windows))
         first += len(frames)
-    made.dropped.update(data.common.left_out)
     if not kept:
         raise _no_frame(data, made, problems)
     file.seek(0)
     file.write(npy_header(dtype, made.shape))
     index = Index.of(windows).of_rows(np.concatenate(kept))
-    data.check(index, made.dropped, facts)
+    left_out = {omission.reason.text: omission.count for omission in data.common.left_out}
+    data.check(index, {**made.dropped, **left_out}, facts)
     gain = np.concatenate(gains).astype(np.float32)
     offset = np.concatenate(offsets).astype(np.float32)
     per_patient = data.split(index, 0)
@@ -230,16 +235,16 @@ def _notes_on_flat_channels(index: Index, statistics: NDArray[Any], channels: Se
 
 def _no_frame(data: DataSet, made: _Made, problems: Problems) -> UsageError:
     reasons = [f"{count:,} frames dropped for {reason}" for reason, count in sorted(made.dropped.items())]
+    reasons += sentences(data.common.left_out)
     if problems.skipped:
         reasons.append(f"records skipped: {len(problems.skipped):,}, the first one for {problems.skipped[0][1]}")
     why = ", ".join([*reasons, *made.notes]) or "the records hold nothing that can be labelled"
-    return UsageError(f"{data.name}: no usable frame; {why}{_of_labels(data, made)}")
+    return UsageError(f"{data.name}: no usable frame; {why}{_of_labels(data)}")
 
 
-def _of_labels(data: DataSet, made: _Made) -> str:
+def _of_labels(data: DataSet) -> str:
     """Return what maps labels that are in no class, if there are any."""
-    labels = [reason.partition(" labelled ")[2] for reason in sorted(made.dropped) if " labelled " in reason]
-    unused = [label.partition(" (did you mean ")[0] for label in labels]
+    unused = sorted({omission.reason.label for omission in data.common.left_out if omission.reason.label})
     if not unused:
         return ""
     classes = data.common.classes
@@ -274,7 +279,7 @@ def _manifest(
         patient_names=index.patient_names,
         frames=len(index),
         dropped=dict(sorted(made.dropped.items())),
-        names_left_out={reason: tuple(names) for reason, names in sorted(common.names_left_out.items())},
+        left_out=with_totals(common.left_out, made.recordings),
         missing=dict(made.missing),
         skipped=tuple(problems.skipped),
         notes=tuple(made.notes),

@@ -20,6 +20,7 @@ from clops_sweep.data.catalog import OptionValue
 from clops_sweep.data.files.hashes import array_sha256, hash_of
 from clops_sweep.data.files.termination import terminated_like_interrupted
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.left_out import LeftOut, Reason, without_names
 from clops_sweep.data.prepared.commands import default_prepared_root
 from clops_sweep.data.prepared.manifest import FRAMES, check_small_files, frames_hash, left_out
 from clops_sweep.data.prepared.normalization import normalized_gain_offset
@@ -36,7 +37,7 @@ from clops_sweep.data.same_samples import leaks_of
 from clops_sweep.data.sets.data_set import DataSet
 from clops_sweep.data.sets.named import data_set
 from clops_sweep.data.shortcuts import shortcuts_of
-from clops_sweep.errors import DamagedStore, UsageError, listed, one_line, several
+from clops_sweep.errors import DamagedStore, UsageError, listed, one_line
 
 
 @named_arguments
@@ -163,7 +164,7 @@ def open_frames(
     split_codes = within(prepared, of_people, split_within)
     dropped = left_out(manifest)
     if manifest.skipped:
-        dropped.append(f"{several(len(manifest.skipped), 'record')} that cannot be read")
+        dropped.append(LeftOut(Reason("records", "that cannot be read"), len(manifest.skipped)))
     domains = {}
     for axis, domain_names in manifest.domains.items():
         domains[axis] = (table.domain(axis), domain_names)
@@ -187,7 +188,7 @@ def open_frames(
         info=manifest.dataset_info(),
         recordings=table.recordings,
         start=table.start,
-        left_out=tuple(dropped),
+        left_out=without_names(dropped),
         shortcuts=tuple(shortcuts_of(manifest.notes)),
         prepared_hash=manifest.data_hash,
         leaks=tuple(leaks_of(manifest.notes)),

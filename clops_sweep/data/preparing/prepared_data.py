@@ -97,6 +97,7 @@ class PreparedData:
         """
         import numpy as np
 
+        from clops_sweep.data.left_out import sentences, sentences_on_domains
         from clops_sweep.data.prepared.manifest import left_out, mostly_dropped
         from clops_sweep.data.preparing.prepare import prepare
 
@@ -119,7 +120,7 @@ class PreparedData:
         for name, split_seeds in seeds.items():
             made = prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
             is_declared = made.manifest.info is not None
-            losses = left_out(made.manifest)
+            losses = [*sentences(left_out(made.manifest)), *sentences_on_domains(left_out(made.manifest))]
             if losses and is_declared and _is_first_time(made.folder):
                 if warning := mostly_dropped(made.manifest, len(np.unique(made.table.recordings))):
                     print(f"{name}: warning: {warning}", file=sys.stderr)

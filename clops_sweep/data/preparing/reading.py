@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import tee
@@ -16,6 +16,7 @@ from clops_sweep.data.declared.formats.read_files import ReadFile
 from clops_sweep.data.declared.portions import Portion
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.hashes import file_sha256
+from clops_sweep.data.left_out import Collected
 from clops_sweep.data.prepared.normalization import frame_statistics
 from clops_sweep.data.preparing.record_problems import Problems
 from clops_sweep.data.records import Common, EveryRecordFails, Frames, OnError, Source
@@ -54,7 +55,7 @@ def records_read(
     """
     tolerant = data.rules.tolerates_repeats and problems.tolerant
     ours, theirs = tee(sources)
-    common = replace(data.common, names_left_out={})  # it goes to a process with each source
+    common = replace(data.common, left_out=Collected())  # it goes to a process with each source
     for source, result in zip(ours, run(partial(_read_source, common, hashed), theirs), strict=True):
         for single, read in _apart_where_bad(data, hashed, source, result, seen):
             try:
@@ -84,14 +85,10 @@ def _missing_samples(data: DataSet, source: Source, row: int, sizes: NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class Several:
-    """The recordings of a file, without their samples, and what was read.
-
-    Of the recordings that are left out, it has the number and the names by reason.
-    """
+    """The recordings of a file, without their samples, what was read, and what is left out."""
 
     reads: list[tuple[Source, Read | str]]
-    left_out: Mapping[str, int]
-    names_left_out: Mapping[str, Sequence[str]]
+    left_out: Collected
 
 
 def _read_source(common: Common, hashed: bool, source: Source) -> Read | Several | str:
@@ -117,7 +114,7 @@ def _read_file(common: Common, hashed: bool, source: ReadFile) -> Several | str:
             read = replace(read, hashes=hashes)
         without_samples = replace(recording, array=recording.array[:, :, :0])
         reads.append((without_samples, read))
-    return Several(reads, labels.left_out, labels.names_left_out)
+    return Several(reads, labels.left_out)
 
 
 def _read(common: Common, hashed: bool, source: Source) -> Read | str:
@@ -157,7 +154,7 @@ def _apart_where_bad(
     So is one with a recording whose samples are those of another.
     """
     if isinstance(result, Several):
-        data.leave_out(result.left_out, result.names_left_out)
+        data.leave_out(result.left_out)
         yield from result.reads
         return
     has_repeats = isinstance(result, Read) and seen.repeats(result.frames)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.frames import VALIDATION, FrameSet
+from clops_sweep.data.left_out import INTERVALS, RECORDINGS, Lost, of_all, of_domain, share
 from clops_sweep.data.scenarios.tasks import Task
 from clops_sweep.errors import UsageError, listed, several
 
 _REMEDY = "leave it out of the data or pool it with another one, or, if the split is random, use another split_seed"
-
-_UNUSED_LABEL: Final = re.compile(r"([\d,]+) recordings? labelled (.+?)(?: \(did you mean .*\))?$")
-"""Number and label, in a sentence on recordings that were left out of the data."""
 
 _MOST_LABELS: Final = 3
 """Most labels without a class that are named."""
@@ -67,7 +64,7 @@ def constant_task(
         what = f"no instance of {listed([frames.classes[code] for code in missing])}"
     sentence = f"{frames.name}: task {task.name} has {what} in the {split} split, so it cannot be scored"
     lacking = [code for code in range(len(frames.classes)) if not _has(frames, rows, code).any()]
-    hint = _hint_on_labels(frames, lacking)
+    hint = _hint_on_labels(frames, lacking, there)
     targets = np.concatenate([task.train.targets, task.validation.targets, task.test.targets])
     if not (np.ptp(targets, axis=0) > 0).any():
         return ScarceTask(
@@ -97,23 +94,50 @@ def _alike(frames: FrameSet, rows: NDArray[np.int64]) -> str:
     return f"only recordings of the same classes ({listed(there)})"
 
 
-def _hint_on_labels(frames: FrameSet, lacking: Sequence[int]) -> str:
-    """Return how recordings with labels of no class get one, where a task lacks classes; empty without such labels."""
-    counts = dict[str, int]()
-    for sentence in frames.left_out:
-        found = _UNUSED_LABEL.match(sentence)
-        if found:
-            counts[found[2]] = int(found[1].replace(",", ""))
-    if not counts or not lacking:
+def _hint_on_labels(frames: FrameSet, lacking: Sequence[int], there: NDArray[np.int64]) -> str:
+    """Return how recordings with labels of no class get one, where a task lacks classes; empty without such labels.
+
+    If the task is a domain, these are its own recordings.
+
+    Args:
+        frames: the data set.
+        lacking: the classes that the task lacks.
+        there: instances of the task.
+    """
+    where, lost = _lost_by_task(frames, there)
+    labelled = [
+        omission for omission in lost if omission.reason.label and omission.reason.what in (RECORDINGS, INTERVALS)
+    ]
+    if not labelled or not lacking:
         return ""
-    labels = sorted(counts, key=lambda label: -counts[label])[:_MOST_LABELS]
+    most = sorted(labelled, key=lambda omission: -omission.count)[:_MOST_LABELS]
     name = frames.classes[lacking[0]]
-    recordings = listed([f"{several(counts[label], 'recording')} labelled {label}" for label in labels])
-    were = "was" if sum(counts[label] for label in labels) == 1 else "were"
+    counts = []
+    for omission in most:
+        counts.append(
+            f"{share(omission.count, omission.total, omission.reason.what)} {omission.reason.clause(asks=False)}"
+        )
+    were = "was" if sum(omission.count for omission in most) == 1 else "were"
     return (
-        f"; {recordings} {were} left out of {frames.name}: if that is {name}, map the label with "
-        f"classes={{{labels[0]!r}: {name!r}, ...}}"
+        f"; {listed(counts)} {were} left out of {where}: if that is {name}, map the label with "
+        f"classes={{{most[0].reason.label!r}: {name!r}, ...}}"
     )
+
+
+def _lost_by_task(frames: FrameSet, there: NDArray[np.int64]) -> tuple[str, list[Lost]]:
+    """Return the domain that a task is, and what it loses; of a task that is none, the data set and what that loses.
+
+    Args:
+        frames: the data set.
+        there: instances of the task.
+    """
+    for column, (codes, names) in frames.domains.items():
+        of_task = np.unique(codes[there])
+        is_known = any(column in omission.domains for omission in frames.left_out)
+        if is_known and len(of_task) == 1 and (codes != of_task[0]).any():
+            value = names[of_task[0]]
+            return f"{column} {value}", of_domain(frames.left_out, column, value)
+    return frames.name, of_all(frames.left_out)
 
 
 def _remedy(frames: FrameSet, people: int, what: str, it: str) -> str:

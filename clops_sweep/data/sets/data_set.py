@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +15,7 @@ from clops_sweep.data.catalog import DatasetInfo, OptionValue, Rules
 from clops_sweep.data.declared.portions import Portion
 from clops_sweep.data.files.folder import shorten
 from clops_sweep.data.frames import VALIDATION
+from clops_sweep.data.left_out import Collected, LeftOut
 from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Common, Index, Source, Windows
 from clops_sweep.data.splits import random_split
@@ -137,13 +137,11 @@ class DataSet(ABC):
                 "length"
             )
 
-    def leave_out(self, counts: Mapping[str, int], names: Mapping[str, Sequence[str]]) -> None:
-        """Count recordings, or their intervals, that are left out, by reason, and add the names of recordings."""
-        left_out = Counter(self.common.left_out) + Counter(counts)
-        known = {reason: list(of_reason) for reason, of_reason in self.common.names_left_out.items()}
-        for reason, of_reason in names.items():
-            known.setdefault(reason, []).extend(of_reason)
-        self.common = replace(self.common, left_out=left_out, names_left_out=known)
+    def leave_out(self, records: Iterable[LeftOut]) -> None:
+        """Count what is left out of a file that was read."""
+        added = list(records)
+        if added:
+            self.common = replace(self.common, left_out=Collected([*self.common.left_out, *added]))
 
     def split(self, index: Index, seed: int) -> NDArray[np.int8]:
         """Return TRAINING, VALIDATION or TEST for every patient, [patients] int8."""

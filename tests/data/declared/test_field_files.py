@@ -18,6 +18,7 @@ from clops_sweep.cli.data import data
 from clops_sweep.data.declared.file_folder import read_signal
 from clops_sweep.data.declared.text_table import TextOptions, text_columns, text_layout
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.left_out import sentences
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, waves, write_wfdb
@@ -314,7 +315,7 @@ def test_records_that_are_left_out_are_named(tmp_path: Path) -> None:
     )  # fmt: skip
     manifest = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path).manifest
     missing = [name for name, reason in manifest.skipped if "the header is missing" in reason]
-    assert (manifest.dropped, missing) == ({"links to folders, which are not followed": 1}, ["r4"])
+    assert (sentences(manifest.left_out), missing) == (["1 link to folders, which are not followed"], ["r4"])
     says = "no recording is labelled a, b; there are 5 recordings labelled p, 6 recordings labelled q"
     with pytest.raises(UsageError, match=f"classes: {says}"):
         Recordings.from_wfdb(tmp_path / "wfdb", "#Dx", classes=("a", "b"))

@@ -14,6 +14,7 @@ import pytest
 from clops_sweep import Recordings
 from clops_sweep.data.declared.alike_names import alike_people
 from clops_sweep.data.declared.label_table import by_name
+from clops_sweep.data.left_out import sentences
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, waves, write_wfdb
@@ -104,8 +105,8 @@ def test_tables_of_every_type_name_the_same(shape: str, tmp_path: Path) -> None:
     gap = table.astype(object)
     gap.loc[3, "label"] = np.nan
     some = Recordings.from_wfdb(tmp_path, label="label", table=gap, name="file", patient="who")
-    assert (some.common.classes, len(some), dict(some.common.left_out)) == (
-        ("0", "1"), 11, {"recordings without a label": 1}
+    assert (some.common.classes, len(some), sentences(some.common.left_out)) == (
+        ("0", "1"), 11, ["1 recording without a label"]
     )  # fmt: skip
     gap.to_csv(tmp_path / "table.csv", index=False)
     gap.loc[3, "label"] = "NA"  # of R

@@ -96,7 +96,7 @@ def test_a_table_describes_the_files(texts: Path) -> None:
     assert frames.labels.tolist() == [0, 1] * 10
     assert frames.patient_names == tuple(f"p{number}" for number in range(10))
     manifest = prepare("own", prepared_root=texts / "prepared", data_root=texts).manifest
-    assert manifest.dropped == {"recordings that the table does not list": 1}
+    assert [each.sentence() for each in manifest.left_out] == ["1 recording that the table does not list"]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +292,7 @@ def test_hdf5_files(layout: str, signals: str, ids: str | None, tmp_path: Path) 
     np.testing.assert_array_equal(frames.signal(np.arange(38)), expected)
     assert frames.labels.tolist() == np.delete([0, 1] * 10, 5).repeat(2).tolist()
     manifest = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path).manifest
-    assert manifest.dropped == {
+    assert {each.reason.text: each.count for each in manifest.left_out} == {
         "recordings that the table does not list": 1,
         "rows of the table without a recording": 1,
     }

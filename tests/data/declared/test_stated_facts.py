@@ -18,6 +18,7 @@ import scipy.io
 from clops_sweep import Recordings, from_edf, from_mat, from_npz
 from clops_sweep.data.declared.formats.edf_pieces import INTERRUPTED
 from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.left_out import sentences
 from clops_sweep.data.prepared.manifest import Manifest
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -314,7 +315,7 @@ def test_empty_cells_of_columns_of_labels_are_counted(tmp_path: Path) -> None:
     call = 'from_folder(data_root, "*.npy", table="labels.csv", name="name", label=["A", "B"], sampling_rate=100, '
     frames, manifest = prepared(tmp_path, f'{call}units="mV")')
     assert frames.labels.tolist() == [1, 0] * 4
-    assert manifest.dropped["empty cells of the columns of labels, which count as 0"] == 4
+    assert sentences(manifest.left_out) == ["4 empty cells of the columns of labels, which count as 0"]
 
 
 def test_labels_that_differ_in_leading_zeros_are_refused(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep import Recordings, UsageError
+from clops_sweep.data.left_out import sentences
 
 LABELS = ("AF", "normal")
 
@@ -87,20 +88,20 @@ def test_dates_that_may_be_read_in_two_ways_are_noted(tmp_path: Path, format_: s
 def test_a_misspelt_label_beside_others_is_counted(tmp_path: Path) -> None:
     _table(tmp_path, ["AF", "normal", "AF+Normal", "AF+noise", "normal", "AF"], NAMES)
     read = _read(tmp_path, classes=["AF", "normal"], separator="+")
-    dropped = "labels Normal (did you mean normal?) of recordings that keep others"
-    assert (len(read), dict(read.common.left_out)) == (6, {dropped: 1})
+    dropped = "label Normal (did you mean normal?) of recordings that keep others"
+    assert (len(read), sentences(read.common.left_out)) == (6, [f"1 {dropped}"])
 
 
 def test_a_dropped_label_names_the_class_that_it_may_misspell(tmp_path: Path) -> None:
     labels = ["AF"] * 40 + ["sinus rhythm"] * 20 + ["AFF", "sinus rythm", "af", "AFL", "AFL", "AFL", "noise"]
     _table(tmp_path, labels, [f"{number:03d}" for number in range(len(labels))])
     read = _read(tmp_path, classes=["AF", "sinus rhythm"], date_format=None)
-    assert dict(read.common.left_out) == {
-        "recordings labelled AFF (did you mean AF?)": 1,
-        "recordings labelled sinus rythm (did you mean sinus rhythm?)": 1,
-        "recordings labelled af (did you mean AF?)": 1,
-        "recordings labelled AFL": 3,  # too frequent for a misspelling of 40
-        "recordings labelled noise": 1,
+    assert set(sentences(read.common.left_out)) == {
+        "1 recording labelled AFF (did you mean AF?)",
+        "1 recording labelled sinus rythm (did you mean sinus rhythm?)",
+        "1 recording labelled af (did you mean AF?)",
+        "3 recordings labelled AFL",  # too frequent for a misspelling of 40
+        "1 recording labelled noise",
     }
 
 

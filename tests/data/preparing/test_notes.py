@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from clops_sweep import Recording, Recordings, combine, dataset, prepare
+from clops_sweep.data.left_out import OfDomain, Reason, sentences, sentences_on_domains
 from clops_sweep.data.prepared.manifest import left_out, mostly_dropped
 from tests.data.declared_files import forget, waves, write_wfdb
 
@@ -80,25 +81,23 @@ def test_recordings_left_out_by_mistake_are_named(kind: str, tmp_path: Path) -> 
         )
 
     manifest = prepare("ward", prepared_root=tmp_path, data_root=None, workers=1).manifest
-    notes = manifest.notes
     end = ".npy" if kind != "wfdb" else ""
-    assert manifest.names_left_out == {
+    assert {each.reason.text: each.names for each in manifest.left_out} == {
         "recordings labelled LBBBB": ("P008",),
         "recordings labelled PVC": ("P009", "P010", "P011", "P012", "P013"),
         "recordings that the table does not list": (f"P014{end}", f"P015{end}"),
     }
-    assert left_out(manifest, named=True) == [
-        "1 recording labelled LBBBB: P008",
+    assert sentences(left_out(manifest), named=True) == [
+        "1 recording labelled LBBBB (did you mean LBBB?): P008",
         "5 recordings labelled PVC: P009, P010, P011 and 2 more",
-        "2 recordings that the table does not list",
-    ], "a note names the last ones"
+        f"2 recordings that the table does not list: P014{end}, P015{end}",
+    ]
+    assert sentences(left_out(manifest))[0] == "1 recording labelled LBBBB", "without names, only likely ones are asked"
     assert mostly_dropped(manifest, 9) == ""
     assert mostly_dropped(manifest, 8) == (
         "8 of 16 recordings are dropped, 5 of them labelled PVC; the data set uses the classes NSR, LBBB"
     )
-    assert f"2 recordings that the table does not list: P014{end}, P015{end}" in notes
-    assert "left out as labelled LBBBB (did you mean LBBB?): P008" in notes
-    assert not any("PVC" in note for note in notes)
+    assert not any("PVC" in note or "LBBB" in note or "P014" in note for note in manifest.notes), "they are said once"
 
 
 def test_combined_data_sets_count_and_name_what_each_leaves_out(tmp_path: Path) -> None:
@@ -123,5 +122,11 @@ def test_combined_data_sets_count_and_name_what_each_leaves_out(tmp_path: Path) 
         return combine({"a": of("a"), "b": of("b")})
 
     manifest = prepare("ward", prepared_root=tmp_path, data_root=None, workers=1).manifest
-    assert manifest.dropped == {"recordings labelled PVC": 4}
-    assert manifest.names_left_out == {"recordings labelled PVC": ("a/a6", "a/a7", "b/b6", "b/b7")}
+    (unused,) = manifest.left_out
+    assert unused.reason == Reason("recordings", label="PVC")
+    assert (unused.count, unused.names) == (4, ("a/a6", "a/a7", "b/b6", "b/b7"))
+    assert unused.domains == {"source": {"a": OfDomain(2, 8), "b": OfDomain(2, 8)}}
+    assert sentences_on_domains(manifest.left_out) == [
+        "source a: 2 of 8 recordings left out as labelled PVC",
+        "source b: 2 of 8 recordings left out as labelled PVC",
+    ]

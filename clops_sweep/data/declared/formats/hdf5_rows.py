@@ -18,6 +18,7 @@ from clops_sweep.data.declared.formats.readers import opened
 from clops_sweep.data.declared.label_table import UNLISTED, Labels, columns_of, read_rows
 from clops_sweep.data.declared.portions import STACK_BYTES, Columns, Portion, Signal, stored_as
 from clops_sweep.data.files.folder import natural, shorten, visible
+from clops_sweep.data.left_out import Reason
 from clops_sweep.data.records import Common, Source
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, shown
@@ -373,15 +374,21 @@ def hdf5_rows(
     used = list[_Row]()
     codes = list[Any]()
     for row in there:
-        code = labels.of(known[row.name]["label"], name=row.name) if row.name in known else None
+        if row.name not in known:
+            continue
+        described = known[row.name]
+        code = labels.of(described["label"], row.name, fields.domains_of(described))
         if code is not None:
             used.append(row)
             codes.append(code)
-    without = f"groups without {dataset.rpartition('*/')[2]}"
-    labels.leave_out(UNLISTED, [row.name for row in there if row.name not in known])
-    labels.left_out.update([without] * sum(len(layout.others) for layout in layouts))
-    labels.leave_out("rows of the table without a recording", sorted(known.keys() - {row.name for row in there}))
-    facts = columns_of([known[row.name] for row in used], labels, codes)
+    unlisted = [row.name for row in there if row.name not in known]
+    absent = sorted(known.keys() - {row.name for row in there})
+    labels.left_out.add(UNLISTED, len(unlisted), names=unlisted)
+    labels.left_out.add(
+        Reason("groups", f"without {dataset.rpartition('*/')[2]}"), sum(len(layout.others) for layout in layouts)
+    )
+    labels.left_out.add(Reason("rows", "of the table without a recording"), len(absent), names=absent)
+    facts = columns_of([known[row.name] for row in used], labels, codes, fields)
     many = 1 if windowing.one_by_one else max(1, STACK_BYTES // max(1, layouts[0].size))
     starts = [0]
     for number in range(1, len(used)):
@@ -408,8 +415,7 @@ def hdf5_rows(
         labels.multi_label,
         stored_as(np.result_type(*kinds), windowing.rate),
         windowing,
-        left_out=dict(labels.left_out),
-        names_left_out=labels.names_left_out,
+        left_out=labels.left_out,
         people_given=fields.patient is not None,
     )
     return common, recordings, facts

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -26,6 +25,7 @@ from clops_sweep.data.declared.portions import Columns, InMemory, stored_as
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.library_warnings import ABOUT_CODE
 from clops_sweep.data.files.units import conversion_notes, factor
+from clops_sweep.data.left_out import Collected
 from clops_sweep.data.records import Common, EveryRecordFails, Frames, Source
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, one_line, prefixed, shown, user_code
@@ -131,8 +131,7 @@ class ReadFile(Source):
             UsageError: the file cannot be read, or one of its recordings is invalid.
         """
         labels = copy(self.labels)
-        labels.left_out = Counter()
-        labels.names_left_out = {}
+        labels.left_out = Collected()
         read = self.read_by(self.files[0])
         if "label" in self.given and len(read) > 1:
             raise UsageError(
@@ -148,6 +147,14 @@ class ReadFile(Source):
                 recordings.append(made)
         return recordings, labels
 
+    def _domains(self, recording: Recording) -> dict[str, str]:
+        """Return the domains of a recording, by column, as the table or else the recording has them."""
+        own = recording.domains if isinstance(recording.domains, Mapping) else {}
+        domains = {name: checks.identifier("domains", value) for name, value in own.items()}
+        if self.columns is not None:
+            domains |= {name: values[0] for name, values in self.columns.domains.items()}
+        return {name: domain for name, domain in domains.items() if domain}
+
     def _made(self, read: Recording, name: str, common: Common, labels: Labels) -> InMemory | None:
         """Return one recording, validated; None, and counted, if its label is not used."""
         recording = _with_channels(read, self.wanted, self.first.units)
@@ -160,7 +167,7 @@ class ReadFile(Source):
             checks.require_clear_numbers("label", recording.label, common.classes)
         if text is not None:
             has_row = "label" in self.given
-            code = labels.of(text, name=name)
+            code = labels.of(text, name, self._domains(recording))
             if code is None and has_row:
                 raise UsageError(f"label: the table has one that is in classes and the recording {shown(text)}")
             if code is None:
@@ -309,14 +316,13 @@ def read_files(
         labels.multi_label,
         stored_as(np.asarray(sample).dtype, windowing.rate),
         windowing,
-        left_out=dict(labels.left_out),
-        names_left_out=labels.names_left_out,
+        left_out=labels.left_out,
         markers="keep" if kept_on_purpose else "refuse",
         notes=(*((left_out_note(dropped),) if dropped else ()), *unused_rate),
     )
     first = replace(first, signal=None, timestamps=None, intervals=None, channels=None, units=kept)
     labels = copy(labels)  # it goes to a process with each file
-    labels.names_left_out = {}
+    labels.left_out = Collected()
     files = [
         ReadFile(
             (recording.name,),
