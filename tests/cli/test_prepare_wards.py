@@ -87,6 +87,59 @@ def test_tasks_that_no_split_has_are_refused(setting: str, reason: str, hospital
             )
 
 
+DECLARE_WARDS = (
+    "; for tasks by ward, declare domains={'ward': [...]} with arrays, domains=['ward'], a column of the table, with "
+    "files, or domains={'ward': ...} in each Recording, and set domain='ward'"
+)
+ARRAYS = """
+    names = [f"r{number}" for number in range(60)]
+    signals = np.stack([np.load(data_root / f"{name}.npy") for name in names])
+    wards = [*"ABC"] * 20
+    labels = [number // 3 % 2 for number in range(60)]
+"""
+WAYS = {
+    "arrays": """
+    return Recordings(
+        signals, 10, ["ECG"], "mV", labels=labels, classes=["sinus rhythm", "AF"], patients=names, DOMAINS
+    )
+""",
+    "recordings": """
+    for signal, label, name, ward in zip(signals, labels, names, wards, strict=True):
+        yield Recording(
+            signal, label, name, classes=["sinus rhythm", "AF"], sampling_rate=10, channels=["ECG"], units="mV", DOMAINS
+        )
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("way", "remedy"),
+    [("files", 'domains=["ward"],'), ("arrays", 'domains={"ward": wards}'), ("recordings", 'domains={"ward": ward}')],
+)
+def test_data_without_domains_are_answered_with_how_to_declare_them(way: str, remedy: str, hospital: Path) -> None:
+    labels = hospital / "labels.csv"
+    labels.write_text(labels.read_text().replace("AFib", "AF"))
+    text = SPACE.replace('domains=["ward"],', "DOMAINS")
+    if way != "files":
+        begin, end = text.index("    return Recordings"), text.index("BASE =")
+        text = (
+            "import numpy as np\nfrom clops_sweep import Recording\n" + text[:begin] + ARRAYS + WAYS[way] + text[end:]
+        )
+    file = hospital / "wards.py"
+    for setting, begin in (
+        ("", "domain_il needs recordings of several leads, which 'wards' does not have"),
+        ('domain="ward", ', "domain_il: 'wards' has no column 'ward' of domains; domain may be lead"),
+    ):
+        file.write_text(text.replace("DOMAINS", "").replace('domain="ward", ', setting))
+        forget("wards")
+        assert f"{begin}{DECLARE_WARDS}" in _run(hospital, "data", "prepare").output
+    file.write_text(text.replace("DOMAINS", remedy))
+    forget("wards")
+    done = _run(hospital, "data", "prepare")
+    assert done.exit_code == 0, done.output
+    assert "ward C" in done.output
+
+
 def test_copies_in_training_are_named_for_every_split_of_the_space(hospital: Path) -> None:
     labels = hospital / "labels.csv"
     labels.write_text(labels.read_text().replace("AFib", "AF"))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.catalog import LEAD
+from clops_sweep.data.catalog import DATASETS, LEAD
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.scenarios.instances import class_targets, info_of, kind_of_labels, reference_lead_of
 from clops_sweep.data.scenarios.tasks import ScenarioTasks, TaskInstances
 from clops_sweep.errors import UsageError, nearest
+
+_EXAMPLE = "ward"
 
 _LEAD_ORDER = ("I", "II", "III", "AVL", "AVR", "AVF", "V1", "V2", "V3", "V4", "V5", "V6")
 """Order of the tasks in the released code, which differs from that of the recordings."""
@@ -33,9 +35,9 @@ def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
         return _by_lead(frames)
     if domain not in frames.domains:
         known = ", ".join([LEAD, *frames.domains])
+        where = f"domain may be {known}" if frames.domains else f"domain may be {known}{_or_declare(frames, domain)}"
         raise UsageError(
-            f"domain_il: {frames.name!r} has no column {domain!r} of domains{nearest(domain, frames.domains)}; domain "
-            f"may be {known}"
+            f"domain_il: {frames.name!r} has no column {domain!r} of domains{nearest(domain, frames.domains)}; {where}"
         )
     chosen, targets = reference_lead_of(frames), class_targets(frames)
     codes, names = frames.domains[domain]
@@ -44,6 +46,16 @@ def domain_il(frames: FrameSet, *, domain: str = LEAD) -> ScenarioTasks:
         raise UsageError(f"domain_il by {domain!r}: {frames.name!r} has {len(present)} value; expected two or more")
     tasks = [TaskInstances(f"{domain} {names[code]}", chosen & (codes == code), targets) for code in present.tolist()]
     return ScenarioTasks(kind_of_labels(frames), tasks)
+
+
+def _or_declare(frames: FrameSet, column: str) -> str:
+    """Return how a declared data set gets a column of domains, for each way to declare one; empty if it has some."""
+    if frames.domains or DATASETS.packaged(frames.name) is not None:
+        return ""
+    return (
+        f"; for tasks by {column}, declare domains={{{column!r}: [...]}} with arrays, domains=[{column!r}], a column "
+        f"of the table, with files, or domains={{{column!r}: ...}} in each Recording, and set domain={column!r}"
+    )
 
 
 def lacks_leads(frames: FrameSet) -> bool:
@@ -63,7 +75,8 @@ def _by_lead(frames: FrameSet) -> ScenarioTasks:
             "expected leads='single'"
         )
     if lacks_leads(frames):
-        raise UsageError(f"domain_il needs recordings of several leads, which {frames.name!r} does not have")
+        lacking = f"domain_il needs recordings of several leads, which {frames.name!r} does not have"
+        raise UsageError(f"{lacking}{_or_declare(frames, _EXAMPLE)}")
     present = _leads(frames)
     targets = class_targets(frames)
     rank = {name: index for index, name in enumerate(_LEAD_ORDER)}
