@@ -330,6 +330,7 @@ class FinishedRuns:
             f"{unlike} of {several(len(pairs), 'configuration')} left out, without a pair of finished runs"
             * bool(unlike),
             _without_counterpart(contrast, compared_pairs, by_replicate),
+            self._other_people(paired),
         ]
         return ContrastRuns(
             contrast,
@@ -371,6 +372,27 @@ class FinishedRuns:
                 if of_runs <= shown:
                     kept.setdefault(replicate, {})[number] = pair
         return kept
+
+    @cached_property
+    def _people(self) -> Mapping[str | None, str]:
+        """The hash of the people in training, validation and test of each run that records it."""
+        if "split_hash" not in self.runs:
+            return {}
+        recorded = self.runs["split_hash"].dropna()
+        return dict(zip(recorded.index.tolist(), recorded.tolist(), strict=True))
+
+    def _other_people(self, paired: Mapping[Replicate, Sequence[Pair]]) -> str:
+        """Return in words in how many pairs the sides have different people, as with another `stratify`."""
+        unlike = 0
+        for pairs in paired.values():
+            people = [{self._people[run_id] for run_id in pair if run_id in self._people} for pair in pairs]
+            unlike += any(len(of_pair) > 1 for of_pair in people)
+        if not unlike:
+            return ""
+        return (
+            f"in {unlike} of {several(len(paired), 'pair')} of split and seed, the sides have different people in "
+            "training, validation or test"
+        )
 
     def _partitions_like(self, run_id: str, *data: str) -> Partitions:
         """Return the partitions of the data of a run."""

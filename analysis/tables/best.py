@@ -42,6 +42,7 @@ from .comparisons import (
     corrected_together,
     levels_in_words,
     paired,
+    people_in_words,
     training_in_words,
     without_interval_in_words,
 )
@@ -875,6 +876,8 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
     tables = [best.rivals if is_above else best.among for best in shown]
     rivals = [table for table in tables if table is not None]
     yield from training_in_words(rivals)
+    among = [best.among for best in shown if best.among is not None]
+    yield from people_in_words([*rivals, *among])
     most = max((best.of for best in shown if not best.columns.ranks_by_validation), default=1)
     if most > 1:
         yield f"The best of {most:,} configurations has also been lucky: expect lower scores on other people."

@@ -26,6 +26,8 @@ from ..statistics import (
     Floats,
     PairedDifference,
     Partitions,
+    Replicate,
+    Split,
     at_level,
     clipped,
     holm,
@@ -38,6 +40,9 @@ ContrastKind = Literal["variant", "reference"]
 
 Runs = frozenset[tuple[str, ...]]
 """The run ids of both sides of a comparison."""
+
+_MOST_PAIRS = 3
+"""Most pairs of configurations that a sentence names."""
 
 FEW = 6
 """Most configurations that are all compared with each other."""
@@ -81,7 +86,8 @@ class Comparisons:
 
     `computed_on` says whose scores are compared, such as "the validation set"; `training` names the fields of training
     in which compared configurations differ without an axis that says so, such as the epochs of a named variant; `tuned`
-    has the values of those that tuning chose.
+    has the values of those that tuning chose. `other_people` has the names of configurations that are compared although
+    they have different people in training, validation or test, in pairs.
     """
 
     name: str
@@ -89,6 +95,7 @@ class Comparisons:
     computed_on: str = ""
     training: str = ""
     tuned: tuple[TunedValue, ...] = ()
+    other_people: tuple[tuple[str, str], ...] = ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -99,7 +106,7 @@ class Comparisons:
     def notes(self) -> tuple[str, ...]:
         """Sentences on the units of intervals and p-values."""
         units = units_in_words([d.units for row in self.rows for d in row.differences.values()])
-        return (*units, *training_in_words([self]))
+        return (*units, *training_in_words([self]), *people_in_words([self]))
 
 
 def training_in_words(tables: Sequence[Comparisons]) -> list[str]:
@@ -114,6 +121,16 @@ def training_in_words(tables: Sequence[Comparisons]) -> list[str]:
     for training in dict.fromkeys(table.training for table in tables if table.training):
         said.append(f"Compared configurations also differ in training: {training}.")
     return said
+
+
+def people_in_words(tables: Sequence[Comparisons]) -> list[str]:
+    """Return a sentence on the configurations that some tables compare although they have different people."""
+    pairs = list(dict.fromkeys(chain.from_iterable(table.other_people for table in tables)))
+    if not pairs:
+        return []
+    names = [f"{cell} minus {baseline}" for cell, baseline in pairs[:_MOST_PAIRS]]
+    more = f" and {len(pairs) - _MOST_PAIRS:,} more" if len(pairs) > _MOST_PAIRS else ""
+    return [f"The two sides have different people in training, validation or test: {'; '.join(names)}{more}."]
 
 
 def _tuned_in_words(values: Iterable[TunedValue]) -> str:
@@ -192,7 +209,33 @@ def paired(
     whose = computed_on(experiments, metrics)
     there = [(row.cell, row.baseline_cell) for row in compared]
     training, tuned = _training_of_pairs(sources, there)
-    return corrected_together([Comparisons(name, tuple(compared), whose, training, tuned)])[0]
+    other_people = tuple((names[cell], names[baseline]) for cell, baseline in _on_other_people(sources, there))
+    return corrected_together([Comparisons(name, tuple(compared), whose, training, tuned, other_people)])[0]
+
+
+def _on_other_people(
+    sources: Sequence[tuple[Experiment, int]], pairs: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    """Return the pairs of cells that have different people in training, validation or test on a common replicate."""
+    experiments = {id(experiment): experiment for experiment, _ in sources}
+    people: dict[tuple[int, int], dict[Replicate, str]] = {}
+    of_splits: dict[tuple[str, str, Split], set[str]] = {}
+    for key, experiment in experiments.items():
+        if "split_hash" not in experiment.runs:
+            continue
+        finished = experiment.runs[experiment.runs["status"] == "finished"].dropna(subset=["split_hash"])
+        columns = finished["cell"].tolist(), experiment.replicates_of(finished), finished["split_hash"].tolist()
+        for cell, replicate, content in zip(*columns, strict=True):
+            people.setdefault((key, cell), {})[replicate] = content
+            of_splits.setdefault((*data_of(experiment.cells[cell]), replicate[0]), set()).add(content)
+    if all(len(contents) == 1 for contents in of_splits.values()):
+        return []
+    unlike = []
+    for pair in pairs:
+        ours, theirs = (people.get((id(sources[side][0]), sources[side][1]), {}) for side in pair)
+        if any(ours[replicate] != theirs[replicate] for replicate in ours.keys() & theirs.keys()):
+            unlike.append(pair)
+    return unlike
 
 
 def _training_of_pairs(

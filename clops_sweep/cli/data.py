@@ -447,7 +447,13 @@ def _print_counts(
 
     from clops_sweep.data.catalog import DATASETS
     from clops_sweep.data.left_out import sentences, sentences_on_domains
-    from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, total_row
+    from clops_sweep.data.prepared.counts import (
+        channel_ranges,
+        class_rows,
+        patient_table,
+        total_row,
+        without_class,
+    )
     from clops_sweep.data.prepared.manifest import MANIFEST, left_out, mostly_dropped
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.data.same_samples import leaks_of
@@ -494,6 +500,8 @@ def _print_counts(
         console.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)
     counted = f", {tasks.counted_split}" if tasks.counted_split else ""
     show(f"{manifest.name}: frames (patients) per class{one_lead}{counted}", _split_table("class", rows))
+    if sentence := without_class(frames, chosen):
+        console.print(f"\n{sentence}", highlight=False, soft_wrap=True)
     for name, of_tasks in tasks.rows.items():
         title = f"{manifest.name}, {name}: frames (patients) per task{tasks.headings[name]}"
         show(title, _split_table("task", of_tasks))

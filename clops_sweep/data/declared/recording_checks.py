@@ -308,6 +308,31 @@ def require_columns_in_order(labels: Any, classes: Sequence[str]) -> None:
         )
 
 
+def require_one_order(columns: Mapping[str, Any]) -> None:
+    """Refuse columns of pandas that have the same index in different orders: they are read by position.
+
+    Args:
+        columns: columns by the argument that gives them; others than those of pandas have no index.
+
+    Raises:
+        UsageError: two have; the message names them and how to align them.
+    """
+    first = ""
+    for argument, column in columns.items():
+        index = getattr(column, "index", None)
+        if index is None or callable(index):
+            continue
+        if not first:
+            first = argument
+            continue
+        known = columns[first].index
+        if not index.equals(known) and Counter(index.tolist()) == Counter(known.tolist()):
+            raise UsageError(
+                f"{argument}: has the index of {first} in another order, and columns are read by position; give "
+                f"{argument}.reindex({first}.index)"
+            )
+
+
 def _no_classes(unknown: Sequence[str], classes: Sequence[str]) -> str:
     """Return which labels are no classes, with the class that differs only in case or spaces, if there is one."""
     alike = {_plain(name): name for name in classes}

@@ -99,6 +99,11 @@ class Recordings:
         called = [str(number) for number in range(count)] if names is None else checks.texts("names", names, count)
         checks.require_clear_numbers("labels", labels, class_names)
         checks.require_columns_in_order(labels, class_names)
+        given = {"names": names, "labels": labels, "patients": patients, "times": times, "split": split}
+        for argument, columns in (("domains", domains), ("groups", groups)):
+            named = columns if isinstance(columns, Mapping) else {}
+            given |= {f"{argument}[{name!r}]": column for name, column in named.items()}
+        checks.require_one_order(given)
         self.columns = checks.columns(called, class_names, labels, patients, times, domains, split, groups)
         self._gain = checks.gains(gain, len(channel_names))
         checks.together(class_names, self.columns)

@@ -36,6 +36,23 @@ def class_rows(frames: FrameSet, chosen: NDArray[np.bool_] | None = None) -> lis
     return rows
 
 
+def without_class(frames: FrameSet, chosen: NDArray[np.bool_]) -> str:
+    """Return a sentence on the `chosen` frames [n] without any class; empty without any.
+
+    If no frame has several classes, columns of 0 and 1 may lack the column of a class.
+    """
+    if not frames.multi_label:
+        return ""
+    of_frames = np.asarray(frames.labels)[chosen].astype(bool).sum(axis=1)
+    none = int((of_frames == 0).sum())
+    if not none:
+        return ""
+    sentence = f"{none:,} of {len(of_frames):,} frames have none of the classes"
+    if of_frames.max() <= 1:
+        sentence += ", and no frame has several: if each should have one, labels lack the column of a class"
+    return sentence
+
+
 def channel_ranges(manifest: Manifest, table: FrameTable) -> list[tuple[str, float, float, int]]:
     """Return name, smallest and largest sample in units, and frames with missing samples of each channel."""
     gain = table.gain.astype(np.float64)

@@ -110,7 +110,9 @@ def other_scenario(frames: FrameSet) -> dict[str, str]:
 def _groups(scenario: str, frames: FrameSet, task_classes: TaskClasses | None) -> list[tuple[int, ...]]:
     """Return the classes of each task by number."""
     if frames.multi_label:
-        raise UsageError(f"{scenario} needs one label per instance, but instances of {frames.name!r} carry several")
+        of_instances = np.asarray(frames.labels).astype(bool).sum(axis=1)
+        carry = "carry several" if of_instances.max() > 1 else "carry one or none"
+        raise UsageError(f"{scenario} needs one label per instance, but instances of {frames.name!r} {carry}")
     count = len(frames.classes)
     if task_classes is None:
         if count == ONE_TASK:

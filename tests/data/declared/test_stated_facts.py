@@ -19,6 +19,7 @@ from clops_sweep import Recordings, from_edf, from_mat, from_npz
 from clops_sweep.data.declared.formats.edf_pieces import INTERRUPTED
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.left_out import sentences
+from clops_sweep.data.prepared.counts import without_class
 from clops_sweep.data.prepared.manifest import Manifest
 from clops_sweep.data.preparing.prepare import open_frames, prepare
 from clops_sweep.errors import UsageError
@@ -624,3 +625,60 @@ def test_numbers_as_labels_are_names_where_classes_map_numbers(
     assert frames.classes == tuple(classes.values())
     positions = {name: position for position, name in enumerate(classes) if name.isdigit()} or {"0": 0, "1": 1}
     assert frames.labels.tolist() == [positions[str(label)] for label in labels if str(label) in positions]
+
+
+@pytest.mark.parametrize(
+    ("of_labels", "of_people", "is_refused"),
+    [
+        ([3, 2, 1, 0], [0, 1, 2, 3], True),
+        (["d", 1, "b", "a"], ["a", "b", 1, "d"], True),
+        ([3, 2, 1, 0], [3, 2, 1, 0], False),
+        ([3, 2, 1, 0], [7, 8, 9, 10], False),
+        ([0, 0, 0, 0], [0, 0, 0, 0], False),
+    ],
+)
+def test_columns_of_pandas_in_two_orders_are_refused(
+    of_labels: list[object], of_people: list[object], is_refused: bool
+) -> None:
+    labels = pd.Series(["A", "A", "B", "B"], index=of_labels)
+    people = pd.Series(["p0", "p1", "p2", "p3"], index=of_people)
+
+    def declared() -> Recordings:
+        return Recordings(X[:4], 100, ["a", "b"], "mV", labels, ["A", "B"], people, groups={"sex": ["f", "m"] * 2})
+
+    if is_refused:
+        with pytest.raises(UsageError, match=r"patients: has the index of labels in another order"):
+            declared()
+        aligned = people.reindex(labels.index)
+        recordings = Recordings(X[:4], 100, ["a", "b"], "mV", labels, ["A", "B"], aligned)
+        assert recordings.columns.patients == aligned.tolist()
+    else:
+        assert declared().columns.patients == people.tolist()
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            [[1, 0], [0, 1], [0, 0], [0, 0]],
+            "20 of 40 frames have none of the classes, and no frame has several: if each should have one, labels lack "
+            "the column of a class",
+        ),
+        ([[1, 0], [0, 1], [1, 1], [0, 0]], "10 of 40 frames have none of the classes"),
+        ([[1, 0], [0, 1], [1, 1], [0, 1]], ""),
+    ],
+)
+def test_frames_without_a_class_are_counted(rows: list[list[int]], said: str, tmp_path: Path) -> None:
+    declare(
+        tmp_path / "space.py",
+        f"""
+        @dataset("own")
+        def own(data_root):
+            signals = np.random.default_rng(0).normal(size=(40, 1, 100)).astype("f4")
+            people = [f"p{{n}}" for n in range(40)]
+            return Recordings(signals, 100, ["ECG"], "mV", np.array({rows} * 10), ["A", "B"], people)
+        """,
+    )
+    prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1)
+    frames = open_frames("own", prepared_root=tmp_path / "prepared", leads="all")
+    assert without_class(frames, np.ones(len(frames), bool)) == said
