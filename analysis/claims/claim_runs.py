@@ -385,8 +385,11 @@ class FinishedRuns:
         """Return in words in how many pairs the sides have different people, as with another `stratify`."""
         unlike = 0
         for pairs in paired.values():
-            people = [{self._people[run_id] for run_id in pair if run_id in self._people} for pair in pairs]
-            unlike += any(len(of_pair) > 1 for of_pair in people)
+            are_unlike = False
+            for ours, theirs in pairs:
+                people = self._people.get(ours), self._people.get(theirs)
+                are_unlike |= None not in people and people[0] != people[1]
+            unlike += are_unlike
         if not unlike:
             return ""
         return (
