@@ -27,7 +27,7 @@ from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 from .editions import Edition, Preparations, Present
-from .statistics import Partitions, Replicate, Split, ordered, partitions, splits_of
+from .statistics import Fold, Partitions, Replicate, Split, UnitKind, ordered, partitions, splits_of
 
 _PLACES = {"cell", *REPLICATES}
 
@@ -248,6 +248,13 @@ class Experiment:
             return rows.assign(unit=rows["run_id"])
         units = dict(zip(self.runs["run_id"].tolist(), self._units(self.replicates_of(self.runs)), strict=True))
         return rows.assign(unit=rows["run_id"].map(units))
+
+    @property
+    def unit_kind(self) -> UnitKind:
+        """What `in_units` and `by_split` average first and count as n: patient splits, folds, or seeds of one split."""
+        if len(set(self.distinct.values())) < 2:
+            return "seeds"
+        return "folds" if all(isinstance(split, Fold) for split in self.distinct) else "patient splits"
 
     @cached_property
     def on_test(self) -> bool:

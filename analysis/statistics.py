@@ -527,6 +527,24 @@ def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
     return tuple(said)
 
 
+def counted_in_words(counts: Iterable[tuple[int, UnitKind]]) -> str:
+    """Return what means are over: "5 patient splits", "2 to 5 folds", "3 seeds of one patient split".
+
+    Args:
+        counts: number and kind of the units of each mean.
+    """
+    of_kinds: dict[UnitKind, list[int]] = {}
+    for n, kind in counts:
+        of_kinds.setdefault(kind, []).append(n)
+    words = []
+    for kind, numbers in of_kinds.items():
+        fewest, most = min(numbers), max(numbers)
+        noun = kind if most > 1 else kind.removesuffix("s")
+        of_one = " of one patient split" if kind == "seeds" else ""
+        words.append(f"{f'{fewest} to ' * (fewest < most)}{most} {noun}{of_one}")
+    return " or ".join(words)
+
+
 def holm(p_values: npt.ArrayLike) -> Floats:
     """Return Holm-corrected p-values, which control the family-wise error rate; NaN stays NaN."""
     # statsmodels has this as multipletests; a further dependency would save three lines and not the levels below.

@@ -43,9 +43,10 @@ class Block:
 
 @dataclass(frozen=True)
 class LearningCurves:
-    """A measure on the validation or test split by task and epoch, over the runs of one configuration.
+    """A measure on the validation or test split by task and epoch, over `n` units of one configuration.
 
-    `mean` and `sd` have shape (tasks, epochs); `sd` is NaN with fewer than three runs. `epochs` counts over the whole
+    Units are patient splits, or the seeds of one (`Experiment.in_units`). `mean` and `sd` have shape (tasks, epochs);
+    `sd` is NaN with fewer than three units. `epochs` counts over the whole
     run, from 1. `tasks` are in training order.
     """
 
@@ -86,11 +87,11 @@ class LearningCurves:
 def learning_curves(
     curves: pd.DataFrame, title: str = "", measure: str = "auc", split: str = "validation"
 ) -> LearningCurves:
-    """Return mean and sample standard deviation of curves over runs, or over units of runs.
+    """Return mean and sample standard deviation of curves over units.
 
     Args:
         curves: rows of the store's table `curves` for the runs of one configuration; with a column `unit`
-            (`Experiment.in_units`), the runs of a unit are averaged first.
+            (`Experiment.in_units`), the runs of a unit are averaged first; without it, each run is a unit.
         title: name of the configuration.
         measure: a numeric column of the table: one of `MEASURES`, or loss.
         split: split of the curves: validation, or test with `curves="test"`.
@@ -119,15 +120,15 @@ def learning_curves(
     if "unit" not in curves:
         curves = curves.assign(unit=curves["run_id"])
     mean = _by_task(curves, measure, "mean", tasks)
-    runs = int(curves["unit"].nunique())
+    n = int(curves["unit"].nunique())
     sd = _by_task(curves, measure, "std", tasks)
     return LearningCurves(
         title,
         tuple(tasks),
         mean.columns.to_numpy(dtype=np.int64),
         mean.to_numpy(dtype=float),
-        sd.to_numpy(dtype=float) if runs >= MIN_UNITS else np.full(sd.shape, np.nan),
-        runs,
+        sd.to_numpy(dtype=float) if n >= MIN_UNITS else np.full(sd.shape, np.nan),
+        n,
         tuple(blocks),
         measure,
         split,

@@ -32,8 +32,8 @@ _PANEL = 2.9
 class Forgetting:
     """R[j][j] and R[N][j] for every task j of one configuration, in training order.
 
-    `learned` and `final` [tasks] are means over `n` runs; `change` estimates their difference per task. The change of
-    the last task is 0 by definition.
+    `learned` and `final` [tasks] are means over `n` units: patient splits, or the seeds of one. `change` estimates
+    their difference per task. The change of the last task is 0 by definition.
     """
 
     title: str

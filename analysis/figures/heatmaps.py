@@ -156,7 +156,7 @@ def heatmap(
     axes: tuple[str, str] | None = None,
     references: Mapping[str, Estimate] | None = None,
 ) -> Heatmap:
-    """Return means (over patient splits, if several) of one metric over two axes.
+    """Return means of one metric over two axes, each over patient splits or, with one split, over its seeds.
 
     Args:
         experiment: the experiment.

@@ -35,10 +35,10 @@ _ROOM = 5.2
 
 @dataclass(frozen=True)
 class RMatrix:
-    """Means and sample standard deviations of R over the runs of one configuration.
+    """Means and sample standard deviations of R over `n` units of one configuration: patient splits, or seeds of one.
 
     Row i has the score on every task after training on task i: `mean` and `sd` have shape (trained, evaluated); `sd` is
-    NaN with fewer than two runs. A run that is trained on all tasks at once has one row.
+    NaN with fewer than two units. A run that is trained on all tasks at once has one row.
     """
 
     title: str

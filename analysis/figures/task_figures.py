@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pandas as pd
 
@@ -16,14 +16,26 @@ from ..drawing.pictures import Sketch, sketch
 from ..metrics import words
 from ..results import Reference
 from ..selection import cell_name, chosen_how, typical_cell, variants
+from ..statistics import MIN_UNITS, UnitKind, counted_in_words
 from .asked import Asked
 from .curves import PREQUENTIAL, LearningCurves, draw_learning_curves, learning_curves
 from .forgetting import draw_forgetting, forgetting
-from .r_matrices import draw_r_matrices, r_matrix
+from .r_matrices import RMatrix, draw_r_matrices, r_matrix
 
 MAX_PANELS = 6
 
-Record = TypeVar("Record")
+
+class OfUnits(Protocol):
+    """The data of a panel, means over `n` units."""
+
+    @property
+    def n(self) -> int:
+        """Number of units: patient splits, or seeds of one."""
+
+
+Record = TypeVar("Record", bound=OfUnits)
+Counts = Sequence[tuple[int, UnitKind]]
+"""Number and kind of the units of each panel."""
 
 
 @dataclass(frozen=True)
@@ -56,44 +68,89 @@ def task_figures(asked: Asked) -> Iterator[Sketch]:
     def curves_of(rows: pd.DataFrame, title: str, measure: str) -> LearningCurves:
         return learning_curves(rows, title, measure, "test" if experiment.on_test else "validation")
 
-    def records(table: TableName, make: Callable[[pd.DataFrame, str, str], Record]) -> list[Record]:
+    def records(table: TableName, make: Callable[[pd.DataFrame, str, str], Record]) -> tuple[list[Record], Counts]:
         panels = []
+        counts: list[tuple[int, UnitKind]] = []
         for shown in chosen[:MAX_PANELS]:
             rows = shown.experiment.in_units(asked.store.read(table, list(shown.experiment.run_ids(shown.cell))))
             try:
-                panels.append(make(asked.titles.named(rows, shown.experiment, shown.cell), shown.title, measure))
+                panel = make(asked.titles.named(rows, shown.experiment, shown.cell), shown.title, measure)
             except UsageError:  # no rows, or different tasks from run to run: no such figure
                 continue
-        return panels
+            panels.append(panel)
+            counts.append((panel.n, shown.experiment.unit_kind))
+        return panels, counts
 
     split = "Test" if experiment.on_test else "Validation"
-    if curves := records("curves", curves_of):
+    curves, counts = records("curves", curves_of)
+    if curves:
         of = f"{split} {metric} of every task after every epoch"
         if curves[0].split == PREQUENTIAL:
             of = f"Prequential {metric}: on the last instances of the stream, each predicted before training on it"
-        caption = (
-            f"{of}: mean over n runs (patient splits, if several), with one standard deviation if n is at least 3. "
-            f"Coloured blocks: the task in training.{which}"
-        )
+        caption = f"{of}: {means_with_bands(counts)}. Coloured blocks: the task in training.{which}"
         yield sketch(draw_learning_curves, curves, f"{prefix}-curves", "Learning curves", caption, states_split=True)
-    matrices = [record for record in records("r_matrix", r_matrix) if len(record.evaluated) > 1]
+    matrices, counts = records("r_matrix", _of_several_tasks)
     if matrices:
         caption = (
-            f"R[i][j], the {split.lower()} {metric} of task j (column) after training on task i (row): mean ± standard "
-            "deviation over n runs (patient splits, if several), one colour scale for all panels. Frames: the task "
+            f"R[i][j], the {split.lower()} {metric} of task j (column) after training on task i (row): "
+            f"{_with_deviation(counts)}, one colour scale for all panels. Frames: the task "
             f"just trained on; left of them tasks learned earlier, right of them tasks not seen yet.{which}"
         )
         title = "Trained on by evaluated on"
         yield sketch(draw_r_matrices, matrices, f"{prefix}-r", title, caption, states_split=True)
-    if forgotten := records("r_matrix", forgetting):
+    forgotten, counts = records("r_matrix", forgetting)
+    if forgotten:
+        deviation = ", mean ± one standard deviation" if _most(counts) > 1 else ""
         caption = (
             f"{split} {metric} of every task right after learning it (ring) and at the end of the run (dot), "
-            "means over n runs (patient splits, if several); on the right their difference, mean ± one standard "
-            "deviation. The mean of these differences over all tasks but the last is BWT"
+            f"{_means(counts)}; on the right their difference{deviation}. "
+            "The mean of these differences over all tasks but the last is BWT"
             f"{'' if measure == 'auc' else f' of {metric}'}.{which}"
         )
         title = "Forgetting by task"
         yield sketch(draw_forgetting, forgotten, f"{prefix}-forgetting", title, caption, states_split=True)
+
+
+def means_with_bands(counts: Counts) -> str:
+    """Return what curves show: "mean over 5 patient splits, with one standard deviation".
+
+    Args:
+        counts: number and kind of the units of each panel.
+    """
+    words = _means(counts, "mean")
+    if _most(counts) < MIN_UNITS:
+        return words
+    fewest = min(n for n, _ in counts)
+    return f"{words}, with one standard deviation{f' from {MIN_UNITS} on' * (fewest < MIN_UNITS)}"
+
+
+def _with_deviation(counts: Counts) -> str:
+    """Return what cells show: "mean ± standard deviation over 5 patient splits"."""
+    return _means(counts, "mean ± standard deviation" if _most(counts) > 1 else "mean")
+
+
+def _means(counts: Counts, mean: str = "means") -> str:
+    """Return "means over 5 patient splits"; "values of single runs" of one seed."""
+    if all(count == (1, "seeds") for count in counts):
+        return "values of single runs"
+    return f"{mean} over {counted_in_words(counts)}"
+
+
+def _most(counts: Counts) -> int:
+    """Return the largest number of units of a panel."""
+    return max(n for n, _ in counts)
+
+
+def _of_several_tasks(rows: pd.DataFrame, title: str, measure: str) -> RMatrix:
+    """Return R of one configuration.
+
+    Raises:
+        UsageError: it is no figure, as for `r_matrix`, or a single task is evaluated.
+    """
+    record = r_matrix(rows, title, measure)
+    if len(record.evaluated) < 2:
+        raise UsageError(f"{title or 'R'}: one task has no matrix")
+    return record
 
 
 def shown_cells(experiment: Experiment, scales: Sequence[str], references: Sequence[Reference]) -> list[Shown]:

@@ -23,6 +23,7 @@ from ..figures.optimization_history import (
 )
 from ..figures.pareto import draw_pareto_front, pareto_front
 from ..figures.slices import draw_slices, slices
+from ..figures.task_figures import means_with_bands
 from ..figures.task_titles import TaskTitles
 from ..formats import plural
 from ..metrics import metric_named, words
@@ -145,12 +146,13 @@ def _curves_picture(
     records = []
     measure = metric_named(best.objectives[0]).measure or experiment.measure
     for trial in best.trials[:MOST_CURVES]:
-        rows = store.read("curves", list(trial.run_ids))
+        rows = experiment.in_units(store.read("curves", list(trial.run_ids)))
         named = titles.named(rows, experiment, int(cells[trial.run_ids[0]]))
         records.append(learning_curves(named, f"Trial {trial.number}", measure))
+    counts = [(record.n, experiment.unit_kind) for record in records]
     caption = (
         f"The first {plural(len(records), 'trial')} of the table: validation {words(measure)} of every task after "
-        "every epoch, mean over n runs, with one standard deviation if n is at least 3. Blocks: the task in training."
+        f"every epoch, {means_with_bands(counts)}. Blocks: the task in training."
     )
     title = "Learning curves of the best trials"
     return sketch(draw_learning_curves, records, f"{prefix}-curves", title, caption, states_split=True)
