@@ -27,7 +27,7 @@ from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 
 from .editions import Edition, Preparations, Present
-from .statistics import Fold, Partitions, Replicate, Split, UnitKind, ordered, partitions, splits_of
+from .statistics import Counted, Fold, Partitions, Replicate, Split, ordered, partitions, splits_of
 
 _PLACES = {"cell", *REPLICATES}
 
@@ -250,7 +250,7 @@ class Experiment:
         return rows.assign(unit=rows["run_id"].map(units))
 
     @property
-    def unit_kind(self) -> UnitKind:
+    def counted(self) -> Counted:
         """What `in_units` and `by_split` average first and count as n: patient splits, folds, or seeds of one split."""
         if len(set(self.distinct.values())) < 2:
             return "seeds"

@@ -8,6 +8,7 @@ from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from clops_sweep.experiment.metrics import without_split
 
@@ -19,11 +20,15 @@ from .statistics import (
     PairedDifference,
     Partitions,
     Replicate,
+    Units,
     clipped,
+    estimate,
     estimates,
     ordered,
     paired_difference,
     paired_differences,
+    partitions,
+    units_of,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -154,6 +159,26 @@ def mean_of(experiment: Experiment, cell: int, metric: str) -> PairedDifference:
     values, replicates = experiment.by_replicate(metric)[cell], experiment.replicates
     mean = paired_difference(values, np.zeros_like(values), replicates, experiment.partitions(cell), metric)
     return clipped(mean, metric_named(metric).limits)
+
+
+def over_units(runs: pd.DataFrame, column: str) -> tuple[Estimate, Units | None]:
+    """Return mean and standard deviation of a column over the units of all intervals, and these units.
+
+    Units are patient splits, each the mean over its seeds; with one split, they are its seeds (`units_of`).
+
+    Args:
+        runs: rows of `runs` of one configuration.
+        column: the column; runs without a finite value are left out.
+
+    Returns:
+        The estimate, and the units; None without a value.
+    """
+    measured = runs[np.isfinite(runs[column].to_numpy(dtype=float))]
+    if measured.empty:
+        return estimate([]), None
+    units = units_of(Experiment.replicates_of(measured), partitions(measured), column)
+    values = measured[column].to_numpy(dtype=float)
+    return estimate([values[list(members)].mean() for members in units.members]), units
 
 
 def aligned(sources: Sequence[tuple[Experiment, int]], metric: str) -> tuple[Floats, list[Replicate], Partitions]:

@@ -25,20 +25,26 @@ from .collect import FAMILY, Experiment, Family, collect, family_of, frame_of_ru
 from .editions import Edition, Present
 from .formats import TextCell, TextTable, count_cell, plus_minus
 from .metrics import metric_named
-from .statistics import Estimate, estimate
+from .results import over_units
+from .statistics import Estimate
 
 MOST_ROWS = 20
 
 
 @dataclass(frozen=True)
 class BestTrials:
-    """The best trials. `estimates[i][j]` is mean and standard deviation over seeds of objective j of trial i."""
+    """The best trials.
+
+    `estimates[i][j]` is mean and standard deviation of objective j of trial i, over patient splits or, with one split,
+    seeds. `runs[i]` is the number of its runs.
+    """
 
     name: str
     objectives: tuple[str, ...]
     parameters: tuple[str, ...]
     trials: tuple[TrialRecord, ...]
     estimates: tuple[tuple[Estimate, ...], ...]
+    runs: tuple[int, ...]
 
 
 def collect_with_searches(
@@ -144,13 +150,13 @@ def best_trials(record: StudyRecord, experiment: Experiment) -> BestTrials:
     sign = -1.0 if direction == "maximize" else 1.0
     competing = record.of("complete") if len(record.objectives) == 1 else record.best
     chosen = sorted(competing, key=lambda trial: sign * (trial.values or (np.nan,))[0])[:MOST_ROWS]
-    runs = experiment.runs.set_index("run_id")
     objectives = tuple(record.objectives)
-    estimates = []
+    estimates, runs = [], []
     for trial in chosen:
-        of_trial = runs.reindex(list(trial.run_ids))
-        estimates.append(tuple(estimate(of_trial[name].to_numpy(dtype=float)) for name in objectives))
-    return BestTrials(record.name, objectives, tuple(experiment.axes), tuple(chosen), tuple(estimates))
+        of_trial = experiment.runs[experiment.runs["run_id"].isin(trial.run_ids)]
+        estimates.append(tuple(over_units(of_trial, name)[0] for name in objectives))
+        runs.append(len(of_trial))
+    return BestTrials(record.name, objectives, tuple(experiment.axes), tuple(chosen), tuple(estimates), tuple(runs))
 
 
 def best_trials_text(
@@ -161,11 +167,11 @@ def best_trials_text(
     objectives = [metric_named(column).plain for column in table.objectives]
     header = ("trial", *titles, "runs", *objectives)
     rows = []
-    for trial, estimates in zip(table.trials, table.estimates, strict=True):
+    for trial, estimates, runs in zip(table.trials, table.estimates, table.runs, strict=True):
         labels = [_label_cell(trial.labels[parameter]) for parameter in table.parameters]
         values = [TextCell(plus_minus(value.mean, value.sd), value.mean) for value in estimates]
         number = TextCell(str(trial.number), float(trial.number))
-        rows.append((number, *labels, count_cell(estimates[0].n), *values))
+        rows.append((number, *labels, count_cell(runs), *values))
     data = _trials(record, table.parameters)
     return TextTable(name, title, header, tuple(rows), 1 + len(table.parameters), (), tuple(notes), data)
 

@@ -57,6 +57,8 @@ Replicate = tuple[Split, int]
 """Patient split and seed."""
 
 UnitKind = Literal["patient splits", "folds", "seeds", "runs"]
+Counted = Literal["patient splits", "folds", "seeds"]
+"""What n counts, everywhere."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,15 @@ class Units:
     overlap: float = 0.0
     seeds: Literal["same", "common", "own"] = "same"
     obstacle: str = ""
+
+    @property
+    def counted(self) -> Counted:
+        """What n counts: patient splits also where the runs do not record the numbers of people."""
+        return "patient splits" if self.kind == "runs" else self.kind
+
+    def in_short(self, n: int) -> str:
+        """Return n with its unit, as in "3 splits" or "1 seed"."""
+        return several(n, self.counted.removeprefix("patient ").removesuffix("s"))
 
 
 @dataclass(frozen=True)
@@ -527,13 +538,13 @@ def units_in_words(units: Sequence[Units | None]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def counted_in_words(counts: Iterable[tuple[int, UnitKind]]) -> str:
+def counted_in_words(counts: Iterable[tuple[int, Counted]]) -> str:
     """Return what means are over: "5 patient splits", "2 to 5 folds", "3 seeds of one patient split".
 
     Args:
         counts: number and kind of the units of each mean.
     """
-    of_kinds: dict[UnitKind, list[int]] = {}
+    of_kinds: dict[Counted, list[int]] = {}
     for n, kind in counts:
         of_kinds.setdefault(kind, []).append(n)
     words = []

@@ -37,7 +37,7 @@ class Importance:
 
     It is half of the loss in R^2 when the axis is permuted, on held-out replicates: Jansen's (1999) estimate of Sobol's
     total effect. `mean` and `sd` are over held-out replicates, `sd` from three on. `r2` is the forest's R^2 on them; if
-    it is low, the axes explain little of the metric. `axes` are sorted by decreasing importance. `n` runs were used of
+    it is low, the axes explain little of the metric. `axes` are sorted by decreasing importance. `runs` were used of
     `finished` ones.
     """
 
@@ -46,7 +46,7 @@ class Importance:
     mean: Floats
     sd: Floats
     r2: float
-    n: int
+    runs: int
     finished: int
 
     @property
@@ -140,7 +140,7 @@ def draw_importance(record: Importance) -> Figure:
     rows, sd = np.arange(len(record.axes)), np.nan_to_num(record.sd)
     axes.barh(rows, np.maximum(record.mean, 0), height=0.6, color=colour(0))
     values = zip(record.axes, record.mean.tolist(), sd.tolist(), strict=True)
-    said = [f"{axis_title(axis)}: {mean:.2f} ± {spread:.2f}, n = {record.n}" for axis, mean, spread in values]
+    said = [f"{axis_title(axis)}: {mean:.2f} ± {spread:.2f}, {record.runs} runs" for axis, mean, spread in values]
     tell_points(axes, record.mean, rows, said)
     axes.errorbar(record.mean, rows, xerr=sd, fmt="none", ecolor="#333333", elinewidth=1.3, capsize=2.5)
     axes.set_yticks(rows, [axis_title(axis) for axis in record.axes])
@@ -162,4 +162,4 @@ def _of_some(values: Floats, share: float) -> Floats:
 
 def in_words(record: Importance) -> str:
     """Return the size of the fit in words: "2,000 runs", or "10,000 of 96,000 runs"."""
-    return f"{record.n} runs" if record.n == record.finished else f"{record.n:,} of {record.finished:,} runs"
+    return f"{record.runs} runs" if record.runs == record.finished else f"{record.runs:,} of {record.finished:,} runs"

@@ -66,7 +66,7 @@ def _variance(experiment: Experiment, prefix: str) -> Sketch:
     record = variance_by_source(experiment, experiment.headline[0])
     sizes = ", ".join(f"{size} of {name}" for name, size in record.sizes.items())
     caption = (
-        f"Left: square roots of variance components of {record.metric.plain} ({record.n} runs: {sizes}, fully "
+        f"Left: square roots of variance components of {record.metric.plain} ({record.runs} runs: {sizes}, fully "
         "crossed), from an analysis of variance. An interaction counts as its last factor; interactions with the "
         "method are separate. Right: the power of the corrected t-test over patient splits to distinguish two "
         "methods. "

@@ -16,7 +16,7 @@ from ..drawing.pictures import Sketch, sketch
 from ..metrics import words
 from ..results import Reference
 from ..selection import cell_name, chosen_how, typical_cell, variants
-from ..statistics import MIN_UNITS, UnitKind, counted_in_words
+from ..statistics import MIN_UNITS, Counted, counted_in_words
 from .asked import Asked
 from .curves import PREQUENTIAL, LearningCurves, draw_learning_curves, learning_curves
 from .forgetting import draw_forgetting, forgetting
@@ -34,7 +34,7 @@ class OfUnits(Protocol):
 
 
 Record = TypeVar("Record", bound=OfUnits)
-Counts = Sequence[tuple[int, UnitKind]]
+Counts = Sequence[tuple[int, Counted]]
 """Number and kind of the units of each panel."""
 
 
@@ -70,7 +70,7 @@ def task_figures(asked: Asked) -> Iterator[Sketch]:
 
     def records(table: TableName, make: Callable[[pd.DataFrame, str, str], Record]) -> tuple[list[Record], Counts]:
         panels = []
-        counts: list[tuple[int, UnitKind]] = []
+        counts: list[tuple[int, Counted]] = []
         for shown in chosen[:MAX_PANELS]:
             rows = shown.experiment.in_units(asked.store.read(table, list(shown.experiment.run_ids(shown.cell))))
             try:
@@ -78,7 +78,7 @@ def task_figures(asked: Asked) -> Iterator[Sketch]:
             except UsageError:  # no rows, or different tasks from run to run: no such figure
                 continue
             panels.append(panel)
-            counts.append((panel.n, shown.experiment.unit_kind))
+            counts.append((panel.n, shown.experiment.counted))
         return panels, counts
 
     split = "Test" if experiment.on_test else "Validation"

@@ -31,14 +31,14 @@ class VarianceBySource:
         sizes: number of levels of each factor.
         components: variance component of each effect by its factors: {SPLIT} is the effect of a split on all its runs,
             {METHOD, SPLIT} its additional effect on a method. Estimates below 0 mean 0.
-        n: number of runs.
+        runs: number of runs.
         overlap: evaluated people / training people; 0 if not recorded.
     """
 
     metric: Metric
     sizes: Mapping[str, int] = field(hash=False)
     components: Mapping[frozenset[str], float] = field(hash=False)
-    n: int
+    runs: int
     overlap: float = 0.0
 
     @property

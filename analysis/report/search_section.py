@@ -29,7 +29,7 @@ from ..formats import plural
 from ..metrics import metric_named, words
 from ..search_trials import BestTrials, best_trials, best_trials_text
 from .page import LinkedTable, RunEntry, RunList, Section
-from .sections import SectionFiles, tuning_notice, with_split
+from .sections import SectionFiles, replicates_in_words, tuning_notice, with_split
 
 MOST_CURVES = 4
 
@@ -55,7 +55,7 @@ def build_search_section(
         if len(record.objectives) > 1:
             sketches.append(_pareto_picture(record, prefix))
         best = best_trials(record, experiment)
-        tables.append(_table(record, best, experiment, space, prefix, files))
+        tables.append(_table(record, best, experiment, prefix, files))
         runs = list(_run_lists(best, space, prefix))
         for name in record.objectives:
             if name not in experiment.axes:
@@ -149,7 +149,7 @@ def _curves_picture(
         rows = experiment.in_units(store.read("curves", list(trial.run_ids)))
         named = titles.named(rows, experiment, int(cells[trial.run_ids[0]]))
         records.append(learning_curves(named, f"Trial {trial.number}", measure))
-    counts = [(record.n, experiment.unit_kind) for record in records]
+    counts = [(record.n, experiment.counted) for record in records]
     caption = (
         f"The first {plural(len(records), 'trial')} of the table: validation {words(measure)} of every task after "
         f"every epoch, {means_with_bands(counts)}. Blocks: the task in training."
@@ -162,14 +162,13 @@ def _table(
     record: StudyRecord,
     best: BestTrials,
     experiment: Experiment,
-    space: SearchSpace,
     prefix: str,
     files: SectionFiles,
 ) -> LinkedTable:
     several = len(record.objectives) > 1
     which = "The trials on the Pareto front" if several else "The best trials"
     notes = (
-        f"Mean ± standard deviation (n - 1) over {_replicates_in_words(space)}. Metrics of "
+        f"Mean ± standard deviation (n - 1) over {replicates_in_words(experiment)}. Metrics of "
         f"{computed_on([experiment], record.objectives)}. The CSV file has every trial.",
         "The best of many trials is partly best by luck: expect lower values in runs that the search has not used.",
     )
@@ -185,10 +184,3 @@ def _run_lists(best: BestTrials, space: SearchSpace, prefix: str) -> Iterator[Ru
         )
         title = f"Trial {trial.number}: {in_words(trial.labels)}"
         yield RunList(f"{prefix}-runs-{trial.number}", title, str(len(entries)), entries)
-
-
-def _replicates_in_words(space: SearchSpace) -> str:
-    seeds = plural(len(space.seeds), "seed")
-    return (
-        f"{plural(len(space.replicates()) // len(space.seeds), 'patient split')} and {seeds}" if space.axes else seeds
-    )

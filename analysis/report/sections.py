@@ -314,8 +314,8 @@ def _difference_pictures(
             continue
         record = difference_heatmap(experiment, compared, metric, axes)
         caption = (
-            f"Mean paired differences over {_replicate_words(experiment)}. Asterisk: p < 0.05, corrected by Holm over "
-            "all comparisons of the page in this metric."
+            f"Mean paired differences over {replicates_in_words(experiment)}. Asterisk: p < 0.05, corrected by Holm "
+            "over all comparisons of the page in this metric."
         )
         if record.is_large:
             caption = caption.replace("Asterisk", "Dot") + _WHERE_VALUES_ARE
@@ -335,7 +335,7 @@ def _result_tables(
     table = without_undecided(result_table(experiment, references), compared)
     links = [f"{prefix}-runs-{i}" for i in range(len(table.rows))]
     notes = (
-        f"Mean ± standard deviation (n - 1) over {_replicate_words(experiment)}."
+        f"Mean ± standard deviation (n - 1) over {replicates_in_words(experiment)}."
         if len(experiment.repetitions) > 1
         else "Values of single runs.",
         f"Metrics of {computed_on([experiment], metrics)}.",
@@ -462,10 +462,11 @@ def _means(experiment: Experiment) -> str:
     finished = experiment.counts("finished")
     every = len(experiment.replicates)
     fewer = " or fewer, where runs are missing" if (finished[finished > 0] < every).any() else ""
-    return f"Means over {_replicate_words(experiment)} (n = {n}{fewer})"
+    return f"Means over {replicates_in_words(experiment)} (n = {n}{fewer})"
 
 
-def _replicate_words(experiment: Experiment) -> str:
+def replicates_in_words(experiment: Experiment) -> str:
+    """Return what repeats each configuration, as in "3 patient splits with 2 seeds each"."""
     seeds = Counter(split for split, _ in experiment.repetitions)
     counts = sorted(Counter(seeds.values()).items(), reverse=True)
     if len(seeds) == 1:

@@ -71,8 +71,6 @@ _MOST_CHOSEN = 4
 _MOST_TIED = 4
 """Most names of tied configurations in a sentence."""
 
-_UNITS = {"patient splits": "split", "folds": "fold", "seeds": "seed", "runs": "split"}
-
 
 @dataclass(frozen=True)
 class Best:
@@ -133,7 +131,7 @@ class Best:
         undefined = f" ({defined:,} of {plural(finished, 'run')})" if defined < finished else ""
         if self.result.units is None:
             return f"{DASH}{undefined}"
-        return plural(self.result.n, _UNITS[self.result.units.kind]) + undefined
+        return self.result.units.in_short(self.result.n) + undefined
 
 
 @dataclass(frozen=True)

@@ -158,7 +158,7 @@ def _row(experiment: Experiment, cell: int, metric: str) -> tuple[object, ...]:
         mean.low,
         mean.high,
         mean.n,
-        mean.units.kind if mean.units is not None else "",
+        mean.units.counted if mean.units is not None else "",
         min(mean.of_units, default=np.nan),
         max(mean.of_units, default=np.nan),
         validation,

@@ -39,6 +39,7 @@ from ..formats import (
     with_interval,
 )
 from ..metrics import metric_named
+from ..results import over_units
 from ..statistics import (
     Estimate,
     PairedDifference,
@@ -46,7 +47,6 @@ from ..statistics import (
     Split,
     Units,
     clipped,
-    estimate,
     ordered,
     partitions,
     standard_error,
@@ -75,12 +75,16 @@ class TunedMethod:
             tuning is unfinished or failed.
         trials: number of configurations tried.
         runs: number of finished tuning runs.
+        reported_runs: number of finished reported runs.
         seconds: total compute time of these runs.
         measure: the optimised column, computed on the validation set.
         test: the reported column, computed on the test set.
-        while_tuning: mean and standard deviation of `measure` over the tuning runs of the chosen configuration.
-        reported: mean and standard deviation of `test` over the reported runs.
-        same_tasks: mean and standard deviation of `test` over the reported runs on the tasks that tuning had, after
+        while_tuning: mean and standard deviation of `measure` of the chosen configuration while tuning, over patient
+            splits or, with one split, seeds.
+        reported: mean and standard deviation of `test` of the reported runs, over patient splits or seeds.
+        units: the units that `reported` counts as n; None without reported runs.
+        is_mixed: whether tuning and reported runs are of different editions of the data; there is no optimism then.
+        same_tasks: mean and standard deviation of `test` of the reported runs on the tasks that tuning had, after
             training on these alone; without values if they cannot be compared (see `on_tasks_of_tuning`).
         optimism: score while tuning minus `same_tasks`, over patient splits (positive: tuning was too optimistic).
             The interval has the level `LEVEL` and ends at the limits of the measure. Paired if every reported split
@@ -107,6 +111,9 @@ class TunedMethod:
     reported: Estimate
     same_tasks: Estimate
     optimism: PairedDifference
+    reported_runs: int = 0
+    units: Units | None = None
+    is_mixed: bool = False
     first_tasks: int | None = None
     seen: float = np.nan
     tied: bool = False
@@ -137,7 +144,11 @@ def _rows(tuned: Tuning, asked: Request) -> Iterator[TunedMethod]:
         tuning = _with_ids(finished, choice.best)
         cost = _with_ids(finished, choice.run_ids)
         r_matrix = asked.store.read("r_matrix", list(reported["run_id"])) if first_tasks else pd.DataFrame()
+        is_mixed = of_other_editions(tuning, reported)
         compared = on_tasks_of_tuning(tuning, reported, r_matrix, measure)
+        while_tuning, _ = over_units(tuning, measure)
+        of_reported, units = over_units(reported, test)
+        same_tasks, _ = over_units(compared, test)
         yield TunedMethod(
             space=space.name,
             tune_on=str(tune_on),
@@ -148,10 +159,13 @@ def _rows(tuned: Tuning, asked: Request) -> Iterator[TunedMethod]:
             seconds=float(cost["seconds"].sum()),
             measure=measure,
             test=test,
-            while_tuning=estimate(tuning[measure]),
-            reported=estimate(reported[test]),
-            same_tasks=estimate(compared[test]),
+            while_tuning=while_tuning,
+            reported=of_reported,
+            same_tasks=same_tasks,
             optimism=optimism_of(tuning, compared, measure, test, 1 if direction == "maximize" else -1),
+            reported_runs=len(reported),
+            units=units,
+            is_mixed=is_mixed,
             first_tasks=first_tasks,
             seen=seen if choice.state == "made" else 0.0,
             tied=choice.tied,
@@ -191,7 +205,8 @@ def on_tasks_of_tuning(
     """Return the reported runs with their scores on the tasks of tuning, after training on these tasks alone.
 
     A run on the first k tasks is the beginning of a run on all tasks: its score is the mean over j <= k of R[k][j].
-    There are no rows if the data differ, if the measure is no mean over R, or if a run has no R[k] (joint training).
+    There are no rows if the data or their editions differ, if the measure is no mean over R, or if a run has no R[k]
+    (joint training).
 
     Args:
         tuning: rows of `runs` of the chosen configuration while tuning.
@@ -200,7 +215,7 @@ def on_tasks_of_tuning(
         measure: the column that tuning optimises.
     """
     none = reported.iloc[:0]
-    if not len(tuning) or not len(reported):
+    if not len(tuning) or not len(reported) or of_other_editions(tuning, reported):
         return none
     in_both = [name for name in OF_TASKS if name in tuning]
     different = [name for name in in_both if str(tuning[name].iloc[0]) != str(reported[name].iloc[0])]
@@ -215,6 +230,24 @@ def on_tasks_of_tuning(
         of_run = stage[stage["split"] == split].groupby("run_id")[measure].mean()
         compared[column] = compared["run_id"].map(of_run)
     return compared if compared[f"test_{measure}"].notna().all() else none
+
+
+def of_other_editions(tuning: pd.DataFrame, reported: pd.DataFrame) -> bool:
+    """Return whether runs of tuning and reported runs are of different editions of one data set.
+
+    Runs of earlier versions do not record the edition, and count as of any.
+
+    Args:
+        tuning: rows of `runs` of the chosen configuration while tuning.
+        reported: rows of the reported runs.
+    """
+    columns = ["dataset", "prepared_hash"]
+    if not {*columns}.issubset(tuning.columns):
+        return False
+    before = tuning[columns].dropna().drop_duplicates()
+    after = reported[columns].dropna().drop_duplicates()
+    both = before.merge(after, on="dataset")
+    return bool((both["prepared_hash_x"] != both["prepared_hash_y"]).any())
 
 
 def optimism_of(tuning: pd.DataFrame, reported: pd.DataFrame, measure: str, test: str, sign: int) -> PairedDifference:
@@ -310,12 +343,12 @@ def terminal_table(rows: Sequence[TunedMethod]) -> TerminalTable:
     scores = [f"{first.measure}, tuning", "reported"]
     if first.test != first.measure:
         scores = ["validation", "test"]
-        notes.append(f"{first.measure}: of validation people while tuning, of test people in n reported runs")
-    numbers = ("trials", "runs", "compute", *scores, "n")
-    header = ("method", "chosen", *numbers, *(["optimism"] if has_optimism else []))
+        notes.append(f"{first.measure}: of validation people while tuning, of test people in the reported runs")
+    numbers = ("trials", "runs", "compute", *scores)
+    header = ("method", "chosen", *numbers, "n", *(["optimism"] if has_optimism else []))
     texts = []
     for row in rows:
-        means = [number(row.while_tuning.mean), number(row.reported.mean), str(row.reported.n)]
+        means = [number(row.while_tuning.mean), number(row.reported.mean), _n_in_words(row)]
         cost = [str(row.trials), str(row.runs), duration(row.seconds) if row.runs else DASH]
         text = [row.method or row.space, _chosen_in_words(row), *cost, *means]
         if has_optimism:
@@ -380,10 +413,20 @@ def budgets_of(rows: Sequence[TunedMethod]) -> str:
 
 
 def _on_choices(rows: Sequence[TunedMethod]) -> list[str]:
-    """Return the sentences on choices that say less than they seem to: unequal tuning, ties, and values on an edge."""
+    """Return the sentences on choices that say less than they seem to.
+
+    They are about unequal tuning, ties, values on an edge, and editions of the data.
+    """
     on_edge = edges_in_words({row.method: row.edges for row in rows})
     unequal = budgets_of(rows)
-    return [*([unequal] if unequal else []), *_on_ties(rows), *([on_edge] if on_edge else [])]
+    sentences = [*([unequal] if unequal else []), *_on_ties(rows), *([on_edge] if on_edge else [])]
+    if mixed := [row.method or row.space for row in rows if row.is_mixed]:
+        of_some = f" of {', '.join(mixed)}" if len(mixed) < len(rows) else ""
+        sentences.append(
+            f"No optimism{of_some}: tuning and reported runs are of different editions of the data, so their scores "
+            "cannot be compared"
+        )
+    return sentences
 
 
 def _on_ties(rows: Sequence[TunedMethod]) -> list[str]:
@@ -403,6 +446,11 @@ def _on_ties(rows: Sequence[TunedMethod]) -> list[str]:
     return sentences
 
 
+def _n_in_words(row: TunedMethod) -> str:
+    """Return number and kind of the units of the reported score, as in "3 splits"; a dash without reported runs."""
+    return row.units.in_short(row.reported.n) if row.units is not None else DASH
+
+
 def _chosen_in_words(row: TunedMethod) -> str:
     if row.chosen is None:
         return "no choice yet"
@@ -414,7 +462,7 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
     first = rows[0]
     measure, test = metric_named(first.measure).plain, metric_named(first.test).plain
     header = ["method", "chosen", "trials", "runs", "compute"]
-    header += [f"{measure} while tuning", f"{test} reported", "reported runs"]
+    header += [f"{measure} while tuning", f"{test} reported", "n", "reported runs"]
     notes_on_tasks = []
     if first.first_tasks:
         header.append(f"{test}, tasks of tuning")
@@ -435,7 +483,8 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
         *notes_on_tasks,
         "Test people seen: share of the reported test people who were validation people while tuning, in another "
         "patient split.",
-        "Mean ± standard deviation (n - 1) over runs, not over patient splits.",
+        "Mean ± standard deviation (n - 1) over patient splits, each the mean over its seeds; with one split, over its "
+        "seeds. n: those of the reported score.",
         "Compute: total time of the finished tuning runs, without pruned runs.",
         *units_in_words([row.optimism.units for row in rows]),
     )
@@ -454,7 +503,8 @@ def _cells(row: TunedMethod, with_same_tasks: bool) -> tuple[TextCell, ...]:
         TextCell(duration(row.seconds) if row.runs else DASH, row.seconds),
         _estimate_cell(row.while_tuning),
         _estimate_cell(row.reported),
-        count_cell(row.reported.n),
+        count_cell(row.reported.n, _n_in_words(row)),
+        count_cell(row.reported_runs),
     ]
     if with_same_tasks:
         cells.append(_estimate_cell(row.same_tasks))
@@ -486,5 +536,7 @@ def tuning_as_data(row: TunedMethod) -> dict[str, object]:
     return {
         **{name: getattr(row, name) for name in ("space", "tune_on", "method", "chosen", "trials", "runs")},
         **{"measure": row.measure, "test_measure": row.test, "n": row.reported.n},
+        **{"unit": "" if row.units is None else row.units.counted, "reported_runs": row.reported_runs},
+        "mixed_editions": row.is_mixed,
         **{name: float(value) if np.isfinite(value) else None for name, value in numbers.items()},
     }

@@ -305,7 +305,13 @@ class Findings:
         return frozenset(parts)
 
     def as_data(self) -> dict[str, Any]:
-        """Return the findings as plain data for JSON, without tracings; undefined numbers are NaN."""
+        """Return the findings as plain data for JSON, without tracings; undefined numbers are NaN.
+
+        `judged` says whether `holds` is a verdict, of the update and of each criterion: None is no pass.
+        """
         data = asdict(replace(self, tracings=()))
         del data["tracings"]
-        return {**data, "holds": self.holds, "worst": None if self.worst is None else asdict(self.worst)}
+        for criterion in data["criteria"]:
+            criterion["judged"] = criterion["holds"] is not None
+        verdict = {"holds": self.holds, "judged": self.holds is not None}
+        return {**data, **verdict, "worst": None if self.worst is None else asdict(self.worst)}

@@ -24,7 +24,7 @@ class Ended(SystemExit):
     """Ends the command with an exit status. Any other `SystemExit` comes from a user's code."""
 
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of the output of `--json`. It increases when a key is removed or changes its meaning."""
 
 

@@ -309,7 +309,7 @@ def page(gallery: Gallery, drawn: dict[str, str]) -> Iterator[str]:
     yield _rows_alone(_runs_table(gallery))
     yield "## Variance by source\n"
     sizes = ", ".join(f"{size} of {name}" for name, size in gallery.variance.sizes.items())
-    yield _wrapped(f"{plural(gallery.variance.n, 'run')}: {sizes}. Standard deviation of average AUC by source:")
+    yield _wrapped(f"{plural(gallery.variance.runs, 'run')}: {sizes}. Standard deviation of average AUC by source:")
     yield _rows_alone(_variance_table(gallery.variance))
     yield _wrapped(needed_in_words(gallery.variance))
     yield drawn.get("variance-variance", "")

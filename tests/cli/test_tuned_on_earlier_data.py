@@ -94,6 +94,10 @@ def test_a_finished_tuned_study_is_read_after_its_data_changed(
     assert clops_sweep("grid.py", "--no-ray", "--no-report", **roots).returncode == 0
     mixed = clops_sweep("claims", "space.py", **roots)
     assert "trials of the earlier edition are shown beside reported runs of the present data" in mixed.stderr
+    of_both = json.loads(clops_sweep("status", "space.py", "--json", **roots).stdout)["tuned"]
+    assert [(row["mixed_editions"], row["optimism"]) for row in of_both if row["method"] == "er"] == [(True, None)]
+    said = clops_sweep("status", "space.py", **roots).stdout
+    assert "tuning and reported runs are of different editions of the data, so their scores cannot be compared" in said
 
     (tmp_path / "space.py").write_text(SPACE_TUNED.replace("seeds=1", "seeds=2"))
     for name in reading:

@@ -93,7 +93,7 @@ def test_a_page_and_json_of_an_update(made: tuple[Path, list[str]], ask: Ask, tm
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert set(found) == documented("update-report")
-    assert found["holds"] is True
+    assert (found["holds"], found["judged"]) == (True, True)
     assert found["instances"] == sum(it["instances"] for it in found["flips"] if it["column"] == "sex")
     page = Path(found["report"])
     assert page == folder.resolve() / "results" / "report" / f"update-{run_id}.html"
@@ -130,7 +130,7 @@ def test_without_criteria_an_update_is_not_judged(made: tuple[Path, list[str]], 
     assert '<p class="verdict unjudged"' in (tmp_path / "page.html").read_text()
     report = update_report(folder / "results", run_id, prepared_root=folder / "prepared")
     assert report.holds is None
-    assert report.as_data()["holds"] is None
+    assert [report.as_data()[name] for name in ("holds", "judged")] == [None, False]
 
 
 def test_a_page_with_a_title_is_kept(made: tuple[Path, list[str]], ask: Ask) -> None:

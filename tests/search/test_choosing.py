@@ -19,6 +19,7 @@ from clops_sweep.analysis.statistics import paired_difference, partitions
 from clops_sweep.analysis.tables.tuning import (
     TunedMethod,
     edges_in_words,
+    on_tasks_of_tuning,
     optimism_of,
     terminal_table,
     tuned_methods,
@@ -130,7 +131,11 @@ def test_optimism_is_the_score_while_tuning_minus_the_reported_one(
     score = float(runs.loc[list(choice.best), "auc"].mean())
     while_tuning = [worth(world, it) for it in configs] if tune_on == "same" else [score] * 6
     assert row.while_tuning.mean == pytest.approx(score)
-    assert row.reported.mean == pytest.approx(reported["test_auc"].mean())
+    of_splits = reported.groupby("split_seed")["test_auc"].mean()  # brute force
+    assert (row.reported.mean, row.reported.sd) == pytest.approx((of_splits.mean(), of_splits.std()))
+    as_data = tuning_as_data(row)
+    assert [as_data[name] for name in ("n", "unit", "reported_runs")] == [3, "patient splits", 6]
+    assert dict(zip(terminal_table([row]).header, terminal_table([row]).rows[0], strict=True))["n"] == "3 splits"
     expected = paired_difference(
         while_tuning,
         reported["test_auc"],
@@ -168,7 +173,7 @@ def test_optimism_of_tuning_on_the_first_task_is_about_that_task(world: Any, pre
     table = terminal_table([row])
     assert "optimism" in table.header
     assert "on the tasks of tuning" in table.notes[-1]
-    assert table.notes[0] == "auc: of validation people while tuning, of test people in n reported runs"
+    assert table.notes[0] == "auc: of validation people while tuning, of test people in the reported runs"
     assert "test average AUC, tasks of tuning" in tuning_text([row], "t").header
 
 
@@ -263,3 +268,12 @@ def test_the_interval_of_the_optimism_ends_at_the_limits_of_the_measure(sign: in
     found = optimism_of(scores, scores, "auc", "test_auc", sign)
     assert found.mean == pytest.approx(0.6 * sign)
     assert (found.high if sign > 0 else found.low) == sign
+
+
+def test_scores_of_two_editions_of_the_data_have_no_optimism() -> None:
+    of_edition = {"dataset": "ward", "prepared_hash": "a", "split_seed": range(3), "seed": 0}
+    before = pd.DataFrame(of_edition | {"auc": [0.9, 0.8, 0.7], "test_auc": [0.5, 0.6, 0.7]})
+    none = pd.DataFrame()
+    assert len(on_tasks_of_tuning(before, before, none, "auc")) == 3
+    assert on_tasks_of_tuning(before, before.assign(prepared_hash="b"), none, "auc").empty
+    assert len(on_tasks_of_tuning(before, before.assign(prepared_hash=None), none, "auc")) == 3, "not recorded"

@@ -13,7 +13,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from scipy import stats
 
-from clops_sweep.errors import UsageError
+from clops_sweep.errors import UsageError, several
 
 from ...drawing.cells import add_colour_bar, draw_cells, write_in_cell
 from ...drawing.labels import inches, name_columns, name_rows
@@ -142,7 +142,10 @@ def draw_replay_overlap(record: ReplayOverlap) -> Figure:
     axes = figure.subplots()
     scale = Normalize(0, 1)
     pairs = {at: f"{record.names[at[0]]} and {record.names[at[1]]}" for at in np.ndindex(n, n)}
-    texts = {at: f"{pair}: {record.matrix[at]:.2f}, n = {record.n[at]}" for at, pair in pairs.items()}
+    texts = {
+        at: f"{pair}: {record.matrix[at]:.2f}, {several(int(record.n[at]), 'pair')} of runs"
+        for at, pair in pairs.items()
+    }
     painted = draw_cells(axes, record.matrix, texts, scale, SEQUENTIAL)
     for at in np.argwhere(np.isfinite(record.matrix)).tolist():
         write_in_cell(axes, tuple(at), f"{record.matrix[tuple(at)]:.2f}", painted[tuple(at)])

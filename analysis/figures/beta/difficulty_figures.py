@@ -79,7 +79,7 @@ def draw_distributions(record: Distributions) -> Figure:
             axes.plot(x, np.exp(-(((x - mean) / sd) ** 2) / 2) / (sd * np.sqrt(2 * np.pi)), color=tint, lw=1.6)
         axes.axvline(mean, ymax=0.12, color="black", lw=1.4)
         places = decimals(sd)
-        text = f"{mean:.{places}f} ± {sd:.{places}f}, n = {record.gaussians.n[position]:,}"
+        text = f"{mean:.{places}f} ± {sd:.{places}f}, {record.gaussians.n[position]:,} instances"
         side = "right" if mean < (record.edges[0] + record.edges[-1]) / 2 else "left"  # where the density is low
         axes.set_title(text, loc=side, fontsize=7.5, fontweight="normal", color=MUTED, pad=-6, y=1.0)
         name = in_lines(tasks[position], 1.9, 9, 3)

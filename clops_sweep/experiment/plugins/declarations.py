@@ -332,7 +332,9 @@ STRATEGIES: Mapping[str, Plugin] = {
                 log=True,
                 equal_training=True,
                 equal_cost=True,
-                description="lambda: weight of half the squared distance to past parameters, by Fisher information",
+                description="lambda: weight of half the squared distance to past parameters, by Fisher information of "
+                "single instances; Avalanche's `ewc_lambda` has no half, and its Fisher information is of mini-batches "
+                "of B instances: `ewc_strength` is about 2 `ewc_lambda` / B, and exactly 2 `ewc_lambda` for B = 1",
             ),
             "ewc_online": BoolOption(
                 False,

@@ -113,7 +113,7 @@ def experiment(*, without: tuple[int, int] | None = None, splits: int = 4, **axe
 
 def test_sources_of_a_search_space() -> None:
     record = variance_by_source(experiment())
-    assert (record.n, dict(record.sizes)) == (72, {METHOD: 3, SPLIT: 4, WEIGHTS: 3, SEED: 2})
+    assert (record.runs, dict(record.sizes)) == (72, {METHOD: 3, SPLIT: 4, WEIGHTS: 3, SEED: 2})
     found = record.by_source
     assert found[WEIGHTS] == pytest.approx(EFFECT["weights"].var(ddof=1))
     assert found[SEED] == pytest.approx(EFFECT["seed"].var(ddof=1))
