@@ -1,9 +1,14 @@
-"""LaTeX output of tables: booktabs, columns grouped by metric; wide tables are split by metric, long ones by page."""
+"""LaTeX output of tables: booktabs, columns grouped by metric; long tables are split by page.
+
+A table that is wider than a page of two columns becomes several: means first, then differences and their p-values, each
+split by metric if it is still too wide.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from ..formats import DASH, TextCell, TextTable, in_a_line
 from ..metrics import METRICS, metric_named
@@ -11,14 +16,23 @@ from ..metrics import METRICS, metric_named
 LONG = 40
 """Most rows of a table that is one float; longer ones break across pages."""
 
-MOST_COLUMNS, MOST_COLUMNS_OF_LONG = 7, 4
-"""Most metric columns side by side: LaTeX can scale a float to the text width, but not a table of several pages."""
+MOST_COLUMNS_OF_LONG = 4
+"""Most metric columns side by side in a table of several pages, which LaTeX cannot scale to the width of the text."""
+
+PAGE = 506.0
+"""Width of a page of two columns in points: 178 mm, as in most journals."""
+
+_CHARACTER, _BETWEEN = 4.6, 8.0
+"""Width of a character of 9 points, and of the space between two columns, in points."""
 
 _LONG_LABEL = 24
 """Characters above which a label wraps in a table of several pages."""
 
-_SENTENCE = 80
-"""Characters above which a label wraps in a table that is one float."""
+_SENTENCE, _WRAPPED = 80, 280
+"""Characters above which a label wraps in a float without columns of metrics, and its width then in points."""
+
+_NAME, _WRAPPED_NAME = 40, 150
+"""As `_SENTENCE` and `_WRAPPED`, beside columns of metrics."""
 
 _METRICS = {metric.plain: metric for name in METRICS for metric in map(metric_named, (name, f"test_{name}"))}
 _END_OF_SENTENCE = re.compile(r"(?<=\.) (?=[A-Z])")
@@ -31,8 +45,12 @@ _OF_A_METRIC = {
 }
 """Columns that belong to the preceding metric, with their headings; differences ("minus er") do so, too."""
 
-Group = Sequence[int]
-"""Indices of a metric's columns."""
+
+class Group(NamedTuple):
+    """Columns of one metric, as indices: its own, and differences and p-values, or some of these."""
+
+    metric: str
+    columns: tuple[int, ...]
 
 
 # Not pandas.Styler: it splits no wide table by metric, and has no headings of several lines or notes below.
@@ -47,9 +65,8 @@ def to_latex(table: TextTable, study: str = "") -> str:
         study: name of the study, the first part of the label: tables of two studies fit into one document.
     """
     is_long = len(table.rows) > LONG
-    most = MOST_COLUMNS_OF_LONG if is_long else MOST_COLUMNS
     labels, groups = _columns(table)
-    parts = _parts(groups, most)
+    parts = _parts(table, labels, groups, MOST_COLUMNS_OF_LONG if is_long else len(table.header))
     lines = [f"% Needs the packages {'booktabs and longtable' if is_long else 'booktabs and graphicx'}."]
     for number, part in enumerate(parts):
         caption = _caption(table, number, len(parts), study)
@@ -61,15 +78,16 @@ def to_latex(table: TextTable, study: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _columns(table: TextTable) -> tuple[list[int], list[list[int]]]:
-    """Return the indices of the columns that identify rows, and of each metric's columns."""
+def _columns(table: TextTable) -> tuple[list[int], list[Group]]:
+    """Return the indices of the columns that identify rows, and each metric's columns."""
     labels: list[int] = []
-    groups: list[list[int]] = []
+    groups: list[Group] = []
     for position, name in enumerate(table.header):
         if groups and _of_a_metric(name) is not None:
-            groups[-1].append(position)
+            metric, columns = groups[-1]
+            groups[-1] = Group(metric, (*columns, position))
         elif groups or name in _METRICS or name in table.metric_headings:
-            groups.append([position])
+            groups.append(Group(name, (position,)))
         else:
             labels.append(position)
     return labels, groups
@@ -80,25 +98,82 @@ def _of_a_metric(name: str) -> str | None:
     return escaped(name) if name.startswith("minus ") else _OF_A_METRIC.get(name)
 
 
-def _parts(groups: Sequence[Group], most: int) -> list[list[Group]]:
-    """Split metrics into parts of a maximum number of columns, with at least one metric each."""
-    parts: list[list[Group]] = [[]]
-    for group in groups:
-        if parts[-1] and sum(map(len, parts[-1])) + len(group) > most:
-            parts.append([])
-        parts[-1].append(group)
-    return parts
+def _parts(table: TextTable, labels: Sequence[int], groups: Sequence[Group], most: int) -> list[list[Group]]:
+    """Split the columns of metrics into parts that fit on a page: means, then differences with their p-values.
+
+    Args:
+        table: the table.
+        labels: the columns that identify rows, which each part has.
+        groups: the columns of each metric.
+        most: most columns of metrics of a part.
+    """
+
+    def fits(part: Sequence[Group]) -> bool:
+        return sum(len(group.columns) for group in part) <= most and _width(table, labels, part) <= PAGE
+
+    if fits(groups):
+        return [list(groups)]
+    means: list[Group] = []
+    differences: list[Group] = []
+    for metric, columns in groups:
+        first = next((place for place, at in enumerate(columns) if _is_difference(table, at)), len(columns))
+        means.append(Group(metric, columns[:first]))
+        differences.append(Group(metric, columns[first:]))
+    parts = []
+    for kind in (means, differences):
+        part: list[Group] = []
+        for group in kind:
+            if part and not fits([*part, group]):
+                parts.append(part)
+                part = []
+            part += [group] * bool(group.columns)
+        parts += [part] * bool(part)
+    return parts or [[]]
+
+
+def _is_difference(table: TextTable, column: int) -> bool:
+    return table.header[column].startswith("minus ")
+
+
+def _width(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> float:
+    """Return about how wide a table is in points: as many characters as the longest text of each column."""
+    width = 0.0
+    most, least = _wrapping(part)
+    for column in labels:
+        longest = max((len(row[column].text) for row in table.rows), default=0)
+        words = max(map(len, table.header[column].split()), default=0)
+        name = least if longest > most else _CHARACTER * longest
+        width += max(name, _CHARACTER * words) + _BETWEEN
+    for metric, columns in part:
+        of_columns = 0.0
+        for column in columns:
+            texts = [row[column].text for row in table.rows]
+            heading = "" if table.header[column] == metric else table.header[column]
+            of_columns += _CHARACTER * max(map(len, [*texts, heading])) + _BETWEEN
+        width += max(of_columns, _CHARACTER * len(metric) + _BETWEEN)
+    return width
 
 
 def _floating(
     table: TextTable, labels: Sequence[int], part: Sequence[Group], caption: str, notes: Sequence[str]
 ) -> Iterator[str]:
-    yield from (r"\begin{table}[tp]", r"\centering", caption, r"\small", r"\setlength{\tabcolsep}{4pt}")
+    yield from (r"\begin{table*}[tp]", r"\centering", caption, r"\small", r"\setlength{\tabcolsep}{4pt}")
     yield r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-    kinds = _kinds(table, labels, _SENTENCE, "p{280pt}")
-    yield rf"\begin{{tabular}}{{{kinds}{'c' * sum(map(len, part))}}}"
+    most, wrapped = _wrapping(part)
+    kinds = _kinds(table, labels, most, f"p{{{wrapped}pt}}")
+    yield rf"\begin{{tabular}}{{{kinds}{'c' * _count(part)}}}"
     yield from (*_head(table, labels, part), *_body(table, labels, part))
-    yield from (r"\bottomrule", r"\end{tabular}}", *notes, r"\end{table}")
+    yield from (r"\bottomrule", r"\end{tabular}}", *notes, r"\end{table*}")
+
+
+def _wrapping(part: Sequence[Group]) -> tuple[int, int]:
+    """Return the characters above which a label wraps in a float, and its width then in points."""
+    return (_NAME, _WRAPPED_NAME) if part else (_SENTENCE, _WRAPPED)
+
+
+def _count(part: Sequence[Group]) -> int:
+    """Return the number of columns of metrics."""
+    return sum(len(group.columns) for group in part)
 
 
 def _kinds(table: TextTable, labels: Sequence[int], most: int, wrapped: str) -> str:
@@ -114,7 +189,7 @@ def _long(table: TextTable, labels: Sequence[int], part: Sequence[Group], captio
     kinds = _kinds(table, labels, _LONG_LABEL, "p{90pt}")
     head = list(_head(table, labels, part))
     yield from (r"\begingroup", r"\footnotesize", r"\setlength{\tabcolsep}{3pt}")
-    yield from (rf"\begin{{longtable}}{{{kinds}{'c' * sum(map(len, part))}}}", caption + r" \\")
+    yield from (rf"\begin{{longtable}}{{{kinds}{'c' * _count(part)}}}", caption + r" \\")
     yield from (*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot")
     yield from (*_body(table, labels, part), r"\end{longtable}", r"\endgroup")
 
@@ -122,21 +197,28 @@ def _long(table: TextTable, labels: Sequence[int], part: Sequence[Group], captio
 def _head(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Iterator[str]:
     """Return the head of the table: metrics, and below them the headings of their columns."""
     names = [_stacked(table.header[i]) for i in labels]
-    metrics = [_metric(table.header[first]) for first, *_ in part]
+    metrics = [_metric(group.metric) for group in part]
     yield r"\toprule"
-    if any(len(group) > 1 for group in part):
-        spans = [rf"\multicolumn{{{len(g)}}}{{c}}{{{metric}}}" for g, metric in zip(part, metrics, strict=True)]
-        ends = [len(labels) + sum(map(len, part[: i + 1])) for i in range(len(part))]
-        rules = (rf"\cmidrule(lr){{{e - len(g) + 1}-{e}}}" for g, e in zip(part, ends, strict=True))
+    if any(len(columns) > 1 or _is_difference(table, columns[0]) for _, columns in part):
+        spans, rules = [], []
+        end = len(labels)
+        for metric, (_, columns) in zip(metrics, part, strict=True):
+            begin, end = end + 1, end + len(columns)
+            spans.append(rf"\multicolumn{{{len(columns)}}}{{c}}{{{metric}}}")
+            rules.append(rf"\cmidrule(lr){{{begin}-{end}}}")
         yield from (_row([*[""] * len(labels), *spans]), "".join(rules))
         metrics = []
-        for _, *others in part:
-            metrics += [table.of_metric, *(_of_a_metric(table.header[column]) or "" for column in others)]
+        for metric, columns in part:
+            for column in columns:
+                name = table.header[column]
+                metrics.append(table.of_metric if name == metric else _of_a_metric(name) or "")
     yield from (_row([*names, *metrics]), r"\midrule")
 
 
 def _body(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Iterator[str]:
-    shown = [*labels, *(i for group in part for i in group)]
+    shown = [*labels]
+    for group in part:
+        shown += group.columns
     for position, row in enumerate(table.rows):
         yield _row([_cell(row[i]) for i in shown])
         if position in table.rules:
@@ -145,7 +227,7 @@ def _body(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Ite
 
 def _caption(table: TextTable, part: int, parts: int, study: str) -> str:
     """Return the title, and the label that a text refers to."""
-    which, ending = (f" ({part + 1} of {parts})", f"_{part + 1}") if parts > 1 else ("", "")
+    which, ending = (f" ({part + 1} of {parts})", f"_{part + 1}") if part else ("", "")
     text = f"{table.title}{which}" + (f": {table.about}" if table.about else "")
     return rf"\caption{{{escaped(f'{text}.')}}}\label{{{label_of('table', study, table.name)}{ending}}}"
 

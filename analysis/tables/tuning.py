@@ -537,6 +537,7 @@ def tuning_as_data(row: TunedMethod) -> dict[str, object]:
         **{name: getattr(row, name) for name in ("space", "tune_on", "method", "chosen", "trials", "runs")},
         **{"measure": row.measure, "test_measure": row.test, "n": row.reported.n},
         **{"unit": "" if row.units is None else row.units.counted, "reported_runs": row.reported_runs},
-        "mixed_editions": row.is_mixed,
+        **{"mixed_editions": row.is_mixed, "tied": row.tied, "trials_with_best_score": row.equal},
+        "on_edge": ", ".join(f"{name} ({edge})" for name, edge in row.edges.items()),
         **{name: float(value) if np.isfinite(value) else None for name, value in numbers.items()},
     }

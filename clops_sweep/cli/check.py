@@ -41,7 +41,8 @@ def check(path: str | None, results: str, data_root: Path | None, prepared_root:
 
     Without an argument, every part of the store is read; exit status 1 if one is damaged. FOLDER is another store, or a
     folder with search-space files. A file is executed, and checked as a launch does before the first run; exit status 2
-    if one is invalid. Tasks are checked on data that are prepared.
+    if one is invalid. Tasks are checked on data that are prepared. A study in --results that was made on another
+    edition of the data is named: the file is valid, but a launch is refused.
     """
     if path is None or "://" in path or (Path(path) / "runs").is_dir():
         _check_store(RunStore.named(results if path is None else path), as_json)
@@ -135,7 +136,8 @@ def _checked(file: Path, options: Sequence[str]) -> dict[str, Any]:
     """
     command = [sys.executable, "-m", "clops_sweep", "plan", str(file), "--json", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    nothing: dict[str, Any] = {"file": str(file), "problem": None, "runs": 0, "searches": 0, "unprepared": []}
+    counts: dict[str, Any] = {"runs": 0, "searches": 0, "unprepared": [], "launch_refused": []}
+    nothing = {"file": str(file), "problem": None, **counts}
     if done.returncode:
         said = done.stderr.strip().splitlines() or [f"its process ended with status {done.returncode}"]
         return nothing | {"problem": said[-1].removeprefix("clops-sweep: ")}
@@ -145,6 +147,7 @@ def _checked(file: Path, options: Sequence[str]) -> dict[str, Any]:
         "runs": plan["asked"],
         "searches": len(plan["searches"]),
         "unprepared": list(dict.fromkeys(unprepared)),
+        "launch_refused": plan["launch_refused"],
     }
 
 
@@ -156,7 +159,7 @@ def _printed_json(text: str) -> dict[str, Any]:
 
 
 def _in_words(of_file: Mapping[str, Any]) -> str:
-    """Return what a file asks for, or what is wrong with it, on one line."""
+    """Return what a file asks for, or what is wrong with it, on one line, and a line for each study on other data."""
     file, problem = of_file["file"], of_file["problem"]
     if problem is not None:
         return f"{file}: invalid: {problem.removeprefix(f'{file}: ').removeprefix(f'{file} ')}"
@@ -167,4 +170,4 @@ def _in_words(of_file: Mapping[str, Any]) -> str:
     words = f"{file}: valid: {' and '.join(parts)}"
     if of_file["unprepared"]:
         words += f"; tasks on {listed(of_file['unprepared'])} are not checked, as these data are not prepared"
-    return words
+    return "\n".join([words, *(f"  {sentence}" for sentence in of_file["launch_refused"])])

@@ -7,7 +7,7 @@ import time
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
@@ -34,6 +34,8 @@ from clops_sweep.errors import UsageError, nearest, several
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
     from rich.table import Table
 
     from clops_sweep.cli.data_tasks import TasksOfData
@@ -458,6 +460,7 @@ def _print_counts(
     from clops_sweep.data.preparing.prepared_data import PreparedData
     from clops_sweep.data.same_samples import leaks_of
     from clops_sweep.data.scenarios import reference_lead_of
+    from clops_sweep.data.sets.named import data_set
 
     # Without a terminal there is no width limit, and tables must not be cut.
     # Sentences and names hold brackets that are no markup, as in pip install 'clops-sweep[edf]'.
@@ -482,21 +485,32 @@ def _print_counts(
     )
     rows = [*class_rows(frames, chosen), total_row(frames, chosen)]
     channels = channel_ranges(manifest, prepared.table)
+    warning = mostly_dropped(manifest, len(np.unique(prepared.table.recordings)))
+    leaks = [*leaks_of(manifest.notes), *_copies(frames, tasks, splits)]
     if as_json:
         of_set = {it: getattr(manifest, it) for it in ("name", "options", "skipped", "notes")}
         counts_by_reason = dict(manifest.dropped)
         counts_by_reason |= {omission.reason.text: omission.count for omission in manifest.left_out}
+        warnings = [*([warning] if warning else []), *leaks]
+        lists_people = all_patients or len(frames.patient_names) <= _MOST_PATIENTS_COUNTED
         print_json(
             {**of_set, "dropped": counts_by_reason, "left_out": [asdict(omission) for omission in manifest.left_out]}
             | {"folder": prepared.folder, "frames": len(frames), "classes": rows_as_data(rows)}
             | {it: getattr(manifest, it) for it in ("unit", "sampling_rate", "samples")}
+            | {"frame_unit": manifest.frame_words}
+            | {"default_options": dict(data_set(manifest.name).rules.options)}
+            | {"lead": info.reference_lead if one_lead else None, "people": len(frames.patient_names)}
+            | {"frames_by_patient": _patients_as_data(frames, chosen) if lists_people else None}
+            | {"counted_split": tasks.counted_split}
+            | {"tasks_counted": {it: tasks.headings[it].removeprefix(", ") for it in tasks.rows}}
+            | {"warnings": warnings, "refused": _refusal(manifest.name, tasks)}
             | {"channels": [dict(zip(("name", "lowest", "highest", "missing"), it, strict=True)) for it in channels]}
             | {"tasks": {name: rows_as_data(it) for name, it in tasks.rows.items()}, "impossible": tasks.impossible}
         )
         if tasks.nothing_runs or tasks.refused:
             raise Ended(EXIT_BAD_INPUT)
         return
-    if warning := mostly_dropped(manifest, len(np.unique(prepared.table.recordings))):
+    if warning:
         console.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)
     counted = f", {tasks.counted_split}" if tasks.counted_split else ""
     show(f"{manifest.name}: frames (patients) per class{one_lead}{counted}", _split_table("class", rows))
@@ -534,11 +548,10 @@ def _print_counts(
         console.print(f"skipped: {record}: {reason}", highlight=False)
     if more := len(manifest.skipped[_MOST_PROBLEMS_LISTED:]):
         console.print(f"skipped: and {more:,} more, all in {prepared.folder / MANIFEST}", highlight=False)
-    warnings = leaks_of(manifest.notes)
     for note in manifest.notes:
-        if note not in warnings:
+        if note not in leaks:
             console.print(f"note: {note}", highlight=False)
-    for warning in [*warnings, *_copies(frames, tasks, splits)]:
+    for warning in leaks:
         console.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)
     total = f"{len(frames):,} {manifest.frame_words} in {prepared.folder}"
     console.print(total, highlight=False, soft_wrap=True)
@@ -546,15 +559,29 @@ def _print_counts(
         lacking = "no tasks in some splits" if name in tasks.rows else "no tasks"
         console.print(f"{lacking}: {name}: {problem}", style="yellow", highlight=False, soft_wrap=True)
     if tasks.nothing_runs:
-        raise UsageError(
-            f"{manifest.name}: nothing can be run on these frames, as no scenario has tasks; "
-            f"{'the reason is' if len(tasks.impossible) == 1 else 'the reasons are'} above"
-        )
+        reasons = "the reason is" if len(tasks.impossible) == 1 else "the reasons are"
+        raise UsageError(f"{_refusal(manifest.name, tasks)}; {reasons} above")
     if tasks.refused:
-        raise UsageError(
-            f"{manifest.name}: the frames are prepared, but a launch of {tasks.refused} is refused; the reason "
-            'is above, after "no tasks"'
-        )
+        raise UsageError(f'{_refusal(manifest.name, tasks)}; the reason is above, after "no tasks"')
+
+
+def _patients_as_data(frames: FrameSet, chosen: NDArray[np.bool_]) -> list[dict[str, Any]]:
+    """Return the frames of each class of every patient as data."""
+    from clops_sweep.data.prepared.counts import patient_table
+
+    rows = []
+    for name, part, counts in patient_table(frames, chosen):
+        rows.append({"name": name, "split": part, "frames": dict(zip(frames.classes, counts, strict=True))})
+    return rows
+
+
+def _refusal(name: str, tasks: TasksOfData) -> str | None:
+    """Return why a launch on a prepared data set is refused, without the reasons; None if it is not."""
+    if tasks.nothing_runs:
+        return f"{name}: nothing can be run on these frames, as no scenario has tasks"
+    if tasks.refused:
+        return f"{name}: the frames are prepared, but a launch of {tasks.refused} is refused"
+    return None
 
 
 def _copies(frames: FrameSet, tasks: TasksOfData, data: PreparedData) -> Iterator[str]:

@@ -30,7 +30,7 @@ from clops_sweep.cli.options import (
     print_json,
 )
 from clops_sweep.cli.plain_table import TERMINAL, print_table
-from clops_sweep.cli.plan import counts, print_plan, say_cost, say_first, say_kinds, say_networks
+from clops_sweep.cli.plan import counts, kinds_in_words, networks_in_words, print_plan, say_cost, say_first
 from clops_sweep.cli.report import render_unless_drawn
 from clops_sweep.cli.request_options import launch_command, report_command, request_options
 from clops_sweep.cli.runs import shortest
@@ -168,9 +168,11 @@ def launch(
             click.echo(f"clops-sweep: {native.why_missing()}", err=True)
         say_first(state.plan)
         say_tasks(task_tables(state.resolved.selection.configs, request.data))
-        say_kinds(state.plan)
+        sentences = kinds_in_words(state.plan)
         if not resources.gpus_per_trial:
-            say_networks(state)
+            sentences += networks_in_words(state)
+        for sentence in sentences:
+            click.echo(sentence)
         say_cost(state, runs, resources)
 
     stop_at = None if stop_after is None else time.monotonic() + stop_after

@@ -18,7 +18,7 @@ from clops_sweep.cli.search import (
     tuned_as_data,
     tuned_rows,
 )
-from clops_sweep.cli.task_counts import check_files, say_tasks, say_unchecked, tasks_as_data
+from clops_sweep.cli.task_counts import check_files, say_tasks, tasks_as_data, unchecked
 from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.errors import DamagedStore, listed, several
 from clops_sweep.execution.fit import check_fit
@@ -125,7 +125,10 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
     if as_json:
         extra = {
             "tasks": tasks_as_data(tables),
-            "memories": [vars(it) for it in held],
+            "unchecked": unchecked(tables, request.data),
+            "memories": [vars(it) | {"differ": it.differ} for it in held],
+            "doubts": doubts(state),
+            "remarks": [*kinds_in_words(state.plan), *networks_in_words(state)],
             "pretraining": [plan_as_data(it) for it in before],
         }
         print_json({"results": request.store.files.shown, **plan_as_data(facts), **extra})
@@ -134,14 +137,13 @@ def print_plan(request: Request, resources: Resources, as_json: bool) -> None:
         cost = _in_words(of.cost, of.resources) if of.cost and not of.cost.unknown else "no estimate"
         click.echo(f"pretraining of encoders, before the others: {counts(of.state.plan)}; {cost}")
     say_plan(facts)
-    say_unchecked(tables, request.data)
+    for sentence in unchecked(tables, request.data):
+        click.echo(sentence)
     say_tasks(tables)
     for of_runs in held:
         click.echo(of_runs.words)
-    for sentence in doubts(state):
+    for sentence in (*doubts(state), *kinds_in_words(state.plan), *networks_in_words(state)):
         click.echo(sentence)
-    say_kinds(state.plan)
-    say_networks(state)
 
 
 def _pretraining(state: State, resources: Resources) -> list[Facts]:
@@ -152,24 +154,27 @@ def _pretraining(state: State, resources: Resources) -> list[Facts]:
     return [*_pretraining(first, resources), Facts.of(first, resources)]
 
 
-def say_kinds(plan: Plan) -> None:
-    """Print which pending runs do not train on cached features."""
+def kinds_in_words(plan: Plan) -> list[str]:
+    """Return sentences on pending runs that do not train on cached features."""
+    sentences = []
     tuned = Counter(run.config.encoder for run in plan.of("pending", "waiting") if run.config.lora_rank)
     for name, count in tuned.items():
         trains = "trains" if count == 1 else "train"
-        click.echo(f"{several(count, 'run')} {trains} adapters of encoder {name!r} and use frames, not cached features")
+        sentences.append(
+            f"{several(count, 'run')} {trains} adapters of encoder {name!r} and use frames, not cached features"
+        )
+    return sentences
 
 
-def say_networks(state: State) -> None:
-    """Print which custom networks of pending runs the native kernels compute, if this machine has them."""
+def networks_in_words(state: State) -> list[str]:
+    """Return sentences on the custom networks of pending runs that the native kernels compute on this machine."""
     request = state.resolved
     pending = [run.config for run in state.plan.of("pending", "waiting", "failed")]
     known = [it for it in pending if NETWORKS.is_foreign(it.network) and request.data_hash(it) is not None]
     if not known:
-        return
+        return []
     configs = [in_sequential_order(config) for config in known]
-    for sentence in TriedNetworks(request.data.root).told(configs, request.frames(configs)):
-        click.echo(sentence)
+    return list(TriedNetworks(request.data.root).told(configs, request.frames(configs)))
 
 
 def away_in_words(state: State, dataset: str) -> str:
@@ -190,6 +195,15 @@ def _again(state: State, dataset: str) -> str:
     return f" until '{command}' or a launch prepares it again; then, {KEPT_IF_EQUAL}"
 
 
+def _unprepared_in_words(state: State) -> list[str]:
+    """Return a sentence for each data set that is not prepared on this machine."""
+    sentences = []
+    for name in state.unprepared:
+        away = away_in_words(state, name)
+        sentences.append(f"data set {name} {away}: its runs count as pending{_again(state, name)}")
+    return sentences
+
+
 def say_plan(facts: Facts) -> None:
     """Print the state of the runs and the pending ones."""
     state = facts.state
@@ -203,8 +217,8 @@ def say_plan(facts: Facts) -> None:
     print_tuned(facts.tuned)
     for sentence in facts.changed:
         click.echo(sentence)
-    for name in state.unprepared:
-        click.echo(f"data set {name} {away_in_words(state, name)}: its runs count as pending{_again(state, name)}")
+    for sentence in _unprepared_in_words(state):
+        click.echo(sentence)
     say_first(state.plan)
     files = state.asked.store.files
     if not files.is_there():
@@ -224,10 +238,15 @@ def say_plan(facts: Facts) -> None:
         click.echo("the estimate assumes that runs of searches cost as much as their base config and are not pruned")
 
 
+def _to_do(state: State) -> tuple[int, int]:
+    """Return the numbers of runs that are left to compute: those of trials, and others."""
+    of_trials = sum(search.left * len(search.space.replicates()) for search in state.searches)
+    return of_trials, len(state.to_compute) - of_trials
+
+
 def _to_do_in_words(state: State) -> str:
     """Return the number of runs that are left to compute, those of searches apart."""
-    of_trials = sum(search.left * len(search.space.replicates()) for search in state.searches)
-    others = len(state.to_compute) - of_trials
+    of_trials, others = _to_do(state)
     parts = [f"{of_trials:,} of trials"]
     if others:
         what = f"to report{_reported_in_words(state, others)}" if state.tuned else "of grids"
@@ -254,8 +273,8 @@ def _reported_in_words(state: State, runs: int) -> str:
 
 def plan_as_data(facts: Facts) -> dict[str, Any]:
     """Return the plan as data: counts, searches, and hours of a core or GPU for pending runs."""
-    plan, cost = facts.state.plan, facts.cost
-    hours = {} if cost is None else _hours(cost, facts.resources)
+    state, plan, cost = facts.state, facts.state.plan, facts.cost
+    of_trials, others = (0, 0) if state.on_other_data else _to_do(state)
     return {
         "asked": len(plan.asked),
         "cells_and_seeds": plan.cells_and_seeds,
@@ -263,22 +282,32 @@ def plan_as_data(facts: Facts) -> dict[str, Any]:
         "pending": plan.count_asked("pending", "waiting"),
         "first": [{"run_id": run.run_id, "status": run.state} for run in plan.first],
         "without_kept": plan.without_kept,
-        "unprepared": facts.state.unprepared,
+        "to_do": {"runs": of_trials + others, "of_trials": of_trials, "others": others},
+        "unprepared": state.unprepared,
+        "unprepared_because": _unprepared_in_words(state),
         "changed_code": facts.changed,
-        "launch_refused": facts.state.on_other_data,
-        "searches": [search_as_data(it) for it in facts.state.searches],
+        "launch_refused": state.on_other_data,
+        "store_exists": state.asked.store.files.is_there(),
+        "searches": [search_as_data(it) for it in state.searches],
         "tuned": tuned_as_data(facts.tuned),
-        "estimate": None
-        if cost is None or not cost.known
-        else {
-            **{name: getattr(cost, name) for name in ("hours", "longest")},
-            "core_hours": hours.get("core"),
-            "gpu_hours": hours.get("GPU"),
-            "devices": sorted(cost.devices),
-        },
+        "estimate": None if cost is None or not cost.known else _cost_as_data(cost, facts.resources),
         "device": facts.device,
         "runs_estimated": cost.known if cost else 0,
         "runs_without_estimate": len(cost.unknown) if cost else 0,
+    }
+
+
+def _cost_as_data(cost: CostEstimate, resources: Resources) -> dict[str, Any]:
+    """Return an estimate as data: hours, what they are computed from, and wall-clock hours on this machine."""
+    hours = _hours(cost, resources)
+    return {
+        **{name: getattr(cost, name) for name in ("hours", "longest")},
+        "core_hours": hours.get("core"),
+        "gpu_hours": hours.get("GPU"),
+        "devices": sorted(cost.devices),
+        "wall_clock_hours": _wall_clock(cost, resources),
+        "finished_runs": cost.finished,
+        "finished_runs_of_other_data": cost.other_data,
     }
 
 
@@ -339,20 +368,36 @@ def _in_words(cost: CostEstimate, resources: Resources) -> str:
     scale, time = (1, "hours") if hours >= _FEW_HOURS else (3600, "seconds")
     words = f"about {_number(scale * hours)} {unit}-{time}"
     words += "".join(f" and {_number(scale * more)} {of}-{time}" for of, more in others)
-    each, there = resources.cpus_per_trial, available_cores()
-    if unit == "GPU":
-        each, there = resources.gpus_per_trial or 1, len(usable_gpus())
-    if there and len(cost.devices) == 1:
-        at_once, where = max(1, int(there / each)), f"on {several(there, unit)}"
+    by_clock = _wall_clock(cost, resources)
+    if by_clock is not None:
+        where = f"on {several(_each_of(unit, resources)[1], unit)}"
         if resources.workers == "this process":
-            at_once, where = 1, "in one process"
-        by_clock = max(cost.hours / at_once, cost.longest)  # no sweep is faster than its longest run
+            where = "in one process"
         words += f", {_clock(by_clock)} of wall-clock time {where} without other load"
     words += f"; from {several(cost.finished, 'finished run')} of the same kind"
     if cost.other_data:
         which = "" if cost.other_data == cost.finished else f", {cost.other_data} of them"
         words += f"{which} on another edition of the data, with perhaps more or fewer tasks and people"
     return words
+
+
+def _each_of(unit: str, resources: Resources) -> tuple[float, int]:
+    """Return how many GPUs or cores a trial takes, and how many this machine has."""
+    if unit == "GPU":
+        return resources.gpus_per_trial or 1, len(usable_gpus())
+    return resources.cpus_per_trial, available_cores()
+
+
+def _wall_clock(cost: CostEstimate, resources: Resources) -> float | None:
+    """Return the hours that the runs take on this machine without other load; None if they are not known."""
+    units = [unit for unit, hours in _hours(cost, resources).items() if hours]
+    if not units or len(cost.devices) != 1:
+        return None
+    each, there = _each_of(units[0], resources)
+    if not there:
+        return None
+    at_once = 1 if resources.workers == "this process" else max(1, int(there / each))
+    return max(cost.hours / at_once, cost.longest)  # no sweep is faster than its longest run
 
 
 def _number(value: float) -> str:

@@ -111,7 +111,9 @@ def search_as_data(search: Search) -> dict[str, Any]:
     return {
         "name": search.space.name,
         "n_trials": search.search.n_trials,
+        "runs_per_trial": len(search.space.replicates()),
         **{state: search.count(state) for state in states},
+        "pending": max(0, search.left - search.count("running")),
         "best": [
             {"number": trial.number, "values": dict(zip(search.space.objectives, trial.values or (), strict=True))}
             | {"parameters": dict(trial.labels), "run_ids": list(trial.run_ids)}

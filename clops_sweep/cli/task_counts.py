@@ -42,8 +42,9 @@ def say_tasks(tables: Sequence[TaskTable]) -> None:
         click.echo(f"and {several(len(prepared) - _MOST_TABLES, 'table')} more of tasks; plan --json has all")
 
 
-def say_unchecked(tables: Iterable[TaskTable], data: PreparedData) -> None:
-    """Print what of data sets is not checked yet, as they are not prepared, and the command that prepares each."""
+def unchecked(tables: Iterable[TaskTable], data: PreparedData) -> list[str]:
+    """Return sentences on what of data sets is not checked before they are prepared, with the commands for it."""
+    sentences = []
     unknown: dict[str, list[TaskTable]] = {}
     for table in tables:
         if table.rows is None:
@@ -56,15 +57,16 @@ def say_unchecked(tables: Iterable[TaskTable], data: PreparedData) -> None:
             which = f" (changed: {listed(changed)})" if changed else ""
             is_code = any(what.startswith(OF_CODE) for what in changed)
             once = "; declare a data set once, in a module that your files import" if is_code else ""
-            click.echo(
+            sentences.append(
                 f"frames of {name} were prepared from other code or files{which}: runs that are finished count as "
                 f"pending until they are prepared again{once}"
             )
         prepare = data_command("prepare", name, prepared_root=data.root, data_root=data.source)
-        click.echo(
+        sentences.append(
             f"not checked before the frames of {name} are prepared: {', '.join(_to_check(of_name))}; a launch prepares "
             f"and checks them first, or now: {prepare}"
         )
+    return sentences
 
 
 def _to_check(tables: Iterable[TaskTable]) -> list[str]:

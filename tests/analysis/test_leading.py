@@ -254,4 +254,6 @@ def test_the_caption_of_a_manuscript_names_data_scenario_and_n(tmp_path: Path, g
     text = to_latex(best_text(best_of_page([experiment]), "best"))
     caption = f"Test scores: {config.dataset}, {config.scenario}, n = 4 seeds.".replace("_", r"\_")
     assert rf"\caption{{{caption}}}" in text
-    assert text.count(r"\begin{table}") == 1, "two metrics with differences and a validation score fit into one float"
+    scores, differences = text.split(r"\end{table*}")[:2]
+    assert ("minus" in scores, "validation AUC" in scores) == (False, True), "means first, then differences"
+    assert ("minus" in differences, "validation AUC" in differences) == (True, False)

@@ -57,8 +57,9 @@ def told(tmp_path: Path, prepared_root: Path) -> Told:
     """The JSON that a command prints."""
 
     def invoke(*arguments: str) -> Any:
+        of_store = [] if arguments[0] == "data" else ["--results", str(tmp_path / "results")]
         done = CliRunner(env={"CLOPS_PREPARED_ROOT": str(prepared_root)}).invoke(
-            command, [*arguments, "--json", "--results", str(tmp_path / "results")], standalone_mode=False
+            command, [*arguments, "--json", *of_store], standalone_mode=False
         )
         assert done.exit_code == 0, done.output
         return json.loads(done.stdout, parse_constant=lambda text: pytest.fail(f"{text} is not JSON"))
@@ -82,6 +83,37 @@ def test_plan(ids: list[str], told: Told, tmp_path: Path) -> None:
     estimate = plan["estimate"]
     assert (estimate["hours"], estimate["longest"]) == pytest.approx((3 * 2.5 / 3600, 2.5 / 3600))
     assert estimate["devices"] == ["cpu"]
+    assert plan["to_do"] == {"runs": 7, "of_trials": 4, "others": 3}
+    assert (search["pending"], search["runs_per_trial"]) == (4, 1)
+    assert estimate["finished_runs"] == 2
+    assert 2.5 / 3600 <= estimate["wall_clock_hours"] <= 3 * 2.5 / 3600
+    assert plan["store_exists"] is True
+
+
+def test_what_only_the_words_of_a_plan_said(tmp_path: Path, told: Told) -> None:
+    (tmp_path / "space.py").write_text(
+        "from clops_sweep import RunConfig, SearchSpace\n"
+        'SPACE = SearchSpace("away", RunConfig(dataset="cardiology"), seeds=1)\n'
+    )
+    plan = told("plan", str(tmp_path / "space.py"))
+    assert plan["store_exists"] is False
+    assert [sentence.partition(":")[0] for sentence in plan["unprepared_because"]] == [
+        "data set cardiology is not prepared on this machine"
+    ]
+    assert [sentence.partition(":")[0] for sentence in plan["unchecked"]] == [
+        "not checked before the frames of cardiology are prepared"
+    ]
+    assert plan["doubts"] == plan["remarks"] == []
+
+
+def test_what_only_the_words_of_counts_said(told: Told) -> None:
+    counted = told("data", "counts", "synthetic", "--patients")
+    assert (counted["counted_split"], counted["refused"], counted["warnings"]) == ("split_seed 0", None, [])
+    assert counted["tasks_counted"]["class_il"] == "split_seed 0"
+    people = counted["frames_by_patient"]
+    assert counted["people"] == len(people)
+    of_lead = sum(sum(person["frames"].values()) for person in people)
+    assert of_lead == sum(counted["classes"][-1]["frames"].values())
 
 
 def test_every_command_but_the_dashboard_prints_json() -> None:

@@ -480,7 +480,7 @@ PLACES = {
     "clops_sweep/cli/runs.py:runs": (
         "tests/cli/test_scores.py:runs_on_data_that_were_prepared_anew_are_not_pooled_with_earlier_ones"
     ),
-    "clops_sweep/cli/task_counts.py:say_unchecked": COUNTED,
+    "clops_sweep/cli/task_counts.py:unchecked": COUNTED,
     "clops_sweep/cli/commands.py:_say_status": FAILED,
     "clops_sweep/cli/data.py:_options_line": "the_options_line_names_the_preparation_with_all_defaults",
     "clops_sweep/cli/new.py:new": "new_names_the_launch_of_its_file",

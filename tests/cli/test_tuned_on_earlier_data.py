@@ -82,6 +82,10 @@ def test_a_finished_tuned_study_is_read_after_its_data_changed(
         assert "trials and runs of the earlier edition are shown" in said
         assert "to do" not in said
     assert json.loads(clops_sweep("runs", "space.py", "--json", **roots).stdout)["runs"] == runs
+    checked = clops_sweep("check", "space.py", **roots)
+    assert (checked.returncode, checked.stdout.count(CHANGED)) == (0, 1), checked.stdout
+    (of_file,) = json.loads(clops_sweep("check", "space.py", "--json", **roots).stdout)["files"]
+    assert [sentence.startswith(CHANGED) for sentence in of_file["launch_refused"]] == [True]
     counted = json.loads(clops_sweep("status", "space.py", "--json", **roots).stdout)
     assert (counted["finished"], counted["pending"], len(counted["launch_refused"])) == (2, 0, 1)
     assert clops_sweep("checklist", "space.py", **roots).stdout.splitlines()[:5] == checklist

@@ -345,6 +345,40 @@ def test_headings_and_cells_are_those_of_the_data(reports: Path, function: str) 
     assert wrong == []
 
 
+def width_in_points(kinds: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]]) -> float:
+    """Return the width of a table set in 9 points: 0.5 em a character on average, and 4 points beside each column."""
+    width = 0.0
+    of_columns = zip(re.findall(r"p{(\d+)pt}|[lc]", kinds), columns, zip(*rows, strict=True), strict=True)
+    for wrapped, (group, heading), cells_of_column in of_columns:
+        texts = [re.sub(r"[$\\{}]|textbf", "", cell) for cell in cells_of_column]
+        words = [] if group else heading.split()
+        longest = max(map(len, [*texts, *words]))
+        width += (float(wrapped) if wrapped else 4.5 * longest) + 8
+    return width
+
+
+def test_tables_of_scores_fit_on_a_page_of_two_columns(reports: Path) -> None:
+    """The table of scores was scaled down to fit: it had differences and p-values beside the means."""
+    paths = [path for name in ("best", "*-differences") for path in reports.glob(f"of */tables/{name}.tex")]
+    assert len(paths) > 2
+    for path in paths:
+        text = path.read_text()
+        specifications = re.findall(r"begin{tabular}{(.*)}$", text, re.M)
+        for kinds, (columns, rows) in zip(specifications, tabulars(text), strict=True):
+            assert width_in_points(kinds, columns, rows) <= 178 / 25.4 * 72.27, path.name
+
+
+def test_differences_follow_the_means_in_a_table_of_their_own(reports: Path) -> None:
+    """All columns are there, each once, and a reference to the table finds the means."""
+    text = (reports / "of generated/tables/best.tex").read_text()
+    means, *others = [columns for columns, _ in tabulars(text)]
+    assert {heading for group, heading in means if group} == {"mean"}
+    assert all(heading in ("minus finetune", "p") for columns in others for group, heading in columns if group)
+    assert len([1 for columns in others for group, heading in columns if heading == "p"]) == 2
+    assert text.count(r"\label{table:") == 1 + len(others)
+    assert re.findall(r"\\label{(.*?)}", text)[0].endswith(":best")
+
+
 def test_the_paper_s_table_has_validation_and_test(reports: Path) -> None:
     ((columns, _), *_) = tabulars((reports / "of generated/tables/grid-published.tex").read_text())
     headings = [name for group, name in columns if group == metric_named("auc").latex]
