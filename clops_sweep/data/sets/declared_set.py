@@ -26,6 +26,7 @@ from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import is_file, shorten
 from clops_sweep.data.frames import UNKNOWN_PERSON
+from clops_sweep.data.missing_key import missing_key
 from clops_sweep.data.recording_facts import PEOPLE_NOT_GIVEN, Facts
 from clops_sweep.data.records import Common, EveryRecordFails, Index, Source, Windows
 from clops_sweep.data.sets.data_set import DataSet
@@ -252,11 +253,17 @@ def _raised(declared: Declared, error: BaseException) -> UsageError:
             called.clear()
         else:
             called.append(frame)
-    reason = one_line(error)[:300]
+    reason = missing_key(error, only=_only_file(declared)) or one_line(error)[:300]
     file = _file_in_use(called) if where else ""
     if file and file not in reason:
         where += f", reading {shorten(file)}"
     return UsageError(f"the function raises {type(error).__name__}{where}: {reason}")
+
+
+def _only_file(declared: Declared) -> Path | None:
+    """Return the file that a data set declares, if it is the only one."""
+    is_one = len(declared.files) == 1 and not any(sign in declared.files[0] for sign in "*?[")
+    return Path(declared.files[0]) if is_one else None
 
 
 def _file_in_use(frames: Iterable[FrameType]) -> str:

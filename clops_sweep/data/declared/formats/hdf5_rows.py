@@ -21,10 +21,12 @@ from clops_sweep.data.files.folder import natural, shorten, visible
 from clops_sweep.data.left_out import Reason
 from clops_sweep.data.records import Common, Source
 from clops_sweep.data.windowing import Windowing
-from clops_sweep.errors import UsageError, shown
+from clops_sweep.errors import UsageError, listed, shown
 
 _MOST_STATED = 64
 """Most entries of a group, and values of a dataset, among which a rate or names of channels are looked for."""
+_MOST_PATHS = 50
+"""Datasets of a file among which those are named that it has."""
 
 
 class _Row(NamedTuple):
@@ -163,9 +165,22 @@ def _dataset(file: Path, opened_file: Any, name: str) -> Any:
     dataset = opened_file.get(name)
     if not hasattr(dataset, "shape"):
         raise UsageError(
-            f"{shorten(file)}: has no dataset {shown(name)}; it has {shorten(', '.join(opened_file)) or 'none'}"
+            f"{shorten(file)}: has no dataset {shown(name)}; it has {listed(_datasets(opened_file)) or 'none'}"
         )
     return dataset
+
+
+def _datasets(opened_file: Any) -> list[str]:
+    """Return the paths of all datasets of a file; of many groups, only those of the first ones."""
+    paths = list[str]()
+
+    def visit(path: str, held: Any) -> bool | None:
+        if hasattr(held, "shape"):
+            paths.append(path)
+        return True if len(paths) == _MOST_PATHS else None  # which ends the visit
+
+    opened_file.visititems(visit)
+    return sorted(paths, key=natural)
 
 
 def _of_groups(file: Path, opened_file: Any, rows: list[_Row], channels: int) -> _Layout:

@@ -26,6 +26,7 @@ from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.data.files.library_warnings import ABOUT_CODE
 from clops_sweep.data.files.units import conversion_notes, factor
 from clops_sweep.data.left_out import Collected
+from clops_sweep.data.missing_key import missing_key
 from clops_sweep.data.records import Common, EveryRecordFails, Frames, Source
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError, one_line, prefixed, shown, user_code
@@ -97,7 +98,8 @@ def _noted(caught: Sequence[warnings.WarningMessage], path: Path, called: str) -
 def _raised(path: Path, called: str, error: BaseException) -> Exception:
     if isinstance(error, OSError) and error.filename == str(path):
         return error
-    sentence = f"{shorten(path)}: {called}() raises {type(error).__name__}: {one_line(error)[:200]}"
+    reason = missing_key(error, named=path) or one_line(error)[:200]
+    sentence = f"{shorten(path)}: {called}() raises {type(error).__name__}: {reason}"
     if isinstance(error, ModuleNotFoundError):
         return EveryRecordFails(f"{sentence}; install that package")
     return UsageError(sentence)

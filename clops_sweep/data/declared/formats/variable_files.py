@@ -125,11 +125,18 @@ def _of_variables(
 
     def value(name: str) -> Any:
         value = variables
-        for key in name.split("."):
-            if not isinstance(value, dict) or key not in value:
-                there = names() if value is variables else sorted(value) if isinstance(value, dict) else []
-                raise UsageError(f"{shorten(path)}: has no variable {shown(name)}; it has {', '.join(there) or 'none'}")
-            value = value[key]
+        *outer, last = name.split(".")
+        for number, key in enumerate([*outer, last]):
+            if isinstance(value, dict) and key in value:
+                value = value[key]
+                continue
+            if number == 0:
+                there = f"it has {', '.join(names()) or 'none'}"
+            else:
+                inside = ".".join(outer[:number])
+                fields = f"has the fields {', '.join(sorted(value))}" if isinstance(value, dict) else "is no struct"
+                there = f"{shown(inside)} {fields}"
+            raise UsageError(f"{shorten(path)}: has no variable {shown(name)}; {there}")
         for kind in _objects(value):
             _require_plain(path, name, kind)
         return _simple(value)
