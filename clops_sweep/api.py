@@ -528,7 +528,8 @@ def encode(
 ) -> FrameSet:
     """Compute the features of a config's encoder on its data set, unless they are cached, and open them.
 
-    A launch does the same. `ContinualRun` runs a config on them.
+    A launch does the same. `ContinualRun` runs a config on them. For a config with `start_from`, the frames carry the
+    stored model that the run starts from; without an encoder, they are the signals.
 
     Example:
         >>> config = RunConfig(dataset="synthetic", encoder="my_encoder", network="linear")
@@ -537,7 +538,7 @@ def encode(
 
     Args:
         config: config with the data set, its settings, and the encoder.
-        results: the store that holds the model of ``encoder="run:RUN_ID"``.
+        results: the store that holds the model of ``encoder="run:RUN_ID"`` or ``start_from="run:RUN_ID"``.
         data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
         prepared_root: folder of the prepared frames; by default CLOPS_PREPARED_ROOT, else in the user's cache.
 
@@ -545,10 +546,10 @@ def encode(
         The features as frames [1, F] or [tokens, F], with the labels, patients and split of the data set.
 
     Raises:
-        UsageError: the config names no encoder, its data cannot be prepared or adapted, its weights are missing, do not
-            match or would execute code, or the module is not a valid encoder.
+        UsageError: the config names neither encoder nor `start_from`, its data cannot be prepared or adapted, its
+            weights are missing, do not match or would execute code, or the module is not a valid encoder.
     """
-    if not isinstance(config.encoder, str):
+    if not isinstance(config.encoder, str) and config.start_from is None:
         raise UsageError(f"encoder = {shown(config.encoder)}: expected the name of an encoder, or run:RUN_ID")
     data = _data(RunStore.named(str(results)), data_root, prepared_root)
     data.prepare([config.data_key])

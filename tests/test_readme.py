@@ -225,9 +225,11 @@ def test_the_page_of_models_predicts(tmp_path: Path, prepared_root: Path, monkey
     run_id, result = config.run_id(frames.data_hash), ContinualRun(config, frames, keep_models="last").run()
     record_result(store, {run_id: config}, result, lambda config: frames.data_hash, {})
     names: dict[str, Any] = {}
-    (block,) = examples("models")
+    block, continued = examples("models")
     exec(block.replace("3f2a", run_id[:4]), names)
     assert names["probabilities"].shape == (8, 1)
+    exec(continued, names)
+    assert names["config"].start_from.startswith("run:3f2a")
 
 
 def test_every_example_of_a_page_is_run_by_some_test() -> None:

@@ -140,8 +140,7 @@ def _facts_of_run(row: Mapping[str, Any], frames: FrameSet) -> ModelFacts:
     scenario = scenario_of(config, frames)
     if row["strategy"] == "multitask":
         scenario = joint_scenario(scenario)
-    no_one = Seen(signals=((frames.name, np.zeros(0, np.uint64)),))
-    return ModelFacts.of(config, frames, scenario, len(scenario.tasks), no_one)
+    return ModelFacts.of(config, frames, scenario, len(scenario.tasks), Seen.nothing(frames.name))
 
 
 def _outputs(

@@ -38,11 +38,13 @@ class DataKey(NamedTuple):
     """Whether the frames are signals adapted to the encoder, which runs train further, and not its features."""
     stratify: str | None = None
     """The column of the data whose values every part of the split has in proportion."""
+    start_from: str | None = None
+    """The stored run whose last model has the initial weights."""
 
     @property
     def view(self) -> dict[str, Any]:
         """Arguments of `open_frames`; an encoder is applied afterwards."""
-        others = ("dataset", "encoder", "is_adapted")
+        others = ("dataset", "encoder", "is_adapted", "start_from")
         return {name: value for name, value in self._asdict().items() if name not in others}
 
     @property
@@ -60,7 +62,12 @@ class DataKey(NamedTuple):
     @property
     def signals(self) -> DataKey:
         """Key of the frames that the encoder takes."""
-        return self._replace(encoder=None, is_adapted=False)
+        return self._replace(encoder=None, is_adapted=False, start_from=None)
+
+    @property
+    def without_start(self) -> DataKey:
+        """Key of the same frames for runs that draw their initial weights."""
+        return self._replace(start_from=None)
 
 
 EPOCHS_PER_TASK: Final[Mapping[ScenarioName, int]] = {"class_il": 20, "time_il": 20, "domain_il": 40}

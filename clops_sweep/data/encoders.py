@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.frames import FrameSet, StartModel
 from clops_sweep.data.scenarios.leaks import Seen
 
 
@@ -72,6 +72,20 @@ class Encoders(Protocol):
 
         Raises:
             UsageError: the code or weights are missing.
+        """
+
+    def model_hash(self, run: str) -> str:
+        """SHA-256 of the last model of a stored run, given as ``run:RUN_ID``.
+
+        Raises:
+            UsageError: the model is not stored.
+        """
+
+    def start_model(self, run: str, frames: FrameSet) -> StartModel:
+        """Return the last model of a stored run, given as ``run:RUN_ID``, as the start of runs on some frames.
+
+        Raises:
+            UsageError: the model is not stored.
         """
 
     def predicted(

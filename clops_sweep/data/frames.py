@@ -54,6 +54,23 @@ class Encoded:
     module: Callable[[], Any] | None = None
 
 
+@dataclass(frozen=True)
+class StartModel:
+    """The stored model whose weights are the initial ones of runs.
+
+    Attributes:
+        run: ``run:RUN_ID``.
+        model: its file, as safetensors.
+        model_hash: SHA-256 of the file.
+        seen: whether the model has seen each instance in training or validation, as `Encoded.seen` says, [n] bool.
+    """
+
+    run: str
+    model: bytes = field(repr=False)
+    model_hash: str
+    seen: NDArray[np.bool_]
+
+
 @dataclass(frozen=True, eq=False)
 class FrameSet:
     """n instances of one data set with their labels, patients, leads, times and split.
@@ -76,7 +93,7 @@ class FrameSet:
     None if the frames are of none. `frame_seconds` is the duration of a frame, None if unknown; numbers depend on it,
     on recordings and on start only through `split`. `info` holds facts about the data set, so that workers need no
     catalogue; None to use the catalogue. `encoded` names the encoder if the rows are features, or signals adapted to an
-    encoder.
+    encoder. `start_model` is the stored model that runs on these frames start from; None if they draw their weights.
 
     `left_out` is what the preparation dropped, without names. `shortcuts` and `leaks` are sentences for reports: facts
     that tell a class without a network, and who may be there under two names.
@@ -107,6 +124,7 @@ class FrameSet:
     shortcuts: tuple[str, ...] = ()
     prepared_hash: str | None = None
     leaks: tuple[str, ...] = ()
+    start_model: StartModel | None = None
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -46,5 +46,9 @@ def check_fit(state: State) -> Mapping[DataKey, FrameSet]:
                 f"{subject}: dataset {key.dataset!r} has no validation set, and a search does not "
                 "choose on test data; give its base config validation=0.2, a share of the training people"
             )
+    if any(config.start_from for config in configs):
+        from clops_sweep.learning.models.starting import check_starts
+
+        check_starts(configs, frames)
     TriedNetworks(data.root).check(configs, frames, keep_models=request.store.keep_models is not None)
     return frames

@@ -53,7 +53,7 @@ COMPUTED_WITH = (
 
 RECORDED = (
     *("run_id", "status", "error", "reason", "started_at", "data_hash", "prepared_hash", "split_hash"),
-    *("encoder_hash", "features_hash", "semantics_version", *COMPUTED_WITH),
+    *("encoder_hash", "features_hash", "start_hash", "semantics_version", *COMPUTED_WITH),
 )
 """The other columns: status and provenance."""
 

@@ -62,6 +62,7 @@ from clops_sweep.experiment.plugins.registry import (
     PAPER_NETWORK,
     REGISTRIES,
     SCENARIOS,
+    STORED_RUN,
     STRATEGIES,
     USERS,
     is_stored_run,
@@ -436,6 +437,11 @@ class RunConfig(BaseModel):
         description="test: learning curves on the test set, for a data set without a validation set",
         json_schema_extra=stating(FieldFacts("evaluation", before=None)),
     )
+    start_from: str | None = Field(
+        None,
+        description="run:RUN_ID: the initial weights are those of the run's stored last model, head included",
+        json_schema_extra=stating(FieldFacts("training", equal_cost=True, prepared=True, before=None)),
+    )
 
     _aside: dict[str, Any] = PrivateAttr(default_factory=dict)
     """Given options that no plug-in of this config uses."""
@@ -521,6 +527,13 @@ class RunConfig(BaseModel):
             raise ValueError("expected the name of an encoder, run:RUN_ID or a RunConfig")
         return _registered("encoder", value) if isinstance(value, str) and not is_stored_run(value) else value
 
+    @field_validator("start_from")
+    @classmethod
+    def _known_start(cls, value: str | None) -> str | None:
+        if value is not None and not STORED_RUN.fullmatch(value):
+            raise ValueError("expected run:RUN_ID with the 24 digits of a run id")
+        return value
+
     @model_validator(mode="after")
     def _is_valid(self) -> Self:
         if self.split is not None:
@@ -536,6 +549,7 @@ class RunConfig(BaseModel):
         self._check_scenario()
         self._check_validation_set()
         self._check_encoder()
+        self._check_start()
         if self.stream == "online":
             self._check_stream()
         self._check_options()
@@ -590,6 +604,15 @@ class RunConfig(BaseModel):
             raise ValueError(
                 f"augment = {self.augment!r} changes signals, and features are computed once; leave out augment or "
                 "encoder, or set lora_rank"
+            )
+
+    def _check_start(self) -> None:
+        if self.start_from is None:
+            return
+        if STRATEGIES.declaration(self.strategy).fixed_features:
+            raise ValueError(
+                f"start_from = {self.start_from!r}: strategy {self.strategy!r} computes its head in closed form and "
+                f"trains no network; expected another strategy, or encoder = {self.start_from!r}"
             )
 
     def _check_stream(self) -> None:
@@ -695,7 +718,8 @@ class RunConfig(BaseModel):
         by_time = "split_within" in SCENARIOS.declaration(self.scenario).fields and self.split_within == "time"
         within = "time" if by_time else "people"
         encoder = "" if isinstance(self.encoder, RunConfig) else self.encoder
-        return DataKey(self.dataset, *view, encoder, within, is_adapted=self.lora_rank > 0, stratify=self.stratify)
+        key = DataKey(self.dataset, *view, encoder, within, is_adapted=self.lora_rank > 0, stratify=self.stratify)
+        return key._replace(start_from=self.start_from)
 
     @property
     def orders_by_name(self) -> bool:

@@ -48,6 +48,12 @@ def check_frames(
         how = "open_frames" if config.encoder is None else "encode(config)"
         with_adapters = f", lora_rank = {config.lora_rank}" * (config.lora_rank > 0)
         raise UsageError(f"encoder = {config.encoder!r}{with_adapters}: the frames are {what}; open them with {how}")
+    start = None if frames.start_model is None else frames.start_model.run
+    if start != config.start_from:
+        raise UsageError(
+            f"start_from = {config.start_from!r}: the frames are for start_from = {start!r}; open them with "
+            "encode(config)"
+        )
     fits = config.network != PAPER_NETWORK or (frames.channels, frames.samples) == (1, FRAME_LENGTH)
     if config.encoder is not None:
         if fits and not (adapted and config.network == PAPER_NETWORK):

@@ -213,11 +213,14 @@ def _people(frames: FrameSet, scenario: Scenario) -> dict[str, Any]:
 
 
 def _encoded(frames: FrameSet) -> dict[str, Any]:
-    """Return the hashes of encoder and features as columns of `runs`; empty for signals."""
+    """Return the hashes of encoder, features and initial model as columns of `runs`; empty for signals alone."""
+    columns: dict[str, Any] = {}
     encoded = frames.encoded
-    if encoded is None:
-        return {}
-    return {"encoder_hash": encoded.encoder_hash, "features_hash": encoded.features_hash}
+    if encoded is not None:
+        columns |= {"encoder_hash": encoded.encoder_hash, "features_hash": encoded.features_hash}
+    if frames.start_model is not None:
+        columns["start_hash"] = frames.start_model.model_hash
+    return columns
 
 
 def _runs_row(config: RunConfig, scenario: Scenario, history: History) -> dict[str, Any]:

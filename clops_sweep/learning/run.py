@@ -39,7 +39,8 @@ from clops_sweep.learning.learners.optimizers import scheduled
 from clops_sweep.learning.method.strategy import Strategy, run_epoch
 from clops_sweep.learning.method.training import InstanceRecord, Training
 from clops_sweep.learning.metrics.evaluation import Evaluation, Evaluator, SplitName
-from clops_sweep.learning.models.model_facts import ModelFacts
+from clops_sweep.learning.models.model_facts import ModelFacts, facts_in
+from clops_sweep.learning.models.starting import starting_weights
 from clops_sweep.learning.models.trained_model import model_bytes
 from clops_sweep.learning.networks.module_probe import check_stored
 from clops_sweep.learning.networks.multitask import joint_scenario
@@ -99,6 +100,8 @@ class ContinualRun:
         self._epochs = _epochs_of_stage(config, len(scenario.tasks), joint=strategy.joint)
         bank = bank_of(frames, self.device, _rows_in_use(scenario))
         learner = learner_of(config, self.scenario, frames, bank)
+        if frames.start_model is not None:
+            learner.start_from(starting_weights(config, frames, self.scenario))
         if keep_models and is_tried(config):
             shape = frames.channels, frames.samples
             options = network_options(config, frames)
@@ -385,6 +388,8 @@ class ContinualRun:
         if not self._models:
             return models
         seen = Seen.of(self.scenario, self.frames, ("train", "validation"))
+        if self.frames.start_model is not None:
+            seen |= facts_in(self.frames.start_model.model).seen
         first = 1 + len(self.scenario.tasks) - len(self._models)
         for trained, weights in enumerate(self._models, start=first):
             facts = ModelFacts.of(self.config, self.frames, self.scenario, trained, seen)

@@ -138,7 +138,8 @@ def repeat(
             "repeat it"
         )
     key = config.data_key
-    encoders = None if key.encoder is None else Encoders(store.models.read)
+    is_plain = key.encoder is None and key.start_from is None
+    encoders = None if is_plain else Encoders(store.models.read)
     frames = PreparedData(prepared_root, encoders=encoders).frames(key)
     if config.run_id(frames.data_hash) != row["run_id"]:
         raise UsageError(

@@ -28,6 +28,7 @@ RUNS = pa.schema(
         ("split_hash", pa.string()),
         ("encoder_hash", pa.string()),
         ("features_hash", pa.string()),
+        ("start_hash", pa.string()),
         ("semantics_version", pa.int64()),
         ("package_version", pa.string()),
         ("git_commit", pa.string()),

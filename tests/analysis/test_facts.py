@@ -74,6 +74,7 @@ FIELDS: dict[str, tuple[dict[str, Any], Any, Any]] = {
     "stratify": ({}, "site", "sex"),
     "validation": ({}, None, 0.1),
     "curves": ({}, None, "test"),
+    "start_from": ({}, None, f"run:{'0' * 24}"),
 }
 """For each field: the other settings, and two of its values."""
 

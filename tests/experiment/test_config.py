@@ -134,7 +134,7 @@ ALWAYS = {
     *("split_seed", "seed", "weight_seed", "leads", "network"),
     *(NONE_BY_DEFAULT := {"task_classes", "class_weights", "augment", "split", "validation", "curves", "encoder"}),
     *(NONE_BY_DEFAULT := NONE_BY_DEFAULT | {"stratify"}),
-    *(NONE_BY_DEFAULT := NONE_BY_DEFAULT | {"early_stopping", "first_tasks"}),
+    *(NONE_BY_DEFAULT := NONE_BY_DEFAULT | {"early_stopping", "first_tasks", "start_from"}),
     *(CONSTANT_BY_DEFAULT := {"norm", "head", "optimizer", "weight_decay", "schedule", "precision", "lora_rank"}),
     *(CONSTANT_BY_DEFAULT := CONSTANT_BY_DEFAULT | {"stream", "blurry"}),
 }

@@ -67,7 +67,9 @@ class PreparedData:
         from clops_sweep.data.preparing.prepare import data_hash
 
         if key not in self._hashes:
-            if key.encoder is None:
+            if key.start_from is not None:
+                known = self._started_hash(key)
+            elif key.encoder is None:
                 known = data_hash(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
             elif (known := self.data_hash(key.signals)) is not None:
                 features = self._features(key)
@@ -76,6 +78,15 @@ class PreparedData:
                 return None
             self._hashes[key] = known
         return self._hashes[key]
+
+    def _started_hash(self, key: DataKey) -> str | None:
+        """Return the data hash of frames for runs that start from a stored model; it covers the model's weights."""
+        from clops_sweep.data.files.hashes import hash_of
+
+        known = self.data_hash(key.without_start)
+        if known is None or self.encoders is None or key.start_from is None:
+            return None
+        return hash_of(frames=known, start=self.encoders.model_hash(key.start_from))
 
     def prepared_hash(self, dataset: str) -> str | None:
         """Return what all views of a data set share as it is prepared here; None if it is not, or is damaged."""
@@ -104,6 +115,8 @@ class PreparedData:
         seeds: dict[str, set[int]] = {}
         encoded: dict[DataKey, None] = {}
         for key in keys:
+            if self.encoders is not None and key.start_from is not None:
+                self.encoders.model_hash(key.start_from)  # report a missing model before anything is prepared
             of_set = seeds.setdefault(key.dataset, set())
             if key.split is None and key.stratify is None:
                 of_set.add(key.split_seed)
@@ -187,6 +200,12 @@ class PreparedData:
         """
         from clops_sweep.data.preparing.prepare import open_frames
 
+        if key.start_from is not None:
+            frames, content = self.frames(key.without_start), self.data_hash(key)
+            if content is None or self.encoders is None:
+                raise UsageError(f"dataset {key.dataset!r}: start_from = {key.start_from!r} is not known here")
+            model = self.encoders.start_model(key.start_from, frames)
+            return replace(frames, data_hash=content, start_model=model)
         whole = key.signals
         if whole not in self._opened:
             self._opened[whole] = open_frames(key.dataset, prepared_root=self.root, data_root=self.source, **key.view)
@@ -214,7 +233,7 @@ class PreparedData:
         try:
             content = self.data_hash(key)
         except UsageError:
-            if key.encoder is None:
+            if key.encoder is None and key.start_from is None:
                 raise
             return None  # the weights are on another machine
         return None if content is None else replace(self.frames(key.signals), data_hash=content)

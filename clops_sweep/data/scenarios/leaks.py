@@ -65,6 +65,11 @@ class Seen:
         return cls(frozenset(people), datasets=frozenset(datasets))
 
     @classmethod
+    def nothing(cls, dataset: str) -> Seen:
+        """Return that no one of a data set was seen."""
+        return cls(signals=((dataset, np.zeros(0, np.uint64)),))
+
+    @classmethod
     def of(cls, scenario: Scenario, frames: FrameSet, parts: Collection[str] = _PARTS) -> Seen:
         """Return the people and signals in some parts of all tasks."""
         rows = _rows(scenario, parts)
@@ -155,6 +160,15 @@ def check_leaks(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks] 
             raise UsageError(
                 f"{where}: {person} is evaluated, and was seen by encoder {frames.encoded.encoder!r} before training; "
                 "expected other people for pretraining"
+            )
+    if frames.start_model is not None:
+        evaluated = _evaluated(scenario)
+        seen = evaluated[frames.start_model.seen[evaluated]]
+        if len(seen):
+            person = _person(frames, int(frames.patients[seen[0]]))
+            raise UsageError(
+                f"{where}: {person} is evaluated, and start_from = {frames.start_model.run!r} was trained on them; "
+                "expected a split that tests other people, such as one that the data give"
             )
 
 

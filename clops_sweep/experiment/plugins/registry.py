@@ -257,7 +257,7 @@ REGISTRIES: Mapping[str, Registry] = {
 
 
 STORED_RUN = re.compile(r"run:([0-9a-f]{24})")
-"""Prefix of `encoder` for the network of a stored run."""
+"""Values of `encoder` and `start_from` for the network of a stored run."""
 
 
 def is_stored_run(encoder: str) -> bool:

@@ -11,11 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.encoders import Computing
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.data.files.hashes import file_sha256, hash_of
-from clops_sweep.data.frames import FrameSet
+from clops_sweep.data.frames import FrameSet, StartModel
 from clops_sweep.data.origins import ORIGINS, Origin
 from clops_sweep.data.prepared.freshness import state_of
 from clops_sweep.data.scenarios.leaks import CHALLENGES, Seen
@@ -27,7 +29,6 @@ from clops_sweep.learning.encoders.weight_files import files_beside
 from clops_sweep.learning.models.model_facts import ModelFacts, facts_in
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from torch import nn
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 _OF_RUNS = frozenset({"resample", "pad", "crop"})
 """Allowed adaptations to the network of a stored run."""
+
+_RUN = "run:"
 
 _hashes: dict[Path, tuple[list[int], str]] = {}
 """SHA-256 of weights by file and its state, cached in this process."""
@@ -135,6 +138,34 @@ class Encoders:
         from clops_sweep.learning.encoders.computing import features_of
 
         return features_of(encoder, *self._fitting(encoder, frames), frames, instances)
+
+    def model_hash(self, run: str) -> str:
+        """Return the SHA-256 of the last model of a stored run, given as ``run:RUN_ID``.
+
+        Raises:
+            UsageError: the model is not stored.
+        """
+        content, _ = self._model(run.removeprefix(_RUN))
+        return hashlib.sha256(content).hexdigest()
+
+    def start_model(self, run: str, frames: FrameSet) -> StartModel:
+        """Return the last model of a stored run, given as ``run:RUN_ID``, as the start of runs on some frames.
+
+        Raises:
+            UsageError: the model is not stored.
+        """
+        content, facts = self._model(run.removeprefix(_RUN))
+        seen = facts.seen if facts.encoder is None else facts.seen | self.seen(facts.encoder)
+        instances = np.arange(len(frames))
+        is_seen = np.ones(len(frames), bool) if seen.has_dataset(frames.name) else seen.recognised(frames, instances)
+        return StartModel(run, content, self.model_hash(run), is_seen)
+
+    def _model(self, run_id: str) -> tuple[bytes, ModelFacts]:
+        """Return the last model of a stored run with its facts."""
+        if run_id not in self._models:
+            content = self._read_model(run_id)
+            self._models[run_id] = content, facts_in(content, f"model of run {run_id}")
+        return self._models[run_id]
 
     def predicted(
         self, run_id: str, frames: FrameSet, instances: NDArray[np.int64]
@@ -261,10 +292,7 @@ class Encoders:
 
     def _stored(self, name: str, run_id: str) -> _Encoder:
         """Return the network of a stored run without its last layer."""
-        if run_id not in self._models:
-            content = self._read_model(run_id)
-            self._models[run_id] = content, facts_in(content, f"model of run {run_id}")
-        content, facts = self._models[run_id]
+        content, facts = self._model(run_id)
         if facts.network not in NETWORKS:
             raise UsageError(
                 f"encoder {name!r}: its network {facts.network!r} is not declared; load the file that declares it"

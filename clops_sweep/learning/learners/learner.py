@@ -20,7 +20,7 @@ a hundred PyTorch operations. So methods whose epochs fit one of the last three 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, Self
@@ -86,6 +86,7 @@ class Learner(ABC):
         self.kind = kind
         self.outputs = outputs
         self.bank = bank
+        self._start: Mapping[str, torch.Tensor] | None = None
         self.parameters = parameters
         self.optimizer = Adam(parameters.flat, learning_rate)
         self._gradient = parameters.like(torch.zeros_like(parameters.flat))
@@ -441,12 +442,29 @@ class Learner(ABC):
     def _alike(self) -> Self:
         """Return a new learner of the same kind."""
 
+    def start_from(self, weights: Mapping[str, torch.Tensor]) -> None:
+        """Set the initial weights to those that `weights` returned for a network of the same kind.
+
+        Raises:
+            RuntimeError: names or shapes differ.
+        """
+        self._start = weights
+        self._load(weights)
+
+    @abstractmethod
+    def _load(self, weights: Mapping[str, torch.Tensor]) -> None:
+        """Load what `weights` returned."""
+
     def begin_anew(self, task: int) -> None:
         """Draw new initial parameters, from a stream of the seed and a task, and reset the optimiser.
 
-        Task 0 gives the same initial parameters as the beginning of the run.
+        Task 0 gives the same initial parameters as the beginning of the run. A learner that started from given weights
+        returns to these.
         """
-        self._draw_parameters(task)
+        if self._start is None:
+            self._draw_parameters(task)
+        else:
+            self._load(self._start)
         self.optimizer.forget()
 
     @abstractmethod

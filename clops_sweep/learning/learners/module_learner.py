@@ -22,7 +22,7 @@ from clops_sweep.learning.learners.passes import Passes
 from clops_sweep.learning.networks.dropout import PaperDropout
 from clops_sweep.learning.networks.module_probe import probed
 from clops_sweep.learning.networks.pass_memory import VALUES_ON_A_GPU
-from clops_sweep.learning.networks.run_module import Mode, RunModule, made, trained, weights_of
+from clops_sweep.learning.networks.run_module import Mode, RunModule, load_weights, made, trained, weights_of
 from clops_sweep.learning.parameters import Parameters
 
 _MULTIPLE = 32
@@ -292,6 +292,9 @@ class ModuleLearner(Learner):
         for name, parameter in trained(fresh).items():
             self.parameters.views[name].copy_(parameter)
         self._module.take_buffers(dict(fresh.named_buffers()))
+
+    def _load(self, weights: Mapping[str, torch.Tensor]) -> None:
+        load_weights(self._module.module, weights)
 
     def module(self) -> nn.Module:
         """As `Learner.module`."""

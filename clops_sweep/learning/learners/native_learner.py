@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import torch
@@ -95,6 +96,17 @@ class NativeLearner(KernelLearner):
             mean.fill_(0)
         for variance in self._variances:
             variance.fill_(1)
+
+    def _load(self, weights: Mapping[str, torch.Tensor]) -> None:
+        own = self.weights()
+        shapes = {name: value.shape for name, value in weights.items()}
+        if shapes != {name: value.shape for name, value in own.items()}:
+            raise RuntimeError("names or shapes differ from those of the paper's network")
+        for name, view in self.parameters.views.items():
+            view.copy_(weights[name])
+        for block, (mean, variance) in enumerate(zip(self._means, self._variances, strict=True), start=1):
+            mean.copy_(weights[f"norm{block}.running_mean"])
+            variance.copy_(weights[f"norm{block}.running_var"])
 
     def module(self) -> torch.nn.Module:
         """As `Learner.module`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Final
 
 import numpy as np
@@ -55,6 +55,8 @@ class ModelFacts:
         features: channels and samples of a frame of features, or of signals adapted to an encoder that the run trained
             further; None for signals.
         lora_rank: rank of that encoder's adapters.
+        earlier: data sets and signals that the models were trained on which this one started from, one after another,
+            as in `signals`; their people are among `people`.
     """
 
     run_id: str
@@ -77,6 +79,7 @@ class ModelFacts:
     features: tuple[_Size, _Size] | None = None
     lora_rank: Rank = 0
     signals: str = field(default="", repr=False)
+    earlier: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -94,11 +97,27 @@ class ModelFacts:
     @property
     def seen(self) -> Seen:
         """What the network was trained on, without what its encoder has seen."""
-        return Seen(frozenset(self.people), ((self.dataset, _digests(self.signals)),))
+        signals = [(self.dataset, self.signals), *self.earlier]
+        return Seen(frozenset(self.people), tuple((name, _digests(written)) for name, written in signals))
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the facts as JSON values; without `earlier` for a model that started from no other."""
+        values = asdict(self)
+        if not self.earlier:
+            del values["earlier"]
+        return values
 
     @classmethod
     def of(cls, config: RunConfig, frames: FrameSet, scenario: Scenario, trained: int, seen: Seen) -> ModelFacts:
-        """Return the facts about a run's network after its first `trained` tasks; `seen` is what it was trained on."""
+        """Return the facts about a run's network after its first `trained` tasks.
+
+        Args:
+            config: the config of the run.
+            frames: its frames.
+            scenario: its tasks.
+            trained: number of tasks that it was trained on.
+            seen: what it was trained on, then what the models before it were.
+        """
         encoded = frames.encoded
         samples = frames.samples if encoded is None else encoded.samples
         return cls(
@@ -117,7 +136,8 @@ class ModelFacts:
             normalize=config.normalize or "none",
             unit=frames.unit if encoded is None else encoded.unit,
             people=tuple(sorted(seen.people)),
-            signals=base64.b64encode(seen.signals[0][1].astype("<u8").tobytes()).decode(),
+            signals=_written(seen.signals[0][1]),
+            earlier=tuple((name, _written(digests)) for name, digests in seen.signals[1:]),
             encoder=None if encoded is None else encoded.encoder,
             encoder_hash=None if encoded is None else encoded.encoder_hash,
             features=None if encoded is None else (frames.channels, frames.samples),
@@ -135,12 +155,16 @@ def facts_in(content: bytes, of: str = "the file") -> ModelFacts:
         size = int.from_bytes(content[:8], "little")
         written = from_json(content[8 : 8 + size])["__metadata__"][FACTS]
         facts = TypeAdapter(ModelFacts).validate_json(written, strict=True)
-        _digests(facts.signals)
+        _ = facts.seen
         return facts
     except (ValueError, KeyError, TypeError):
         raise UsageError(
             f"{of}: is not a model of clops-sweep; expected one stored by {option('keep', 'models')}"
         ) from None
+
+
+def _written(digests: NDArray[np.uint64]) -> str:
+    return base64.b64encode(digests.astype("<u8").tobytes()).decode()
 
 
 def _digests(written: str) -> NDArray[np.uint64]:

@@ -7,7 +7,6 @@ import json
 import logging
 import sys
 import warnings
-from dataclasses import asdict
 
 import numpy as np
 import torch
@@ -59,7 +58,7 @@ def onnx_bytes(model: TrainedModel) -> bytes:
         raise UsageError(
             f"network {facts.network!r} cannot be exported to ONNX ({reason(first)}); use load_model instead"
         ) from None
-    described = {key: value for key, value in asdict(facts).items() if key not in ("people", "signals")}
+    described = {key: value for key, value in facts.as_data().items() if key not in ("people", "signals", "earlier")}
     onnx.helper.set_model_props(exported, {"clops_sweep": json.dumps(described)})
     content: bytes = exported.SerializeToString()
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,7 @@ class TrainedModel(nn.Module):
 def model_bytes(weights: Mapping[str, torch.Tensor], facts: ModelFacts) -> bytes:
     """Return a model as safetensors, with equal bytes for equal weights and facts."""
     in_order = {name: weights[name] for name in sorted(weights)}
-    metadata = {FACTS: json.dumps(asdict(facts))}
+    metadata = {FACTS: json.dumps(facts.as_data())}
     return save(in_order, metadata)
 
 
