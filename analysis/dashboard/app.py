@@ -28,7 +28,7 @@ from ..metrics import Metric, metric_named
 from ..report.page import rendered
 from ..report.planned import PlannedSection
 from ..tables.best import best_of_page
-from ..tables.by_task import ScoresByTask, scores_by_task
+from ..tables.by_task import ScoresByTask, scores_by_task, signed_text
 from .compare import compare_page
 from .drawings import Drawings
 from .methods import method_tables, methods_by_experiment
@@ -456,5 +456,6 @@ _HELPERS: Context = {
     "one_line": one_line,
     "plural": plural,
     "query": _query,
+    "signed_text": signed_text,
     "time_text": _time,
 }

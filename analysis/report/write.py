@@ -44,7 +44,7 @@ from ..tables.best import (
     corrected_with,
     failing_configurations,
 )
-from ..tables.by_task import by_task_text, scores_by_task
+from ..tables.by_task import by_task_text, forgetting_text, scores_by_task
 from ..tables.comparisons import Comparisons
 from ..tables.strategies import StrategyComparison, compare_strategies
 from ..tables.tuning import TunedMethod, budgets_of, tuning_text
@@ -426,21 +426,27 @@ def _best(
 def _by_task(
     planned: Sequence[PlannedSection], found: Sequence[Best], store: RunStore, files: SectionFiles
 ) -> list[LinkedTable]:
-    """Return the test scores by task of the best configurations, a table for each of the first search spaces."""
+    """Return the test scores and the forgetting by task of the best configurations of the first search spaces."""
     drawn = [section for section in planned if not section.alone]
     reporting = [section for section in drawn if not section.experiment.is_tuning]
     tables: list[LinkedTable] = []
+    many = 0
     for section in drawn:
         experiment = section.experiment
         cells = [best.cell for best in found if best.experiment is experiment]
         titles = section.titles.of(experiment, cells[0]) if cells else {}
         record = scores_by_task(experiment, cells, store, titles)
-        if record is None or len(tables) == _MOST_BY_TASK:
+        if record is None or many == _MOST_BY_TASK:
             continue
-        name = f"{file_name(experiment.name)}-by-task"
-        text = by_task_text(record, name, of_several=len(reporting) > 1)
-        links = [_anchor_of_runs(experiment, cell, drawn) for cell in record.cells]
-        tables.append(LinkedTable(text, tuple(links), files.add_table(text), stacked=True))
+        many += 1
+        name = file_name(experiment.name)
+        links = tuple(_anchor_of_runs(experiment, cell, drawn) for cell in record.cells)
+        texts = [by_task_text(record, f"{name}-by-task", of_several=len(reporting) > 1)]
+        forgetting = forgetting_text(record, f"{name}-forgetting-by-task", of_several=len(reporting) > 1)
+        if forgetting is not None:
+            texts.append(forgetting)
+        for text in texts:
+            tables.append(LinkedTable(text, links, files.add_table(text), stacked=True))
     return tables
 
 

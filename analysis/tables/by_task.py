@@ -1,4 +1,7 @@
-"""Test scores of configurations on each task at the end of training, where tasks are groups of people or signals."""
+"""Test scores of configurations on each task at the end of training, and what they forget of it.
+
+Tasks are groups of people or signals here.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.store.run_store import RunStore
@@ -14,7 +18,7 @@ from ..collect import Experiment
 from ..formats import TextCell, TextTable, label_cell, mean_text
 from ..metrics import metric_named, words
 from ..selection import cell_name, data_of
-from ..statistics import PairedDifference, clipped, paired_difference
+from ..statistics import PairedDifference, Replicate, clipped, paired_difference
 
 MOST_TASKS = 8
 """Most tasks that have a column each."""
@@ -37,6 +41,8 @@ class ScoresByTask:
         tasks: titles of the tasks, in the order of training.
         cells: the configurations.
         means: the means of each configuration, in the order of the tasks; n is 0 without a value.
+        changes: the mean change of each configuration on each task, from right after the training on it to the end;
+            n is 0 for a task that no run learns before another one.
     """
 
     experiment: Experiment
@@ -45,6 +51,18 @@ class ScoresByTask:
     tasks: tuple[str, ...]
     cells: tuple[int, ...]
     means: tuple[tuple[PairedDifference, ...], ...]
+    changes: tuple[tuple[PairedDifference, ...], ...]
+
+    @property
+    def forgets(self) -> tuple[int, ...]:
+        """The positions of the tasks that can be forgotten: those with a change."""
+        positions = range(len(self.tasks))
+        return tuple(task for task in positions if any(changes[task].n for changes in self.changes))
+
+    @property
+    def title_of_changes(self) -> str:
+        """Title of the table of changes: "Forgetting by ward: change of test AUC"."""
+        return f"Forgetting by {self.of}: change of test {words(self.measure)}"
 
     @property
     def title(self) -> str:
@@ -91,7 +109,10 @@ def scores_by_task(
     if not 1 < len(names) <= MOST_TASKS:
         return None
     tasks = sorted(names, key=lambda task: float(np.mean(names[task])))
-    of_cells = [_means(experiment, cell, at_end, tasks) for cell in cells]
+    is_after = (of_test["trained_on"] == of_test["evaluated_on"]) & (of_test["trained_on"] < last)
+    after = of_test[is_after]
+    of_cells = [_means(experiment, cell, tasks, at_end) for cell in cells]
+    changes = [_means(experiment, cell, tasks, at_end, after) for cell in cells]
     domains = {str(experiment.cells[cell].config.get("domain") or "task") for cell in cells}
     return ScoresByTask(
         experiment,
@@ -100,27 +121,49 @@ def scores_by_task(
         tuple(titles.get(task, task) for task in tasks),
         tuple(cells),
         tuple(of_cells),
+        tuple(changes),
     )
 
 
 def _means(
-    experiment: Experiment, cell: int, at_end: pd.DataFrame, tasks: Sequence[str]
+    experiment: Experiment, cell: int, tasks: Sequence[str], at_end: pd.DataFrame, after: pd.DataFrame | None = None
 ) -> tuple[PairedDifference, ...]:
-    """Return the mean of a configuration on each task."""
+    """Return the mean of a configuration on each task.
+
+    Args:
+        experiment: the experiment.
+        cell: the configuration.
+        tasks: names of the tasks.
+        at_end: rows of `r_matrix` at the end of training.
+        after: rows right after the training on their task, which are subtracted; None for the scores at the end.
+    """
     measure = experiment.measure
     runs = experiment.runs_of(cell)
-    columns = {replicate: column for column, replicate in enumerate(experiment.replicates)}
     replicate_of = dict(zip(runs["run_id"].tolist(), experiment.replicates_of(runs), strict=True))
+    known = experiment.partitions(cell)
+    low, high = metric_named(measure).limits
+    limits = (low, high) if after is None else (low - high, high - low)
     means = []
     for task in tasks:
-        values = np.full(len(experiment.replicates), np.nan)
-        of_task = at_end[(at_end["task"] == task) & at_end["run_id"].isin(replicate_of)]
-        for run, value in zip(of_task["run_id"], of_task[measure], strict=True):
-            values[columns[replicate_of[run]]] = value
-        known = experiment.partitions(cell)
-        mean = paired_difference(values, np.zeros_like(values), experiment.replicates, known, f"test_{measure}")
-        means.append(clipped(mean, metric_named(measure).limits))
+        values = _by_replicate(experiment, replicate_of, at_end[at_end["task"] == task])
+        before = np.zeros_like(values)
+        if after is not None:
+            before = _by_replicate(experiment, replicate_of, after[after["task"] == task])
+        mean = paired_difference(values, before, experiment.replicates, known, f"test_{measure}")
+        means.append(clipped(mean, limits))
     return tuple(means)
+
+
+def _by_replicate(
+    experiment: Experiment, replicate_of: Mapping[str, Replicate], of_task: pd.DataFrame
+) -> npt.NDArray[np.float64]:
+    """Return the scores of runs on one task by replicate, NaN where missing."""
+    columns = {replicate: column for column, replicate in enumerate(experiment.replicates)}
+    values = np.full(len(columns), np.nan)
+    for run, value in zip(of_task["run_id"], of_task[experiment.measure], strict=True):
+        if run in replicate_of:
+            values[columns[replicate_of[run]]] = value
+    return values
 
 
 def by_task_text(record: ScoresByTask, name: str, of_several: bool = False) -> TextTable:
@@ -152,3 +195,39 @@ def by_task_text(record: ScoresByTask, name: str, of_several: bool = False) -> T
     columns = ("search_space", "configuration", "task", "measure", "mean", "low", "high", "n")
     frame = pd.DataFrame(data, columns=list(columns), dtype=object)
     return TextTable(name, title, ("configuration", *record.tasks), tuple(rows), 1, notes=notes, data=frame)
+
+
+def forgetting_text(record: ScoresByTask, name: str, of_several: bool = False) -> TextTable | None:
+    """Return the changes by task as a table; None if no task can be forgotten.
+
+    The arguments are those of `by_task_text`.
+    """
+    if not record.forgets:
+        return None
+    rows = []
+    data = []
+    for position, changes in enumerate(record.changes):
+        cells = []
+        for place in record.forgets:
+            change = changes[place]
+            cells.append(TextCell(signed_text(change), change.mean))
+            of_task = record.experiment.name, record.name(position), record.tasks[place], record.measure
+            data.append((*of_task, change.mean, change.low, change.high, change.n))
+        rows.append((label_cell(record.name(position)), *cells))
+    every = [changes[place] for changes in record.changes for place in record.forgets]
+    intervals = " [95 % interval, unadjusted]" if any(np.isfinite(change.low) for change in every) else ""
+    forgot = {"higher": "Below 0: forgotten.", "lower": "Above 0: forgotten."}.get(record.better, "")
+    note = (
+        f"Mean of the score at the end of training minus the score right after training on the {record.of}, on its "
+        f"test people{intervals}. {forgot} The {record.of} that is learned last cannot be forgotten yet."
+    )
+    title = f"{record.title_of_changes}, {record.experiment.name}" if of_several else record.title_of_changes
+    columns = ("search_space", "configuration", "task", "measure", "change", "low", "high", "n")
+    frame = pd.DataFrame(data, columns=list(columns), dtype=object)
+    header = ("configuration", *(record.tasks[place] for place in record.forgets))
+    return TextTable(name, title, header, tuple(rows), 1, notes=(note,), data=frame)
+
+
+def signed_text(change: PairedDifference) -> str:
+    """Format a change as `mean_text` does a mean, with "+" for an increase."""
+    return f"+{mean_text(change)}" if change.n and change.mean >= 0.0005 else mean_text(change)

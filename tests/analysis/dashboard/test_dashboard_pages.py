@@ -882,8 +882,22 @@ def test_the_overview_has_scores_by_domain_with_the_intervals_of_the_report(
             assert text == f"{exact['mean']:.3f} [{exact['low']:.3f}, {exact['high']:.3f}]"
             assert text in latex
             assert exact["low"] < splits.mean() < exact["high"]
+    header, *forgotten = cells_of(read_page(dashboard), "Forgetting by ward: change of test AUC, own")
+    assert header == ["method", "A [95 %]"], "the last ward is not forgotten yet"
+    changes = pd.read_csv(next(it for it in report.tables if it.name == "own-forgetting-by-task.csv"))
+    assert list(changes["task"]) == ["A", "A"]
+    of_ward = store.read("r_matrix").query("split == 'test' and task == 'A'").pivot_table("auc", "run_id", "trained_on")
+    for strategy, text in forgotten:
+        of_strategy = runs["strategy"] == strategy
+        change = (of_ward[2] - of_ward[1])[of_strategy].groupby(runs["split_seed"]).mean()
+        (exact,) = changes[changes["configuration"] == strategy].to_dict("records")
+        assert exact["change"] == pytest.approx(change.mean())
+        assert exact["change"] != 0, "the test can fail"
+        assert (exact["low"] + exact["high"]) / 2 == pytest.approx(exact["change"])
+        assert text == f"{exact['change']:+.3f} [{exact['low']:.3f}, {exact['high']:.3f}]"
     page = report.index.read_text()
     assert page.index("Test AUC by ward") < page.index("Set-up"), "in the contents"
+    assert page.index('id="own-by-task"') < page.index('id="own-forgetting-by-task"') < page.index('id="setup"')
     assert page.index('id="own-by-task"') < page.index('id="setup"')
     dashboard.close()
 

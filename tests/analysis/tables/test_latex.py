@@ -39,7 +39,7 @@ FILES = {
 HTML_ALONE = {"analysis/update/page.py:_table"}
 """Functions whose tables are written as HTML alone."""
 
-ELSEWHERE = {"analysis/tables/by_task.py:by_task_text"}
+ELSEWHERE = {"analysis/tables/by_task.py:by_task_text", "analysis/tables/by_task.py:forgetting_text"}
 """Functions whose tables have a column for each task, compared in tests/analysis/dashboard/test_dashboard_pages.py."""
 
 SENTENCES = {"analysis/report/setup_table.py:setup_text"}
