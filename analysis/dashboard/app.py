@@ -302,8 +302,9 @@ class Dashboard:
         is_first = drawing.section is None and not drawing.problem
         return {
             "experiment": section.experiment.name,
-            "section": drawing.html,
+            "section": drawing.shown(),
             "figures": drawing.figures,
+            "progress": "" if drawing.problem else drawing.progress,
             "drawing_problem": drawing.problem,
             "seconds": _DRAWING if is_first else self._followed.seconds,
         }

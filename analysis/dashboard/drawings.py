@@ -15,12 +15,14 @@ from markupsafe import Markup
 from clops_sweep.errors import reason
 
 from ..drawing.pictures import Picture, Sketch
-from ..formats import TextTable
+from ..formats import TextTable, plural
 from ..report.page import Section, part
 from ..report.planned import PlannedSection
-from ..report.sections import SectionFiles
+from ..report.sections import SectionFiles, with_pictures
 
 _MOST_KEPT = 8
+_MOST_WAITING = 200
+"""Most configurations whose figures wait for the tables. With more, tables take longer than the first figures."""
 _COLUMNS = ("run_id", "status", "started_at")
 
 
@@ -40,17 +42,34 @@ class Stopped(Exception):
 
 @dataclass
 class ScreenFiles(SectionFiles):
-    """Figures for the screen, as they are drawn; no file is made of them. Once `stop` is set, nothing is drawn."""
+    """Figures for the screen, of which no file is made. Once `stop` is set, nothing is drawn.
+
+    Args:
+        stop: tells the drawing to end.
+        waits: whether figures wait until all are known; otherwise each is drawn as soon as it is computed.
+        waiting: the figures that wait.
+        drawn: the figures that are drawn, as HTML.
+    """
 
     stop: threading.Event = field(default_factory=threading.Event)
+    waits: bool = False
+    waiting: list[Sketch] = field(default_factory=list)
     drawn: list[Markup] = field(default_factory=list)
 
     def add_picture(self, item: Sketch) -> Picture:
-        """Draw a figure for a page only."""
+        """Draw a figure for a page only, now or later."""
+        if self.waits:
+            self.waiting.append(item)
+            return item.undrawn()
+        picture = self.draw(item)
+        self.drawn.append(part("figure", picture, None))
+        return picture
+
+    def draw(self, item: Sketch) -> Picture:
+        """Draw a figure now."""
         if self.stop.is_set():
             raise Stopped
         picture = on_screen(item)
-        self.drawn.append(part("figure", picture, None))
         gc.collect(1)
         return picture
 
@@ -68,6 +87,8 @@ class Drawing:
         mark: a number that changes with its runs.
         drawn: the mark of what is shown; None before the first drawing.
         section: the last complete drawing.
+        begun: the first drawing while figures are missing: they have a title and a caption alone; None before it.
+        ready: number of its figures that are drawn.
         html: its HTML, which takes a second for two thousand configurations.
         problem: why it could not be drawn.
         files: the figures of the drawing that goes on.
@@ -78,6 +99,8 @@ class Drawing:
     mark: int
     drawn: int | None = None
     section: Section | None = None
+    begun: Section | None = None
+    ready: int = 0
     html: Markup | None = None
     problem: str = ""
     files: ScreenFiles = field(default_factory=ScreenFiles)
@@ -85,13 +108,28 @@ class Drawing:
 
     @property
     def figures(self) -> list[Markup]:
-        """The figures that are ready while the section is drawn for the first time."""
-        return list(self.files.drawn) if self.section is None else []
+        """The figures that are ready while the section is drawn for the first time, without its tables."""
+        return list(self.files.drawn) if self.section is None and self.begun is None else []
+
+    @property
+    def progress(self) -> str:
+        """How many figures of the first drawing are ready, in words; empty once it is complete."""
+        if self.section is not None:
+            return ""
+        if self.begun is not None:
+            return f"drawing: {self.ready} of {plural(len(self.files.waiting), 'figure')}"
+        return f"drawing: {plural(len(self.figures), 'figure')} so far" if self.figures else "drawing"
+
+    def shown(self) -> Markup | None:
+        """Return the section as HTML, whole or begun; None before its tables are known."""
+        if self.section is not None or self.begun is None:
+            return self.html
+        return part("section_of", self.begun, False)
 
     @property
     def version(self) -> str:
         """A text that changes with everything that is new to see."""
-        return f"{self.times}.{len(self.figures)}"
+        return f"{self.times}.{len(self.figures)}.{self.begun is not None}.{self.ready}"
 
 
 class Drawings:
@@ -132,11 +170,14 @@ class Drawings:
 
     def _draw(self, drawing: Drawing) -> None:
         began, mark = time.thread_time(), drawing.mark
-        drawing.files = ScreenFiles(stop=self._stop)
+        waits = drawing.section is None and len(drawing.planned.experiment.cells) <= _MOST_WAITING
+        drawing.files = ScreenFiles(stop=self._stop, waits=waits)
         try:
             section = drawing.planned.draw(drawing.files, None)
             tables = (replace(it, links=("",) * len(it.links)) for it in section.tables)
             section = replace(section, runs=(), tables=tuple(tables))
+            if waits:
+                section = self._with_figures(drawing, section)
             drawing.html, drawing.section, drawing.problem = part("section_of", section, False), section, ""
         except Stopped:
             return
@@ -144,9 +185,20 @@ class Drawings:
             logging.getLogger(__name__).exception("the section on %s", drawing.planned.experiment.name)
             drawing.problem = f"This section cannot be drawn: {reason(error)}"
         drawing.drawn, drawing.times = mark, drawing.times + 1
+        drawing.begun = None
         drawing.files = ScreenFiles()
         self.rests_until = time.monotonic() + (time.thread_time() - began) * (1 / self._share - 1)
         self._is_drawing = False
+
+    def _with_figures(self, drawing: Drawing, section: Section) -> Section:
+        """Draw the figures that wait, and show each one at once."""
+        pictures = {item.name: item.undrawn() for item in drawing.files.waiting}
+        drawing.begun, drawing.ready = section, 0
+        for item in drawing.files.waiting:
+            pictures[item.name] = drawing.files.draw(item)
+            drawing.begun = with_pictures(section, pictures)
+            drawing.ready += 1
+        return with_pictures(section, pictures)
 
 
 def _mark(planned: PlannedSection) -> int:
