@@ -56,8 +56,10 @@ class ScoresByTask:
     @property
     def forgets(self) -> tuple[int, ...]:
         """The positions of the tasks that can be forgotten: those with a change."""
-        positions = range(len(self.tasks))
-        return tuple(task for task in positions if any(changes[task].n for changes in self.changes))
+        forgotten = set[int]()
+        for changes in self.changes:
+            forgotten.update(task for task, change in enumerate(changes) if change.n)
+        return tuple(sorted(forgotten))
 
     @property
     def title_of_changes(self) -> str:
@@ -208,13 +210,13 @@ def forgetting_text(record: ScoresByTask, name: str, of_several: bool = False) -
     data = []
     for position, changes in enumerate(record.changes):
         cells = []
-        for place in record.forgets:
-            change = changes[place]
+        for task in record.forgets:
+            change = changes[task]
             cells.append(TextCell(signed_text(change), change.mean))
-            of_task = record.experiment.name, record.name(position), record.tasks[place], record.measure
+            of_task = record.experiment.name, record.name(position), record.tasks[task], record.measure
             data.append((*of_task, change.mean, change.low, change.high, change.n))
         rows.append((label_cell(record.name(position)), *cells))
-    every = [changes[place] for changes in record.changes for place in record.forgets]
+    every = [changes[task] for changes in record.changes for task in record.forgets]
     intervals = " [95 % interval, unadjusted]" if any(np.isfinite(change.low) for change in every) else ""
     forgot = {"higher": "Below 0: forgotten.", "lower": "Above 0: forgotten."}.get(record.better, "")
     note = (
@@ -224,7 +226,7 @@ def forgetting_text(record: ScoresByTask, name: str, of_several: bool = False) -
     title = f"{record.title_of_changes}, {record.experiment.name}" if of_several else record.title_of_changes
     columns = ("search_space", "configuration", "task", "measure", "change", "low", "high", "n")
     frame = pd.DataFrame(data, columns=list(columns), dtype=object)
-    header = ("configuration", *(record.tasks[place] for place in record.forgets))
+    header = ("configuration", *(record.tasks[task] for task in record.forgets))
     return TextTable(name, title, header, tuple(rows), 1, notes=(note,), data=frame)
 
 
