@@ -26,15 +26,16 @@ from clops_sweep.analysis.claims.claim_runs import ContrastRuns, FinishedRuns
 from clops_sweep.analysis.claims.run_measures import MEASURES, OF_TWO, RunTables
 from clops_sweep.analysis.claims.verdicts import Evidence, Values, Verdict, claims_of_paper, decided, evidence_of
 from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.drawing.pictures import Picture, Sketch
 from clops_sweep.analysis.figures.task_titles import TaskTitles
 from clops_sweep.analysis.figures.variance import VarianceBySource, variance_by_source
 from clops_sweep.analysis.figures.variance_figure import needed_in_words
 from clops_sweep.analysis.formats import TextCell, TextTable, number, plural, result_text, to_markdown
 from clops_sweep.analysis.report.claims_section import claims_text, counts_in_words, departures_in_words, notes_on_units
-from clops_sweep.analysis.report.page import Picture
 from clops_sweep.analysis.report.sections import CountedFiles, build_section
 from clops_sweep.analysis.results import result_table
 from clops_sweep.analysis.selection import shown_metrics
+from clops_sweep.analysis.statistics import Replicate
 from clops_sweep.data.preparing.prepare import open_frames
 from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.config import BY_DIFFICULTY
@@ -127,7 +128,8 @@ _COLUMNS |= {"matters": "smallest relevant difference", "paper": "paper"}
 """Columns of the table of claims on this page, with their names in the report."""
 
 OF_FRAMES = "signal_to_noise_by_s"
-_TABLES: dict[str, TableName] = {name: table for name, (table, _) in (MEASURES | OF_TWO).items()}
+_TABLES = {name: table for name, (table, _) in MEASURES.items()}
+_TABLES |= {name: table for name, (table, _) in OF_TWO.items()}
 MOST_BYTES = 200_000
 """Largest size of a picture file."""
 
@@ -170,7 +172,7 @@ class Gallery:
     def compared(self, name: str) -> Experiment:
         """Return an experiment on the patient splits and seeds common to all configurations, so that means compare."""
         experiment = self.experiments[name]
-        complete = np.isfinite(experiment.by_replicate("auc")).all(axis=0)
+        complete = np.all(np.isfinite(experiment.by_replicate("auc")), axis=0)
         common = {it for it, has in zip(experiment.replicates, complete, strict=True) if has}
         places = zip(experiment.runs["split_seed"], experiment.runs["seed"], strict=True)
         return replace(experiment, runs=experiment.runs[[it in common for it in places]])
@@ -186,7 +188,11 @@ class Gallery:
             def evidence(of: ContrastRuns, claim: Claim, values: Values = values) -> Evidence:
                 if of.contrast.measure != OF_FRAMES:
                     return values.evidence(of, claim)
-                known = {it: noise[pairs[0][0]] for it, pairs in of.pairs.items() if pairs[0][0] in noise}
+                known = {}
+                for it, pairs in of.pairs.items():
+                    run_id, _ = pairs[0]
+                    if run_id is not None and run_id in noise:
+                        known[it] = noise[run_id]
                 return evidence_of(of.contrast, claim.says, claim.matters, known, of.partitions)
 
             found[dataset] = decided([(it, [evidence(of, it.claim) for of in it.contrasts]) for it in runs])
@@ -234,7 +240,7 @@ def collect_from(results: Path) -> None:
         content = full.store.table(table, sorted(needed[table])).select(SCHEMAS[table].names)
         shortened = _shortened(table, content)
         if table == "instances":
-            shortened = _beta_alone(shortened, full.finished.runs.query("beta_penalty == 0").index)
+            shortened = _beta_alone(shortened, list(full.finished.runs.query("beta_penalty == 0").index))
         tables[table] = [shortened]
     with compact.locked():
         commit(compact, [], SCHEMAS, tables)
@@ -244,7 +250,8 @@ def _noise(full: Gallery, run_ids: Sequence[str]) -> pd.DataFrame:
     """Return the rank correlation of s with the signal-to-noise ratio by run; it needs prepared frames."""
     _, measure = MEASURES[OF_FRAMES]
     found = []
-    for row in full.store.read("runs", run_ids).to_dict("records"):
+    for record in full.store.read("runs", run_ids).to_dict("records"):
+        row = {str(name): value for name, value in record.items()}
         config = config_from_row(row)
         frames = open_frames(config.dataset, **config.data_key.view)
         found.append((row["run_id"], measure(RunTables(row, full.store.read("instances", [row["run_id"]]), frames))))
@@ -272,8 +279,8 @@ def _beta_alone(instances: pa.Table, run_ids: Sequence[str]) -> pa.Table:
     return instances
 
 
-def pictures(gallery: Gallery) -> Iterator[Picture]:
-    """Yield the pictures of `SHOWN`."""
+def sketches(gallery: Gallery) -> Iterator[Sketch]:
+    """Yield the pictures of `SHOWN`, which are not drawn yet."""
     wanted = {f"{dataset}_{name}": parts for dataset, of in SHOWN.items() for name, parts in of.items()}
     for name, parts in {**wanted, "variance": ("variance",)}.items():
         shown = [part for part in parts if part != "results"]
@@ -281,14 +288,18 @@ def pictures(gallery: Gallery) -> Iterator[Picture]:
             files = CountedFiles()  # draws nothing by itself
             experiment = gallery.compared(name)
             build_section(experiment, [], gallery.store, name, None, [], TaskTitles([]), apart=[], files=files)
-            sketches = {sketch.name: sketch for sketch in files.waiting}
-            yield from (sketches[f"{name}-{part}"].drawn() for part in shown)
+            by_name = {sketch.name: sketch for sketch in files.waiting}
+            yield from (by_name[f"{name}-{part}"] for part in shown)
 
 
 def markdown(picture: Picture) -> str:
     """Return the Markdown of a picture and its caption."""
-    caption = f"*{picture.title}. {picture.caption}*"
-    return f"![{picture.alt}](../gallery/{picture.name}.png)\n\n{caption}\n"
+    return f"![{picture.alt}](../gallery/{picture.name}.png)\n\n{caption(picture)}\n"
+
+
+def caption(of: Sketch | Picture) -> str:
+    """Return title and caption as Markdown."""
+    return f"*{of.title}. {of.caption}*"
 
 
 def small(png: bytes) -> bytes:
@@ -380,7 +391,7 @@ def _replicates(experiment: Experiment) -> str:
     return f"{plural(len(splits), 'patient split')}, {_on_each(experiment.replicates)}"
 
 
-def _on_each(replicates: Iterable[tuple[int, int]]) -> str:
+def _on_each(replicates: Iterable[Replicate]) -> str:
     """Return the number of seeds per split in words."""
     seeds = Counter(split for split, _ in set(replicates))
     splits = sorted(Counter(seeds.values()).items(), reverse=True)
@@ -421,7 +432,7 @@ def main(arguments: Sequence[str]) -> None:
             collect_from(Path(results))
         case []:
             gallery = Gallery(RunStore(STORE))
-            drawn = list(pictures(gallery))
+            drawn = [sketch.drawn() for sketch in sketches(gallery)]
             text = "\n".join(part for part in page(gallery, {it.name: markdown(it) for it in drawn}) if part)
             for old in FOLDER.glob("*.png"):
                 old.unlink()

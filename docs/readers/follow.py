@@ -42,8 +42,12 @@ _NAME = re.compile(r'(?:"""|# )(\w+\.\w+)')
 
 def files(page: str) -> dict[str, str]:
     """Return the text of each file of a page, by name: blocks that begin with one."""
-    blocks = [text for language, text in _blocks(page) if language != "sh"]
-    return {_NAME.match(text)[1]: text for text in blocks if _NAME.match(text)}
+    found = {}
+    for language, text in _blocks(page):
+        name = _NAME.match(text)
+        if language != "sh" and name is not None:
+            found[name[1]] = text
+    return found
 
 
 def commands(page: str) -> list[list[str]]:

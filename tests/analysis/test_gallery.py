@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,6 +39,14 @@ def test_the_page_has_the_numbers_that_follow_from_the_store(module: ModuleType,
     said = re.findall(r"\b0\.\d{3}", FINDINGS.read_text("utf-8"))
     assert said
     assert [number for number in said if number not in text] == []
+
+
+def test_pictures_can_be_drawn_and_have_the_captions_of_the_page(module: ModuleType, gallery: Any) -> None:
+    text = PAGE.read_text("utf-8")
+    first, second = islice(module.sketches(gallery), 2)
+    assert module.caption(first) in text
+    assert module.caption(second) in text
+    assert module.small(first.drawn().png).startswith(b"\x89PNG")
 
 
 def test_what_the_page_asks_the_store_works(monkeypatch: pytest.MonkeyPatch) -> None:
