@@ -38,6 +38,7 @@ class TextTable:
     A line is drawn after each row in `rules`; `notes` are printed below the table. `data` may have rows and columns
     that are not shown. `of_metric` says what the column with a metric's name holds, such as "difference", where other
     columns of the metric follow. `metric_headings` are headings of metrics other than their names.
+    `may_split` says that LaTeX may put columns that identify no row into several tables, if they fit on no page.
     `about` names data, scenario and n for the caption of a manuscript, where no page around the table does.
     """
 
@@ -52,6 +53,7 @@ class TextTable:
     of_metric: str = "mean"
     metric_headings: frozenset[str] = frozenset()
     about: str = ""
+    may_split: bool = False
 
 
 def in_a_line(text: str) -> str:

@@ -47,7 +47,10 @@ _OF_A_METRIC = {
 
 
 class Group(NamedTuple):
-    """Columns of one metric, as indices: its own, and differences and p-values, or some of these."""
+    """Columns of one metric, as indices: its own, and differences and p-values, or some of these.
+
+    Of a wide table that may be split (`TextTable.may_split`), each column that identifies no row is a group.
+    """
 
     metric: str
     columns: tuple[int, ...]
@@ -66,6 +69,9 @@ def to_latex(table: TextTable, study: str = "") -> str:
     """
     is_long = len(table.rows) > LONG
     labels, groups = _columns(table)
+    if table.may_split and not is_long and _width(table, labels, []) > PAGE:
+        groups = [Group(table.header[column], (column,)) for column in labels[table.n_label_columns :]]
+        labels = labels[: table.n_label_columns]
     parts = _parts(table, labels, groups, MOST_COLUMNS_OF_LONG if is_long else len(table.header))
     lines = [f"% Needs the packages {'booktabs and longtable' if is_long else 'booktabs and graphicx'}."]
     for number, part in enumerate(parts):
@@ -150,7 +156,8 @@ def _width(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> fl
             texts = [row[column].text for row in table.rows]
             heading = "" if table.header[column] == metric else table.header[column]
             of_columns += _CHARACTER * max(map(len, [*texts, heading])) + _BETWEEN
-        width += max(of_columns, _CHARACTER * len(metric) + _BETWEEN)
+        heading = metric if _is_metric(table, metric) else max(metric.split(), key=len)
+        width += max(of_columns, _CHARACTER * len(heading) + _BETWEEN)
     return width
 
 
@@ -197,7 +204,9 @@ def _long(table: TextTable, labels: Sequence[int], part: Sequence[Group], captio
 def _head(table: TextTable, labels: Sequence[int], part: Sequence[Group]) -> Iterator[str]:
     """Return the head of the table: metrics, and below them the headings of their columns."""
     names = [_stacked(table.header[i]) for i in labels]
-    metrics = [_metric(group.metric) for group in part]
+    metrics = []
+    for name, _ in part:
+        metrics.append(_metric(name) if _is_metric(table, name) else _stacked(name))
     yield r"\toprule"
     if any(len(columns) > 1 or _is_difference(table, columns[0]) for _, columns in part):
         spans, rules = [], []
@@ -275,6 +284,10 @@ def _stacked(heading: str) -> str:
     """Return a heading with one word per line, since headings are wider than numbers."""
     lines = r"\\".join(map(_after_a_break, map(escaped, heading.split())))
     return rf"\shortstack[l]{{{lines}}}" if " " in heading else lines
+
+
+def _is_metric(table: TextTable, name: str) -> bool:
+    return name in _METRICS or name in table.metric_headings
 
 
 def _metric(name: str) -> str:

@@ -489,7 +489,8 @@ def tuning_text(rows: Sequence[TunedMethod], name: str) -> TextTable:
         *units_in_words([row.optimism.units for row in rows]),
     )
     data = pd.DataFrame(map(tuning_as_data, rows), dtype=object)
-    return TextTable(name, f"Tuning of {first.space}", tuple(header), cells, 2, (), notes, data)
+    title = f"Tuning of {first.space}"
+    return TextTable(name, title, tuple(header), cells, 2, (), notes, data, may_split=True)
 
 
 def _cells(row: TunedMethod, with_same_tasks: bool) -> tuple[TextCell, ...]:

@@ -358,9 +358,9 @@ def width_in_points(kinds: str, columns: Sequence[tuple[str, str]], rows: Sequen
 
 
 def test_tables_of_scores_fit_on_a_page_of_two_columns(reports: Path) -> None:
-    """The table of scores was scaled down to fit: it had differences and p-values beside the means."""
-    paths = [path for name in ("best", "*-differences") for path in reports.glob(f"of */tables/{name}.tex")]
-    assert len(paths) > 2
+    """The tables of scores and of tuning were scaled down to fit: they had all columns side by side."""
+    paths = [path for name in ("best", "*-differences", "tuning-*") for path in reports.glob(f"of */tables/{name}.tex")]
+    assert len(paths) > 3
     for path in paths:
         text = path.read_text()
         specifications = re.findall(r"begin{tabular}{(.*)}$", text, re.M)
