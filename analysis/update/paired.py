@@ -99,6 +99,10 @@ class Paired:
         In the order of the outputs, `probability_0` first; sorted by name if outputs are positions within a task.
         """
         several = self.targets.shape[1] > 1 and not (self.targets.sum(1) == 1).all()
+        of_outputs = _names_of_outputs(self.targets, self.labels) if several else []
+        if of_outputs:
+            named = dict(zip(of_outputs, self.targets.T, strict=True))
+            return {name: has for name, has in named.items() if has.any()}
         sets = [text.split("+") if several else [text] for text in self.labels]
         names = sorted({name for names in sets for name in names if name})
         classes = {name: np.array([name in names for names in sets]) for name in names}
@@ -144,6 +148,40 @@ class Paired:
             if self.targets.shape[1] == 1 and (target != has[rows]).all():
                 return output, False
         return None
+
+
+def _names_of_outputs(targets: Bools, labels: Names) -> list[str]:
+    """Return the class of each output from labels that join the classes of an instance by "+", in the order of outputs.
+
+    A name may have a plus sign itself. So it is what a label has beside the names that are known already, first those
+    of instances with a single class.
+
+    Args:
+        targets: bool [n, outputs].
+        labels: the classes of each instance as text, [n].
+
+    Returns:
+        Names, "" for an output that no instance has; empty if the labels do not tell them, or tell equal ones.
+    """
+    texts = dict(zip(map(tuple, targets.tolist()), labels.tolist(), strict=True))
+    sets = [(np.flatnonzero(has).tolist(), str(text)) for has, text in texts.items()]
+    known: dict[int, str] = {}
+    for _ in range(targets.shape[1]):
+        for outputs, text in sorted(sets, key=lambda of_set: len(of_set[0])):
+            unknown = [output for output in outputs if output not in known]
+            if len(unknown) != 1:
+                continue
+            before = "".join(f"{known[output]}+" for output in outputs if output < unknown[0])
+            after = "".join(f"+{known[output]}" for output in outputs if output > unknown[0])
+            known[unknown[0]] = text[len(before) : len(text) - len(after)]
+    names = [known.get(output, "") for output in range(targets.shape[1])]
+    there = [name for output, name in enumerate(names) if targets[:, output].any()]
+    if len({*there} - {""}) < len(there):
+        return []
+    for has, label in zip(targets, labels, strict=True):
+        if "+".join(names[output] for output in np.flatnonzero(has)) != label:
+            return []
+    return names
 
 
 def joined(parts: Sequence[Paired]) -> Paired:

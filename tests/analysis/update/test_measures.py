@@ -156,6 +156,27 @@ def test_sensitivity_and_specificity_are_those_of_scikit_learn(kind: str) -> Non
         assert it.specificity_at_sensitivity.after.value == pytest.approx(1 - false[true >= FIXED - 1e-9].min())
 
 
+@pytest.mark.parametrize("names", [("ST", "T+", "ST+T+"), ("A", "B", "A+B"), ("A+", "+B", "C")])
+def test_a_plus_in_the_name_of_a_class_joins_no_labels(names: tuple[str, str, str]) -> None:
+    before, after = stage(1, "labels"), stage(2, "labels")
+    targets = columns(before, "target_")
+    labels = []
+    for has in targets:
+        labels.append("+".join(name for name, is_there in zip(names, has, strict=True) if is_there))
+    paired = last_models(before.assign(label=labels), after.assign(label=labels))
+    assert {name: has.tolist() for name, has in paired.classes.items()} == {
+        name: (targets[:, output] == 1).tolist() for output, name in enumerate(names)
+    }
+    of_classes = {one.name: one.sensitivity for one in Measures(paired).classes()}
+    for output, name in enumerate(names):
+        truth = targets[:, output]
+        if truth.all():
+            continue
+        for table, found in ((before, of_classes[name].before), (after, of_classes[name].after)):
+            said = columns(table, "probability_")[:, output] > 0.5
+            assert found.value == pytest.approx(recall_score(truth, said))
+
+
 def test_an_equal_change_for_all_patients_has_no_interval() -> None:
     """Every patient has one more right decision of eight; sums of eighths differ in their last bits."""
     truth = np.arange(24) // 12
