@@ -308,7 +308,7 @@ def read(
     Parquet files.
 
     Example:
-        >>> runs = read("results", "runs", space="methods.py")
+        >>> runs = read("results", "runs", space="my_space.py")
         >>> reported = runs[runs["role"] == "reported"]
         >>> means = reported.groupby("strategy")["test_auc"].mean()
 

@@ -16,6 +16,7 @@ from tests.helpers.unpainted import unpainted
 @pytest.fixture(scope="module")
 def page(chromium: Any, report: ReportPaths) -> Any:
     chromium.address = report.index.as_uri()
+    chromium.events.clear()  # of pages that other tests opened
     chromium.open(chromium.address)
     return chromium
 
