@@ -612,11 +612,12 @@ def together(classes: Sequence[str], columns: Columns, left_out: Iterable[LeftOu
 def require_few_groups(what: str, column: Iterable[str]) -> None:
     """Raise a UsageError if a column has more values than reports of subgroups allow, which make bands of numbers."""
     values = set(column) - {UNKNOWN}
-    if len(values) > _MOST_GROUPS and not all(map(_is_number, values)):
+    if len(values) > _MOST_GROUPS and not all(map(is_number, values)):
         raise UsageError(f"{what}: has {len(values):,} values; expected at most {_MOST_GROUPS}, or numbers alone")
 
 
-def _is_number(text: str) -> bool:
+def is_number(text: str) -> bool:
+    """Return whether a text is a finite number."""
     try:
         return math.isfinite(float(text))
     except ValueError:

@@ -22,6 +22,7 @@ from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.declared.markers import marker_names
 from clops_sweep.data.declared.one_by_one import one_by_one
 from clops_sweep.data.declared.portions import Columns, InMemory
+from clops_sweep.data.declared.recording_checks import UNKNOWN, is_number
 from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import is_file, shorten
@@ -195,9 +196,17 @@ class DeclaredSet(DataSet):
             )
         if note := alike_people(index.patient_names):
             doubts.append(note)
-        for column, (_, groups) in index.groups.items():
+        for column, (group_codes, groups) in index.groups.items():
             if note := alike_groups(column, groups):
                 doubts.append(note)
+            names_group = np.array([not is_number(group) and group != UNKNOWN for group in groups])
+            is_named = names_group[group_codes]
+            in_several = _people_in_several(index.patients[is_named], group_codes[is_named])
+            if 0 < in_several <= people * _FEW:  # otherwise it changes from recording to recording, as a device does
+                doubts.append(
+                    f"people in several groups of {shown(column)}: {in_several:,} of {people:,}; if it is a fact of a "
+                    "person, such as the sex, correct the table, or two people have one name"
+                )
         for column, (codes, domains) in index.domains.items():
             if note := alike_domains(column, domains):
                 doubts.append(note)

@@ -561,6 +561,31 @@ def test_groups_that_differ_in_case_are_noted_and_missing_ones_unknown(tmp_path:
     assert not any("groups of 'change'" in note for note in manifest.notes)
 
 
+@pytest.mark.parametrize(
+    ("sexes", "is_noted"),
+    [("fffmmmmm", True), ("ffmmffmm", False), ("f-mmffmm", False), ("fmmffmmf", False), ("34444444", False)],
+)
+def test_a_person_in_two_groups_is_noted(sexes: str, is_noted: bool, tmp_path: Path) -> None:
+    """Two recordings a person: one person of four is in two groups, none, none that is known, or all."""
+    for number in range(8):
+        np.save(tmp_path / f"r{number}.npy", X[number])
+    rows = [f"r{n},{'AB'[n % 2]},p{n // 2},{sex.replace('-', '')}" for n, sex in enumerate(sexes)]
+    csv(tmp_path / "labels.csv", ["name,label,who,sex", *rows])
+    declare(
+        tmp_path / "space.py",
+        f"""
+        @dataset("own")
+        def own(data_root):
+            more = dict(patient="who", groups=["sex"], sampling_rate=100, units="mV")
+            return Recordings.from_folder(data_root, "*.npy", {OF_TABLE}, **more)
+        """,
+    )
+    notes = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1).manifest.notes
+    said = [note for note in notes if note.startswith("people in several groups of 'sex': 1 of 4; ")]
+    assert said == [note for note in notes if "several groups" in note]
+    assert len(said) == is_noted
+
+
 def test_intervals_in_samples_of_an_interrupted_file_are_refused(tmp_path: Path) -> None:
     for number in range(4):
         np.save(tmp_path / f"r{number}.npy", X[number])
