@@ -38,7 +38,7 @@ def in_lines(text: str, width: float, size: float, most: int = 3, bold: bool = F
     "b = 0.5" is never split.
     """
     lines = [""]
-    for word in " ".join(text.split()).replace(" = ", _TOGETHER).split(" "):
+    for word in _parts(text):
         longer = f"{lines[-1]} {word}".strip()
         if lines[-1] and inches(longer, size, bold) > width:
             lines.append(word)
@@ -46,6 +46,16 @@ def in_lines(text: str, width: float, size: float, most: int = 3, bold: bool = F
             lines[-1] = longer
     kept = [*lines[: most - 1], " ".join(lines[most - 1 :])] if len(lines) > most else lines
     return "\n".join(shortened(line.replace(_TOGETHER, " = "), width, size, bold) for line in kept)
+
+
+def widest_part(text: str, size: float, bold: bool = False) -> float:
+    """Return the width in inches of the longest part of a text that `in_lines` never splits."""
+    return max(inches(word.replace(_TOGETHER, " = "), size, bold) for word in _parts(text))
+
+
+def _parts(text: str) -> list[str]:
+    """Return the parts of a text that stay together: its words, and "b = 0.5" as one."""
+    return " ".join(text.split()).replace(" = ", _TOGETHER).split(" ")
 
 
 def shortened(text: str, width: float, size: float, bold: bool = False) -> str:

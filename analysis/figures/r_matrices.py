@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from clops_sweep.errors import UsageError
 
 from ..drawing.cells import add_colour_bar, draw_cells, frame_cell, write_in_cell
-from ..drawing.labels import in_lines, inches, name_columns, name_rows
+from ..drawing.labels import in_lines, inches, name_columns, name_rows, widest_part
 from ..drawing.style import SEQUENTIAL, new_figure, panels, styled
 from ..drawing.values_in_words import NamedValues
 from ..metrics import metric_named
@@ -29,6 +29,8 @@ _WIDEST, _NARROWEST = 0.46, 0.2
 _SMALLEST_FONT = 5.5
 _WIDE_ENOUGH = 0.4
 """Least width in inches of a cell that shows a standard deviation."""
+_NARROWEST_TITLE, _WIDEST_TITLE = 1.4, 2.4
+"""Width in inches that the title of a panel has at least, and that a long part of it may take."""
 _ROOM = 5.2
 """Maximum width of a panel in inches, unless its cells would be too narrow."""
 
@@ -138,13 +140,14 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
     cell = min(_WIDEST, max(_NARROWEST, _ROOM / most))
     alike = len({(record.trained, record.evaluated) for record in records}) == 1
     below, beside = _room_for_names(records, cell)
-    columns = min(len(records), max(1, int(10 // (cell * most + 0.15 + beside * (not alike)))))
+    width = max(cell * most, _room_for_titles(records))
+    columns = min(len(records), max(1, int(10 // (width + 0.15 + beside * (not alike)))))
     lines = math.ceil(len(records) / columns)
-    titles = [in_lines(_title(record), max(cell * most, 1.4), 9, bold=True) for record in records]
+    titles = [in_lines(_title(record), width, 9, bold=True) for record in records]
     above = 0.17 * max(title.count("\n") + 1 for title in titles) + 0.2
     height = cell * max(len(record.trained) for record in records) + above
     figure = new_figure(
-        columns * (max(cell * most, 1.4) + 0.15) + beside * (1 if alike else columns) + 1.3,
+        columns * (width + 0.15) + beside * (1 if alike else columns) + 1.3,
         lines * height + below * (1 if alike else lines) + 0.5,
     )
     grid = panels(figure, lines, columns, len(records), sharex=alike, sharey=alike)
@@ -166,6 +169,13 @@ def draw_r_matrices(records: Sequence[RMatrix]) -> Figure:
 
 def _title(record: RMatrix) -> str:
     return f"{record.title} (n = {record.n})" if record.title else f"n = {record.n}"
+
+
+def _room_for_titles(records: Sequence[RMatrix]) -> float:
+    """Return the width in inches of the longest part of a title that is never split, such as "b = 0.001"."""
+    titles = [_title(record) for record in records]
+    longest = max(widest_part(title, 9, bold=True) for title in titles)
+    return min(_WIDEST_TITLE, max(_NARROWEST_TITLE, longest))
 
 
 def _in_words(record: RMatrix, row: int, column: int) -> str:

@@ -67,3 +67,11 @@ def test_drawing_r_writes_every_value() -> None:
     assert as_png(figure).startswith(b"\x89PNG")
     with pytest.raises(UsageError, match="nothing to draw"):
         draw_r_matrices([])
+
+
+def test_titles_of_r_keep_the_value_of_a_setting() -> None:
+    """Panels of one method differ in it alone."""
+    records = [r_matrix(TWO, f"finetune, learning_rate = {rate}") for rate in ("0.001", "0.003")]
+    axes = draw_r_matrices(records).axes[:2]
+    for rate, of_panel in zip(("0.001", "0.003"), axes, strict=True):
+        assert f"learning_rate = {rate}" in of_panel.get_title(loc="left")
