@@ -203,7 +203,7 @@ def _people_seen(seen: Seen, frames: FrameSet, instances: Ints) -> Bools:
 def _left_out(left_out: int, people: int, unit: str) -> str:
     """Return how many people were left out."""
     if not left_out:
-        return f"That model was trained on no one of the {several(people, f'test {unit}')}."
+        return f"None of the {several(people, f'test {unit}')} was in its training or validation data."
     remaining = several(people - left_out, unit)
     return (
         f"It was trained or validated on {left_out:,} of the {several(people, f'test {unit}')}: they are left out, and "

@@ -31,6 +31,7 @@ PICTURES = {
 RUNS = {
     "479593ce": {"strategy": "er", "split_seed": 2},
     "9d8d045a": {"strategy": "finetune", "split_seed": 2},
+    "983bce30": {"dataset": "wards_2027"},
 }
 """The run ids that pages name, and settings that tell these runs: other machines may round otherwise."""
 QUICKSTART = FOLDER.parents[1] / "search_spaces" / "quickstart.py"
@@ -64,14 +65,18 @@ def with_ids(text: str, ids: dict[str, str]) -> str:
 
 
 def ids_in(folder: Path) -> dict[str, str]:
-    """Return the ids in the store of a folder of the runs that pages name, by the ids that pages give them."""
-    runs = read(folder / "results", "runs", columns=["run_id", "strategy", "split_seed"])
+    """Return the ids in the store of a folder of the runs that pages name, by the ids that pages give them.
+
+    Runs that the commands so far have not computed are left out.
+    """
+    runs = read(folder / "results", "runs", columns=["run_id", "dataset", "strategy", "split_seed"])
     ids = {}
     for of_page, settings in RUNS.items():
         there = runs
         for name, value in settings.items():
             there = there[there[name] == value]
-        (ids[of_page],) = there["run_id"]
+        if len(there):
+            (ids[of_page],) = there["run_id"]
     return ids
 
 
