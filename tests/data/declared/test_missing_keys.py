@@ -79,6 +79,7 @@ def _forgotten() -> Iterator[None]:
     forget("own")
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the functions leave files open
 @pytest.mark.parametrize("case", CASES)
 def test_a_missing_key_is_named_with_those_that_are_there(case: str, tmp_path: Path) -> None:
     body, expected = CASES[case]
