@@ -12,7 +12,7 @@ from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.files.folder import is_file
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.commands import data_command
-from clops_sweep.data.prepared.freshness import OF_CODE
+from clops_sweep.data.prepared.freshness import prepared_for
 from clops_sweep.data.prepared.manifest import MANIFEST
 from clops_sweep.data.prepared.prepared_folder import prepared_set
 from clops_sweep.data.sets.named import data_set
@@ -55,11 +55,12 @@ def unchecked(tables: Iterable[TaskTable], data: PreparedData) -> list[str]:
         if is_file(data.root / name / MANIFEST):
             changed = data.changes(name)
             which = f" (changed: {listed(changed)})" if changed else ""
-            is_code = any(what.startswith(OF_CODE) for what in changed)
+            is_code = any(change.is_code for change in changed)
             once = "; declare a data set once, in a module that your files import" if is_code else ""
+            other = data.other_project(name)
             sentences.append(
                 f"frames of {name} were prepared from other code or files{which}: runs that are finished count as "
-                f"pending until they are prepared again{once}"
+                f"pending until they are prepared again{once if other is None else f'; they {prepared_for(other)}'}"
             )
         prepare = data_command("prepare", name, prepared_root=data.root, data_root=data.source)
         sentences.append(

@@ -66,13 +66,13 @@ def _asked_of_library(frame: FrameType) -> tuple[Any, str] | None:
 
 def _asked_of_name(frame: FrameType, error: KeyError) -> tuple[Any, str] | None:
     """Return the dictionary whose name is in the source of the failing expression, and the key; None without one."""
-    place = traceback.extract_tb(error.__traceback__)[-1]
-    is_on_one_line = place.lineno == place.end_lineno and place.colno is not None
+    failure = traceback.extract_tb(error.__traceback__)[-1]
+    is_on_one_line = failure.lineno == failure.end_lineno and failure.colno is not None
     if not is_on_one_line or len(error.args) != 1 or not isinstance(error.args[0], str):
         return None
-    line = linecache.getline(place.filename, place.lineno or 0).encode()
+    line = linecache.getline(failure.filename, failure.lineno or 0).encode()
     try:
-        expression = ast.parse(line[place.colno : place.end_colno], mode="eval").body
+        expression = ast.parse(line[failure.colno : failure.end_colno], mode="eval").body
     except (SyntaxError, ValueError):  # the file has changed
         return None
     if not isinstance(expression, ast.Subscript) or not isinstance(expression.value, ast.Name):

@@ -8,6 +8,8 @@ from typing import Final
 
 from clops_sweep.data.origins import ORIGINS
 from clops_sweep.data.prepared.commands import data_command
+from clops_sweep.data.prepared.freshness import prepared_for
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, several
 from clops_sweep.experiment.plugins.braindecode import PREFIX, VERSION
 from clops_sweep.experiment.provenance import (
@@ -43,6 +45,12 @@ def on_earlier_data(state: State) -> list[str]:
     return [*state.on_other_data, *runs_of_earlier_editions(state)]
 
 
+def _of_other_project(data: PreparedData, name: str) -> str:
+    """Return that frames were prepared for a data set of another project, as the end of a sentence; else ""."""
+    other = data.other_project(name)
+    return "" if other is None else f"; its frames {prepared_for(other)}"
+
+
 def changed_data(request: Request) -> list[str]:
     """Return a sentence for each data set of a request that changed since it was prepared on this machine."""
     away = dict.fromkeys(config.dataset for config in request.selection.configs if request.data_hash(config) is None)
@@ -53,7 +61,7 @@ def changed_data(request: Request) -> list[str]:
             sentences.append(
                 f"data set {name}: {changed} changed since it was prepared; a launch or "
                 f"'{data_command('prepare', name, prepared_root=request.data.root, data_root=request.data.source)}' "
-                f"prepares it again: {KEPT_IF_EQUAL}"
+                f"prepares it again: {KEPT_IF_EQUAL}{_of_other_project(request.data, name)}"
             )
     return sentences
 

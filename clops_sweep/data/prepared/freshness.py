@@ -12,22 +12,39 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from clops_sweep.data.catalog import DATASETS, Declared
 from clops_sweep.data.declared.declared_files import declared_files
-from clops_sweep.data.files.folder import write_file
+from clops_sweep.data.files.folder import shorten, write_file
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.files.regular_files import METADATA_LIMIT, read_json
 from clops_sweep.data.prepared.manifest import Manifest
-from clops_sweep.errors import AbsentData
+from clops_sweep.errors import AbsentData, UsageError, either
 
 FILES: Final = "files.json"
-OF_CODE: Final = "the code in"
-
 State = list[int]
 """Size in bytes, mtime and ctime in nanoseconds, and inode number of a file. A user can set mtime back, but not
 ctime."""
+
+
+class Change(NamedTuple):
+    """What is not as prepared frames were made from it: code, or a file."""
+
+    what: str
+    is_code: bool = False
+
+    def __str__(self) -> str:
+        """Return it in words."""
+        return self.what
+
+
+class _Remembered(NamedTuple):
+    """The source files when they were last compared: their states, the data root and the file that declared them."""
+
+    files: Mapping[str, State]
+    root: Path | None = None
+    declared_in: str | None = None
 
 
 def states_of(files: Mapping[str, Path]) -> dict[str, State]:
@@ -45,10 +62,34 @@ def state_of(file: Path) -> State:
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
-def remember(folder: Path, data_root: Path | None, states: Mapping[str, State]) -> None:
-    """Write the present state of the source files into a prepared folder."""
+def remember(folder: Path, name: str, data_root: Path | None, states: Mapping[str, State]) -> None:
+    """Write the present state of the source files of a data set, and what declares it, into a prepared folder."""
     root = None if data_root is None else os.path.abspath(data_root)
-    write_file(folder / FILES, json.dumps({"root": root, "files": dict(states)}).encode())
+    content = {"root": root, "files": dict(states), "declared_in": _place(name)}
+    write_file(folder / FILES, json.dumps(content).encode())
+
+
+def _place(name: str) -> str | None:
+    """Return the file that declares a data set in this process; None without one."""
+    declared = DATASETS.declared(name)
+    return None if declared is None else os.path.abspath(declared.place)
+
+
+def prepared_for(place: str) -> str:
+    """Return a clause on frames of another project, with what keeps those of both."""
+    own_root = either("--prepared-root", "prepared_root=")
+    return (
+        f"were prepared for the data set of this name in {shorten(place)}; to keep both, rename one of them, or give "
+        f"each project a folder of its own with {own_root} or CLOPS_PREPARED_ROOT"
+    )
+
+
+def other_project(folder: Path, name: str) -> str | None:
+    """Return the file of another folder for whose data set of this name frames were prepared; None if it is ours."""
+    other, own = _remembered(folder).declared_in, _place(name)
+    if other is None or own is None or os.path.dirname(other) == os.path.dirname(own):
+        return None
+    return other
 
 
 def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
@@ -56,7 +97,7 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
     return next(changes(folder, manifest, data_root), None) is None
 
 
-def changes(folder: Path, manifest: Manifest, data_root: Path | None) -> Iterator[str]:
+def changes(folder: Path, manifest: Manifest, data_root: Path | None) -> Iterator[Change]:
     """Yield what is not as the prepared frames were made from it: "the code in own.py", or paths of files.
 
     Files are compared as the differences are asked for. If none is found, the state of the files is remembered.
@@ -74,11 +115,11 @@ def changes(folder: Path, manifest: Manifest, data_root: Path | None) -> Iterato
     if declared is None:
         return
     if declared.fingerprint not in (manifest.fingerprint, *manifest.equal_code):
-        yield f"{OF_CODE} {Path(declared.place).name}"
+        yield Change(f"the code in {Path(declared.place).name}", is_code=True)
         is_same = False
     else:
         is_same = True
-    known, remembered = _remembered(folder)
+    known, remembered, _ = _remembered(folder)
     sums = manifest.sources
     root = data_root or declared.folder
     now = _sources(root, manifest, declared)
@@ -91,28 +132,27 @@ def changes(folder: Path, manifest: Manifest, data_root: Path | None) -> Iterato
         return
     for key in sorted(states.keys() | sums.keys()):
         if key not in sums:
-            yield f"{key} (new)"
+            yield Change(f"{key} (new)")
         elif key not in states:
-            yield f"{key} (missing)"
+            yield Change(f"{key} (missing)")
         elif states[key] != known.get(key) and file_sha256(there[key]) != sums[key]:
-            yield key
+            yield Change(key)
         else:
             continue
         is_same = False
     if is_same:
         with contextlib.suppress(OSError):
-            remember(folder, root, states)
+            remember(folder, manifest.name, root, states)
 
 
-def _remembered(folder: Path) -> tuple[dict[str, State], Path | None]:
-    """Return the state of the source files when they were last compared, and the data root then, if known."""
+def _remembered(folder: Path) -> _Remembered:
+    """Return the state of the source files when they were last compared, if known; earlier versions wrote no place."""
     try:
         remembered = read_json(folder / FILES, METADATA_LIMIT)
-        known: dict[str, State] = remembered["files"]
         root = remembered["root"]
-        return known, None if root is None else Path(root)
-    except (OSError, ValueError, KeyError, TypeError):
-        return {}, None
+        return _Remembered(remembered["files"], None if root is None else Path(root), remembered.get("declared_in"))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, UsageError):
+        return _Remembered({})
 
 
 def _sources(root: Path, manifest: Manifest, declared: Declared) -> dict[str, Path] | None:

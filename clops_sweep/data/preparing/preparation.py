@@ -88,7 +88,7 @@ def make_prepared_folder(
         manifest = _manifest(data, staging, columns, sums, made, problems).with_equal_code(_manifest_before(folder))
         write_file(staging / MANIFEST, manifest.to_json())
         if data.checks_files_on_opening:
-            remember(staging, data.root, _unchanged(data, before, {key: keyed[key] for key in sums}))
+            remember(staging, data.name, data.root, _unchanged(data, before, {key: keyed[key] for key in sums}))
 
 
 @dataclass

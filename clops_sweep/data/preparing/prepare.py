@@ -7,6 +7,7 @@ or when frames are first opened with them.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -22,6 +23,7 @@ from clops_sweep.data.files.termination import terminated_like_interrupted
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.left_out import LeftOut, Reason, without_names
 from clops_sweep.data.prepared.commands import default_prepared_root
+from clops_sweep.data.prepared.freshness import other_project, prepared_for
 from clops_sweep.data.prepared.manifest import FRAMES, check_small_files, frames_hash, left_out
 from clops_sweep.data.prepared.normalization import normalized_gain_offset
 from clops_sweep.data.prepared.prepared_folder import (
@@ -81,6 +83,8 @@ def prepare(
             from clops_sweep.data.preparing.preparation import make_prepared_folder
 
             folder = prepared_root / name
+            if other := other_project(folder, name):
+                print(f"{name}: replaces the frames that {prepared_for(other)}", file=sys.stderr)
             with _enough_memory(name):
                 make_prepared_folder(data, folder, data_root, progress=progress, on_error=on_error, workers=workers)
             prepared = required_set(name, prepared_root, data_root)

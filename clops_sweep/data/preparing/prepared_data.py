@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from clops_sweep.data.encoders import Encoders
     from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.prepared.freshness import Change
     from clops_sweep.data.preparing.features import CachedFeatures
 
 _SHOWN = "left_out_shown"
@@ -295,7 +296,13 @@ class PreparedData:
             return not is_usable and read_manifest(self.root / dataset) is not None
         return False
 
-    def changes(self, dataset: str) -> list[str]:
+    def other_project(self, dataset: str) -> str | None:
+        """Return the file of another project that a data set of this name was prepared for; None if there is none."""
+        from clops_sweep.data.prepared.freshness import other_project
+
+        return other_project(self.root / dataset, dataset)
+
+    def changes(self, dataset: str) -> list[Change]:
         """Return what changed since a data set was prepared here: "the code in own.py", or paths; empty if unknown."""
         from clops_sweep.data.prepared.freshness import changes
         from clops_sweep.data.prepared.manifest import read_manifest
