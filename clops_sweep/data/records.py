@@ -98,6 +98,7 @@ class Common:
         markers: what to do about a channel that looks like triggers.
         notes: sentences about all recordings.
         people_given: whether recordings of a table name their people; otherwise each counts as a person.
+        dates_of_headers: whether dates are from headers, which may be anonymized.
     """
 
     classes: tuple[str, ...]
@@ -112,6 +113,7 @@ class Common:
     markers: Literal["refuse", "keep"] = "refuse"
     notes: tuple[str, ...] = ()
     people_given: bool = True
+    dates_of_headers: bool = False
 
     def windows(
         self, samples: int, rate: float, label: Any, pieces: Pieces | None = None

@@ -143,6 +143,8 @@ def signal_files(
     windowing: Windowing,
     text: TextOptions,
     read: Callable[[Path], Any] | None = None,
+    *,
+    from_header: bool = False,
 ) -> tuple[Common, Sequence[Source], Columns]:
     """Return values common to the files, and the files; see `Recordings.from_folder`."""
     root = Path(folder)
@@ -154,11 +156,11 @@ def signal_files(
         files, by_names = _files(root, pattern, None)
         listed = [Listed(short_name(file, root, by_names), file) for file in files]
         labels = Labels(fields.classes, fields.separator, [])
-        common, recordings = read_files(listed, frozenset(), read, labels, signals, windowing)
+        common, recordings = read_files(listed, frozenset(), read, labels, signals, windowing, from_header)
         return common, recordings, Columns([], [], None)
     listed, labels = _listed(root, pattern, fields)
     if read is not None:
-        common, recordings = read_files(listed, fields.given, read, labels, signals, windowing)
+        common, recordings = read_files(listed, fields.given, read, labels, signals, windowing, from_header)
         facts = [recording.facts for recording in listed if recording.facts is not None]
         are_known = bool(facts) and fields.given.issuperset(("label", "patient"))  # else once the files are read
         return common, recordings, Columns.joined(facts) if are_known else Columns([], [], None)

@@ -410,7 +410,8 @@ class Recordings:
                 from 0 select channels of any file.
             classes: the labels to use.
             patient: column with the patient.
-            time: column with dates.
+            time: column with dates; with `read`, "header" for the `start` of each recording, which `from_edf` has from
+                its file. Anonymized headers have no date: 1 January 1985, X, or one day in all files.
             date_format: format of these dates, such as "%d.%m.%Y", as for `datetime.strptime`; by default ISO dates.
             domains: columns for domain_il, by their new names.
             split: column with "train", "validation" or "test".
@@ -442,12 +443,16 @@ class Recordings:
             UsageError: an invalid folder, table, column or file.
         """
         from clops_sweep.data.declared.file_folder import signal_files
+        from clops_sweep.data.declared.header_dates import HEADER
 
         if label is None and (read is None or start is not None):
             raise UsageError(
                 "label: expected the column with the labels; only recordings of read=function may have labels of their "
                 "own, without start"
             )
+        from_header = read is not None and time == HEADER
+        if from_header:
+            time = None
         of_domains, of_groups = named_columns("domains", domains), named_columns("groups", groups)
         fields = TableFields(
             label, name, patient, time, split, of_domains, of_groups, start, end, table, classes, separator,
@@ -471,7 +476,8 @@ class Recordings:
         text = TextOptions(skip_lines, delimiter, decimal)
         if read is not None:
             _require_no_other_reader(gain, {"delimiter": delimiter, "decimal": decimal, "skip_lines": skip_lines})
-        return recordings_in_files(*signal_files(folder, pattern, fields, signals, windowing, text, read), date_format)
+        made = signal_files(folder, pattern, fields, signals, windowing, text, read, from_header=from_header)
+        return recordings_in_files(*made, date_format)
 
 
 def _require_no_other_reader(gain: Any, of_text: Mapping[str, Any]) -> None:

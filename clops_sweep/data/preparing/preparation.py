@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS
+from clops_sweep.data.declared.header_dates import with_header_dates
 from clops_sweep.data.files.arrays import bytes_of, npy_header
 from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentence, shorten, write_file
 from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of, npy_sha256
@@ -169,6 +170,9 @@ def _write_frames(
     file.seek(0)
     file.write(npy_header(dtype, made.shape))
     index = Index.of(windows).of_rows(np.concatenate(kept))
+    on_dates = ""
+    if data.common.dates_of_headers:
+        index, on_dates = with_header_dates(index)
     left_out = {omission.reason.text: omission.count for omission in data.common.left_out}
     data.check(index, {**made.dropped, **left_out}, facts)
     gain = np.concatenate(gains).astype(np.float32)
@@ -177,6 +181,7 @@ def _write_frames(
     made.notes = [*data.notes(index, per_patient), *seen.note()]
     if is_declared and not seen.of_others:
         made.notes += seen_frames.note(index.patients, index.patient_names)
+    made.notes += [on_dates] if on_dates else []
     made.notes += _counted(noted)
     if is_declared:
         made.notes += _notes_on_rates(rates, data.common.windowing.rate)

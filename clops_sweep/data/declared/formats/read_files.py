@@ -17,6 +17,7 @@ from clops_sweep.data.declared import recording_checks as checks
 from clops_sweep.data.declared.clocks import DAY, Moment, side
 from clops_sweep.data.declared.fields import SignalFields
 from clops_sweep.data.declared.formats.edf_pieces import INTERRUPTED
+from clops_sweep.data.declared.header_dates import header_date
 from clops_sweep.data.declared.intervals import Intervals
 from clops_sweep.data.declared.label_table import Labels, Listed, first_readable, other_names, positions
 from clops_sweep.data.declared.markers import left_out_note
@@ -110,7 +111,8 @@ class ReadFile(Source):
     """A file whose recordings are known once it is read, unless a table describes it as one recording.
 
     `first` is the first recording of all, without its signal: its channels, by name or position, and their units.
-    `columns` are the facts that a table has, by the arguments in `given`.
+    `columns` are the facts that a table has, by the arguments in `given`. If `dated`, the start of a recording is its
+    date.
     """
 
     read_by: Shipped
@@ -120,6 +122,7 @@ class ReadFile(Source):
     columns: Columns | None = None
     given: frozenset[str] = frozenset()
     intervals: Intervals | None = None
+    dated: bool = False
 
     def read(self, common: Common) -> Frames:
         """Return the frames of its only recording."""
@@ -145,6 +148,9 @@ class ReadFile(Source):
             name = self.record if is_alone else f"{self.record}-{number}"
             with prefixed(self.place if is_alone else f"{self.place}: recording {number}"):
                 made = self._made(recording, name, common, labels)
+                if made is not None and self.dated:
+                    date = header_date(recording, self.first)
+                    made = replace(made, columns=replace(made.columns, times=date))
             if made is not None:
                 recordings.append(made)
         return recordings, labels
@@ -290,6 +296,7 @@ def read_files(
     labels: Labels,
     signals: SignalFields,
     windowing: Windowing,
+    from_header: bool = False,
 ) -> tuple[Common, list[ReadFile]]:
     """Return values common to files, and the files, each with its name, and the facts if a table has them."""
     shipped = Shipped(read)
@@ -319,6 +326,7 @@ def read_files(
         stored_as(np.asarray(sample).dtype, windowing.rate),
         windowing,
         left_out=labels.left_out,
+        dates_of_headers=from_header,
         markers="keep" if kept_on_purpose else "refuse",
         notes=(*((left_out_note(dropped),) if dropped else ()), *unused_rate),
     )
@@ -336,6 +344,7 @@ def read_files(
             columns=recording.facts,
             given=given,
             intervals=recording.intervals,
+            dated=from_header,
         )
         for recording in listed
     ]
