@@ -158,7 +158,8 @@ class FrameTable:
         """Return the name of each frame's recording, str [n]."""
         column = self._read("record")
         names: NDArray[np.object_] = np.array(column.dictionary.to_pylist(), object)
-        return names[_numpy(column.indices)]
+        of_frames: NDArray[np.object_] = names[_numpy(column.indices)]
+        return of_frames
 
     @cached_property
     def start(self) -> NDArray[np.float64]:
