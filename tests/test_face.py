@@ -40,7 +40,7 @@ def test_a_sweep_from_python(tmp_path: Path, ray_at_hand: dict[str, str], driver
     done = drivers.run(tmp_path, ray_at_hand, program=SCRIPT, seconds=800)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    assert any(line.startswith("[1/3] finished") for line in lines)  # the display that the command has
+    assert any(line.startswith("[1/4] finished") for line in lines)  # the display that the command has
 
     *found, shown, html, of_outcome, any_empty = json.loads(lines[-1])
     complete, counts, ran, places, said, again, still, trials, strategies, sizes, stored, failed = found

@@ -136,7 +136,7 @@ def test_what_the_pages_ask_a_store_works(folder: Path, tmp_path: Path, monkeypa
     (tmp_path / "results").symlink_to(folder / "results")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    (block,) = examples("store")
+    block, _ = examples("store")
     assert _last_value(block, names).between(0.5, 1).all()
     assert set(names["runs"]["role"]) == {"reported"}
     table, of_scores, figures, record = examples("report")
@@ -172,9 +172,9 @@ def test_the_folds_of_the_page_of_datasets_ask_for_runs() -> None:
     assert len(list(names["SPACE"].requests())) == 4 * 2 * 5
 
 
-def test_the_page_of_scenarios_makes_another_metric_of_the_predictions(
-    tmp_path: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def predictions(tmp_path: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch) -> pd.DataFrame:
+    """The predictions of a run, in the store `results` of the current folder."""
     monkeypatch.chdir(tmp_path)
     config = RunConfig(strategy="finetune", epochs_per_task=1)
     run = ContinualRun(config, open_frames("synthetic", prepared_root=prepared_root), keep_predictions=True)
@@ -182,9 +182,23 @@ def test_the_page_of_scenarios_makes_another_metric_of_the_predictions(
     store.open_for_writing()
     result = run.run()
     record_result(store, {str(result.runs["run_id"].item()): config}, result, lambda config: "0", {})
+    return result.predictions
+
+
+@pytest.mark.usefixtures("predictions")
+def test_the_page_of_scenarios_makes_another_metric_of_the_predictions() -> None:
     *_, block = examples("scenarios")
     precision = _last_value(block, {})
     assert 0 < precision <= 1
+
+
+def test_the_page_of_stores_lists_the_class_of_each_output(predictions: pd.DataFrame) -> None:
+    _, block = examples("store")
+    classes = _last_value(block, {}).set_index("task")["label"]
+    assert sorted(classes.index) == sorted(set(predictions["task"]))
+    of_tasks = predictions.groupby("task")["label"].unique()
+    assert all(label in of_tasks[task] for task, label in classes.items())
+    assert (of_tasks.str.len() == 2).all()
 
 
 def test_the_page_of_streams_tells_how_single_people_fare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
