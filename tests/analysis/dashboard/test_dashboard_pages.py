@@ -584,7 +584,8 @@ def test_every_link_of_every_page_leads_to_a_page(dashboard: Dashboard) -> None:
 
 
 @pytest.mark.nightly
-def test_the_section_of_the_report_is_drawn_while_the_page_waits(dashboard: Dashboard) -> None:
+def test_the_section_of_the_report_is_drawn_while_the_page_waits(store: RunStore) -> None:
+    dashboard = dashboard_of(store)  # of its own: nothing is drawn yet
     deadline = time.monotonic() + 120
     with_tables_alone = 0
     while "drawing" in words_of(page := read_page(dashboard, "report", CLOPS)):
@@ -603,6 +604,7 @@ def test_the_section_of_the_report_is_drawn_while_the_page_waits(dashboard: Dash
     assert any(it.startswith("Learning curves") for it in labels)
     assert not page.find("p", class_="files"), "a page of the dashboard has no files"
     assert "29 of 32 runs finished, 3 failed." in words_of(page)
+    dashboard.close()
 
 
 def test_runs_under_way_are_shown_with_task_epoch_and_time_left(tmp_path: Path, generated: ModuleType) -> None:
