@@ -52,6 +52,9 @@ def test_an_exported_model_gives_the_same_probabilities(ask: Run, tmp_path: Path
     with torch.no_grad():
         expected = load_model(tmp_path / "results", run_id)(torch.from_numpy(x)).numpy()
     np.testing.assert_allclose(session.run(None, {"frames": x})[0], expected, rtol=0, atol=1e-5)
+    x[1, 0, 1000], x[3, 0, 0] = np.nan, np.inf
+    expected[[1, 3]] = np.nan
+    np.testing.assert_allclose(session.run(None, {"frames": x})[0], expected, rtol=0, atol=1e-5)
     facts = json.loads(session.get_modelmeta().custom_metadata_map["clops_sweep"])
     assert (facts["run_id"], facts["classes"], "people" in facts) == (run_id, ["B|D|F"], False)
 

@@ -10,6 +10,7 @@ import warnings
 
 import numpy as np
 import torch
+from torch import nn
 
 from clops_sweep.errors import UsageError, reason
 from clops_sweep.learning.models.trained_model import TrainedModel
@@ -17,10 +18,27 @@ from clops_sweep.learning.models.trained_model import TrainedModel
 _LARGEST_DIFFERENCE = 1e-5
 
 
+class _NanOfMissingSamples(nn.Module):
+    """A model whose probabilities are NaN if a frame has samples that are not finite.
+
+    PyTorch passes NaN on. Max pooling and recurrent layers of onnxruntime turn it into numbers.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, frames: torch.Tensor) -> torch.Tensor:
+        """Return probabilities [B, outputs] of frames [B, channels, samples]."""
+        missing = (frames.isnan() | frames.isinf()).flatten(1).any(dim=1, keepdim=True)
+        return torch.where(missing, torch.nan, self.model(frames))
+
+
 def onnx_bytes(model: TrainedModel) -> bytes:
     """Return a model as ONNX, with its facts as metadata.
 
-    It is verified with onnxruntime on random frames, with other batch sizes than in the export.
+    It is verified with onnxruntime on random frames, with other batch sizes than in the export. The probabilities of a
+    frame with samples that are not finite are NaN.
 
     Raises:
         UsageError: the packages of `clops-sweep[onnx]` are missing, the network has a layer that ONNX does not
@@ -41,7 +59,7 @@ def onnx_bytes(model: TrainedModel) -> bytes:
         with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
             warnings.simplefilter("ignore")
             program = torch.onnx.export(
-                model,
+                _NanOfMissingSamples(model),
                 (frames,),
                 input_names=["frames"],
                 output_names=["probabilities"],
