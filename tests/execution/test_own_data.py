@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -39,8 +40,11 @@ def test_the_example_is_launched_repeated_and_reported(attach: Launch, clops_swe
 
     assert "2 finished, 0 pending" in said("plan", "arrhythmias.py", *roots, *BUDGET)
     run_id = runs["run_id"].iloc[0]
-    shown = said("show", run_id)  # without the file that declares its data, as all that follows
-    assert shown.endswith(" --plugins arrhythmias.py\n")
+    *_, shown = said("show", run_id).splitlines()  # without the file that declares its data, as all that follows
+    words = shlex.split(shown.partition("clops-sweep ")[2])
+    assert words[words.index("--plugins") + 1] == "arrhythmias.py"
+    assert Path(words[words.index("--prepared-root") + 1]).samefile(tmp_path / "prepared")
+    assert "bit for bit" in said(*words)
     assert "bit for bit" in said("rerun", run_id, "--verify", "--prepared-root", "prepared")
     page = said("report", "--prepared-root", "prepared", "--output", "page")
     assert "index.html" in page
