@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from clops_sweep.cli.commands import command
 from clops_sweep.data.frames import TEST
 from clops_sweep.data.preparing.prepare import open_frames
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from tests.data.declared_files import forget
 
 SPACE = """
@@ -179,3 +180,17 @@ def test_a_pattern_without_files_is_answered_with_the_endings_that_are_there(hos
     (hospital / "wards.py").write_text(SPACE.replace("*.npy", "*.NPY"))
     said = str(_run(hospital, "data", "prepare").exception)
     assert "no file there matches *.NPY; in it or below it are 60 .npy, 1 .csv, 1 .py; look at the folder" in said
+
+
+def test_a_changed_table_is_named_before_the_many_recordings_that_came_with_it(hospital: Path) -> None:
+    (hospital / "wards.py").write_text(SPACE.replace('"labels.csv"]', '"labels.csv", "*.npy"]'))
+    _run(hospital, "data", "prepare")
+    labels = hospital / "labels.csv"
+    added = [f"a{number},AF,q{number},A" for number in range(9)]
+    labels.write_text("\n".join([labels.read_text().replace("AFib", "AF").replace("r3,AF,p3,A\n", ""), *added]))
+    for number in range(9):
+        np.save(hospital / f"a{number}.npy", np.random.default_rng(100 + number).normal(size=(1, 20)))
+    (hospital / "r3.npy").unlink()
+    changes = PreparedData(hospital / "prepared", hospital).changes("wards")
+    news = [f"a{number}.npy (new)" for number in range(9)]
+    assert [str(change) for change in changes] == ["labels.csv", "r3.npy (missing)", *news]

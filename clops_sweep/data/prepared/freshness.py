@@ -100,7 +100,9 @@ def is_fresh(folder: Path, manifest: Manifest, data_root: Path | None) -> bool:
 def changes(folder: Path, manifest: Manifest, data_root: Path | None) -> Iterator[Change]:
     """Yield what is not as the prepared frames were made from it: "the code in own.py", or paths of files.
 
-    Files are compared as the differences are asked for. If none is found, the state of the files is remembered.
+    Files are compared as the differences are asked for, new ones last: a list of changes is cut after the first few,
+    and a changed table of labels says more than one of many new recordings. If none is found, the state of the files
+    is remembered.
 
     If no file declares the data set in this process, nothing is compared. If its source files are missing, as on
     another machine, only the code is compared: prepared frames do not need their sources.
@@ -130,7 +132,7 @@ def changes(folder: Path, manifest: Manifest, data_root: Path | None) -> Iterato
     states = states_of(there)
     if not states or states == known:
         return
-    for key in sorted(states.keys() | sums.keys()):
+    for key in [*sorted(sums), *sorted(states.keys() - sums.keys())]:
         if key not in sums:
             yield Change(f"{key} (new)")
         elif key not in states:
