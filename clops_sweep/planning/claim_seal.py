@@ -38,7 +38,8 @@ class Sealed:
             `data` (content hashes of the data) and, since version 0.4, `studies` and `files`, their places relative to
             the parent of the store's folder, `settings` (see `_settings`), `searches` (see `_search`) and `reported`
             (seeds by tuned space) and `code`
-            (see `_code`).
+            (see `_code`). `runs` is the number of `space`: with a search, it is no number of requested runs, since the
+            configs at the bounds of a search are in it. `sizes` (in words by tuned space) tells that.
         is_moved: whether the files were elsewhere when they were sealed.
     """
 
@@ -333,6 +334,7 @@ def _content(request: Request) -> dict[str, Any]:
         "settings": {space.name: _settings(space) for space in request.selection.spaces if space.search is None},
         "searches": {space.name: _search(space) for space in request.selection.searches},
         "reported": {tuned.name: list(tuned.undivided.seeds) for tuned in request.selection.tuned},
+        "sizes": {tuned.name: tuned.size for tuned in request.selection.tuned},
         "code": _code(request),
     }
 
@@ -371,7 +373,8 @@ def _kind_in_words(value: object) -> str:
 def _other_runs(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Describe that a search space requests other runs, with the settings that a seal holds and that differ."""
     words = "the search space requests other runs"
-    if was["runs"] != now["runs"]:
+    has_searches = was.get("searches") or now["searches"]
+    if was["runs"] != now["runs"] and not has_searches:
         words += f" ({now['runs']:,} instead of {was['runs']:,})"
     before, after = was.get("settings", {}), now["settings"]
     changes = []
@@ -379,7 +382,16 @@ def _other_runs(was: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         for entry, then, current in definition.differences(before[name], after[name]):
             of_space = f"{name}: " if len(after) > 1 else ""
             changes.append(f"{of_space}{entry} {current} instead of {then}")
+    changes += _changes_of_sizes(was.get("sizes", {}), now["sizes"])
     return f"{words}: {listed(changes)}" if changes else words
+
+
+def _changes_of_sizes(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
+    changes = []
+    for name in sorted(before.keys() & after.keys()):
+        if before[name] != after[name]:
+            changes.append(f"{name} has {after[name]} (sealed: {before[name]})")
+    return changes
 
 
 def _changes_of_code(request: Request, before: Mapping[str, Any]) -> list[str]:

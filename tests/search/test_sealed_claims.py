@@ -119,6 +119,21 @@ def test_an_edit_of_a_sealed_search_is_named(world: Any, edited: SearchSpace, ch
     assert EARLIER not in words
 
 
+def test_a_change_of_the_methods_is_told_by_the_runs_that_were_requested(world: Any) -> None:
+    """It counted the configs at the bounds of the searches: "(10 instead of 8)" where 4 runs were reported."""
+    place = Path(seal(asked_for(world, tuned())).path)
+    methods = {"er": {"replay_ratio": FloatDistribution(0.5, 1.0), "memory_fraction": [0.1, 0.2]}, "si": {}, "ewc": {}}
+    more = SearchSpace("it", RunConfig(), seeds=range(2), search=OptunaSearch(methods=methods, trials_each=3))
+    was, now = "3 trials of 1 method, then 4 runs", "3 trials of 1 method, then 6 runs"
+    others = "changed since: the search space requests other runs"
+    assert seal_in_words(State.of(asked_for(world, more))).endswith(f"{others}: it has {now} (sealed: {was})")
+    content = json.loads(place.read_text())
+    for name in ("sizes", "sha256"):
+        del content[name]
+    place.write_text(json.dumps({**content, "sha256": sha256(content)}))
+    assert seal_in_words(State.of(asked_for(world, more))).endswith(others)
+
+
 def test_a_seal_of_an_earlier_version_says_that_it_does_not_hold_the_searches(world: Any) -> None:
     (path,) = [Path(seal(asked_for(world, tuned())).path)]
     content = json.loads(path.read_text())

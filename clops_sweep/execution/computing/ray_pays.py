@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -32,7 +33,7 @@ SHARE_TO_GAIN = 0.1
 _MOST_SLOWED = 4.0
 
 
-def why_ray(resources: Resources) -> str | None:
+def why_ray(resources: Resources, configs: Iterable[RunConfig]) -> str | None:
     """Return why a launch needs Ray however short its runs are, as in "workers: Ray, as requested".
 
     None if this process may compute them. It may not compute custom or third-party plug-ins: a crash in their native
@@ -40,6 +41,7 @@ def why_ray(resources: Resources) -> str | None:
 
     Args:
         resources: the resources of a trial, with the device chosen.
+        configs: the configs that the launch may compute; a plug-in that none of them uses does not matter.
     """
     if resources.workers == "ray":
         return "as requested"
@@ -53,12 +55,25 @@ def why_ray(resources: Resources) -> str | None:
         return f"because {option('nice')} is for its workers"
     if resources.observe:
         return "because observers follow its workers"
-    for registry in REGISTRIES.values():
-        for name in registry.added:
-            return (
-                f"because {registry.kind} {name!r} is not built in, and a crash in its code would end this process; "
-                f"{without_ray()} computes here all the same"
-            )
+    if added := _added_plugin(configs):
+        kind, name = added
+        return (
+            f"because {kind} {name!r} is not built in, and a crash in its code would end this process; "
+            f"{without_ray()} computes here all the same"
+        )
+    return None
+
+
+def _added_plugin(configs: Iterable[RunConfig]) -> tuple[str, str] | None:
+    """Return kind and name of the first plug-in that is not built in and that a run uses; None without one."""
+    added = {field: registry for field, registry in REGISTRIES.items() if registry.added}
+    if not added:
+        return None
+    for config in configs:
+        for field, registry in added.items():
+            name = config.get(field)
+            if name in registry.added and json.loads(config.identity).get(field) == name:
+                return registry.kind, name
     return None
 
 

@@ -59,7 +59,7 @@ def choose_workers(state: State, pending: Sequence[PlannedRun], resources: Resou
     """
     if resources.workers == "this process":
         return ThisProcess()
-    why = why_ray(resources)
+    why = why_ray(resources, state.configs_to_compute)
     if why is not None:
         return RayWorkers(why)
     to_come = [*pending, *state.plan.of("waiting"), *state.to_come]

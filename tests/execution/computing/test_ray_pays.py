@@ -145,16 +145,21 @@ def test_some_launches_need_ray(given: dict[str, Any], reason: str | None, monke
         pytest.importorskip("tensorboard")
     for registry in REGISTRIES.values():
         monkeypatch.setattr(type(registry), "added", {})
-    found = why_ray(Resources(**given))
+    found = why_ray(Resources(**given), [RunConfig()])
     assert found is None if reason is None else reason in str(found)
 
 
 def test_the_line_on_workers_says_why_ray_computes_a_custom_method(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(STRATEGIES), "added", {"mine": object()})
-    why = why_ray(Resources())
+    monkeypatch.setattr(type(STRATEGIES), "added", {"er": object()})
+    why = why_ray(Resources(), [RunConfig(strategy="finetune"), RunConfig(strategy="er")])
     assert why is not None
     assert str(RayWorkers(why)).startswith("workers: Ray, because ")
-    assert "'mine' is not built in, and a crash in its code would end this process; --no-ray computes here" in why
+    assert "'er' is not built in, and a crash in its code would end this process; --no-ray computes here" in why
+
+
+def test_a_custom_method_that_no_run_uses_does_not_need_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(type(STRATEGIES), "added", {"er": object()})
+    assert why_ray(Resources(), [RunConfig(strategy="finetune"), RunConfig(strategy="ewc")]) is None
 
 
 STARTING = "starting Ray (about 8 s)"
