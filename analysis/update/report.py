@@ -550,7 +550,7 @@ def _decided_parts(compared: _Compared) -> list[DecidedPart]:
     for part, known in ((paired, True), (rest.take(is_known), True), (rest.take(~is_known), False)):
         if len(part):
             before, after = (decisions(part, model, compared.outputs) for model in (part.before, part.after))
-            parts.append(DecidedPart(part, before, after, known))
+            parts.append(DecidedPart(part, before, after, known, is_compared=part is paired))
     return parts
 
 

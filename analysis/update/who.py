@@ -18,6 +18,9 @@ from .people import became_what, of_true_class
 FLIPPED = "flipped"
 """Asks for all people with a decision that changed; no pseudonym, which has hexadecimal digits alone."""
 
+COMPARED, LAST, BOTH = "compared tasks", "last task", "both"
+"""Where decisions of a person changed."""
+
 
 @dataclass(frozen=True)
 class DecidedRecording:
@@ -35,6 +38,7 @@ class DecidedRecording:
         became: one of `people.BECAME`; empty for an equal decision, and for a class that is new.
         probability_before: the probability of the true class before; NaN if it has not one true class.
         probability_after: the same after.
+        is_compared: whether the page counts it among the compared instances; those of the last task alone are not.
     """
 
     instance: int
@@ -48,6 +52,7 @@ class DecidedRecording:
     became: str
     probability_before: float
     probability_after: float
+    is_compared: bool
 
 
 @dataclass(frozen=True)
@@ -73,6 +78,16 @@ class FoundPerson:
         """The recordings whose decision changed."""
         return tuple(recording for recording in self.recordings if recording.became)
 
+    @property
+    def changed_in(self) -> str:
+        """Where decisions changed: in the "compared tasks", in the "last task" or in "both"; empty without a change."""
+        places = {recording.is_compared for recording in self.changed}
+        if len(places) == 2:
+            return BOTH
+        if not places:
+            return ""
+        return COMPARED if True in places else LAST
+
 
 @dataclass(frozen=True)
 class FoundPeople:
@@ -80,7 +95,8 @@ class FoundPeople:
 
     Attributes:
         run_id: the run with the updated model.
-        people: those with most decisions that became wrong first.
+        people: those with a changed decision in the compared tasks first, and among them those with most decisions that
+            became wrong.
         without_frames: why recordings have no names; empty if they have.
     """
 
@@ -91,18 +107,27 @@ class FoundPeople:
 
 @dataclass(frozen=True, eq=False)
 class DecidedPart:
-    """Some test instances with the decisions of both models in words, and whether the model before knows each class."""
+    """Some test instances with the decisions of both models in words.
+
+    Attributes:
+        paired: the instances.
+        before: the decisions before, in words.
+        after: the decisions after, in words.
+        is_known: whether the model before has learned the classes of all.
+        is_compared: whether the page counts them among the compared instances.
+    """
 
     paired: Paired
     before: Names
     after: Names
     is_known: bool
+    is_compared: bool
 
 
 def found_people(
     parts: Sequence[DecidedPart], names: Pseudonyms, facts: TaskFacts, frames: FrameSet | None, recordings: Names | None
 ) -> list[FoundPerson]:
-    """Return all people of several parts of the test instances, those with most decisions that became wrong first.
+    """Return all people of several parts of the test instances, in the order of `FoundPeople`.
 
     Args:
         parts: the instances, in the order of the result.
@@ -117,7 +142,12 @@ def found_people(
         for person, decided in zip(patients, _decided(part, facts, frames, recordings), strict=True):
             of_people.setdefault(str(person), []).append(decided)
     people = [FoundPerson(names.of(person), person, tuple(decided)) for person, decided in of_people.items()]
-    return sorted(people, key=lambda person: (-person.count("wrong"), -len(person.changed), person.person))
+    return sorted(people, key=_place)
+
+
+def _place(person: FoundPerson) -> tuple[bool, int, int, str]:
+    is_compared = person.changed_in in (COMPARED, BOTH)
+    return not is_compared, -person.count("wrong"), -len(person.changed), person.person
 
 
 def _decided(
@@ -139,6 +169,7 @@ def _decided(
             became=_became(paired.before, paired.after, row) if part.is_known else "",
             probability_before=float(before[row]) if part.is_known else float("nan"),
             probability_after=float(after[row]),
+            is_compared=part.is_compared,
         )
 
 

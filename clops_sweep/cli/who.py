@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ import click
 from clops_sweep.cli.options import print_json
 from clops_sweep.cli.plain_table import print_table
 from clops_sweep.cli.waiting import waiting
+from clops_sweep.errors import several
 from clops_sweep.store.rows import printable
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def print_people(
         as_data = []
         for person in people:
             counts = {heading.replace(" ", "_"): person.count(became) for heading, became in _COUNTS.items()}
-            as_data.append({**asdict(person), **counts})
+            as_data.append({**asdict(person), **counts, "changed_in": person.changed_in})
         print_json(
             {
                 "results": store.files.shown,
@@ -62,6 +63,9 @@ def print_people(
         return
     _print_people(people)
     of_all = list(asked) == [FLIPPED]
+    if of_all:
+        for line in _by_place(people):
+            click.echo(line)
     rows = [(person, one) for person in people for one in (person.changed if of_all else person.recordings)]
     which = "test instances whose decision changed" if of_all else "all their test instances"
     click.echo(f"\n{which}; probabilities are those of the true class")
@@ -71,11 +75,61 @@ def print_people(
 
 
 def _print_people(people: Sequence[FoundPerson]) -> None:
+    from clops_sweep.analysis.update.who import COMPARED
+
+    has_places = any(person.changed_in not in ("", COMPARED) for person in people)
+    headings = ["pseudonym", "person", "tested", *_COUNTS]
+    if has_places:
+        headings.append("changed in")
     rows = []
     for person in people:
         counts = [str(person.count(became)) for became in _COUNTS.values()]
-        rows.append([person.pseudonym, printable(person.person), str(len(person.recordings)), *counts])
-    print_table(("pseudonym", "person", "tested", *_COUNTS), rows, numbers=("tested", *_COUNTS))
+        row = [person.pseudonym, printable(person.person), str(len(person.recordings)), *counts]
+        if has_places:
+            row.append(person.changed_in or _UNKNOWN)
+        rows.append(row)
+    print_table(tuple(headings), rows, numbers=("tested", *_COUNTS))
+
+
+def _by_place(people: Sequence[FoundPerson]) -> Iterator[str]:
+    """Yield how many people and decisions are in the compared tasks, as the page counts, and how many in the last task.
+
+    Nothing if all are in the compared tasks.
+    """
+    from clops_sweep.analysis.update.who import BOTH
+
+    tasks = {one.task for person in people for one in person.changed if not one.is_compared}
+    if not tasks:
+        return
+    last = f"the last task, {printable(' and '.join(sorted(tasks)))}"
+    compared = _changed_there(people, is_compared=True)
+    new = _changed_there(people, is_compared=False)
+    both = sum(person.changed_in == BOTH for person in people)
+    in_both = f", {both} of them in both" if both else ""
+    yield (
+        f"{_of_people(len(people))}: {len(compared)} in the compared tasks, which the page counts at its top, and "
+        f"{len(new)} in {last}{in_both}"
+    )
+    counts = []
+    for places in (compared, new):
+        wrong = [changes.count("wrong") for changes in places]
+        affected = sum(count > 0 for count in wrong)
+        counts.append(f"{several(sum(wrong), 'decision')} of {_of_people(affected)}")
+    yield f"became wrong: {counts[0]} in the compared tasks, {counts[1]} in the last task"
+
+
+def _of_people(count: int) -> str:
+    return f"{count} {'person' if count == 1 else 'people'}"
+
+
+def _changed_there(people: Sequence[FoundPerson], *, is_compared: bool) -> list[list[str]]:
+    """Return what decisions of each person became in the compared tasks, or in the last one; only people with any."""
+    places = []
+    for person in people:
+        changes = [one.became for one in person.changed if one.is_compared == is_compared]
+        if changes:
+            places.append(changes)
+    return places
 
 
 def _print_recordings(rows: Sequence[tuple[FoundPerson, DecidedRecording]]) -> None:

@@ -268,6 +268,27 @@ def test_all_people_whose_decisions_changed_are_looked_up_as_a_table(hospital: P
     said = CliRunner().invoke(command, [*words, "--prepared-root", str(hospital / "prepared")]).stdout
     flips = [flip for person in changed for flip in person.flips]
     assert set(re.findall("strip-[0-9]+", said)) == {f"strip-{flip.instance}" for flip in flips}
+    both = {person.pseudonym for person in report.people} & {person.pseudonym for person in report.new_people}
+    assert not both, "people are in one ward"
+    first = found[: len(report.people)]
+    assert {person["pseudonym"] for person in first} == {person.pseudonym for person in report.people}
+    assert [person["became_wrong"] for person in found] == [person.count("wrong") for person in changed]
+    places = ["compared tasks"] * len(report.people) + ["last task"] * len(report.new_people)
+    assert [person["changed_in"] for person in found] == places
+    assert (
+        f"\n{len(found)} people: {len(report.people)} in the compared tasks, which the page counts at its top, and "
+        f"{len(report.new_people)} in the last task, ward C\n"
+    ) in said
+    wrong, affected = [], []
+    for people in (report.people, report.new_people):
+        counts = [person.count("wrong") for person in people]
+        wrong.append(several(sum(counts), "decision"))
+        affected.append(several(sum(count > 0 for count in counts), "person").replace("persons", "people"))
+    assert (
+        f"\nbecame wrong: {wrong[0]} of {affected[0]} in the compared tasks, {wrong[1]} of {affected[1]} in the last "
+        "task\n"
+    ) in said
+    assert "changed in" in said.splitlines()[0]
     page = report.html()
     table = page.partition('<figure id="recordings-changed">')[2].partition("</figure>")[0]
     assert table.count("<tr>") - 1 == len(flips)
