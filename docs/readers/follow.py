@@ -28,7 +28,7 @@ PICTURES = {
     "against_five": {"five-methods.png": "results/report/mine_against_five/figures/methods-with-intervals.png"},
 }
 """The pictures of each page, and the file that each is made of, with run ids as the page has them."""
-RUNS = {
+RUNS: dict[str, dict[str, str | int]] = {
     "479593ce": {"strategy": "er", "split_seed": 2},
     "9d8d045a": {"strategy": "finetune", "split_seed": 2},
     "983bce30": {"dataset": "wards_2027"},
