@@ -12,12 +12,11 @@ from markupsafe import Markup, escape
 
 from clops_sweep.analysis.drawing.style import as_png, colour, new_figure
 from clops_sweep.data.catalog import DATASETS
-from clops_sweep.data.files.units import factor
 from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, total_row
 from clops_sweep.data.prepared.manifest import left_out
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.errors import several
+from clops_sweep.data.scales import scale_notes, spans_of, usual_scale_note
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 DRAWN = 12
 _MOST_ROWS = 500
-_VOLTS = (1e-6, 0.1)
-"""Usual range of a frame of a physiological signal in volts; outside, the unit may be wrong by a factor of 1,000."""
 
 
 def look(
@@ -113,16 +110,12 @@ def _warnings(prepared: PreparedSet, frames: FrameSet) -> Iterator[str]:
     same = sum(np.array_equal(frames.frames[row], frames.frames[first[row]]) for row in others)
     if same:
         yield f"{same:,} frames of a channel have the samples of an earlier one"
-    spans = np.abs(table.gain) * (high - low)
-    usual = float(np.median(spans))
-    of_recordings = pd.Series(spans).groupby(table.recordings).median()
-    volts = factor(manifest.unit, "V")
-    if volts is not None and not _VOLTS[0] <= usual * volts <= _VOLTS[1]:
-        yield f"a frame usually spans {usual:.3g} {manifest.unit}; is the unit wrong by a factor of 1,000?"
-    is_odd = (of_recordings > 300 * usual) | (of_recordings < usual / 300)
-    odd = int(is_odd.sum())
-    if odd:
-        yield f"{several(odd, 'recording')}: a span 300 times larger or smaller than usual; another unit?"
+    spans = spans_of(table.statistics, table.gain)
+    names = dict(zip(table.recordings.tolist(), table.record_names().tolist(), strict=True))
+    of_scales = scale_notes(spans, table.leads, table.recordings, names, manifest.lead_names)
+    for note in (*usual_scale_note(spans, manifest.unit), *of_scales):
+        if note not in manifest.notes:  # of a data set of a publisher, or prepared by an earlier version
+            yield note
 
 
 def stacked(signal: np.ndarray, is_of_one_unit: bool) -> np.ndarray:

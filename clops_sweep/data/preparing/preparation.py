@@ -38,6 +38,7 @@ from clops_sweep.data.preparing.record_problems import Problems, named_once
 from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Index, OnError, Source
 from clops_sweep.data.same_samples import SeenFrames, SeenSamples
+from clops_sweep.data.scales import scale_notes, spans_of, usual_scale_note
 from clops_sweep.data.sentinels import sentinel_notes
 from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
@@ -186,6 +187,10 @@ def _write_frames(
     if is_declared:
         made.notes += _notes_on_rates(rates, data.common.windowing.rate)
         made.notes += _notes_on_flat_channels(index, np.concatenate(statistics), data.common.channels)
+        spans = spans_of(np.concatenate(statistics), gain)
+        made.notes += usual_scale_note(spans, data.common.units)
+        names = dict(enumerate(index.record_names))
+        made.notes += scale_notes(spans, index.leads, index.records, names, data.common.channels)
     if facts:
         made.notes += sentinel_notes((of_source.sentinels for of_source in facts), data.common.channels)
         made.notes += [*padding_note(facts), *shortcut_notes(facts, data.common.classes, data.common.units)]
