@@ -142,7 +142,7 @@ def test_texts_of_version_7_3(tmp_path: Path) -> None:
     assert from_mat(tmp_path / "x.mat", patient="name").patient == name
     with pytest.raises(UsageError, match=r"x\.mat: variable 'name' is empty or text; expected samples"):
         from_mat(tmp_path / "x.mat", "name")
-    with pytest.raises(UsageError, match=r"x\.mat: has no variable 'ecg\.x'; 'ecg' has the fields data, label, note, person"):
+    with pytest.raises(UsageError, match=r"no variable 'ecg\.x'; 'ecg' has the fields data, label, note, person"):
         from_mat(tmp_path / "x.mat", label="ecg.x")
 
 
