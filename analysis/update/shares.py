@@ -45,17 +45,28 @@ def percents(change: Change, units: int) -> tuple[str, str, str]:
 
 
 def measured(decision: Decision, quantity: Quantity | None = None) -> str:
-    """Format the value of a criterion, with as many decimals as show on which side of its limit it lies.
+    """Format the value of a criterion and its interval.
+
+    The value and each end of the interval have as many decimals as show on which side of the limit they are.
 
     Args:
         decision: the verdict.
         quantity: the value to show; by default that of the verdict.
     """
     shown = decision.measured if quantity is None else quantity
-    decimals = decimals_of(decision.units)
-    while decimals < _MOST_DECIMALS and not _on_its_side(shown.value, decision.limit, decimals):
+    fewest = decimals_of(decision.units)
+    decimals = _decimals_to_tell(shown.value, decision.limit, fewest)
+    low = _decimals_to_tell(shown.low, decision.limit, decimals)
+    high = _decimals_to_tell(shown.high, decision.limit, decimals)
+    return _percent(shown, decimals, of_ends=(low, high))
+
+
+def _decimals_to_tell(value: float, limit: float, fewest: int) -> int:
+    """Return the decimals of a percentage that show on which side of a limit a value is."""
+    decimals = fewest
+    while decimals < _MOST_DECIMALS and not _on_its_side(value, limit, decimals):
         decimals += 1
-    return _percent(shown, decimals)
+    return decimals
 
 
 def _on_its_side(value: float, limit: float, decimals: int) -> bool:
@@ -66,7 +77,8 @@ def _on_its_side(value: float, limit: float, decimals: int) -> bool:
     return (rounded < 100 * limit) == (value < limit) and not math.isclose(rounded, 100 * limit, abs_tol=1e-9)
 
 
-def _percent(quantity: Quantity, decimals: int, signed: bool = False) -> str:
+def _percent(quantity: Quantity, decimals: int, signed: bool = False, of_ends: tuple[int, int] | None = None) -> str:
+    """Format a share with its interval, whose ends can have decimals of their own."""
     if not math.isfinite(quantity.value):
         return DASH
     value = 100 * quantity.value
@@ -76,7 +88,8 @@ def _percent(quantity: Quantity, decimals: int, signed: bool = False) -> str:
         text = f"{sign}{number(value, decimals)} points"
     if not math.isfinite(quantity.low):
         return text
-    low, high = number(100 * quantity.low, decimals), number(100 * quantity.high, decimals)
+    of_low, of_high = of_ends or (decimals, decimals)
+    low, high = number(100 * quantity.low, of_low), number(100 * quantity.high, of_high)
     return f"{text} [{low}, {high}]"
 
 
