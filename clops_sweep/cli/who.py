@@ -145,7 +145,7 @@ def _print_recordings(rows: Sequence[tuple[FoundPerson, DecidedRecording]]) -> N
     if starts - {None, 0.0}:
         columns["start [s]"] = [_UNKNOWN if one.start is None else f"{one.start:g}" for _, one in rows]
     if any(one.time for _, one in rows):
-        columns["date"] = [one.time or _UNKNOWN for _, one in rows]
+        columns["date"] = _dates([one.time for _, one in rows])
     columns |= {
         "task": [printable(one.task) for _, one in rows],
         "true": [printable(one.label) or "no class" for _, one in rows],
@@ -158,6 +158,17 @@ def _print_recordings(rows: Sequence[tuple[FoundPerson, DecidedRecording]]) -> N
     print_table(
         tuple(columns), list(zip(*columns.values(), strict=True)), numbers=("number", "start [s]", *_PROBABILITIES)
     )
+
+
+def _dates(times: Sequence[str]) -> list[str]:
+    """Return dates with times of day; dates alone if none of them has a time of day other than midnight."""
+    dates = []
+    for time in times:
+        date, _, of_day = time.partition(" ")
+        dates.append(date or _UNKNOWN)
+        if of_day.strip("0:."):
+            return [other or _UNKNOWN for other in times]
+    return dates
 
 
 def _probability(value: float) -> str:
