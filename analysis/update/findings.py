@@ -24,9 +24,10 @@ class Decision:
         of: the class or subgroup to which it applies; empty for all instances.
         limit: the allowed minimum or maximum.
         measured: the measured value with its interval.
-        instances: number of instances that the value is about.
+        instances: number of instances that the value is about; 0 for a subgroup that the last task alone has, which is
+            not tested.
         units: number of distinct patients of these instances, or of recordings or instances if people are unknown.
-        where: titles of their tasks, in words.
+        where: titles of their tasks, in words; for a subgroup that is not tested, that of the last task.
         holds: whether the value is within the limit; False for an undefined value. A calibration error with an interval
             is above its limit only if the whole interval is. None if it is not judged: there are fewer than `needed`
             units, or it would hold and the criteria ask for certain verdicts alone.
@@ -47,6 +48,11 @@ class Decision:
     certain: bool
     crosses: bool
     needed: int = MIN_UNITS
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether any compared instance is in the subgroup that the criterion is about."""
+        return self.instances > 0
 
     @property
     def is_about_few(self) -> bool:

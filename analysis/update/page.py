@@ -231,6 +231,8 @@ def by_verdict(decisions: Iterable[Decision]) -> list[Decision]:
 
 def verdict_in_words(decision: Decision, unit: str) -> str:
     """Return "holds", "fails" or "not judged" for one criterion, and whether that is not certain and why."""
+    if not decision.is_tested:
+        return "not tested"
     if decision.holds is None and decision.is_about_few:
         return f"too few {unit}s to judge"
     word = {True: "holds", False: "fails", None: "not judged"}[decision.holds]
@@ -251,6 +253,8 @@ def doubt_about(decision: Decision, unit: str) -> str:
 
 def evaluated(decision: Decision, report: Findings) -> str:
     """Return what a criterion is about, such as "40 recordings of 5 patients in ward A"."""
+    if not decision.is_tested:
+        return f"no compared {report.noun}: only {decision.where} has this subgroup"
     about = _about(decision, report)
     return f"{about} in {decision.where}" if decision.where else about
 

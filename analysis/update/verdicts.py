@@ -103,9 +103,19 @@ def _of_number(name: str, limit: float, report: Findings, tested: Tested) -> Ite
             where = tested.where(compared.tasks[compared.groups[group.column] == group.name])
             of = f"{group.column} {group.name}"
             yield decision(name, of, limit, measured, group.instances, group.units, where)
+        for of, where in _groups_of_last_task_alone(tested):
+            yield decision(name, of, limit, Quantity(np.nan, np.nan, np.nan), 0, 0, where)
     else:
         where = tested.where(compared.tasks)
         yield decision(name, "", limit, _of_all(name, report), everything.instances, everything.units, where)
+
+
+def _groups_of_last_task_alone(tested: Tested) -> Iterator[tuple[str, str]]:
+    """Yield the subgroups that no compared instance is in, such as "device Holter X", and where they are tested."""
+    for column, values in tested.last.groups.items():
+        compared = {str(value) for value in tested.compared.groups[column]}
+        for name in sorted({str(value) for value in values} - compared):
+            yield f"{column} {name}", tested.where(tested.last.tasks)
 
 
 def _of_tasks(name: str, limit: float | Mapping[str, float], report: Findings, tested: Tested) -> Iterator[Decision]:

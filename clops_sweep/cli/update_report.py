@@ -249,7 +249,10 @@ def _in_words(decision: Decision, report: Findings) -> str:
     of = f" of {decision.of}" if decision.of else ""
     mark = {True: "holds", False: "FAILS", None: "-----"}[decision.holds]
     limit = f"limit {100 * decision.limit:g} %"
-    line = f"{mark}  {decision.criterion}{of}: {measured(decision)}, {limit}; {evaluated(decision, report)}"
+    about = evaluated(decision, report)
+    if not decision.is_tested:
+        return f"{mark}  {decision.criterion}{of}: not tested, {limit}; {about}"
+    line = f"{mark}  {decision.criterion}{of}: {measured(decision)}, {limit}; {about}"
     if decision.is_about_few:
         return f"{line}, too few to judge"
     doubt = doubt_about(decision, report.unit)

@@ -301,6 +301,60 @@ def test_all_people_whose_decisions_changed_are_looked_up_as_a_table(hospital: P
     assert flip.task_title in ("ward A", "ward B")
 
 
+def test_a_date_without_a_time_of_day_is_printed_alone(hospital: Path, tmp_path: Path) -> None:
+    forget("hospital")
+    try:
+        declare(tmp_path / "hospital.py", WARDS.replace("01T08:00:00", "01T00:00:00"))
+        prepare("hospital", prepared_root=tmp_path / "prepared", data_root=None)
+        run_id = trained(tmp_path, learning_rate=0.05)
+        assert reported(tmp_path, run_id, Criteria(max_flips=1.0)).pseudonyms_are_kept
+        words = ["update-report", run_id, "--who", "flipped", "--results", str(tmp_path / "results")]
+        done = CliRunner().invoke(command, [*words, "--prepared-root", str(tmp_path / "prepared")])
+        assert re.search(r"strip-\d+  2020-\d\d-\d\d  ward", done.stdout), done.output
+        assert "00:00" not in done.stdout
+    finally:
+        forget("hospital")
+        declare(hospital / "hospital.py", WARDS)
+
+
+def test_a_subgroup_of_the_new_ward_alone_is_named_as_not_tested(hospital: Path, tmp_path: Path) -> None:
+    forget("hospital")
+    try:
+        groups = 'groups={"device": ["Holter X" if person % 3 == 2 else "Holter Y" for person in PEOPLE]},'
+        declare(tmp_path / "hospital.py", re.sub(r"groups=.*", groups, WARDS))
+        prepare("hospital", prepared_root=tmp_path / "prepared", data_root=None)
+        run_id = trained(tmp_path)
+        criteria = tmp_path / "criteria.toml"
+        criteria.write_text("max_group_flips = 1.0\nmin_group_accuracy = 0.0\n")
+        words = ["update-report", run_id, "--groups", "device", "--criteria", str(criteria)]
+        words += ["--results", str(tmp_path / "results"), "--prepared-root", str(tmp_path / "prepared")]
+        done = CliRunner().invoke(command, words)
+        for line in (
+            "max_group_flips of device Holter X: not tested, limit 100 %",
+            "min_group_accuracy of device Holter X",
+        ):
+            assert f"  -----  {line}" in done.stdout
+        assert "no compared recording: only ward C has this subgroup" in done.stdout
+        assert "holds  max_group_flips of device Holter Y" in done.stdout
+        assert done.exit_code == 3, "not all subgroups are judged"
+        (page,) = (tmp_path / "results" / "report").iterdir()
+        assert ">not tested<" in page.read_text()
+    finally:
+        forget("hospital")
+        declare(hospital / "hospital.py", WARDS)
+
+
+def test_ends_of_an_interval_show_on_which_side_of_the_limit_they_are() -> None:
+    crossing = decision("max_flips", "", 0.05, Quantity(0.022, 0.0, 0.0511), 180, 30)
+    assert crossing.crosses
+    assert measured(crossing) == "2 % [0, 5.1]"
+    within = decision("max_flips", "", 0.05, Quantity(0.022, 0.0, 0.0496), 180, 30)
+    assert not within.crosses
+    assert measured(within) == "2 % [0, 4.96]"
+    plain = decision("max_flips", "", 0.05, Quantity(0.022, 0.0, 0.08), 180, 30)
+    assert measured(plain) == "2 % [0, 8]"
+
+
 def test_names_of_recordings_need_the_frames_and_unknown_pseudonyms_are_named(hospital: Path, tmp_path: Path) -> None:
     run_id = trained(hospital, learning_rate=0.1)
     (tmp_path / SECRET).write_bytes((hospital / "prepared" / SECRET).read_bytes())
