@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clops_sweep.errors import UsageError, listed, option, shown
+from clops_sweep.data.misspelt import respelt
+from clops_sweep.errors import UsageError, listed, nearest, option, shown
 
 from ..people.patient_intervals import FEW_PEOPLE
 from ..statistics import MIN_UNITS
@@ -141,7 +142,9 @@ def _earlier_task(criterion: str, asked: str, report: Findings, facts: TaskFacts
     if asked not in named:
         titles = listed(task.title for task in report.earlier)
         what = "compared task" if report.against else "earlier task"
-        raise UsageError(f"{criterion}: {shown(asked)} is no {what}; {what}s: {titles}")
+        meant = respelt(asked, named)
+        hint = "" if meant is None else f" (did you mean {shown(meant)}?)"
+        raise UsageError(f"{criterion}: {shown(asked)} is no {what}{hint}; {what}s: {titles}")
     return named[asked]
 
 
@@ -174,7 +177,9 @@ def _of_class(name: str, of: str, least: float, report: Findings, tested: Tested
     known = {of_class.name: of_class for of_class in classes}
     if of not in known:
         what = "last task" if name in OF_LAST_TASK else "compared instances"
-        raise UsageError(f"{name}: {shown(of)} is not a class of the {what}; classes: {listed(known)}")
+        raise UsageError(
+            f"{name}: {shown(of)} is not a class of the {what}{nearest(of, known)}; classes: {listed(known)}"
+        )
     part = known[of]
     one = next(one for one in instances.one_by_one() if one.name == of)
     measured = getattr(part, BY_CLASS[name]).after

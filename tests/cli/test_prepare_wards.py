@@ -194,3 +194,30 @@ def test_a_changed_table_is_named_before_the_many_recordings_that_came_with_it(h
     changes = PreparedData(hospital / "prepared", hospital).changes("wards")
     news = [f"a{number}.npy (new)" for number in range(9)]
     assert [str(change) for change in changes] == ["labels.csv", "r3.npy (missing)", *news]
+
+
+def _with_a_misspelt_ward(hospital: Path) -> None:
+    labels = hospital / "labels.csv"
+    written = labels.read_text().replace("AFib", "AF").replace(",A\n", ",general\n")
+    assert "r3,AF,p3,general" in written
+    labels.write_text(written.replace("r3,AF,p3,general", "r3,AF,p3,genral"))
+
+
+def test_a_ward_that_is_probably_a_misspelling_is_asked_about(hospital: Path) -> None:
+    _with_a_misspelt_ward(hospital)
+    done = _run(hospital, "data", "prepare")
+    (note,) = (line for line in done.output.splitlines() if line.startswith("warning: domains of"))
+    assert note == (
+        "warning: domains of 'ward': 'genral' (did you mean 'general'?) has 1 recording: r3; each is a task of its "
+        "own; give each domain one name"
+    )
+    (refused,) = (line for line in done.output.splitlines() if line.startswith("no tasks: domain_il by ward"))
+    assert "wards: task ward genral (did you mean 'general'?) has " in refused
+    forget("wards")
+    split = 'domain="ward", stratify="ward", split="fold:1/5"'
+    (hospital / "wards.py").write_text(SPACE.replace('domain="ward"', split).replace("[0, 1, 2]", "[0]"))
+    done = _run(hospital, "data", "prepare")
+    assert (
+        "split = 'fold:1/5' needs 5 people of each ward, and genral (did you mean 'general'?) has 1; expected one name "
+        "for each ward, fewer folds, or split_seed alone"
+    ) in f"{done.output}{done.exception}"

@@ -152,6 +152,11 @@ def test_a_ward_that_is_no_earlier_one_is_refused_with_those_that_are(hospital: 
         said = f"max_task_accuracy_loss: '{name}' is no earlier task; earlier tasks: ward A, ward B"
         with pytest.raises(UsageError, match=f"^{re.escape(said)}$"):
             reported(hospital, run_id, Criteria(max_task_accuracy_loss={name: 0.1}))
+    for name, meant in (("a", "A"), ("Ward b", "ward B")):
+        with pytest.raises(UsageError, match=rf"'{name}' is no earlier task \(did you mean '{meant}'\?\); earlier"):
+            reported(hospital, run_id, Criteria(max_task_accuracy_loss={name: 0.1}))
+    with pytest.raises(UsageError, match=r"'Af' is not a class of the compared instances \(did you mean 'AF'\?\); cl"):
+        reported(hospital, run_id, Criteria(min_sensitivity={"Af": 0.8}))
     file = tmp_path / "limits.toml"
     for text, message in (
         ("[max_task_accuracy_loss]\n", 'expected a limit by task, such as {"ICU": 0.02}, not {}'),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from clops_sweep.data.files.folder import shorten
-from clops_sweep.errors import shown
+from clops_sweep.data.misspelt import likely_meant, written
+from clops_sweep.errors import listed, several, shown
 
-_PARTS: Final = re.compile(r"[^\W\d_]+|\d+")
-"""Words and numbers in a name."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
 
 
@@ -45,6 +43,29 @@ def alike_domains(column: str, names: Iterable[str]) -> str | None:
     return f"domains of {shown(column)} with {_in_words(pairs)}: each is a task of its own; give each domain one name"
 
 
+def misspelt_domains(column: str, recordings: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a note on each domain that probably is a misspelling of another one, with its recordings.
+
+    Those that differ in writing alone are left to `alike_domains`.
+
+    Args:
+        column: the column of domains.
+        recordings: the names of the recordings of each domain.
+    """
+    counts = {name: len(names) for name, names in recordings.items()}
+    notes = []
+    for name, names in recordings.items():
+        meant = likely_meant(name, counts)
+        if meant is None or written(meant) == written(name):
+            continue
+        many = several(len(names), "recording")
+        notes.append(
+            f"domains of {shown(column)}: {shown(shorten(name))} (did you mean {shown(shorten(meant))}?) has {many}: "
+            f"{listed(names)}; each is a task of its own; give each domain one name"
+        )
+    return notes
+
+
 def alike_groups(column: str, names: Iterable[str]) -> str | None:
     """Return a note on groups of a column whose names differ in writing alone; None if there are no such names.
 
@@ -61,9 +82,7 @@ def _alike(names: Iterable[str]) -> list[tuple[str, str]]:
     first: dict[tuple[str, ...], str] = {}
     pairs = list[tuple[str, str]]()
     for name in names:
-        plain = unicodedata.normalize("NFKC", name).casefold()
-        parts = tuple(part.lstrip("0") or "0" if part.isdigit() else part for part in _PARTS.findall(plain))
-        other = first.setdefault(parts or (name,), name)
+        other = first.setdefault(written(name), name)
         if other != name:
             pairs.append((other, name))
     return pairs

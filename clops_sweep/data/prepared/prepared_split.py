@@ -17,6 +17,7 @@ from clops_sweep.data.files.hashes import array_sha256
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.files.regular_files import open_regular
 from clops_sweep.data.frames import TRAINING, VALIDATION
+from clops_sweep.data.misspelt import hint
 from clops_sweep.data.prepared.manifest import INDEX, check_content, remedy
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.records import Index
@@ -168,9 +169,11 @@ def _require_people(
     people = (counts > 0).sum(0)
     fewest = int(np.argmin(np.where(people > 0, people, len(counts) + 1)))
     if people[fewest] < k:
+        meant = hint(names[fewest], dict(zip(names, people.tolist(), strict=False)))
+        one_name = f"one name for {each}, " if meant else ""
         raise UsageError(
             f"dataset {prepared.manifest.name!r}: split = {split!r} needs {k} people of {each}, and "
-            f"{names[fewest]} has {people[fewest]}; expected fewer folds, or split_seed alone"
+            f"{names[fewest]}{meant} has {people[fewest]}; expected {one_name}fewer folds, or split_seed alone"
         )
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.frames import VALIDATION, FrameSet
 from clops_sweep.data.left_out import INTERVALS, RECORDINGS, Lost, of_all, of_domain, share
+from clops_sweep.data.misspelt import hint
 from clops_sweep.data.scenarios.tasks import Task
 from clops_sweep.errors import UsageError, listed, several
 
@@ -37,7 +38,8 @@ class UncoveredTask(ScarceTask):
 
 def empty_task(frames: FrameSet, task: Task, split: str) -> UsageError:
     """Return the error about a task without an instance in a part of the split."""
-    sentence = f"{frames.name}: task {task.name} has no instance in the {split} split"
+    named = f"{task.name}{_hint_on_domain(frames, task)}"
+    sentence = f"{frames.name}: task {named} has no instance in the {split} split"
     people = _people(frames, _rows_of(task))
     if people < parts_of(frames):
         return ScarceTask(f"{sentence}; {_remedy(frames, people, f'task {task.name}', 'it')}")
@@ -62,26 +64,27 @@ def constant_task(
     what = f"only one of its classes ({task.title})" if task.train.targets.shape[1] == 1 else _alike(frames, rows)
     if missing:
         what = f"no instance of {listed([frames.classes[code] for code in missing])}"
-    sentence = f"{frames.name}: task {task.name} has {what} in the {split} split, so it cannot be scored"
+    named = f"{task.name}{_hint_on_domain(frames, task)}"
+    sentence = f"{frames.name}: task {named} has {what} in the {split} split, so it cannot be scored"
     lacking = [code for code in range(len(frames.classes)) if not _has(frames, rows, code).any()]
-    hint = _hint_on_labels(frames, lacking, there)
+    on_labels = _hint_on_labels(frames, lacking, there)
     targets = np.concatenate([task.train.targets, task.validation.targets, task.test.targets])
     if not (np.ptp(targets, axis=0) > 0).any():
         return ScarceTask(
-            f"{sentence}; no split_seed helps, as the other parts of the split are alike{hint}; or leave the task out "
-            "of the data, or pool it with another one"
+            f"{sentence}; no split_seed helps, as the other parts of the split are alike{on_labels}; or leave the task "
+            "out of the data, or pool it with another one"
         )
     for code in missing if not people_recur else ():
         of_class = there[_has(frames, there, code)]
         people = _people(frames, of_class)
         if people < parts_of(frames):
-            return ScarceTask(f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}{hint}")
+            return ScarceTask(f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}{on_labels}")
     what = sentence
     if len(missing) == 1:
         of_class = there[_has(frames, there, missing[0])]
         counted = _counted(frames, _people(frames, of_class))
         what += f" ({counted} of this task have {frames.classes[missing[0]]})"
-    return UncoveredTask(f"{sentence}; {_REMEDY}{hint}", f"{what}{hint}")
+    return UncoveredTask(f"{sentence}; {_REMEDY}{on_labels}", f"{what}{on_labels}")
 
 
 def _alike(frames: FrameSet, rows: NDArray[np.int64]) -> str:
@@ -122,6 +125,18 @@ def _hint_on_labels(frames: FrameSet, lacking: Sequence[int], there: NDArray[np.
         f"; {listed(counts)} {were} left out of {where}: if that is {name}, map the label with "
         f"classes={{{most[0].reason.label!r}: {name!r}, ...}}"
     )
+
+
+def _hint_on_domain(frames: FrameSet, task: Task) -> str:
+    """Return the domain that is probably meant, if a task is one that looks misspelt; else an empty string."""
+    for column, (codes, names) in frames.domains.items():
+        of_task = np.unique(codes[_rows_of(task)])
+        if len(of_task) != 1 or task.name != f"{column} {names[of_task[0]]}":
+            continue
+        pairs = np.unique(np.stack([codes, frames.patients], axis=1), axis=0)
+        people = np.bincount(pairs[:, 0], minlength=len(names))
+        return hint(names[of_task[0]], dict(zip(names, people.tolist(), strict=True)))
+    return ""
 
 
 def _lost_by_task(frames: FrameSet, there: NDArray[np.int64]) -> tuple[str, list[Lost]]:

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.catalog import DATASETS, DatasetInfo, Declared, OptionValue, Rules
 from clops_sweep.data.declared import recording_checks as checks
-from clops_sweep.data.declared.alike_names import alike_domains, alike_groups, alike_people, people_with_lost_zeros
+from clops_sweep.data.declared.alike_names import (
+    alike_domains,
+    alike_groups,
+    alike_people,
+    misspelt_domains,
+    people_with_lost_zeros,
+)
 from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.declared.markers import marker_names
 from clops_sweep.data.declared.one_by_one import one_by_one
@@ -210,6 +216,7 @@ class DeclaredSet(DataSet):
         for column, (codes, domains) in index.domains.items():
             if note := alike_domains(column, domains):
                 doubts.append(note)
+            doubts += misspelt_domains(column, _recordings_of(index, codes, domains))
             in_several = _people_in_several(index.patients, codes)
             if 0 < in_several <= people * _FEW:  # otherwise each person is meant to be in several, such as two devices
                 doubts.append(
@@ -231,6 +238,15 @@ class DeclaredSet(DataSet):
                 "scores are too high: give patient, or @dataset(..., one_recording_per_person=True)"
             )
         return doubts
+
+
+def _recordings_of(index: Index, codes: NDArray[np.int32], domains: Sequence[str]) -> dict[str, list[str]]:
+    """Return the names of the recordings of each domain, from the code of each frame [n]."""
+    pairs = np.unique(np.stack([codes, index.records], axis=1), axis=0)
+    recordings: dict[str, list[str]] = {name: [] for name in domains}
+    for code, record in pairs.tolist():
+        recordings[domains[code]].append(index.record_names[record])
+    return recordings
 
 
 def _people_in_several(patients: NDArray[np.int32], codes: NDArray[np.int32]) -> int:

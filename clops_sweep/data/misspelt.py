@@ -1,0 +1,77 @@
+"""Names of domains, such as wards, that are probably other spellings of a more frequent name."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+from difflib import SequenceMatcher
+from typing import Final
+
+_PARTS: Final = re.compile(r"[^\W\d_]+|\d+")
+"""Words and numbers in a name."""
+
+_SHORTEST: Final = 5
+"""Fewest letters of a word that is taken for a misspelling: MICU and SICU are two wards."""
+_MOST_LETTERS: Final = 2
+"""Most letters that only one of two spellings has: one left out or added, or one replaced by another."""
+
+_FEW: Final = 3
+_TIMES_MORE: Final = 20
+"""How many times as often as a misspelling the right name is there, if the misspelling is there more than `_FEW` times.
+
+Otherwise, the right name is there more than twice as often.
+"""
+
+
+def written(name: str) -> tuple[str, ...]:
+    """Return the words and numbers of a name without case, marks, spaces and leading zeros."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    return tuple(part.lstrip("0") or "0" if part.isdigit() else part for part in _PARTS.findall(plain)) or (name,)
+
+
+def respelt(name: str, known: Iterable[str]) -> str | None:
+    """Return the first known name that `name` may be another spelling of; None if there is none.
+
+    They differ in case, marks, spaces or leading zeros alone, or one of their words of five letters or more differs in
+    one or two letters, such as genral and general. They do not differ in numbers, or in the first or only the last
+    letter of a word: unit 1 and unit 2, or wardA and wardB, are different.
+    """
+    parts = written(name)
+    for other in known:
+        if other == name or len(written(other)) != len(parts):
+            continue
+        pairs = zip(parts, written(other), strict=True)
+        differing = [pair for pair in pairs if pair[0] != pair[1]]
+        if not differing or (len(differing) == 1 and _is_slip(*differing[0])):
+            return other
+    return None
+
+
+def likely_meant(name: str, counts: Mapping[str, int]) -> str | None:
+    """Return the name that a rare name probably is a misspelling of; None if there is none.
+
+    Args:
+        name: the rare name.
+        counts: how often each name is there, such as its number of people.
+    """
+    rare = counts[name]
+    least = 2 * rare if rare <= _FEW else _TIMES_MORE * rare - 1
+    frequent = sorted(counts, key=lambda other: -counts[other])
+    return respelt(name, [other for other in frequent if counts[other] > least])
+
+
+def hint(name: str, counts: Mapping[str, int]) -> str:
+    """Return " (did you mean 'general'?)" if a rare name probably is a misspelling of a frequent one, else ""."""
+    meant = likely_meant(name, counts)
+    return "" if meant is None else f" (did you mean {meant!r}?)"
+
+
+def _is_slip(one: str, other: str) -> bool:
+    """Return whether two words may be one, with a slip of the keyboard."""
+    if min(len(one), len(other)) < _SHORTEST or one[0] != other[0] or one[:-1] == other[:-1]:
+        return False
+    if not (one.isalpha() and other.isalpha()):
+        return False
+    common = sum(block.size for block in SequenceMatcher(None, one, other, autojunk=False).get_matching_blocks())
+    return len(one) + len(other) - 2 * common <= _MOST_LETTERS
