@@ -23,6 +23,7 @@ from clops_sweep.experiment.identity import REVISED_BY, network_revision_of
 from clops_sweep.experiment.metrics import MEASURES, METRICS, PAPER, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import STRATEGIES, has_metric, headline
+from clops_sweep.experiment.spaces.axes import number_in_words
 from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.experiment.spaces.search_space import SearchSpace
 
@@ -390,7 +391,7 @@ def label_text(label: Any) -> str:
     if isinstance(label, bool) or label is None:
         return str(label)
     if isinstance(label, int | float):
-        return f"{label:g}"
+        return number_in_words(label, 6)
     return json.dumps(label)
 
 

@@ -39,6 +39,7 @@ class TextTable:
     that are not shown. `of_metric` says what the column with a metric's name holds, such as "difference", where other
     columns of the metric follow. `metric_headings` are headings of metrics other than their names.
     `may_split` says that LaTeX may put columns that identify no row into several tables, if they fit on no page.
+    `notes_on_differences` are those of the notes that explain differences and their p-values.
     `about` names data, scenario and n for the caption of a manuscript, where no page around the table does.
     """
 
@@ -54,6 +55,7 @@ class TextTable:
     metric_headings: frozenset[str] = frozenset()
     about: str = ""
     may_split: bool = False
+    notes_on_differences: frozenset[str] = frozenset()
 
 
 def in_a_line(text: str) -> str:

@@ -15,6 +15,7 @@ from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.columns import CONFIG
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.options import OPTIONS
+from clops_sweep.experiment.spaces.axes import number_in_words
 from clops_sweep.experiment.spaces.grid import RunRequest
 from clops_sweep.experiment.spaces.search_space import Phase, SearchSpace
 from clops_sweep.search.records import StudyRecord, TrialRecord, studies_of
@@ -218,5 +219,5 @@ def _family_and_version(counted: tuple[tuple[Family, str, int], int]) -> tuple[A
 
 def _label_cell(label: Any) -> TextCell:
     is_number = isinstance(label, int | float) and not isinstance(label, bool)
-    text = f"{label:.3g}" if isinstance(label, float) else label_text(label)
+    text = number_in_words(label) if isinstance(label, float) else label_text(label)
     return TextCell(text, float(label) if is_number else text)

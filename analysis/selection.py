@@ -123,7 +123,10 @@ def setting(cell: Cell) -> str:
     """Describe a configuration with replay: its axes, then b, a and T unless they are axes."""
     stated = cell_name(cell)
     fields = ("storage_fraction", "acquisition_fraction", "mc_samples")
-    missing = [f"{axis_symbol(name)} = {getattr(cell.config, name):g}" for name in fields if name not in cell.labels]
+    missing = []
+    for name in fields:
+        if name not in cell.labels:
+            missing.append(f"{axis_symbol(name)} = {label_text(getattr(cell.config, name))}")
     return ", ".join(part for part in (stated, *missing) if part)
 
 

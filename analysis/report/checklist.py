@@ -25,6 +25,7 @@ from clops_sweep.experiment.metrics import Metric, metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.provenance import described
+from clops_sweep.experiment.spaces.axes import number_in_words
 from clops_sweep.planning.searches import Tuning
 from clops_sweep.search.records import StudyRecord
 
@@ -66,7 +67,7 @@ class Study:
         if column not in self.runs:
             return []
         found = sorted(self.runs[column].dropna().unique(), key=lambda it: (isinstance(it, str), it))
-        texts = [f"{it:g}" if isinstance(it, float) else str(it) for it in found]
+        texts = [number_in_words(it, 6) if isinstance(it, float) else str(it) for it in found]
         return texts[:_MOST_VALUES] + ([f"{len(texts) - _MOST_VALUES} more"] if len(texts) > _MOST_VALUES else [])
 
     @property

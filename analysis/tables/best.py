@@ -12,6 +12,7 @@ import pandas as pd
 from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.experiment.config import names_of
 from clops_sweep.experiment.fields import training_of
+from clops_sweep.experiment.spaces.axes import number_in_words
 
 from ..collect import Experiment, computed_on, label_text
 from ..editions import replaced_in_words
@@ -688,6 +689,7 @@ def best_text(shown: Sequence[Best], name: str, failing: Sequence[Failing] = ())
         data=_data(shown),
         metric_headings=headings,
         about=_about(shown),
+        notes_on_differences=frozenset(_notes_on_differences(shown)),
     )
 
 
@@ -728,7 +730,7 @@ def _chosen_cells(best: Best, columns: Sequence[str]) -> list[TextCell]:
 
 def _short(value: object) -> str:
     """Return a chosen value as text, a number with three significant digits."""
-    return f"{value:.3g}" if isinstance(value, float) else label_text(value)
+    return number_in_words(value) if isinstance(value, float) else label_text(value)
 
 
 def _about(shown: Sequence[Best]) -> str:
@@ -854,6 +856,16 @@ def means_in_words(shown: Sequence[Best]) -> str:
     return " ".join(["Mean", *said])
 
 
+def _notes_on_differences(shown: Sequence[Best]) -> Iterator[str]:
+    compared = _compared(shown)
+    if _tested(shown):
+        without_interval = without_interval_in_words(compared, columns_of(shown))
+        yield f"Minus {_baseline(shown)}: mean of paired differences [{levels_in_words(compared)}]{without_interval}."
+        yield OF_P
+    if any(best.above is not None and best.is_elsewhere for best in shown):
+        yield "The fine-tuning runs are of search spaces of this store that are not shown here."
+
+
 def _notes(shown: Sequence[Best]) -> Iterator[str]:
     yield f"{means_in_words(shown)}."
     without_validation = [best.experiment for best in shown if best.experiment.on_test]
@@ -863,13 +875,8 @@ def _notes(shown: Sequence[Best]) -> Iterator[str]:
         yield ranked
     if any(best.data for best in shown):
         yield RANKED_APART
+    yield from _notes_on_differences(shown)
     compared = _compared(shown)
-    if _tested(shown):
-        without_interval = without_interval_in_words(compared, columns_of(shown))
-        yield f"Minus {_baseline(shown)}: mean of paired differences [{levels_in_words(compared)}]{without_interval}."
-        yield OF_P
-    if any(best.above is not None and best.is_elsewhere for best in shown):
-        yield "The fine-tuning runs are of search spaces of this store that are not shown here."
     is_above = _is_above_fine_tuning(shown)
     tables = [best.rivals if is_above else best.among for best in shown]
     rivals = [table for table in tables if table is not None]

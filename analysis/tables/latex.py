@@ -76,7 +76,7 @@ def to_latex(table: TextTable, study: str = "") -> str:
     lines = [f"% Needs the packages {'booktabs and longtable' if is_long else 'booktabs and graphicx'}."]
     for number, part in enumerate(parts):
         caption = _caption(table, number, len(parts), study)
-        notes = _notes(table) if number == 0 else []  # only the first of several parts has the notes
+        notes = _notes(table, parts, number)
         if is_long:
             lines += [*_long(table, labels, part, caption), *notes]
         else:
@@ -135,6 +135,10 @@ def _parts(table: TextTable, labels: Sequence[int], groups: Sequence[Group], mos
             part += [group] * bool(group.columns)
         parts += [part] * bool(part)
     return parts or [[]]
+
+
+def _has_differences(table: TextTable, part: Sequence[Group]) -> bool:
+    return any(_is_difference(table, column) for group in part for column in group.columns)
 
 
 def _is_difference(table: TextTable, column: int) -> bool:
@@ -272,11 +276,21 @@ def label_of(kind: str, study: str, name: str) -> str:
     return ":".join(part for part in parts if part)
 
 
-def _notes(table: TextTable) -> list[str]:
-    """Return the lines with the notes below a table."""
-    if not table.notes:
+def _notes(table: TextTable, parts: Sequence[Sequence[Group]], number: int) -> list[str]:
+    """Return the lines with the notes below a part of a table.
+
+    Those on differences are below the first part with differences, and all others below the first part.
+    """
+    with_differences = [place for place, part in enumerate(parts) if _has_differences(table, part)]
+    of_differences = with_differences[0] if with_differences else 0
+    notes = []
+    for note in table.notes:
+        place = of_differences if note in table.notes_on_differences else 0
+        if place == number:
+            notes.append(note)
+    if not notes:
         return []
-    text = " ".join(map(escaped, table.notes))
+    text = " ".join(map(escaped, notes))
     return [r"\par\smallskip", rf"\parbox{{\linewidth}}{{\footnotesize\raggedright {text}}}"]
 
 

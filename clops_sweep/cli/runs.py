@@ -19,6 +19,7 @@ from clops_sweep.experiment.fields import REPLICATES, is_missing
 from clops_sweep.experiment.metrics import metric_named
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import headline
+from clops_sweep.experiment.spaces.axes import number_in_words
 from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.search.roles import tuning_runs
 from clops_sweep.store.rows import printable
@@ -344,7 +345,7 @@ def _setting(name: str, row: Row, tasks: Tasks) -> str:
 def _in_words(value: Any) -> str:
     if is_missing(value):
         return "-"
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return number_in_words(value, 6) if isinstance(value, float) else str(value)
 
 
 def _number(name: str, value: Any) -> str:

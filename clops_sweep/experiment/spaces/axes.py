@@ -11,6 +11,9 @@ from clops_sweep.experiment.config import RunConfig, known_key
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.values import as_list, as_python, has_twice, kind_in_words
 
+_IN_FULL = 1_000_000
+"""Largest number of a setting without an exponent."""
+
 Axis = Sequence[Any] | Mapping[str, Mapping[str, Any]]
 """The values of a field, or the settings of each named variant."""
 
@@ -171,4 +174,17 @@ def in_words(labels: Mapping[str, Any]) -> str:
 
 def value_in_words(label: Any) -> str:
     """Format a label on an axis or a parameter of a trial."""
-    return f"{label:.3g}" if isinstance(label, float) else one_line(label)
+    return number_in_words(label) if isinstance(label, float) else one_line(label)
+
+
+def number_in_words(value: float, digits: int = 3) -> str:
+    """Format a number of a setting: a whole number up to a million in full, others with some significant digits.
+
+    Numbers below a million have no exponent: "1000", not "1e+03".
+    """
+    if abs(value) <= _IN_FULL:
+        text = f"{value:.{digits}g}"
+        if value == int(value) or "e+" in text:
+            return f"{value:.0f}"
+        return text
+    return f"{value:.{digits}g}"

@@ -377,6 +377,11 @@ def test_differences_follow_the_means_in_a_table_of_their_own(reports: Path) -> 
     assert len([1 for columns in others for group, heading in columns if heading == "p"]) == 2
     assert text.count(r"\label{table:") == 1 + len(others)
     assert re.findall(r"\\label{(.*?)}", text)[0].endswith(":best")
+    of_means, *of_others = text.split(r"\end{table*}")
+    assert "Mean [95" in of_means
+    for explained in ("Minus finetune:", "p: two-sided", "excludes 0"):
+        assert explained not in of_means
+        assert "".join(of_others).count(explained) == 1
 
 
 def test_the_paper_s_table_has_validation_and_test(reports: Path) -> None:

@@ -22,6 +22,7 @@ from clops_sweep.experiment.plugins.registry import (
     SCENARIOS,
     STRATEGIES,
 )
+from clops_sweep.experiment.spaces.axes import number_in_words
 from clops_sweep.learning.strategies.finetune import FineTuning
 
 
@@ -186,3 +187,21 @@ def test_an_identity_is_what_its_definition_says(arguments: dict[str, Any]) -> N
         return
     for request in space.requests():
         assert request.config.identity == plainly(request.config)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (1000.0, "1000"),
+        (1_000_000, "1000000"),
+        (2.5e6, "2.5e+06"),
+        (999.9, "1000"),
+        (1234.6, "1235"),
+        (12.345, "12.3"),
+        (0.00012345, "0.000123"),
+        (1e-5, "1e-05"),
+        (float("nan"), "nan"),
+    ],
+)
+def test_numbers_of_settings_up_to_a_million_have_no_positive_exponent(value: float, words: str) -> None:
+    assert number_in_words(value) == words
