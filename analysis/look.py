@@ -161,7 +161,7 @@ def _drawn(frames: FrameSet, code: int, how: str, adapt: Callable[[Any], Any]) -
                 behind = {"facecolor": "white", "edgecolor": "none", "pad": 1}
                 axes.text(left + 0.02, values.mean(), frames.lead_names[channel][:8], fontsize=7, bbox=behind)
         person = frames.patient_names[frames.patients[row]][:40]
-        unit = "" if how else frames.unit
+        unit = frames.unit if is_of_one_unit and not how else ""
         axes.text(left + 0.02, bottom + 0.9, f"{person}: {low:.3g} to {high:.3g} {unit}", fontsize=8)
     title = frames.classes[code] + how
     image = base64.b64encode(as_png(figure)).decode()

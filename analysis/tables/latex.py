@@ -281,8 +281,7 @@ def _notes(table: TextTable, parts: Sequence[Sequence[Group]], number: int) -> l
 
     Those on differences are below the first part with differences, and all others below the first part.
     """
-    with_differences = [place for place, part in enumerate(parts) if _has_differences(table, part)]
-    of_differences = with_differences[0] if with_differences else 0
+    of_differences = next((place for place, part in enumerate(parts) if _has_differences(table, part)), 0)
     notes = []
     for note in table.notes:
         place = of_differences if note in table.notes_on_differences else 0

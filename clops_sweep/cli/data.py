@@ -684,6 +684,14 @@ def _split_table(what: str, rows: Sequence[Row]) -> Table:
 
 
 def _channels_table(manifest: Manifest, channels: Sequence[tuple[str, float, float, int]]) -> Table:
+    from clops_sweep.data.files.units import of_each
+
+    units = of_each(manifest.unit, len(channels))
+    if len(set(units)) > 1:
+        rows = []
+        for (name, low, high, missing), unit in zip(channels, units, strict=True):
+            rows.append([name, unit, f"{low:.6g}", f"{high:.6g}", f"{missing:,}"])
+        return _table(["channel", "unit", "lowest", "highest", "frames with missing samples"], rows, names=2)
     unit = f" ({manifest.unit})" if manifest.unit else ""
     return _table(
         ["channel", f"lowest{unit}", f"highest{unit}", "frames with missing samples"],

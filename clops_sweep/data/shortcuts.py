@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.files.units import BETWEEN
 from clops_sweep.data.recording_facts import MOST_LEVELS, Facts
 from clops_sweep.errors import several, shown
 
@@ -30,7 +31,7 @@ def shortcut_notes(facts: Sequence[Facts], classes: Sequence[str], units: str) -
     if not facts:
         return []
     labels = _joined(facts, "labels")
-    amplitude = f" {units}".rstrip()
+    amplitude = "" if BETWEEN in units else f" {units}".rstrip()
     measures: list[tuple[str, NDArray[np.float64], Callable[[float], str]]] = [
         ("length", _joined(facts, "seconds"), lambda value: f"{value:.4g} s"),
         ("missing samples", _joined(facts, "missing"), lambda value: f"{100 * value:.3g} %"),

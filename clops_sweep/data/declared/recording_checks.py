@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from clops_sweep.data.declared.portions import Columns
 from clops_sweep.data.files.folder import shorten
+from clops_sweep.data.files.units import BETWEEN
 from clops_sweep.data.frames import TEST, TRAINING, UNKNOWN_PERSON, VALIDATION
 from clops_sweep.data.left_out import LeftOut, sentences
 from clops_sweep.data.windowing import Missing, Rule, Windowing
-from clops_sweep.errors import UsageError, listed, shown
+from clops_sweep.errors import UsageError, listed, several, shown
 
 SPLITS: Final[Mapping[str, int]] = {"train": TRAINING, "validation": VALIDATION, "test": TEST}
 
@@ -169,6 +170,16 @@ def units(value: Any) -> str:
     if not isinstance(value, str) or not value.isprintable():
         raise refused("units", 'text such as "mV"', value)
     return value
+
+
+def units_of_channels(value: Any, channels: int) -> str:
+    """Validate the unit of the signals, or one for each channel, which are returned joined; see `of_each`."""
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        return units(value)
+    are_texts = all(isinstance(unit, str) and unit.isprintable() and "," not in unit for unit in value)
+    if not are_texts or len(value) != channels:
+        raise refused("units", f'text such as "mV", or one for each of {several(channels, "channel")}', value)
+    return value[0] if len(set(value)) == 1 else BETWEEN.join(value)
 
 
 def gains(value: Any, channels: int) -> NDArray[np.float64]:

@@ -39,7 +39,7 @@ class Recordings:
         signals: [n, channels, samples], [n, samples] of one channel, or a list of [channels, samples_i].
         sampling_rate: sampling rate in Hz.
         channels: names of the channels.
-        units: unit of the signals, such as "mV" or "g".
+        units: unit of the signals, such as "mV" or "g"; a list has one for each channel.
         labels: [n] indices into `classes` (or class names), or [n, C] of 0 and 1 for several labels per recording.
         classes: names of the classes, in the order of the tasks.
         patients: [n] names or numbers of people, who are never in two splits. None if people are unknown: each
@@ -73,7 +73,7 @@ class Recordings:
         signals: Any,
         sampling_rate: float,
         channels: Sequence[str],
-        units: str,
+        units: str | Sequence[str],
         labels: Any,
         classes: Sequence[str],
         patients: Any,
@@ -113,7 +113,7 @@ class Recordings:
         self.common = Common(
             classes=class_names,
             channels=channel_names,
-            units=checks.units(units),
+            units=checks.units_of_channels(units, len(channel_names)),
             multi_label=checked_labels is not None and checked_labels.ndim == 2,
             stored_as=stored_as(np.result_type(*dtypes), windowing.rate),
             windowing=windowing,

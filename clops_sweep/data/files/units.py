@@ -27,6 +27,18 @@ CONVERTED: Final = "converted from "
 """How the note on a recording in another unit than the others begins."""
 
 
+BETWEEN: Final = ", "
+"""What stands between the units of channels where these have several."""
+
+
+def of_each(units: str, channels: int) -> tuple[str, ...]:
+    """Return the unit of each channel, from the unit of a data set; empty if it does not tell them."""
+    found = tuple(units.split(BETWEEN))
+    if len(found) == 1:
+        return found * channels
+    return found if len(found) == channels else ()
+
+
 def known(unit: str) -> bool:
     """Return whether a unit can be converted."""
     return _spelled(unit) in _KNOWN

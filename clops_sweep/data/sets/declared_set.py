@@ -32,6 +32,7 @@ from clops_sweep.data.declared.recording_checks import UNKNOWN, is_number
 from clops_sweep.data.declared.recordings import Recordings
 from clops_sweep.data.files.filters import Filters
 from clops_sweep.data.files.folder import is_file, shorten
+from clops_sweep.data.files.units import of_each
 from clops_sweep.data.frames import UNKNOWN_PERSON
 from clops_sweep.data.missing_key import missing_key
 from clops_sweep.data.recording_facts import PEOPLE_NOT_GIVEN, Facts
@@ -192,7 +193,8 @@ class DeclaredSet(DataSet):
         """Return sentences on channels, the order of recordings, and people."""
         doubts = list(self.common.notes)
         records, people = len(index.record_names), len(index.patient_names)
-        names = marker_names(self.common.channels, self.common.units)
+        channels = self.common.channels
+        names = marker_names(channels, of_each(self.common.units, len(channels)))
         if names:
             doubts.append(f"channel {names[0]} is an input of the network and looks like triggers or markers")
         if index.times is None and records > people:

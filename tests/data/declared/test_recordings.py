@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from clops_sweep import Recording, Recordings
 from clops_sweep.data.declared.one_by_one import one_by_one
+from clops_sweep.data.files.units import of_each
 from clops_sweep.data.records import Common, Stretch
 from clops_sweep.data.windowing import Windowing
 from clops_sweep.errors import UsageError
@@ -58,6 +59,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "channels as one text": ({"channels": "ab"}, "^channels: expected a list of names"),
     "a channel twice": ({"channels": ("a", "a")}, "^channels: 'a' is there twice"),
     "a unit that is no text": ({"units": None}, "^units: expected text"),
+    "fewer units than channels": ({"units": ["g"] * 9}, "^units: expected text such as .mV., or one for each of "),
+    "a unit with a comma": ({"units": ["g, mV"]}, "^units: expected text such as .mV., or one for each of "),
     "one class": ({"classes": ("x",)}, "^classes: expected at least 2"),
     "a class twice": ({"classes": ("x", "y", "x")}, "^classes: 'x' is there twice"),
     "a class without a recording": (
@@ -196,3 +199,13 @@ def test_the_repr_of_a_recording_is_one_line_without_samples() -> None:
     assert repr(Recording(np.zeros(5))) == "<Recording: 5 samples>"
     assert repr(Recording("a.csv")) == "<Recording: str>"
     assert repr(Recording(signal, channels=list("abcdefghi"))).endswith("channels a, b, c, d, e, f, g, h, ...>")
+
+
+@pytest.mark.parametrize(
+    ("units", "common", "each"),
+    [("g", "g", ("g", "g")), (["g", "g"], "g", ("g", "g")), (("g", "mV"), "g, mV", ("g", "mV"))],
+)
+def test_channels_may_have_a_unit_each(units: Any, common: str, each: tuple[str, ...]) -> None:
+    recordings = Recordings(**GOOD | {"units": units})
+    assert recordings.common.units == common
+    assert of_each(common, 2) == each
