@@ -281,11 +281,11 @@ def _notes(table: TextTable, parts: Sequence[Sequence[Group]], number: int) -> l
 
     Those on differences are below the first part with differences, and all others below the first part.
     """
-    of_differences = next((place for place, part in enumerate(parts) if _has_differences(table, part)), 0)
+    of_differences = next((position for position, part in enumerate(parts) if _has_differences(table, part)), 0)
     notes = []
     for note in table.notes:
-        place = of_differences if note in table.notes_on_differences else 0
-        if place == number:
+        position = of_differences if note in table.notes_on_differences else 0
+        if position == number:
             notes.append(note)
     if not notes:
         return []

@@ -33,10 +33,10 @@ BETWEEN: Final = ", "
 
 def of_each(units: str, channels: int) -> tuple[str, ...]:
     """Return the unit of each channel, from the unit of a data set; empty if it does not tell them."""
-    found = tuple(units.split(BETWEEN))
-    if len(found) == 1:
-        return found * channels
-    return found if len(found) == channels else ()
+    units_in_order = tuple(units.split(BETWEEN))
+    if len(units_in_order) == 1:
+        return units_in_order * channels
+    return units_in_order if len(units_in_order) == channels else ()
 
 
 def known(unit: str) -> bool:
