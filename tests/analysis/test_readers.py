@@ -63,8 +63,9 @@ def test_the_commands_of_a_page_work_in_order(
     page: str, follow: ModuleType, tmp_path: Path, environment: dict[str, str], forked: Preloaded
 ) -> None:
     for name, text in follow.files(page).items():
-        for said, run in SMALLER.items():
-            text = re.sub(said, run, text)
+        if name != "wards_2027.py":  # it has the epochs of the model that it continues
+            for said, run in SMALLER.items():
+                text = re.sub(said, run, text)
         (tmp_path / name).write_text(text)
     printed = []
     for program, *words in follow.commands(page):

@@ -32,7 +32,7 @@ from clops_sweep.analysis.update.people import BECAME
 from clops_sweep.analysis.update.shares import bound_without_flips, measured, percent, percents
 from clops_sweep.analysis.update.verdicts import decision
 from clops_sweep.cli.commands import command
-from clops_sweep.data.prepared.pseudonyms import SECRET
+from clops_sweep.data.prepared.pseudonyms import SECRET, pseudonyms
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.errors import several
 from clops_sweep.store.run_store import RunStore
@@ -362,6 +362,7 @@ def test_ends_of_an_interval_show_on_which_side_of_the_limit_they_are() -> None:
 
 def test_names_of_recordings_need_the_frames_and_unknown_pseudonyms_are_named(hospital: Path, tmp_path: Path) -> None:
     run_id = trained(hospital, learning_rate=0.1)
+    pseudonyms("hospital", hospital / "prepared")  # makes the secret
     (tmp_path / SECRET).write_bytes((hospital / "prepared" / SECRET).read_bytes())
     words = ["update-report", run_id, "--results", str(hospital / "results"), "--prepared-root", str(tmp_path), "--who"]
     said = CliRunner().invoke(command, [*words, "flipped"]).stdout

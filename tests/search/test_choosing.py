@@ -197,12 +197,12 @@ def test_trials_with_equal_scores_are_named(world: Any, prepared_root: Path) -> 
 
 
 def test_choices_on_the_edge_of_what_was_tried_are_named(world: Any, prepared_root: Path) -> None:
-    methods: dict[str, dict[str, Any]] = {"er": {"replay_ratio": VALUES, "learning_rate": [0.01, 0.001, 0.1]}}
+    methods: dict[str, dict[str, Any]] = {"er": {"replay_ratio": VALUES, "learning_rate": [0.001, 0.1]}}
     space = grid(methods=methods, objectives={"auc": "maximize"})
     row, choice = rows(world, space, prepared_root)
     names = {0.25: "lowest", 1.0: "highest", 0.001: "lowest", 0.1: "highest"}
     expected = {name: names[value] for name, value in choice.chosen.items() if value in names}
-    assert expected
+    assert "learning_rate" in expected
     assert row.edges == expected
     said = [note for note in terminal_table([row]).notes if note.startswith("On the edge")]
     assert len(said) == 1

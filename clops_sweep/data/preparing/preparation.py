@@ -187,12 +187,14 @@ def _write_frames(
     if is_declared:
         made.notes += _notes_on_rates(rates, data.common.windowing.rate)
         made.notes += _notes_on_flat_channels(index, np.concatenate(statistics), data.common.channels)
+    of_sentinels = sentinel_notes((of_source.sentinels for of_source in facts), data.common.channels)
+    made.notes += of_sentinels
+    if is_declared and not of_sentinels:  # values such as -9999 are no scale
         spans = spans_of(np.concatenate(statistics), gain)
         made.notes += usual_scale_note(spans, data.common.units)
         names = dict(enumerate(index.record_names))
         made.notes += scale_notes(spans, index.leads, index.records, names, data.common.channels)
     if facts:
-        made.notes += sentinel_notes((of_source.sentinels for of_source in facts), data.common.channels)
         made.notes += [*padding_note(facts), *shortcut_notes(facts, data.common.classes, data.common.units)]
     return FrameColumns(index, gain, offset, np.concatenate(statistics), per_patient[index.patients])
 
