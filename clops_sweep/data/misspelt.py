@@ -31,7 +31,7 @@ def written(name: str) -> tuple[str, ...]:
 
 
 def respelt(name: str, known: Iterable[str]) -> str | None:
-    """Return the first known name that `name` may be another spelling of; None if there is none.
+    """Return the first known name that `name` may be another spelling of, else None.
 
     They differ in case, marks, spaces or leading zeros alone, or one of their words of five letters or more differs in
     one or two letters, such as genral and general. They do not differ in numbers, or in the first or only the last
@@ -49,7 +49,7 @@ def respelt(name: str, known: Iterable[str]) -> str | None:
 
 
 def likely_meant(name: str, counts: Mapping[str, int]) -> str | None:
-    """Return the name that a rare name probably is a misspelling of; None if there is none.
+    """Return the name that a rare name probably is a misspelling of, else None.
 
     Args:
         name: the rare name.

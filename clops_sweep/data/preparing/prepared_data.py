@@ -297,7 +297,7 @@ class PreparedData:
         return False
 
     def other_project(self, dataset: str) -> str | None:
-        """Return the file of another project that a data set of this name was prepared for; None if there is none."""
+        """Return the file of another project that a data set of this name was prepared for, else None."""
         from clops_sweep.data.prepared.freshness import other_project
 
         return other_project(self.root / dataset, dataset)

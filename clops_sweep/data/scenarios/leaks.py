@@ -152,24 +152,24 @@ def check_leaks(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks] 
         _refuse_overlaps(where, rows, frames)
     for tuning in tuned_on:
         _refuse_tuning(where, (scenario, frames), tuning)
-    if frames.encoded is not None:
-        evaluated = _evaluated(scenario)
-        seen = evaluated[frames.encoded.seen[evaluated]]
-        if len(seen):
-            person = _person(frames, int(frames.patients[seen[0]]))
-            raise UsageError(
-                f"{where}: {person} is evaluated, and was seen by encoder {frames.encoded.encoder!r} before training; "
-                "expected other people for pretraining"
-            )
-    if frames.start_model is not None:
-        evaluated = _evaluated(scenario)
-        seen = evaluated[frames.start_model.seen[evaluated]]
-        if len(seen):
-            person = _person(frames, int(frames.patients[seen[0]]))
-            raise UsageError(
-                f"{where}: {person} is evaluated, and start_from = {frames.start_model.run!r} was trained on them; "
-                "expected a split that tests other people, such as one that the data give"
-            )
+    encoded, start = frames.encoded, frames.start_model
+    if encoded is not None and (person := _first_seen(scenario, frames, encoded.seen)):
+        raise UsageError(
+            f"{where}: {person} is evaluated, and was seen by encoder {encoded.encoder!r} before training; "
+            "expected other people for pretraining"
+        )
+    if start is not None and (person := _first_seen(scenario, frames, start.seen)):
+        raise UsageError(
+            f"{where}: {person} is evaluated, and start_from = {start.run!r} was trained on them; "
+            "expected a split that tests other people, such as one that the data give"
+        )
+
+
+def _first_seen(scenario: Scenario, frames: FrameSet, is_seen: NDArray[np.bool_]) -> str:
+    """Return the first evaluated person with a seen instance, in words; empty without one."""
+    evaluated = _evaluated(scenario)
+    seen = evaluated[is_seen[evaluated]]
+    return _person(frames, int(frames.patients[seen[0]])) if len(seen) else ""
 
 
 def share_seen(scenario: Scenario, frames: FrameSet, tuned_on: Sequence[Tasks]) -> float:

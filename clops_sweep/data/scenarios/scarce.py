@@ -140,7 +140,7 @@ def _hint_on_domain(frames: FrameSet, task: Task) -> str:
 
 
 def _lost_by_task(frames: FrameSet, there: NDArray[np.int64]) -> tuple[str, list[Lost]]:
-    """Return the domain that a task is, and what it loses; of a task that is none, the data set and what that loses.
+    """Return the domain that a task is, and what it loses; of another task, the data set and what that loses.
 
     Args:
         frames: the data set.
