@@ -20,10 +20,12 @@ from clops_sweep.data.scales import scale_notes, spans_of, usual_scale_note
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
+    from clops_sweep.data.prepared.manifest import Manifest
     from clops_sweep.data.prepared.prepared_folder import PreparedSet
 
 DRAWN = 12
 _MOST_ROWS = 500
+_STYLE = "body{font:14px sans-serif}table{border-collapse:collapse}td,th{padding:2px 8px;text-align:right}"
 
 
 def look(
@@ -40,42 +42,72 @@ def look(
     manifest = prepared.manifest
     leads = DATASETS[manifest.name].leads
     frames = open_frames(manifest.name, prepared_root=prepared.folder.parent, split_seed=split_seed, leads=leads)
-    seconds = f"{manifest.frame_seconds:g} s" if manifest.frame_seconds else "unknown duration"
-    rate = f"{manifest.sampling_rate:g} Hz" if manifest.sampling_rate else "unknown rate"
-    parts: list[Markup] = [
-        Markup("<h1>{}</h1><p>{:,} frames of {:,} people: {} x {:,} samples, {} at {}, in {}</p>").format(
-            manifest.name, len(frames), len(frames.patient_names), frames.channels, frames.samples, seconds, rate,
-            manifest.unit,
-        )
-    ]  # fmt: skip
-    warnings = [*_warnings(prepared, frames), *manifest.notes]
-    items = Markup("").join(Markup("<li>{}</li>").format(sentence) for sentence in warnings or ["none"])
-    parts.append(Markup("<h2>Warnings</h2><ul>{}</ul>").format(items))
-    of_people = [(name, split, *of_classes) for name, split, of_classes in patient_table(frames)[:_MOST_ROWS]]
-    people = pd.DataFrame(of_people, columns=["person", "split", *frames.classes])
-    columns = ["channel", "lowest", "highest", "frames with missing samples"]
-    signals = pd.DataFrame(channel_ranges(manifest, prepared.table), columns=columns)
-    assert frames.recordings is not None
-    lengths = pd.Series(np.bincount(frames.recordings)).describe().rename("frames").to_frame().round(1)
-    dropped = [(omission.count, omission.sentence(named=True)) for omission in left_out(manifest)]
-    dropped.append((len(manifest.skipped), "skipped recordings"))
-    tables = {
-        "Frames (people) by class": _counts(frames),
-        "Signals": signals,
-        "Frames of a recording": lengths,
-        "Left out": pd.DataFrame(dropped, columns=["count", "reason"]),
-        f"People (the first {_MOST_ROWS})": people,
-    }
-    for title, table in tables.items():
-        parts += [Markup("<h2>{}</h2>").format(title), Markup(table.to_html())]
+    parts = [_title(manifest, frames), _list_of_warnings(prepared, frames)]
+    for title, table in _tables(prepared, frames).items():
+        parts.append(Markup("<h2>{}</h2>").format(title))
+        parts.append(Markup(table.to_html()))
     codes = range(len(frames.classes))
-    parts += [_drawn(frames, code, "", np.asarray) for code in codes]
+    for code in codes:
+        parts.append(_drawn(frames, code, "", np.asarray))
     if adapter_of is not None:
         adapt = adapter_of(frames)
-        parts += [_drawn(frames, code, f", as {encoder} takes them", adapt) for code in codes]
-    style = "body{font:14px sans-serif}table{border-collapse:collapse}td,th{padding:2px 8px;text-align:right}"
+        for code in codes:
+            parts.append(_drawn(frames, code, f", as {encoder} takes them", adapt))
     head = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{escape(manifest.name)}</title>'
-    return f"{head}<style>{style}</style>{Markup('').join(parts)}</html>\n"
+    return f"{head}<style>{_STYLE}</style>{Markup('').join(parts)}</html>\n"
+
+
+def _title(manifest: Manifest, frames: FrameSet) -> Markup:
+    seconds = f"{manifest.frame_seconds:g} s" if manifest.frame_seconds else "unknown duration"
+    rate = f"{manifest.sampling_rate:g} Hz" if manifest.sampling_rate else "unknown rate"
+    size = f"{len(frames):,} frames of {len(frames.patient_names):,} people"
+    shape = f"{frames.channels} x {frames.samples:,} samples"
+    sentence = f"{size}: {shape}, {seconds} at {rate}, in {manifest.unit}"
+    return Markup("<h1>{}</h1><p>{}</p>").format(manifest.name, sentence)
+
+
+def _list_of_warnings(prepared: PreparedSet, frames: FrameSet) -> Markup:
+    warnings = [*_warnings(prepared, frames), *prepared.manifest.notes]
+    items = [Markup("<li>{}</li>").format(sentence) for sentence in warnings or ["none"]]
+    return Markup("<h2>Warnings</h2><ul>{}</ul>").format(Markup("").join(items))
+
+
+def _tables(prepared: PreparedSet, frames: FrameSet) -> dict[str, pd.DataFrame]:
+    """Return the tables of the page by title."""
+    return {
+        "Frames (people) by class": _counts(frames),
+        "Signals": _signals(prepared),
+        "Frames of a recording": _frames_of_a_recording(frames),
+        "Left out": _left_out(prepared.manifest),
+        f"People (the first {_MOST_ROWS})": _people(frames),
+    }
+
+
+def _signals(prepared: PreparedSet) -> pd.DataFrame:
+    ranges = channel_ranges(prepared.manifest, prepared.table)
+    return pd.DataFrame(ranges, columns=["channel", "lowest", "highest", "frames with missing samples"])
+
+
+def _frames_of_a_recording(frames: FrameSet) -> pd.DataFrame:
+    """Return mean, standard deviation and quartiles of the number of frames of a recording."""
+    assert frames.recordings is not None
+    counts = pd.Series(np.bincount(frames.recordings), name="frames")
+    return counts.describe().to_frame().round(1)
+
+
+def _left_out(manifest: Manifest) -> pd.DataFrame:
+    """Return what preparation left out, and how many recordings, by reason."""
+    rows = [(omission.count, omission.sentence(named=True)) for omission in left_out(manifest)]
+    rows.append((len(manifest.skipped), "skipped recordings"))
+    return pd.DataFrame(rows, columns=["count", "reason"])
+
+
+def _people(frames: FrameSet) -> pd.DataFrame:
+    """Return the frames of each class of the first people, and their part of the split."""
+    rows = []
+    for name, split, counts in patient_table(frames)[:_MOST_ROWS]:
+        rows.append((name, split, *counts))
+    return pd.DataFrame(rows, columns=["person", "split", *frames.classes])
 
 
 def _counts(frames: FrameSet) -> pd.DataFrame:

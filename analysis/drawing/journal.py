@@ -31,7 +31,7 @@ _COLUMNS = (89 / 25.4 * 72, 120 / 25.4 * 72, 183 / 25.4 * 72)
 _SCALE, _SMALLER = 7 / 9, 6 / 9
 """Scales that make 9 points 7, and 6 if a figure so fits into fewer columns."""
 
-_FONTS = ("Arial", "Helvetica", "Liberation Sans")
+FONTS = ("Arial", "Helvetica", "Liberation Sans")
 """The last one has the widths of the first."""
 
 _SHIPPED = "DejaVu Sans"
@@ -48,7 +48,7 @@ def check_journal() -> None:
 
 def _font() -> str:
     """Return the first font of journals that is installed, else the one that matplotlib ships."""
-    for family in _FONTS:
+    for family in FONTS:
         with suppress(ValueError):
             findfont(FontProperties(family=[family]), fallback_to_default=False)
             return family
@@ -60,7 +60,7 @@ def font_notice() -> str:
     if _font() != _SHIPPED:
         return ""
     return (
-        f"figures use {_SHIPPED}, since none of the fonts {', '.join(_FONTS)} is installed (in Debian: "
+        f"figures use {_SHIPPED}, since none of the fonts {', '.join(FONTS)} is installed (in Debian: "
         f"fonts-liberation); if one is, delete {mpl.get_cachedir()}/fontlist-*.json, matplotlib's list of fonts"
     )
 

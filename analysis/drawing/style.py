@@ -52,9 +52,9 @@ _HATCHES = ("", "////", "....")
 _DARKENED = 0.6
 
 FONT: ContextVar[Mapping[Any, Any] | None] = ContextVar("FONT", default=None)
-"""Settings of matplotlib that differ from `_RC`, such as another font."""
+"""Settings of matplotlib that differ from `RC`, such as another font."""
 
-_RC: dict[Any, Any] = {
+RC: dict[Any, Any] = {
     "figure.dpi": SCREEN,
     "savefig.dpi": SCREEN,
     "font.family": "DejaVu Sans",
@@ -89,7 +89,7 @@ def styled(function: Callable[_P, _R]) -> Callable[_P, _R]:
         with mpl.rc_context(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a glyph is missing in the font
             mpl.rcdefaults()
-            mpl.rcParams.update(_RC | dict(FONT.get() or {}))
+            mpl.rcParams.update(RC | dict(FONT.get() or {}))
             return function(*args, **kwargs)
 
     return wrapper

@@ -25,8 +25,8 @@ SECONDS_PER_FLUSH = 10.0
 _REST = 20.0
 """Rows wait this many times as long as the last flush took, so that a driver flushes for 5 % of its time at most."""
 
-_BYTES_PER_FLUSH = 2**26
-_MANY_PARTS = 32
+BYTES_PER_FLUSH = 2**26
+MANY_PARTS = 32
 """Small parts are merged once there are as many."""
 
 
@@ -163,7 +163,7 @@ class RunStore(StoreReader):
         if not waiting.rows:
             return
         longest = min(SECONDS_PER_FLUSH, _REST * self._flush_seconds)
-        if time.monotonic() - waiting.since >= longest or waiting.nbytes >= _BYTES_PER_FLUSH:
+        if time.monotonic() - waiting.since >= longest or waiting.nbytes >= BYTES_PER_FLUSH:
             begun = time.monotonic()
             self.flush()
             self._flush_seconds = time.monotonic() - begun
@@ -184,4 +184,4 @@ class RunStore(StoreReader):
             self._waiting = _Waiting()
             self._files.delete(waiting.checkpoints)
             if self._files.local:
-                merge_parts(self, at_least=_MANY_PARTS)
+                merge_parts(self, at_least=MANY_PARTS)

@@ -99,10 +99,10 @@ def store(tmp_path_factory: pytest.TempPathFactory, spaces: list[SearchSpace]) -
 @pytest.fixture(scope="session", autouse=True)
 def pdf_fonttype() -> Iterator[int]:
     """Fonts of PDF files as of reports; in tests they are Type 3, whose making takes a fifth of the time."""
-    original = style._RC["pdf.fonttype"]
-    style._RC["pdf.fonttype"] = 3
+    original = style.RC["pdf.fonttype"]
+    style.RC["pdf.fonttype"] = 3
     yield original
-    style._RC["pdf.fonttype"] = original
+    style.RC["pdf.fonttype"] = original
 
 
 @pytest.fixture

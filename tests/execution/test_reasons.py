@@ -10,7 +10,7 @@ import torch
 
 from clops_sweep import RunConfig
 from clops_sweep.errors import Diverged
-from clops_sweep.execution.computing.tune import _why_it_ended
+from clops_sweep.execution.computing.tune import why_it_ended
 from clops_sweep.execution.worker.exceptions import attempt_failed
 from clops_sweep.store.parts import encoded, named
 from clops_sweep.store.rows import last_line, reason_of
@@ -46,7 +46,7 @@ by the OOM killer due to high memory usage, (2) ray stop --force was called, or 
     [(LOW, "OutOfMemory: the machine ran out"), (KILLED, "WorkerKilled: the w"), (ENDED, "WorkerKilled: the w")],
 )
 def test_the_reason_of_a_killed_worker_says_what_helps(error: str, begin: str) -> None:
-    why = _why_it_ended(error)
+    why = why_it_ended(error)
     assert why is not None
     assert why.startswith(begin)
     assert why.endswith("fewer run at a time with more --cpus-per-trial")
@@ -54,7 +54,7 @@ def test_the_reason_of_a_killed_worker_says_what_helps(error: str, begin: str) -
 
 def test_other_errors_of_ray_have_their_last_line_as_reason() -> None:
     error = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\nValueError: no\n'
-    assert _why_it_ended(error) is None
+    assert why_it_ended(error) is None
     assert last_line(error) == "ValueError: no"
     assert last_line("\n") == "unknown error"
 

@@ -204,4 +204,4 @@ if __name__ == "__main__":
                 exec(block)
     for case in sys.argv[1:]:
         print(json.dumps(distances(*case.split())), flush=True)
-    assert graphs._NOT_RECORDED == {}  # every pass from the third on was a replay
+    assert graphs.NOT_RECORDED == {}  # every pass from the third on was a replay

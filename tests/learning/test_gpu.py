@@ -100,11 +100,11 @@ def test_replayed_graphs_give_the_numbers_of_kernels_one_by_one(
     strategy: str, network: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Same seeds, hence same dropout: only rounding may differ. No network may be refused."""
-    monkeypatch.setattr(graphs, "_NOT_RECORDED", {})
+    monkeypatch.setattr(graphs, "NOT_RECORDED", {})
     with NETWORKS.temporarily("with_dropout", with_dropout), STRATEGIES.temporarily("replay_by_loss", Replay):
         config = tiny_config("class_il", strategy=strategy, network=network, epochs_per_task=3)
         replayed = run(config, "cuda")
-        assert graphs._NOT_RECORDED == {}
+        assert graphs.NOT_RECORDED == {}
         monkeypatch.setattr(graphs, "recorder_of", lambda device: None)
         computed = run(config, "cuda")
     np.testing.assert_allclose(replayed.curves["loss"], computed.curves["loss"], rtol=1e-3, atol=1e-5)
@@ -120,7 +120,7 @@ class ByValue(nn.Module):
 
 
 def test_a_failed_capture_leaves_a_usable_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graphs, "_NOT_RECORDED", {})
+    monkeypatch.setattr(graphs, "NOT_RECORDED", {})
 
     def make(channels: int, samples: int, outputs: int) -> nn.Module:
         return nn.Sequential(ByValue(), with_dropout(channels, samples, outputs))
@@ -128,9 +128,9 @@ def test_a_failed_capture_leaves_a_usable_gpu(monkeypatch: pytest.MonkeyPatch) -
     with NETWORKS.temporarily("by_value", make), NETWORKS.temporarily("with_dropout", with_dropout):
         config = tiny_config("class_il", strategy="er", network="by_value", epochs_per_task=3)
         found = run(config, "cuda")
-        assert "the recording failed" in graphs._NOT_RECORDED["by_value"]
+        assert "the recording failed" in graphs.NOT_RECORDED["by_value"]
         monkeypatch.setattr(graphs, "recorder_of", lambda device: None)
         np.testing.assert_allclose(found.curves["loss"], run(config, "cuda").curves["loss"], rtol=1e-3)
         monkeypatch.undo()
         run(config.replace(network="with_dropout"), "cuda")
-        assert "with_dropout" not in graphs._NOT_RECORDED
+        assert "with_dropout" not in graphs.NOT_RECORDED

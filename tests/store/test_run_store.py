@@ -181,7 +181,7 @@ def test_rows_are_written_when_due_when_somebody_reads_or_when_they_are_large(
     assert (RunStore(store.uri).statuses(), checkpoint.exists()) == ({id_of(1): "finished"}, False)
     add(store, 2, finished_tables)
     assert len(store.read("runs")) == 2
-    monkeypatch.setattr(run_store, "_BYTES_PER_FLUSH", 1)
+    monkeypatch.setattr(run_store, "BYTES_PER_FLUSH", 1)
     add(store, 3, finished_tables)
     store.flush_if_due()
     assert len(RunStore(store.uri).statuses()) == 3
@@ -190,7 +190,7 @@ def test_rows_are_written_when_due_when_somebody_reads_or_when_they_are_large(
 def test_merging_changes_nothing_but_the_number_of_files(
     store: RunStore, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run_store, "_MANY_PARTS", 4)
+    monkeypatch.setattr(run_store, "MANY_PARTS", 4)
     monkeypatch.setattr(writing, "RUNS_PER_PART", 10)
     most = 0
     for number in range(30):

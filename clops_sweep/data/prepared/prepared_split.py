@@ -29,7 +29,7 @@ from clops_sweep.data.splits.fold_names import fold_of
 from clops_sweep.data.splits.split_program import balanced_split
 from clops_sweep.errors import UsageError, listed, prefixed, several, shown
 
-_SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
+SOLVED: dict[tuple[str, int], NDArray[np.int8]] = {}
 """Splits solved by this process, by content and seed, because a read-only folder cannot cache them."""
 
 
@@ -67,7 +67,7 @@ def split_at_hand(
     kept = _kept(prepared, seed)
     if kept is not None:
         return kept
-    solved = _SOLVED.get((prepared.manifest.content_hash, seed))
+    solved = SOLVED.get((prepared.manifest.content_hash, seed))
     if solved is not None:
         return solved
     index = frame_index(prepared)
@@ -91,8 +91,8 @@ def split_of(
     key = (prepared.manifest.content_hash, seed)
     if of_frames is None:
         index = frame_index(prepared)
-        of_frames = _SOLVED[key] = _of_frames(balanced_split(_data_set(prepared).counts(index), seed), index)
-    if of_frames is _SOLVED.get(key):  # not cached yet
+        of_frames = SOLVED[key] = _of_frames(balanced_split(_data_set(prepared).counts(index), seed), index)
+    if of_frames is SOLVED.get(key):  # not cached yet
         _keep(_path(prepared, seed), of_frames)
     return of_frames
 
@@ -124,7 +124,7 @@ def make_splits(prepared: PreparedSet, seeds: Collection[int], progress: bool) -
         UsageError: the prepared set is damaged.
     """
     # a split solved by this process may be missing in a folder that was prepared again
-    solved = {seed for content, seed in _SOLVED if content == prepared.manifest.content_hash}
+    solved = {seed for content, seed in SOLVED if content == prepared.manifest.content_hash}
     missing = [seed for seed in sorted({*seeds}) if seed in solved or split_at_hand(prepared, seed) is None]
     all_of_them = several(len({*seeds}), "patient split")
     count = all_of_them if len(missing) == len({*seeds}) else f"{len(missing)} of {all_of_them}"

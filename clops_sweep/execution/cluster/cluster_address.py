@@ -18,8 +18,8 @@ import ray
 
 from clops_sweep.errors import UsageError, option
 
-_SECONDS_TO_ANSWER = 10.0
-_SECONDS_IF_BUSY = 60.0
+SECONDS_TO_ANSWER = 10.0
+SECONDS_IF_BUSY = 60.0
 """Seconds for a cluster that has accepted the connection and not answered yet: its machine may be busy."""
 
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
@@ -95,7 +95,7 @@ def _check_answers(asked: str, address: str) -> None:
         problem += f", at {address}"
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
+        socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_ANSWER).close()
     except OSError as error:
         raise UsageError(f"{problem} ({error})") from None
     waited = _waited_for_grpc(address)
@@ -111,11 +111,11 @@ def _waited_for_grpc(address: str) -> float:
         ready = grpc.channel_ready_future(channel)
         channel.subscribe(states.add)
         try:
-            if _is_ready(ready, _SECONDS_TO_ANSWER):
+            if _is_ready(ready, SECONDS_TO_ANSWER):
                 return 0.0
             if grpc.ChannelConnectivity.TRANSIENT_FAILURE in states:
-                return _SECONDS_TO_ANSWER  # another server, such as that of a web page
-            return 0.0 if _is_ready(ready, _SECONDS_IF_BUSY - _SECONDS_TO_ANSWER) else _SECONDS_IF_BUSY
+                return SECONDS_TO_ANSWER  # another server, such as that of a web page
+            return 0.0 if _is_ready(ready, SECONDS_IF_BUSY - SECONDS_TO_ANSWER) else SECONDS_IF_BUSY
         finally:  # else a thread of gRPC asks for the state of the closed channel, and prints a traceback
             ready.cancel()
             channel.unsubscribe(states.add)

@@ -178,7 +178,7 @@ def _is_of_a_worker(error: BaseException | None) -> bool:
     return error is not None
 
 
-def _why_it_ended(error: str) -> str | None:
+def why_it_ended(error: str) -> str | None:
     """Return why Ray says that a worker ended, and what helps; None for any other error.
 
     Ray says it behind its first line and before pages of advice, of which `status` shows one line.
@@ -329,7 +329,7 @@ class Watcher(tune.Callback, tune.Stopper):
 
     def lost(self, trial_id: str, jobs: Jobs, error: str) -> None:
         """Handle the death of the worker of some jobs."""
-        why = _why_it_ended(error)
+        why = why_it_ended(error)
         death = AttemptFailed(bounded(error), last_line(error))
         if why is not None:
             death = AttemptFailed(f"{death.error.rstrip()}\n{why}", why)

@@ -32,7 +32,7 @@ _MOST = 32
 _APART = 1e-3
 """Tolerance of a replay, relative to the largest value of the pass that it replaces."""
 
-_NOT_RECORDED: dict[str, str] = {}
+NOT_RECORDED: dict[str, str] = {}
 """Networks whose passes cannot be recorded, and why; so that a process tries once."""
 
 _DEPEND_ON_VALUES = frozenset(
@@ -148,7 +148,7 @@ class Recordings:
     @property
     def refused(self) -> str | None:
         """Why passes of the network are not recorded, if so."""
-        return _NOT_RECORDED.get(self._network)
+        return NOT_RECORDED.get(self._network)
 
     def logits(
         self, kind: Hashable, function: Function, inputs: Sequence[torch.Tensor], seed: Callable[[], None]
@@ -232,7 +232,7 @@ class Recordings:
 
     def _refuse(self, why: str) -> None:
         self._recordings.clear()
-        _NOT_RECORDED[self._network] = why
+        NOT_RECORDED[self._network] = why
         logging.getLogger("clops_sweep").warning(
             "network %r: its passes are not recorded as CUDA graphs, so a step on a GPU takes longer: %s",
             self._network,

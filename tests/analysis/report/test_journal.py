@@ -30,7 +30,7 @@ def draw(size: Sequence[float]) -> Figure:
 @pytest.fixture(autouse=True)
 def bundled_font(monkeypatch: pytest.MonkeyPatch) -> None:
     """A font that matplotlib brings along instead of one that a machine may lack."""
-    monkeypatch.setattr(journal, "_FONTS", ("no such font", "DejaVu Serif"))
+    monkeypatch.setattr(journal, "FONTS", ("no such font", "DejaVu Serif"))
 
 
 def letters_in(picture: Picture) -> list[str]:
@@ -100,7 +100,7 @@ def test_letters_stand_on_the_line_of_titles() -> None:
 
 def test_without_a_font_of_journals_the_shipped_one_is_used_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert journal.font_notice() == ""
-    monkeypatch.setattr(journal, "_FONTS", ("no such font",))
+    monkeypatch.setattr(journal, "FONTS", ("no such font",))
     assert "use DejaVu Sans, since none of the fonts no such font is installed" in journal.font_notice()
     (page,) = pypdf.PdfReader(io.BytesIO(for_journals(4).pdf)).pages
     fonts: Any = page["/Resources"]["/Font"]

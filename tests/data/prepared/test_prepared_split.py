@@ -31,7 +31,7 @@ def _prepare(prepared: PreparedSet, *seeds: int, anew: bool = False) -> Prepared
 
 @pytest.fixture(autouse=True)
 def _as_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prepared_split, "_SOLVED", {})
+    monkeypatch.setattr(prepared_split, "SOLVED", {})
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_prepared_splits_are_known_in_every_process(small_mitbih: PreparedSet) -
     assert _prepare(small_mitbih, 40, 33) == small_mitbih
     before = _listing(small_mitbih.folder)
     assert sorted(path.name for path in (small_mitbih.folder / "splits").glob("*.npy")) == ["33.npy", "40.npy"]
-    prepared_split._SOLVED.clear()
+    prepared_split.SOLVED.clear()
     for seed in (33, 40):
         assert _hash(small_mitbih, seed) == open_frames("mitbih", prepared_root=root, split_seed=seed).data_hash
     assert _hash(small_mitbih, 33) != _hash(small_mitbih, 40)
@@ -78,7 +78,7 @@ def test_a_kept_split_that_is_not_one_of_these_frames_is_solved_again(
     whole, found = kept.read_bytes(), _hash(small_mitbih, 5)
     for number, harm in enumerate((lambda: np.save(kept, np.zeros(7, np.int8)), lambda: kept.write_bytes(whole[:-7]))):
         harm()
-        prepared_split._SOLVED.clear()
+        prepared_split.SOLVED.clear()
         assert _hash(small_mitbih, 5) is None
         _prepare(small_mitbih, 5)
         assert _hash(small_mitbih, 5) == found

@@ -106,12 +106,12 @@ def test_a_kept_split_that_has_changed_is_solved_anew(small_mitbih: PreparedSet)
     np.save(kept, other)
     from clops_sweep.data.prepared import prepared_split
 
-    prepared_split._SOLVED.clear()
+    prepared_split.SOLVED.clear()
     np.testing.assert_array_equal(split_of(small_mitbih, 7), split)
     np.testing.assert_array_equal(np.load(kept), split)
     kept.with_suffix(".sha256").unlink()
     np.save(kept, other)
-    prepared_split._SOLVED.clear()
+    prepared_split.SOLVED.clear()
     np.testing.assert_array_equal(split_of(small_mitbih, 7), split)
 
 

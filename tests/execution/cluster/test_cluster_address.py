@@ -119,8 +119,8 @@ def as_web_page(connection: socket.socket) -> None:
 
 
 def test_a_busy_cluster_gets_more_time_than_another_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_address, "_SECONDS_TO_ANSWER", 0.5)
-    monkeypatch.setattr(cluster_address, "_SECONDS_IF_BUSY", 20.0)
+    monkeypatch.setattr(cluster_address, "SECONDS_TO_ANSWER", 0.5)
+    monkeypatch.setattr(cluster_address, "SECONDS_IF_BUSY", 20.0)
     with grpc_server() as port, serving(partial(busy, port, 0.8)) as busy_port:
         assert running_cluster(f"127.0.0.1:{busy_port}").endswith(f":{busy_port}")
     with (
