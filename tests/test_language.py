@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 SUFFIXES = (".py", ".md", ".html", ".js", ".css", ".jinja", ".ipynb")
 
@@ -13,6 +15,7 @@ FROM_LIBRARIES = ("No available agent",)
 """Sentences of Ray that tests assert to be absent."""
 
 
+@pytest.mark.nightly
 def test_a_sentence_that_must_not_appear_is_one_that_could() -> None:
     """`assert "a sentence" not in page` cannot fail once the sentence is reworded: the product must still have it.
 
@@ -34,6 +37,7 @@ def test_a_sentence_that_must_not_appear_is_one_that_could() -> None:
     assert all(any(said in it for it in gone) for said in FROM_LIBRARIES)
 
 
+@pytest.mark.nightly
 def test_the_errors_of_the_page_of_troubleshooting_are_printed() -> None:
     page = (ROOT / "docs" / "troubleshooting.md").read_text("utf-8")
     files = [*(ROOT / "clops_sweep").rglob("*.py"), *(ROOT / "analysis").rglob("*.py")]

@@ -20,7 +20,7 @@ from clops_sweep.planning.state import State
 if TYPE_CHECKING:
     from clops_sweep.store.run_store import RunStore
 
-_LARGEST_NATIVE = 5_000
+LARGEST_NATIVE = 5_000
 """Values of a frame up to which the native kernels of the paper's network train a run fast enough on one core."""
 
 _MOST_READ = 200
@@ -108,7 +108,7 @@ def _gains(request: Request) -> bool:
     keys = {config.data_key for config in configs if request.data_hash(config) is not None}
     for key in keys:
         frames = request.data.frames(key)
-        if frames.channels * frames.samples > _LARGEST_NATIVE:
+        if frames.channels * frames.samples > LARGEST_NATIVE:
             return True
     return False
 

@@ -49,6 +49,7 @@ def written(tmp_path_factory: pytest.TempPathFactory, generated: ModuleType) -> 
     return write_report(spaces, store, tmp_path_factory.mktemp("report"))
 
 
+@pytest.mark.nightly
 def test_no_cell_of_a_csv_file_is_a_formula(written: ReportPaths) -> None:
     seen = set()
     for path in (path for path in written.tables if path.suffix == ".csv"):
@@ -62,6 +63,7 @@ def test_no_cell_of_a_csv_file_is_a_formula(written: ReportPaths) -> None:
     assert any(re.fullmatch(r"-0\.\d+", cell) for cell in seen), "numbers below zero stay numbers"
 
 
+@pytest.mark.nightly
 def test_text_is_escaped_in_pages_and_tables(written: ReportPaths) -> None:
     page = written.index.read_text("utf-8")
     assert not re.search(r"<script>alert|<img src=x|<b>0-1|\x1b", page)

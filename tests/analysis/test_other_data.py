@@ -55,6 +55,7 @@ def test_runs_of_data_with_other_content_are_not_compared(
     assert verdict.missing == ("" if compared else why)
 
 
+@pytest.mark.nightly
 def test_the_report_names_what_it_does_not_compare(tmp_path: Path, generated: ModuleType) -> None:
     store, _ = stored(tmp_path / "store", generated, "content0002")
     write_report([GRID, TUNED], store, tmp_path / "report")

@@ -52,6 +52,7 @@ def test_experiments_hold_the_runs_that_are_there(tmp_path: Path, generated: Mod
 
 
 @pytest.mark.usefixtures("unpainted")
+@pytest.mark.nightly
 def test_the_command_needs_no_file(tmp_path: Path, generated: ModuleType) -> None:
     results = tmp_path / "results"
     generated.write_generated_runs(RunStore(results), SPACES[1:3])

@@ -107,6 +107,7 @@ def _best_of_report() -> pd.DataFrame:
     return pd.read_csv("results/report/own/tables/best.csv")
 
 
+@pytest.mark.nightly
 def test_configurations_that_are_compared_begin_with_test_scores() -> None:
     lines = _launch(PLAIN).splitlines()
     first = next(number for number, line in enumerate(lines) if line.startswith("configurations of"))
@@ -153,6 +154,7 @@ def test_a_grid_is_ranked_by_validation_and_says_so_with_test_scores_beside_it()
     assert rule in Path("results/report/own/index.html").read_text()
 
 
+@pytest.mark.nightly
 def test_the_report_lists_what_the_terminal_lists_with_the_same_headings() -> None:
     lines = _launch(GRID + SECOND).splitlines()
     shown = [*_columns(lines, "best of each variant of 'own'"), *_columns(lines, "the configuration of 'alone'")]
@@ -170,6 +172,7 @@ def _rows_of_markdown(path: Path) -> list[list[str]]:
     return [rows[0], *rows[2:]]
 
 
+@pytest.mark.nightly
 def test_ties_are_named_at_the_launch_and_in_the_report() -> None:
     output = _launch(TIES, "--set", "learning_rate=1e-12", "--seeds", "2")
     assert "tied for the best, with equal means to three decimals: all 2 configurations" in output
@@ -197,6 +200,7 @@ def test_json_has_the_best_configurations() -> None:
     assert all(row["runs"] == 2 and len(row["run_id"]) == 24 for row in table["best"])
 
 
+@pytest.mark.nightly
 def test_an_interrupt_while_the_report_is_drawn_says_that_all_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(sketch: Sketch) -> None:
         raise KeyboardInterrupt
@@ -233,6 +237,7 @@ SPACE = [SPACE, SearchSpace("sites", OTHER, {"strategy": ["er", "finetune"], "sp
 """A second search space, of another data set and with other measures."""
 
 
+@pytest.mark.nightly
 def test_a_report_of_two_search_spaces_is_about_both() -> None:
     output = _launch(PLAIN + SITES, "--seeds", "1")
     page = Path(output.splitlines()[-1].removeprefix("report: "))

@@ -96,6 +96,7 @@ def test_every_command_says_that_data_and_code_changed_since_the_runs(project: P
     assert "2 finished" in clops_sweep("status", "space.py", **roots).stdout, "the frames are equal, so runs are kept"
 
 
+@pytest.mark.nightly
 def test_a_seal_says_that_runs_are_on_other_data(project: Path, clops_sweep: Command) -> None:
     """Another file computed the same configs on other data of the same name, and the sealed data are back."""
     roots = {"CLOPS_PREPARED_ROOT": str(project / "prepared"), "CLOPS_DATA_ROOT": str(project)}
@@ -114,6 +115,7 @@ def test_a_seal_says_that_runs_are_on_other_data(project: Path, clops_sweep: Com
     assert 'before the first run"' in clops_sweep("claims", "space.py", "--json", **roots).stdout
 
 
+@pytest.mark.nightly
 def test_commands_say_that_runs_are_of_an_earlier_edition_of_the_data(project: Path, clops_sweep: Command) -> None:
     roots = {"CLOPS_PREPARED_ROOT": str(project / "prepared"), "CLOPS_DATA_ROOT": str(project)}
     assert clops_sweep("space.py", "--no-ray", "--no-report", **roots).returncode == 0

@@ -33,6 +33,7 @@ def _run(*words: str) -> Result:
     return CliRunner().invoke(command, ["check", *words])
 
 
+@pytest.mark.nightly
 def test_every_search_space_file_of_a_folder_is_checked(folder: Path) -> None:
     (folder / "wrong.py").write_text(SPACE.replace("RunConfig()", "RunConfig(datset='x')"))
     (folder / "broken.py").write_text("SPACE = (\n")
@@ -70,6 +71,7 @@ def test_a_folder_of_neither_kind_is_refused(folder: Path) -> None:
     assert "is no store, and no file (*.py) in it has a SPACE" in str(done.exception)
 
 
+@pytest.mark.nightly
 def test_another_store_is_named_as_the_folder(folder: Path) -> None:
     assert CliRunner().invoke(command, ["grid.py", "--results", "mine", "--no-report", "--no-ray"]).exit_code == 0
     assert _run("mine").output == f"every part in {folder / 'mine'} is intact: 4 runs\n"

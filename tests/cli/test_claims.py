@@ -97,6 +97,7 @@ def write_store(folder: Path, prepared_root: Path, finished_tables: Tables, scor
         write_finished(store, run_id, tables)
 
 
+@pytest.mark.nightly
 def test_splits_of_older_data_are_left_aside_and_counted(
     tmp_path: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -493,6 +494,7 @@ def test_a_dashboard_of_several_files_decides_the_claims_of_each_on_its_own_runs
     assert claims_in(overview(monkeypatch, prepared_root, "others.py", "space.py")) == alone
 
 
+@pytest.mark.nightly
 def test_several_files_decide_the_claims_of_each_on_its_own_runs(
     folder: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -521,6 +523,7 @@ def test_several_files_decide_the_claims_of_each_on_its_own_runs(
     assert both[:2] == ["does not hold", "holds"], "those of the first file first"
 
 
+@pytest.mark.nightly
 def test_a_dashboard_without_files_names_those_that_have_the_verdicts(
     folder: Path, prepared_root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,6 +141,7 @@ def test_data_without_domains_are_answered_with_how_to_declare_them(way: str, re
     assert "ward C" in done.output
 
 
+@pytest.mark.nightly
 def test_copies_in_training_are_named_for_every_split_of_the_space(hospital: Path) -> None:
     labels = hospital / "labels.csv"
     labels.write_text(labels.read_text().replace("AFib", "AF"))
@@ -164,6 +165,7 @@ def test_copies_in_training_are_named_for_every_split_of_the_space(hospital: Pat
     )
 
 
+@pytest.mark.nightly
 def test_what_was_dropped_is_said_once(hospital: Path) -> None:
     labels = hospital / "labels.csv"
     written = labels.read_text().replace("AFib", "AF").replace("r4,AF", "r4,AFF")

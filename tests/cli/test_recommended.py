@@ -377,6 +377,7 @@ def test_a_launch_names_the_list_of_runs_which_names_a_run(folder: Path, runs_as
     runs_as_typed([shortened if it == "RUN_ID" else it for it in shlex.split(lines[-1].partition(": ")[2])])
 
 
+@pytest.mark.nightly
 def test_a_launch_that_keeps_predictions_names_the_update_report_with_all_its_parts(
     folder: Path, runs_as_typed: Runs
 ) -> None:

@@ -47,6 +47,7 @@ def reported(*arguments: str, prepared_root: Path) -> tuple[Path, str]:
     return Path(done.stdout.splitlines()[-1].removeprefix("report: ")), done.stderr
 
 
+@pytest.mark.nightly
 def test_files_with_spaces_of_one_name_have_separate_reports(folder: Path, prepared_root: Path) -> None:
     first, said = reported("first.py", prepared_root=prepared_root)
     assert first.parent == folder / "results" / "report" / "study"

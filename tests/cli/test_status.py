@@ -60,6 +60,7 @@ def test_running_runs_of_all_launches(store: RunStore) -> None:
     assert running["two\x1b[2J, seed 0"]["seconds_left"] is None
 
 
+@pytest.mark.nightly
 def test_runs_that_continue_from_a_checkpoint_after_a_kill(store: RunStore, tmp_path: Path) -> None:
     Path("long.py").write_text(
         "from clops_sweep import RunConfig, SearchSpace\n"

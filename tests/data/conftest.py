@@ -60,7 +60,7 @@ def small_mitbih(tmp_path: Path) -> PreparedSet:
 @pytest.fixture
 def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read small data sets in this process, because starting others takes longer than the rest."""
-    monkeypatch.setattr(record_pool, "_WORTH_PARALLEL", 1000)
+    monkeypatch.setattr(record_pool, "WORTH_PARALLEL", 1000)
 
 
 @pytest.fixture(scope="session")

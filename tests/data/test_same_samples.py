@@ -76,6 +76,7 @@ def _cardiology(root: Path) -> tuple[str, str]:
         ("cardiology", _cardiology),
     ],
 )
+@pytest.mark.nightly
 def test_a_recording_under_two_names_is_refused_or_the_first_one_stays(
     name: str, write: Callable[[Path], tuple[str, str]], tmp_path: Path
 ) -> None:

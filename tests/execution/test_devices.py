@@ -64,7 +64,7 @@ def test_the_papers_network_is_computed_on_cpus(machine: Machine, monkeypatch: p
     assert found.words == said
     for changes in ({"network": "mlp"}, {"precision": "bfloat16"}):
         assert choose(machine.asked({}, changes), Resources()).words.startswith("gpu; 8 trials share a GPU")
-    monkeypatch.setattr(devices, "_LARGEST_NATIVE", 2499)  # frames of the synthetic data have 2,500 values
+    monkeypatch.setattr(devices, "LARGEST_NATIVE", 2499)  # frames of the synthetic data have 2,500 values
     assert choose(machine.asked(), Resources()).words.startswith("gpu; ")
     monkeypatch.undo()
     monkeypatch.setattr(devices, "usable_gpus", lambda: tuple(machine.gpus))

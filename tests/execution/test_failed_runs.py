@@ -152,6 +152,7 @@ SPACE = SearchSpace("delicate", RunConfig(strategy="delicate", epochs_per_task=1
 """
 
 
+@pytest.mark.nightly
 def test_runs_that_fail_do_not_take_others_with_them(attach: Launch, tmp_path: Path, prepared_root: Path) -> None:
     (tmp_path / "delicate.py").write_text(DELICATE)
     sweep = attach("delicate.py", "--max-retries", "0", "--checkpoint-every", "1", "--no-report")

@@ -116,6 +116,7 @@ print([str(warning.message) for warning in caught])
 """
 
 
+@pytest.mark.nightly
 def test_numbers_of_a_finished_run_are_not_replaced_by_those_of_other_code(
     project: Path, run: Callable[..., subprocess.CompletedProcess[str]], commands: Preloaded
 ) -> None:

@@ -185,6 +185,7 @@ def test_a_command_reads_a_finished_store_once(
     assert reads["journals"] <= journals
 
 
+@pytest.mark.nightly
 def test_a_sweep_of_seven_rounds_reads_at_most_so_often(sweep: Sweep, reads: Counter[str]) -> None:
     sweep.launches("--no-report")
     # Each flush lists the folder, too, and once more before it removes the files of replaced parts.
@@ -192,6 +193,7 @@ def test_a_sweep_of_seven_rounds_reads_at_most_so_often(sweep: Sweep, reads: Cou
     assert reads["journals"] <= 7  # 2 of them open a study for writing
 
 
+@pytest.mark.nightly
 def test_a_dashboard_that_opens_reads_at_most_so_often(
     finished: Sweep, reads: Counter[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -156,6 +156,7 @@ def test_every_flipped_bit_is_noticed_or_harmless(store: RunStore, tmp_path: Pat
         assert equal(content(store), before)
 
 
+@pytest.mark.nightly
 def test_two_writers_of_the_same_runs(store: RunStore, finished_tables: Tables) -> None:
     writers = [RunStore(store.uri) for _ in range(2)]
     for writer in writers:

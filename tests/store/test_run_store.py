@@ -187,6 +187,7 @@ def test_rows_are_written_when_due_when_somebody_reads_or_when_they_are_large(
     assert len(RunStore(store.uri).statuses()) == 3
 
 
+@pytest.mark.nightly
 def test_merging_changes_nothing_but_the_number_of_files(
     store: RunStore, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
 ) -> None:

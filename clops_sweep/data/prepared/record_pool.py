@@ -17,7 +17,7 @@ from clops_sweep.data.files.termination import end_with_parent
 from clops_sweep.errors import UsageError
 from clops_sweep.machine import available_cores
 
-_WORTH_PARALLEL = 16
+WORTH_PARALLEL = 16
 _Result = TypeVar("_Result")
 
 
@@ -31,7 +31,7 @@ def record_pool(
     """
     available = available_cores()
     count = workers if workers is not None else available
-    if count < 2 or records < _WORTH_PARALLEL:
+    if count < 2 or records < WORTH_PARALLEL:
         yield map
         return
     # spawned, since a fork would copy locks that threads (torch, Ray) of this process hold

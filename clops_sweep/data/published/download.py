@@ -27,7 +27,7 @@ SERVER: Final = "https://physionet.org/files/"
 
 _CONNECTIONS: Final = 2
 """Simultaneous downloads, so as not to overload the server."""
-_RETRIES: Final = 2
+RETRIES: Final = 2
 """Repeated requests for a file; a server fails now and then over ten thousands of requests."""
 _SILENCE: Final = 60.0
 """Seconds without an answer after which the server counts as unreachable."""
@@ -83,7 +83,7 @@ def _fetch(part: ProjectFiles, folder: Path, progress: bool) -> None:
     pooch.get_logger().setLevel("WARNING")
     with one_sentence(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    server = pooch.create(folder, f"{SERVER}{part.project}/", registry={SUMS: None}, retry_if_failed=_RETRIES)
+    server = pooch.create(folder, f"{SERVER}{part.project}/", registry={SUMS: None}, retry_if_failed=RETRIES)
     get = partial(_get, server, pooch.HTTPDownloader(timeout=_SILENCE, chunk_size=2**16), part.project)
     get(SUMS)
     sums = published_sums(folder)

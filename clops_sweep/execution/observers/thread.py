@@ -16,7 +16,7 @@ from clops_sweep.experiment.events import EpochEnd, Event, number
 SECONDS = 60.0
 """Seconds after which an observer that hangs is named, and longest wait for observers at the end of a launch."""
 
-_MOST_WAITING = 5_000
+MOST_WAITING = 5_000
 """Length of the queue above which epoch events are dropped; an event takes a few kilobytes."""
 
 
@@ -51,7 +51,7 @@ class Observers:
             if number(event) <= self._last.get(event.run_id, -1):
                 continue
             self._last[event.run_id] = number(event)
-            if isinstance(event, EpochEnd) and self._queue.qsize() >= _MOST_WAITING:
+            if isinstance(event, EpochEnd) and self._queue.qsize() >= MOST_WAITING:
                 self._dropped += 1
             else:
                 self._queue.put(event)

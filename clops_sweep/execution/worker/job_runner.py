@@ -13,7 +13,7 @@ from clops_sweep.experiment.plugins.declarations import Plugin
 from clops_sweep.experiment.plugins.registry import REGISTRIES
 from clops_sweep.store.run_store import RunStore
 
-_SECONDS_PER_STEP = 1.0
+SECONDS_PER_STEP = 1.0
 _SECONDS_OF_JOBS = 60.0
 """Seconds after which no further run starts, so that other workers get their share."""
 
@@ -56,7 +56,7 @@ class JobRunner:
         Returns:
             Reports in order, each with the index of a job.
         """
-        due_at = time.monotonic() + _SECONDS_PER_STEP
+        due_at = time.monotonic() + SECONDS_PER_STEP
         self._reports = []
         while not self.done:
             report = self._runner.step(lambda: time.monotonic() >= due_at)

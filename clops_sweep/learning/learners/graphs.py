@@ -26,7 +26,7 @@ Function = Callable[..., torch.Tensor]
 Pass = Callable[[], "torch.Tensor | None"]
 """A pass over tensors that stay in place; returns logits, or None if it only writes."""
 
-_MOST = 32
+MOST = 32
 """Recordings of a network; a pass of any further shape is computed kernel by kernel."""
 
 _APART = 1e-3
@@ -166,7 +166,7 @@ class Recordings:
         is_constant = not any(tensor.requires_grad for tensor in inputs)
         if self.refused is None and is_constant:
             self._passes[name] += 1
-            if self._passes[name] == 2 and len(self._recordings) < _MOST:
+            if self._passes[name] == 2 and len(self._recordings) < MOST:
                 self._record(name, function, inputs, seed)
             if self._passes[name] == 3 and name in self._recordings:
                 self._compare(self._recordings[name], function, inputs, seed)

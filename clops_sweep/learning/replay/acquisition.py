@@ -14,7 +14,7 @@ from clops_sweep.learning.learners.learner import Learner
 from clops_sweep.learning.replay.entropy import mutual_information, predictive_entropy
 from clops_sweep.learning.replay.gaussian import divergence_of_probabilities
 
-_PERTURBED_CHUNK = 512  # number of frames whose noise is in memory at a time
+PERTURBED_CHUNK = 512  # number of frames whose noise is in memory at a time
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def bald_mcp(
     """Return BALD over T inputs z_t = x + N(0, sigma^2), dropout off (Kiyasseh et al., 2020; CLOPS, appendix)."""
     generator = streams.generator(context.seed, "acquisition perturbation", *context.counters)
     scores = []
-    for chunk in rows.split(_PERTURBED_CHUNK):
+    for chunk in rows.split(PERTURBED_CHUNK):
         predictions = []
         for _ in range(mc_samples):
             noise = _noise(context, generator, chunk, perturbation_std)
@@ -101,7 +101,7 @@ def balc_kld(
     """
     generator = streams.generator(context.seed, "acquisition perturbation", *context.counters)
     scores = []
-    for number, chunk in enumerate(rows.split(_PERTURBED_CHUNK)):
+    for number, chunk in enumerate(rows.split(PERTURBED_CHUNK)):
         keys = streams.keys(context.seed, "acquisition dropout", *context.counters, number).to(rows.device)
         noise = _noise(context, generator, chunk, perturbation_std)
         clean = context.learner.dropout_probabilities(chunk, mc_samples, keys)

@@ -573,6 +573,7 @@ def test_methods_are_shown_with_test_scores_of_the_configuration_that_validation
     assert {line.split(",")[0] for line in shown} == set(of_store["run_id"])
 
 
+@pytest.mark.nightly
 def test_every_link_of_every_page_leads_to_a_page(dashboard: Dashboard) -> None:
     links: dict[str, Element] = {}  # most pages have those of the menu
     for name in PAGES:

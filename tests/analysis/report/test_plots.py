@@ -65,6 +65,7 @@ def test_a_few_configurations_are_all_drawn(store: RunStore) -> None:
     assert titles_of(figure) == ["b = 0.1", "b = 0.5", "b = 1"]
 
 
+@pytest.mark.nightly
 def test_methods_have_the_means_and_intervals_of_the_report(generated: ModuleType, tmp_path: Path) -> None:
     methods = {"er": {"strategy": "er"}, "mine": {"strategy": "ewc"}, "finetune": {"strategy": "finetune"}}
     space = SearchSpace("methods", RunConfig(), {"method": methods, "split_seed": range(4)}, seeds=range(1))

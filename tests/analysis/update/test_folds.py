@@ -210,6 +210,7 @@ def test_runs_that_are_no_complete_folds_are_refused(made: tuple[Path, list[str]
         update_report(folder / "results", first, folds=True, prepared_root=tmp_path)
 
 
+@pytest.mark.nightly
 def test_two_recipes_are_compared_fold_by_fold(made: tuple[Path, list[str]]) -> None:
     folder, (*ids, _) = made
     others = [add(folder, config(split=fold, learning_rate=0.5), "recipes") for fold in FOLDS]

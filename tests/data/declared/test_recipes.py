@@ -132,6 +132,7 @@ def test_a_walk_leads_to_a_report(
     assert list(tmp_path.rglob("*.html"))
 
 
+@pytest.mark.nightly
 def test_the_files_for_wearables_prepare_what_these_devices_write(tmp_path: Path) -> None:
     _wesad(tmp_path)
     _e4(tmp_path)

@@ -84,6 +84,7 @@ def test_few_values_that_follow_the_labels_are_refused_whatever_their_name(tmp_p
         _prepared(tmp_path, EDF.format(read="from_edf", more=""))
 
 
+@pytest.mark.nightly
 def test_trigger_channels_of_wfdb_and_generators(tmp_path: Path) -> None:
     for number, noise in enumerate(_noise()):
         signal = np.rint(np.vstack([noise, np.full(800, number % 2)]))

@@ -115,6 +115,7 @@ def _rewrite(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.nightly
 def test_every_byte_of_the_frames_file_is_verified(copied_root: Path) -> None:
     path = copied_root / "synthetic" / "frames.npy"
     whole = path.read_bytes()

@@ -43,7 +43,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_process: Command, in
     """Run `clops-sweep data COMMAND NAME` on a data root of this test."""
     monkeypatch.setenv("CLOPS_DATA_ROOT", str(tmp_path / "data"))
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(tmp_path / "prepared"))
-    monkeypatch.setattr(downloads, "_RETRIES", 0)
+    monkeypatch.setattr(downloads, "RETRIES", 0)
     return partial(in_process, "data")
 
 

@@ -57,6 +57,7 @@ def alone_in(launch: Launch, commands: Preloaded) -> Launch:
     return lambda *arguments, **options: launch(*arguments, script=commands, **options)
 
 
+@pytest.mark.nightly
 def test_shards_in_several_processes_give_what_one_sweep_gives(alone_in: Launch, alone: Tables, tmp_path: Path) -> None:
     shards = [("space.py", "--no-ray", "--no-report", "--shard", f"{i}/{SHARDS}") for i in range(1, SHARDS + 1)]
     sweeps = [alone_in(*arguments) for arguments in shards]

@@ -27,7 +27,7 @@ from clops_sweep.execution.computing import ray_pays
 from clops_sweep.execution.worker import job_runner
 
 ray_pays.SECONDS_TO_START = ray_pays.SECONDS_TO_GAIN = ray_pays.SHARE_TO_GAIN = 0.0
-job_runner._SECONDS_PER_STEP = 0.0  # Ray takes over after the first epoch
+job_runner.SECONDS_PER_STEP = 0.0  # Ray takes over after the first epoch
 
 from clops_sweep.cli.command import main
 

@@ -154,7 +154,7 @@ def test_the_end_waits_no_longer_than_its_limit(made: Made, notes: list[str]) ->
 def test_a_full_queue_drops_epochs_alone_and_says_once_how_many(
     made: Made, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread, "_MOST_WAITING", 3)
+    monkeypatch.setattr(thread, "MOST_WAITING", 3)
     released = threading.Event()
     slow, observers = Recorder("slow", released.wait), made("slow")
     events = [event for run in range(50) for event in events_of(f"{run:04x}")]

@@ -144,7 +144,7 @@ def _impatience() -> Callable[[object], None]:
     def change(trainable: object) -> None:
         from clops_sweep.execution.worker import job_runner as worker
 
-        worker._SECONDS_PER_STEP = seconds
+        worker.SECONDS_PER_STEP = seconds
 
     return change
 

@@ -227,7 +227,7 @@ def learner(make: Callable[..., nn.Module]) -> ModuleLearner:
 
 def test_a_network_has_a_limited_number_of_recordings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graphs, "recorder_of", lambda device: Repeating)
-    monkeypatch.setattr(graphs, "_MOST", 2)
+    monkeypatch.setattr(graphs, "MOST", 2)
     network = learner(own)
     for size in (3, 4, 5) * 4:
         network.logits(torch.arange(size))

@@ -173,7 +173,7 @@ def test_large_portions_are_scored_in_chunks_with_noise_of_their_own(
     context, samples = sampled("class_il")
     rows = samples.rows.repeat(3)
     for name in ("bald_mcp", "balc_kld"):
-        monkeypatch.setattr(acquisition, "_PERTURBED_CHUNK", 4)
+        monkeypatch.setattr(acquisition, "PERTURBED_CHUNK", 4)
         scores = scored(name, context, rows)
         assert scores.shape == rows.shape
         assert len(scores.unique()) == len(rows)  # each instance has its own noise
