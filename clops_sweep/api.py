@@ -239,7 +239,8 @@ def claims(
     Returns:
         A row for each difference of each claim: `verdict` ("holds", "does not hold" or "undecided"), `difference`, its
         interval (`low`, `high`) and `level`, and n units (`unit`). `where` selects its runs, as a condition for
-        `clops-sweep runs`. For a file, `attrs["seal"]` says whether its claims are sealed. See docs/claims.md.
+        `clops-sweep runs`. `changed` names earlier verdicts that differ. For a file, `attrs["seal"]` says whether its
+        claims are sealed, and `attrs["history"]` has the verdicts so far. See docs/claims.md.
 
     Raises:
         UsageError: the space or store does not exist, there are no claims, or a claim is invalid.

@@ -31,7 +31,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from clops_sweep.experiment.metrics import limits_of_difference
-from clops_sweep.experiment.spaces.claims import Claim, Contrast, FileClaims, Says
+from clops_sweep.experiment.spaces.claims import Claim, Contrast, Says
 from clops_sweep.experiment.spaces.executed_file import names_in
 from clops_sweep.experiment.spaces.space_files import shipped_space
 from clops_sweep.store.run_store import RunStore
@@ -52,6 +52,7 @@ from ..statistics import (
     units_of,
 )
 from .claim_runs import ClaimRuns, ContrastRuns, FinishedRuns
+from .looks import Look
 from .run_measures import MEASURES, OF_TWO, RunTables, Sampled, column_like
 
 Floats = npt.NDArray[np.float64]
@@ -118,6 +119,7 @@ class Verdict:
         p_for: p-value for the claim, corrected over all claims on the data set; NaN if not tested.
         p_against: p-value against the claim, likewise.
         runs: the runs that decide the claim.
+        earlier: the verdicts that the store keeps (`looks`), oldest first; the last one may be this.
     """
 
     claim: Claim
@@ -128,6 +130,7 @@ class Verdict:
     p_for: float
     p_against: float
     runs: ClaimRuns = field(hash=False)
+    earlier: tuple[Look, ...] = field(default=(), hash=False, compare=False)
 
     @property
     def weakest(self) -> Evidence:
@@ -179,36 +182,6 @@ def verdicts(
             tested.append((of_claim, evidence))
         verdicts += decided(tested)
     return verdicts
-
-
-def verdicts_by_file(
-    files: Sequence[FileClaims],
-    experiments: Sequence[Experiment],
-    store: RunStore,
-    frames: Sequence[Frames] = (),
-    *,
-    every: bool = False,
-) -> list[Verdict]:
-    """Return the verdicts on the claims of each file, decided on the runs of its own search spaces.
-
-    So they do not change with the files that are named beside it.
-
-    Args:
-        files: the claims of each file, with its search spaces.
-        experiments: search spaces and their runs, without searches.
-        store: the store with the runs' tables.
-        frames: as in `verdicts`.
-        every: whether to return claims without runs, too, behind the others of their file.
-    """
-    decided: list[Verdict] = []
-    for file in files:
-        own = [experiment for experiment in experiments if experiment.name in file.spaces]
-        of_file = verdicts(own, store, frames, file.claims)
-        decided += of_file
-        with_runs = {verdict.claim.key for verdict in of_file}
-        if every:
-            decided += [without_runs(claim) for claim in file.claims if claim.key not in with_runs]
-    return decided
 
 
 @cache

@@ -11,20 +11,33 @@ from clops_sweep.planning.claim_seal import seal_in_words
 from clops_sweep.planning.state import State
 
 from ..as_stored import data_keys
-from ..claims.verdicts import Verdict, verdicts_by_file
+from ..claims.history import history_as_data, verdicts_by_file
+from ..claims.verdicts import Verdict
 from ..collect import collect
 from .claims_section import claims_as_data, claims_in_words
 
 _FIRST = ("claim", "verdict", "difference", "low", "high", "level", "n", "unit")
 
 
-def verdicts_of(state: State) -> list[Verdict]:
-    """Return the verdicts on the claims of the search-space files of a state, those without runs last."""
+def verdicts_of(state: State, *, record: bool = False) -> list[Verdict]:
+    """Return the verdicts on the claims of the search-space files of a state, those without runs last.
+
+    Args:
+        state: the state.
+        record: whether the store keeps them (`claims.looks`), if they are about the files as declared.
+    """
     request = state.resolved
     grids = [space for space in state.spaces if space.search is None]
     experiments = collect(grids, request.store.read("runs"), present=request.edition)
     frames = request.data.of_prepared(data_keys(experiments))
-    return verdicts_by_file(request.selection.claims_by_file, experiments, request.store, frames, every=True)
+    return verdicts_by_file(
+        request.selection.claims_by_file,
+        experiments,
+        request.store,
+        frames,
+        every=True,
+        record=record and request.selection.is_as_declared,
+    )
 
 
 def all_claims_in_words(state: State) -> list[str]:
@@ -46,9 +59,11 @@ def claims_of(state: State) -> pd.DataFrame:
     request = state.resolved
     for sentence in state.on_other_data:
         warnings.warn(sentence, stacklevel=2)
-    table = pd.DataFrame(claims_as_data(verdicts_of(state)))
+    verdicts = verdicts_of(state, record=True)
+    table = pd.DataFrame(claims_as_data(verdicts))
     others = [column for column in table.columns if column not in _FIRST]
     table = table[[*_FIRST, *others]]
     if request.selection.files:
         table.attrs["seal"] = seal_in_words(state)
+        table.attrs["history"] = history_as_data(verdicts)
     return table

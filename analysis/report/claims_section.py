@@ -14,6 +14,7 @@ from clops_sweep.experiment.metrics import short_name
 from clops_sweep.experiment.spaces.claims import Contrast
 
 from .. import statistics
+from ..claims.history import history_as_data, history_in_words
 from ..claims.verdicts import Verdict
 from ..collect import label_text
 from ..formats import DASH, TextCell, TextTable, count_cell, label_cell, number, p_cell, plural, with_interval
@@ -87,6 +88,8 @@ def claims_in_words(verdicts: Sequence[Verdict], seal: str = "", most: int = MOS
                 evidence += f"; as tuned: {verdict.as_tuned}"
             if verdict.missing:
                 evidence += f"; {verdict.missing}"
+        if changed := history_in_words(verdict):
+            evidence += f"; {changed}"
         claim = verdict.claim.sentence
         sentences.append(f"{opening}{claim[0].upper()}{claim[1:]}{where}: {verdict.outcome} ({evidence}).")
     return sentences
@@ -187,6 +190,8 @@ def claims_text(verdicts: Sequence[Verdict], seal: str = "") -> TextTable:
             limited.setdefault(verdict.missing, []).append(verdict.claim.sentence)
         if verdict.as_tuned:
             notes.append(f"Compared as tuned: {verdict.claim.sentence}: {verdict.as_tuned}.")
+        if changed := history_in_words(verdict):
+            notes.append(f"Changed verdict: {verdict.claim.sentence}: {changed}.")
     for missing, sentences in limited.items():
         notes.append(f"Limits of the comparison: {'; '.join(sentences)}: {missing}.")
     others = len(verdicts) - len(shown)
@@ -255,6 +260,7 @@ def claims_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, object]]:
                     "p_against_holm": verdict.p_against,
                     "missing": evidence.missing,
                     "as_tuned": evidence.as_tuned,
+                    "changed": history_in_words(verdict),
                     "where": verdict.runs.condition,
                 }
             )
@@ -293,7 +299,43 @@ def claims_section(
         name = f"{text.name}-undecided" if decided else text.name
         title = text.title if seal and not decided else plural(len(undecided), "undecided claim")
         tables.append(part(undecided, name, title, folded=not seal))
+    if earlier := _history_text(shown):
+        tables.append(LinkedTable(earlier, ("",) * len(earlier.rows), files.add_table(earlier), folded=True))
     return Section(anchor, text.title, f"{counts_in_words(shown)}.", (), (), tuple(tables), (), runs)
+
+
+def _history_text(verdicts: Sequence[Verdict]) -> TextTable | None:
+    """Return the verdicts that the store keeps, oldest first; None unless one was followed by another."""
+    if all(len(verdict.earlier) < 2 for verdict in verdicts):
+        return None
+    kept = history_as_data(verdicts)
+    sentences = {verdict.claim.key: verdict.claim.sentence for verdict in verdicts}
+    rows = []
+    for row in kept:
+        numbers = [np.nan if row[name] is None else row[name] for name in ("difference", "low", "high", "p_for")]
+        difference, low, high, p = numbers
+        rows.append(
+            (
+                TextCell(row["at"][:16].replace("T", " "), row["at"]),
+                label_cell(sentences[row["claim"]]),
+                label_cell(row["dataset"]),
+                TextCell(row["outcome"], row["outcome"], row["outcome"] != "undecided"),
+                TextCell(number(difference), difference),
+                TextCell(number(low), low),
+                TextCell(number(high), high),
+                count_cell(row["n"]),
+                count_cell(row["pairs"]),
+                p_cell(p),
+                label_cell(row["version"]),
+            )
+        )
+    header = ("time (UTC)", "claim", "data", "verdict", "difference", "low", "high", "n", "pairs", "p, as claimed")
+    notes = (
+        "Each verdict that a launch, a report or the command claims has shown, if it differs from the one before. "
+        "Each further look at growing data adds a chance of a wrong verdict; the p-values do not count the looks.",
+    )
+    data = pd.DataFrame(kept, dtype=object)
+    return TextTable(f"{NAME}-history", "Verdicts so far", (*header, "version"), tuple(rows), 3, (), notes, data)
 
 
 def _run_lists(verdicts: Sequence[Verdict], sections: Sequence[Section], anchor: str) -> Iterator[RunList]:

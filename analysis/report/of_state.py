@@ -43,6 +43,7 @@ def report_of(
         frames=frames,
         claims=selection.claims_by_file,
         seal=seal_in_words(state),
+        keep_verdicts=selection.is_as_declared,
         tuned=tuned,
         notices=on_earlier_data(state),
         journal=journal,

@@ -22,7 +22,8 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import SCHEMAS
 
 from ..as_stored import stored_experiments
-from ..claims.verdicts import verdicts, verdicts_by_file
+from ..claims.history import verdicts_by_file
+from ..claims.verdicts import verdicts
 from ..collect import Experiment, computed_on, headline_of
 from ..drawing.journal import check_journal
 from ..drawing.pictures import Picture, sketch
@@ -103,6 +104,7 @@ def write_report(
     as_stored: Sequence[Experiment] = (),
     claims: Sequence[FileClaims] = (),
     seal: str = "not sealed",
+    keep_verdicts: bool = False,
     tuned: Sequence[TunedMethod] = (),
     commands: Sequence[tuple[str, str]] = (),
     retry: str = "",
@@ -130,6 +132,7 @@ def write_report(
         as_stored: further experiments with unregistered plug-ins; claims are not decided on them.
         claims: the claims that each search-space file declares, decided on its own runs instead of the paper's.
         seal: whether the claims are sealed, in words.
+        keep_verdicts: whether the store keeps the verdicts on these claims (`claims.looks`).
         tuned: the methods of tuned spaces, with their scores while tuning and when reported.
         commands: commands for the last section of the page, each with its purpose.
         retry: the command that repeats failed runs; empty to leave it out.
@@ -194,7 +197,7 @@ def write_report(
         sections.insert(0, _tuning_section(tuned, [section.anchor for section in sections], files, joint))
     results = [it for it in experiments if not it.is_tuning]
     if claims:
-        decided = verdicts_by_file(claims, written, store, frames)
+        decided = verdicts_by_file(claims, written, store, frames, record=keep_verdicts)
     else:
         of_paper = verdicts([*written, *results], store, frames)
         decided = [verdict for verdict in of_paper if verdict.dataset not in DATASETS.added]

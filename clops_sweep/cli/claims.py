@@ -43,7 +43,8 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     claims of the paper leave out runs on your own data sets.
     """
     from clops_sweep.analysis.as_stored import data_keys
-    from clops_sweep.analysis.claims.verdicts import verdicts, verdicts_by_file
+    from clops_sweep.analysis.claims.history import history_in_words, verdicts_by_file
+    from clops_sweep.analysis.claims.verdicts import verdicts
     from clops_sweep.analysis.collect import collect
     from clops_sweep.analysis.editions import replaced_in_words
 
@@ -55,7 +56,7 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
 
         written = seal(request, check_fit)
         if as_json:
-            print_json({"results": request.store.files.shown, "seal": str(written.path), "claims": []})
+            print_json({"results": request.store.files.shown, "seal": str(written.path), "claims": [], "history": []})
         else:
             click.echo(f"{several(len(request.selection.claims), 'claim')} sealed: {written.path}")
         return
@@ -93,12 +94,22 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     if of_paper:
         of_claims = verdicts(experiments, request.store, frames)
     else:
-        of_claims = verdicts_by_file(request.selection.claims_by_file, experiments, request.store, frames)
+        of_claims = verdicts_by_file(
+            request.selection.claims_by_file,
+            experiments,
+            request.store,
+            frames,
+            record=request.selection.is_as_declared,
+        )
     if as_json:
+        from clops_sweep.analysis.claims.history import history_as_data
         from clops_sweep.analysis.report.claims_section import claims_as_data
 
         claimed = claims_as_data(of_claims)
-        print_json({"results": request.store.files.shown, "seal": standing or None, "claims": claimed})
+        earlier = history_as_data(of_claims)
+        print_json(
+            {"results": request.store.files.shown, "seal": standing or None, "claims": claimed, "history": earlier}
+        )
     elif of_claims and not (every or conditions) and all(it.outcome == "undecided" for it in of_claims):
         said = [it.missing for it in of_claims if it.weakest.n and it.missing]
         not_compared = [it.missing for it in of_claims if not it.weakest.n]
@@ -123,6 +134,9 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
         if of_paper:
             which = "other run" if own else "run of a scenario of the paper"
         click.echo(f"no {which} is finished in {request.store.files.shown}: no claim can be decided")
+        for verdict in verdicts_by_file(request.selection.claims_by_file, [], request.store, every=True):
+            if changed := history_in_words(verdict):
+                click.echo(f"{verdict.claim.key}: {changed}")
 
 
 def _print(verdicts: list[Verdict], conditions: bool) -> None:
@@ -130,6 +144,7 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from clops_sweep.analysis.claims.history import history_in_words
     from clops_sweep.analysis.report.claims_section import (
         counts_in_words,
         data_in_words,
@@ -168,6 +183,9 @@ def _print(verdicts: list[Verdict], conditions: bool) -> None:
         console.print(f"{about}: {counts_in_words(compared)}{without}", style="bold")
         if table.row_count:
             console.print(table)
+        for verdict in group:
+            if changed := history_in_words(verdict):
+                console.print(f"{verdict.claim.key}: {changed}")
         for missing, keys in lacking.items():
             console.print(f"undecided, {missing}: {', '.join(keys)}")
         for verdict in group if conditions else ():

@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import clops_sweep
+from clops_sweep.analysis.claims.looks import FOLDER as VERDICTS
 from clops_sweep.analysis.report.marks import DRAWN_FROM
 from clops_sweep.data.files.folder import one_sentence
 from clops_sweep.experiment.spaces.claims import claims_as_json
@@ -59,6 +60,7 @@ def _inputs(state: State) -> Iterator[str]:
     if selection.claims:
         yield json.dumps(claims_as_json(selection.claims), sort_keys=True)
         yield seal_in_words(state)
+        yield " ".join(store.files.names(f"{store.files.root}/{VERDICTS}"))
     for library in _LIBRARIES:
         yield version(library)
     yield clops_sweep.__version__

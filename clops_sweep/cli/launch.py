@@ -261,7 +261,7 @@ def _verdicts(outcome: Outcome) -> list[Verdict]:
     from clops_sweep.analysis.report.claims_frame import verdicts_of
 
     try:
-        return verdicts_of(outcome.state)
+        return verdicts_of(outcome.state, record=True)
     except UsageError as error:  # the report refuses it, too
         click.echo(f"clops-sweep: claims: {error}", err=True)
         return []

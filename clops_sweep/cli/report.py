@@ -185,6 +185,7 @@ def render(
             as_stored=as_stored,
             claims=request.selection.claims_by_file,
             seal=seal_in_words(state),
+            keep_verdicts=request.selection.is_as_declared and not data_hashes,
             tuned=tuned,
             commands=commands_for(request, kept),
             retry=_retry(state, kept),

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner, Result
@@ -261,6 +262,35 @@ def test_declared_claims_are_decided_and_the_seal_is_told(folder: Path, prepared
     seal.write_text(seal.read_text().replace("sealed_at", "sealed_on"))
     assert "was edited after it was sealed" in str(told("new.py", prepared_root=prepared_root).exception)
     assert "defines CLAIMS" in str(told("--seal", prepared_root=prepared_root).exception)
+
+
+def test_a_verdict_that_changed_is_beside_the_earlier_one_in_command_python_and_report(
+    folder: Path, prepared_root: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Sketch, "drawn", unpainted)
+    (folder / "space.py").write_text(SPACE + CLAIMS)
+    assert told("space.py", "--seeds", "4", prepared_root=prepared_root).exit_code == 0
+    (folder / "space.py").write_text((SPACE + CLAIMS).replace("range(4)", "range(8)"))
+
+    def reversed_later(config: RunConfig) -> float:
+        return auc(config) if config.seed < 4 else 0.9 - 0.4 * (config.strategy == "clops")
+
+    write_store(folder, prepared_root, finished_tables, reversed_later)
+    said = "; now undecided with 8 pairs"
+    done = told("space.py", prepared_root=prepared_root)
+    assert said in in_one_line(done.stdout.splitlines())
+    data = json.loads(told("space.py", "--json", prepared_root=prepared_root).stdout)
+    assert [row["outcome"] for row in data["history"]] == ["holds", "undecided"]
+    table = clops_sweep.claims("space.py", "results", prepared_root=prepared_root)
+    assert table["changed"][0].startswith("decided as 'holds' on ")
+    assert table["changed"][0].endswith(said)
+    assert table.attrs["history"] == data["history"]
+    for _ in range(2):
+        done = CliRunner().invoke(command, ["report", "space.py", "--prepared-root", str(prepared_root)])
+        page = Path(done.stdout.splitlines()[-1].removeprefix("report: "))
+        assert said in page.read_text()
+        kept = pd.read_csv(page.parent / "tables" / "claims-history.csv")
+        assert kept["pairs"].tolist() == [4, 8]
 
 
 def test_a_seal_has_the_name_of_the_study_and_survives_a_new_one(folder: Path, prepared_root: Path) -> None:

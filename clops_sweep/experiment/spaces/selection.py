@@ -103,6 +103,11 @@ class Selection:
         names = frozenset(space.name for space in self.given)
         return (FileClaims(self.claims, names),) if self.claims else ()
 
+    @property
+    def is_as_declared(self) -> bool:
+        """Whether it has all runs of its files, with their settings: verdicts on claims are recorded."""
+        return bool(self.files) and not (self.settings or self.limit or self.where)
+
     @cached_property
     def spaces(self) -> list[SearchSpace]:
         """The search spaces with options applied, without those that are left out.
