@@ -17,7 +17,7 @@ from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import one_line
 from clops_sweep.experiment.columns import config_columns
 from clops_sweep.experiment.config import names_of
-from clops_sweep.experiment.fields import REPLICATES
+from clops_sweep.experiment.fields import REPLICATES, data_key_of_row
 from clops_sweep.experiment.metrics import SPLIT_TITLES, Metric, Split, without_split
 from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
 from clops_sweep.store.launch_folders import plugin_files_to_name, prepared_root_to_name
@@ -97,6 +97,7 @@ def run_page(
     return {
         "experiment": section.experiment.name if section is not None else "",
         "others": _others(snapshot, run, section),
+        "left_aside": _left_aside(snapshot, run) if section is None else None,
         "is_tuning": section is not None and section.experiment.is_tuning,
         "configuration": _configuration(section, run),
         "by_task": _by_task(store, section, run) if is_finished and section is not None else [],
@@ -222,13 +223,54 @@ def on_its_way(snapshot: Snapshot, running: UnderWay) -> dict[str, Any]:
 
 
 def reports_in_words(snapshot: Snapshot, store: RunStore) -> list[tuple[str, str, WrittenReport]]:
-    """Return the update reports on runs that are shown, the newest first, with the names of run and experiment."""
+    """Return the update reports on runs that are shown, the newest first, with the names of run and experiment.
+
+    Those on runs that are left aside follow, each with the reason.
+    """
     described = []
+    left_aside = []
     for report in all_reports(store):
         name, section = _home(snapshot, report.run_id, report.run_id)
         if section is not None:
             described.append((name, section.experiment.name, report))
-    return described
+            continue
+        aside = _left_aside(snapshot, report.run_id)
+        if aside is not None:
+            left_aside.append((aside.name, f"{aside.experiment}, on {aside.edition}", report))
+    return [*described, *left_aside]
+
+
+@dataclass(frozen=True)
+class LeftAside:
+    """A run that is left aside, because its experiment is shown on another edition of the data.
+
+    Attributes:
+        name: its strategy and seed.
+        experiment: name of the experiment.
+        edition: what it was computed on, in words.
+    """
+
+    name: str
+    experiment: str
+    edition: str
+
+
+def _left_aside(snapshot: Snapshot, run: str) -> LeftAside | None:
+    """Return why a stored run belongs to no experiment; None if it is not of the data of any."""
+    if run not in snapshot.runs.index:
+        return None
+    row = {str(name): value for name, value in snapshot.runs.loc[run].to_dict().items()}
+    data = data_key_of_row(row)
+    for name, section in snapshot.sections.items():
+        editions = (*section.experiment.shown, *section.experiment.left_aside)
+        if not any(edition.scenario == row["scenario"] and edition.data == data for edition in editions):
+            continue
+        name_of_run = f"{row['strategy']}, seed {row['seed']}"
+        if row["data_hash"] not in {edition.data_hash for edition in section.experiment.shown}:
+            return LeftAside(name_of_run, name, "another edition of the data")
+        if row["data_hash"] in {edition.data_hash for edition in section.experiment.left_aside}:
+            return LeftAside(name_of_run, name, "another semantics version")
+    return None
 
 
 def run_to_report(snapshot: Snapshot, store: RunStore) -> str:

@@ -814,6 +814,39 @@ def test_a_run_leads_to_its_update_reports_and_to_no_other_file(generated: Modul
         assert client.get(f"/update-report/{name}").status_code == 404
 
 
+def test_update_reports_on_runs_of_another_edition_of_the_data_are_listed_last(
+    generated: ModuleType, tmp_path: Path
+) -> None:
+    space = SearchSpace("ward", RunConfig(strategy="er"), {}, seeds=[0, 1])
+    store = RunStore(tmp_path / "results")
+    config = next(iter(space.requests())).config
+    of_other_space = RunConfig(dataset="cardiology", strategy="er")
+    for days, data in enumerate(("former", "newer")):
+        values = {"auc": 0.5, "prepared_hash": data, "started_at": generated.START + timedelta(days=days)}
+        generated.write_given_runs(store, [(config, values)], data)
+    generated.write_given_runs(store, [(of_other_space, {"auc": 0.5})], "elsewhere")
+    former, newer = config.run_id("former"), config.run_id("newer")
+    elsewhere = of_other_space.run_id("elsewhere")
+    folder = tmp_path / "results" / "report"
+    folder.mkdir()
+    for age, run in enumerate((former, newer, elsewhere)):  # that of the former edition is the newest
+        file = folder / f"update-{run}.html"
+        file.write_text("<p>Report</p>")
+        os.utime(file, (1000 - age, 1000 - age))
+    source = StoreSource(store, lambda key: None, lambda store: [space], whole=False)
+    dashboard = Dashboard(FollowedStore(store, source, 0))
+    page = read_page(dashboard)
+    _, *rows = cells_of(page, "Update reports")
+    assert [row[1:3] for row in rows] == [
+        ["seed 0", "ward"],
+        ["er, seed 0", "ward, on another edition of the data"],
+    ]
+    assert f"/run?id={former}" in {it.attributes["href"] for it in page.find("a")}
+    of_run = read_page(dashboard, "run", {"id": former})
+    assert "This run was computed on another edition of the data." in words_of(notices(of_run)[0])
+    assert not notices(read_page(dashboard, "run", {"id": newer}))
+
+
 def test_the_overview_lists_update_reports_with_their_verdicts(generated: ModuleType, tmp_path: Path) -> None:
     store = RunStore(tmp_path / "results")
     config = RunConfig(strategy="er")
