@@ -98,7 +98,7 @@ def make_report(
             f"run {row['run_id']}: no test instance belongs to earlier tasks, so there is nothing to compare"
         )
     facts = compared.facts
-    of_parts = _groups([compared.paired, compared.last], row, store, groups, data)
+    of_parts = _groups([compared.paired, compared.last], of_runs, store, groups)
     paired = replace(compared.paired, groups=of_parts[0])
     last = replace(compared.last, groups=of_parts[1])
     tested = Tested(paired, last, facts)
@@ -125,7 +125,7 @@ def make_report(
         recipes = 1 if other is None else 2
         pooled = tested_once(len(compared.folds), len(people_tested), paired.unit, recipes)
     updated = compared.rows[: len(compared.folds)] or [row]
-    is_given = frames is not None and data.has_given_split(frames.name)
+    is_given = frames is not None and of_runs.data.has_given_split(frames.name)
     report = UpdateReport(
         title=title,
         run_id=compared.rows[0]["run_id"],
@@ -135,7 +135,7 @@ def make_report(
         other_data=compared.other_data,
         copies=copies_in_words(facts.copies, [*paired.patients, *last.patients], paired.unit, names),
         description=compared.description,
-        data=described_data(updated, tested, noun, frames, is_given) | _hash_of(criteria),
+        data=described_data(updated, tested, noun, frames, is_given) | _edition(of_runs, data) | _hash_of(criteria),
         instances=len(paired),
         units=everything.units,
         unit=paired.unit,
@@ -171,7 +171,7 @@ def make_report(
         criteria=(),
         limitations=(),
         models=tuple(models_of(store, *compared.models)),
-        commands=tuple(commands_for(store, compared.rows, asked, data.root)),
+        commands=tuple(commands_for(store, compared.rows, asked, data.root, of_runs.data.root)),
     )
     with prefixed(criteria_file) if criteria_file else nullcontext():
         verdicts = () if criteria is None else tuple(decisions_on(criteria, report, tested))
@@ -188,6 +188,7 @@ class _OfRuns:
         frames: the frames of the run; None without them.
         without_frames: why they are not used; empty if they are.
         compared: what the models are compared on.
+        data: the prepared data with the frames: the present ones, or an earlier edition.
     """
 
     row: Mapping[str, Any]
@@ -195,12 +196,14 @@ class _OfRuns:
     frames: FrameSet | None
     without_frames: str
     compared: _Compared
+    data: PreparedData
 
 
 def _of_runs(store: RunStore, run_id: str, against: str | None, data: PreparedData, folds: bool) -> _OfRuns:
     """Return what `make_report` compares."""
     (row,) = store.rows("runs", run_ids=[store.find(run_id)])
     other = None if against is None else store.rows("runs", run_ids=[store.find(against)])[0]
+    data = data.holding(data_key_of_row(row), row["data_hash"])
     frames, without_frames = _frames(row, data)
     if folds and without_frames:
         raise UsageError(
@@ -218,7 +221,7 @@ def _of_runs(store: RunStore, run_id: str, against: str | None, data: PreparedDa
         compared = _with_other((row, other), predictions, task_facts(row, frames))
     else:
         compared = _with_stored_model(store, (row, other), frames, data, without_frames)
-    return _OfRuns(row, other, frames, without_frames, compared)
+    return _OfRuns(row, other, frames, without_frames, compared, data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -523,7 +526,7 @@ def people_behind(
     names = kept_pseudonyms(row["dataset"], data.root)
     of_runs = _of_runs(store, run_id, against, data, folds)
     frames = of_runs.frames
-    recordings = None if frames is None else data.recording_names(frames)
+    recordings = None if frames is None else of_runs.data.recording_names(frames)
     people = found_people(_decided_parts(of_runs.compared), names, of_runs.compared.facts, frames, recordings)
     known = {person.pseudonym for person in people}
     missing = [name for name in asked if name not in known and name != FLIPPED]
@@ -568,16 +571,21 @@ def _require_same_data(after: Mapping[str, Any], before: Mapping[str, Any]) -> N
 
 def _groups(
     parts: Sequence[Paired],
-    row: Mapping[str, Any],
+    of_runs: _OfRuns,
     store: RunStore,
     names: Sequence[str],
-    data: PreparedData,
 ) -> list[dict[str, Any]]:
     """Return the subgroup columns of each of several parts of the test instances, with the same bands in all."""
     columns: list[dict[str, Any]] = [{} for _ in parts]
     if not names:
         return columns
+    row, data = of_runs.row, of_runs.data
     check_registered(row, store)
+    if of_runs.without_frames:
+        raise UsageError(
+            f"{option('groups')}: needs the prepared frames that run {row['run_id']} was computed on, but "
+            f"{of_runs.without_frames}"
+        )
     DATASETS.register_undeclared(row["dataset"], row["scenario"])
     known = data.groups(data_key_of_row(row), row["data_hash"])
     instances = np.unique(np.concatenate([part.instances for part in parts]))
@@ -654,10 +662,14 @@ def _frames(row: Mapping[str, Any], data: PreparedData) -> tuple[FrameSet | None
         changed = listed(data.changes(row["dataset"])) or "its files or code"
         return None, (
             f"{changed} changed since dataset {row['dataset']!r} was prepared in {data.root}; prepare it again with "
-            f"'{command}': the run is used if the frames prove equal to those that it was computed on"
+            f"'{command}': the frames of the run are used if the edition of before or the new one is that of the run"
         )
     if frames.data_hash != row["data_hash"]:
-        return None, f"dataset {row['dataset']!r} in {data.root} is another edition than that of the run"
+        return None, (
+            f"dataset {row['dataset']!r} in {data.root} is another edition than that of the run, which is not kept "
+            f"there; give the folder that has it with {option('prepared_root')}, or prepare the files of that time "
+            "again, into another folder"
+        )
     return frames, ""
 
 
@@ -702,6 +714,21 @@ def _hash_of(criteria: Criteria | None) -> dict[str, str]:
         return {}
     content = json.dumps(criteria.limits | criteria.demands, sort_keys=True)
     return {"SHA-256 of the criteria": hashlib.sha256(content.encode()).hexdigest()}
+
+
+def _edition(of_runs: _OfRuns, data: PreparedData) -> dict[str, str]:
+    """Return that a report is on an earlier edition of the data, with what changed since; empty on the present one.
+
+    Args:
+        of_runs: what is compared.
+        data: the prepared data of which the earlier edition is kept.
+    """
+    if of_runs.data is data:
+        return {}
+    dataset = str(of_runs.row["dataset"])
+    changed = data.labels_changed(dataset, of_runs.data)
+    since = f"; since then, {changed}" if changed else ""
+    return {"edition": f"earlier edition of {dataset}, with the labels of that time{since}"}
 
 
 def _noun(frames: FrameSet | None) -> str:

@@ -122,7 +122,7 @@ def _distinct(texts: Iterable[str]) -> str:
 
 
 def commands_for(
-    store: RunStore, rows: Sequence[Mapping[str, Any]], asked: Asked, prepared_root: Path
+    store: RunStore, rows: Sequence[Mapping[str, Any]], asked: Asked, prepared_root: Path, edition: Path
 ) -> Iterator[tuple[str, str]]:
     """Yield the commands that repeat a report, valid in any folder, each with its purpose.
 
@@ -131,6 +131,7 @@ def commands_for(
         rows: the rows of the runs, that of the updated model first.
         asked: the options of the report.
         prepared_root: the folder of the prepared frames.
+        edition: the same, or the folder of an earlier edition, which has the frames of the runs.
     """
     default = prepared_root.resolve() == default_prepared_root().resolve()
     root = None if default else str(prepared_root.resolve())
@@ -140,10 +141,16 @@ def commands_for(
     for file in files[0]:
         plugins += ["--plugins", file]
     dataset = str(rows[0]["dataset"])
-    prepare = shlex.join(["clops-sweep", "data", "prepare", dataset, *plugins, *options])
-    if not plugins:
-        prepare = data_command("prepare", dataset, prepared_root=prepared_root)
-    yield f"Prepare the frames, of data hash {str(rows[0]['data_hash'])[:12]}", prepare
+    of_hash = f"of data hash {str(rows[0]['data_hash'])[:12]}"
+    if edition == prepared_root:
+        prepare = shlex.join(["clops-sweep", "data", "prepare", dataset, *plugins, *options])
+        if not plugins:
+            prepare = data_command("prepare", dataset, prepared_root=prepared_root)
+        yield f"Prepare the frames, {of_hash}", prepare
+    else:
+        root = str(edition.resolve())
+        counts = shlex.join(["clops-sweep", "data", "counts", dataset, *plugins, "--prepared-root", root])
+        yield f"Count the frames of the earlier edition, {of_hash}, which is kept there", counts
     for row, of_row in zip(rows, files, strict=True):
         again = rerun_command(str(row["run_id"]), store.files.anywhere, verify=True, plugins=of_row, prepared_root=root)
         whose = f"the models of {row['split']}" if asked.folds else "the models"

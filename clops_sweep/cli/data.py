@@ -142,11 +142,14 @@ def prepare(
 ) -> None:
     """Convert the publisher's files to the frames that runs train on."""
     from clops_sweep.data.prepared.commands import default_prepared_root
+    from clops_sweep.data.prepared.manifest import prepared_content
     from clops_sweep.data.prepared.prepared_folder import is_to_be_made_again
     from clops_sweep.data.preparing.prepare import prepare as make
+    from clops_sweep.data.preparing.prepared_data import PreparedData
 
     root = prepared_root or default_prepared_root()
     chosen = _parsed(name, options)
+    before = prepared_content(root / name)
     policy: OnError = "skip" if on_error == "skip" else "stop"
     prepared = make(
         name,
@@ -157,6 +160,10 @@ def prepare(
         options=chosen,
         anew=is_to_be_made_again(name, prepared_root=root, data_root=data_root, on_error=policy),
     )
+    if prepared.manifest.data_hash != before:
+        splits = PreparedData(root, data_root)
+        if moved := splits.people_moved(_tasks(prepared.manifest, split_seed, splits).splits.values()):
+            click.echo(f"{name}: {moved}", err=True)
     _print_counts(prepared, data_root, split_seed, as_json, markdown=markdown, all_patients=all_patients)
 
 

@@ -160,6 +160,8 @@ def update_report(
         click.echo(f"compared on {report.data['compared on']} [95 % interval over {report.drawn}]")
         if report.against:
             click.echo(f"  {printable(settings_that_differ(report))}")
+        if "edition" in report.data:
+            click.echo(f"  {printable(report.data['edition'])}")
         if report.other_data:
             click.echo(f"  {printable(report.other_data)}")
         if report.copies:

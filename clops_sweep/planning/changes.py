@@ -87,11 +87,16 @@ def runs_of_earlier_editions(state: State) -> list[str]:
         dataset, prepared = row["dataset"], row["prepared_hash"]
         if row["status"] == "finished" and dataset in present and prepared not in (None, present[dataset]):
             earlier[dataset] += 1
-    return [
-        f"data set {dataset} was prepared anew since its {several(count, 'stored run')}: tables show that earlier "
-        "edition of the data until a launch computes runs of the present data"
-        for dataset, count in sorted(earlier.items())
-    ]
+    sentences = []
+    for dataset, count in sorted(earlier.items()):
+        moved = request.data.people_moved(
+            config.data_key for config in request.selection.configs if config.dataset == dataset
+        )
+        sentences.append(
+            f"data set {dataset} was prepared anew since its {several(count, 'stored run')}: tables show that earlier "
+            f"edition of the data until a launch computes runs of the present data{f'; {moved}' if moved else ''}"
+        )
+    return sentences
 
 
 def change_of_network(store: RunStore, run_id: str) -> str | None:

@@ -8,7 +8,7 @@ import re
 import secrets
 import shutil
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
 from pathlib import Path
@@ -101,12 +101,16 @@ def locked(path: Path) -> Iterator[Lock]:
 
 
 @contextmanager
-def appearing_folder(final: Path) -> Iterator[Path]:
+def appearing_folder(final: Path, place_of_old: Callable[[], Path | None] = lambda: None) -> Iterator[Path]:
     """Yield a new folder that is renamed to `final` when the block exits without an error.
 
     Files are flushed to disk before the folder is renamed, so that a crash leaves either nothing or everything. An
     existing folder at `final` is replaced. Leftovers of killed processes of this machine are removed: a folder whose
     lock, a file beside it, is held is not a leftover.
+
+    Args:
+        final: path of the folder.
+        place_of_old: returns where a folder that is replaced is moved to; None to remove it.
 
     Raises:
         UsageError: `final` exists and is not a folder.
@@ -125,7 +129,7 @@ def appearing_folder(final: Path) -> Iterator[Path]:
                 for file in sorted(staging.rglob("*")):
                     flush(file)
                 flush(staging)
-                _replace_folder(staging, final)
+                _replace_folder(staging, final, place_of_old)
                 flush(final.parent)
         finally:
             shutil.rmtree(staging, ignore_errors=True)  # exists only after an error
@@ -222,16 +226,19 @@ def remove_folder(folder: Path) -> None:
     shutil.rmtree(aside)
 
 
-def _replace_folder(staging: Path, final: Path) -> None:
+def _replace_folder(staging: Path, final: Path, place_of_old: Callable[[], Path | None]) -> None:
     try:
         os.rename(staging, final)
     except OSError:
         if not final.exists():
             raise
         # A folder cannot be renamed onto a full one; the old one is renamed first.
-        aside = staging.with_suffix(_REPLACED)
+        kept = place_of_old()
+        aside = kept or staging.with_suffix(_REPLACED)
         os.rename(final, aside)
         os.rename(staging, final)
+        if kept:
+            return
         if aside.is_symlink():
             aside.unlink()  # not what it leads to
         else:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from clops_sweep.data.files.folder import one_sentence, remove_folder, remove_leftovers
+from clops_sweep.data.prepared.earlier_editions import EARLIER
 from clops_sweep.data.prepared.manifest import FRAMES, MANIFEST
 from clops_sweep.data.prepared.verified_frames import VERIFIED
 from clops_sweep.errors import UsageError, listed
@@ -30,7 +31,7 @@ class CachedSet:
     """A folder of prepared frames.
 
     Attributes:
-        folder: its path, which ends with the name of the data set.
+        folder: its path, which ends with the name of the data set, or is that of an earlier edition, `NAME@HASH`.
         size: total size of its files in bytes.
         last_used: seconds since the epoch.
         in_use: whether a process has mapped the frames.
@@ -74,11 +75,20 @@ def cached_sets(prepared_root: Path) -> list[CachedSet]:
         if not prepared_root.is_dir():
             return []
         folders = [path for path in sorted(prepared_root.iterdir()) if not path.name.startswith(".")]
-        return [_cached_set(folder) for folder in folders if (folder / MANIFEST).is_file()]
+        return [_cached_set(folder) for folder in folders if (_of_frames(folder) / MANIFEST).is_file()]
+
+
+def _of_frames(folder: Path) -> Path:
+    """Return the folder with the frames: a prepared folder itself, or that in the folder of an earlier edition."""
+    if (folder / EARLIER).is_file():
+        return folder / folder.name.partition("@")[0]
+    return folder
 
 
 def evict(prepared_root: Path, names: Iterable[str]) -> list[CachedSet]:
     """Remove prepared folders, after checking all of them. A sweep that needs one prepares it again.
+
+    Earlier editions, `NAME@HASH`, cannot be prepared again from the present files.
 
     Args:
         prepared_root: the folder of prepared data sets.
@@ -108,13 +118,13 @@ def evict(prepared_root: Path, names: Iterable[str]) -> list[CachedSet]:
 
 
 def _cached_set(folder: Path) -> CachedSet:
-    size, used = 0, (folder / MANIFEST).stat().st_mtime
+    size, used = 0, (_of_frames(folder) / MANIFEST).stat().st_mtime
     for path in folder.rglob("*"):
         with suppress(FileNotFoundError):  # another process is replacing it
             status = path.lstat()
             size += status.st_size
             used = max(used, status.st_mtime if path.name == VERIFIED else 0)
-    return CachedSet(folder, size, used, _is_held(folder / FRAMES))
+    return CachedSet(folder, size, used, _is_held(_of_frames(folder) / FRAMES))
 
 
 def _is_held(frames: Path) -> bool:

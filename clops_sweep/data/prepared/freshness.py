@@ -19,6 +19,7 @@ from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.files.folder import shorten, write_file
 from clops_sweep.data.files.hashes import file_sha256
 from clops_sweep.data.files.regular_files import METADATA_LIMIT, read_json
+from clops_sweep.data.prepared.earlier_editions import is_earlier
 from clops_sweep.data.prepared.manifest import Manifest
 from clops_sweep.errors import AbsentData, UsageError, either
 
@@ -104,8 +105,8 @@ def changes(folder: Path, manifest: Manifest, data_root: Path | None) -> Iterato
     and a changed table of labels says more than one of many new recordings. If none is found, the state of the files
     is remembered.
 
-    If no file declares the data set in this process, nothing is compared. If its source files are missing, as on
-    another machine, only the code is compared: prepared frames do not need their sources.
+    If no file declares the data set in this process, or for an earlier edition, nothing is compared. If its source
+    files are missing, as on another machine, only the code is compared: prepared frames do not need their sources.
 
     Args:
         folder: the prepared folder.
@@ -114,7 +115,7 @@ def changes(folder: Path, manifest: Manifest, data_root: Path | None) -> Iterato
             else that of the preparation. Two folders may declare data sets of one name with equal code.
     """
     declared = DATASETS.declared(manifest.name)
-    if declared is None:
+    if declared is None or is_earlier(folder):
         return
     if declared.fingerprint not in (manifest.fingerprint, *manifest.equal_code):
         yield Change(f"the code in {Path(declared.place).name}", is_code=True)

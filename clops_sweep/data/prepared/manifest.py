@@ -171,6 +171,20 @@ def read_manifest(folder: Path) -> Manifest | None:
         raise DamagedStore(f"{path}: entries of the manifest are missing; {remedy(folder)}") from None
 
 
+def valid_manifest(folder: Path) -> Manifest | None:
+    """Return the manifest of a prepared folder; None without a valid one."""
+    try:
+        return read_manifest(folder)
+    except DamagedStore:
+        return None
+
+
+def prepared_content(folder: Path) -> str | None:
+    """Return the data hash of a prepared folder, also if its files have changed since; None without a valid one."""
+    manifest = valid_manifest(folder)
+    return None if manifest is None else manifest.data_hash
+
+
 def _with_left_out(values: dict[str, Any]) -> dict[str, Any]:
     """Return the entries of a manifest; recordings in `dropped` of an earlier version are in `left_out` instead.
 

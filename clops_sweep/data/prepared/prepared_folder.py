@@ -17,6 +17,7 @@ from clops_sweep.data.files.checksums import unlike
 from clops_sweep.data.files.folder import is_file, one_sentence
 from clops_sweep.data.prepared.cache import hold
 from clops_sweep.data.prepared.commands import data_command
+from clops_sweep.data.prepared.earlier_editions import is_earlier
 from clops_sweep.data.prepared.frame_table import FrameTable
 from clops_sweep.data.prepared.freshness import is_fresh
 from clops_sweep.data.prepared.manifest import (
@@ -54,7 +55,7 @@ def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     """Return the prepared folder of a data set; None without a prepared folder of this version.
 
     If a user's file declares the data set, None also if its code or files have changed since. Without a file that
-    declares it, a user's data set of any version is taken as it is.
+    declares it, a user's data set of any version is taken as it is, and so is an earlier edition.
 
     Raises:
         DamagedStore: a file is missing or has another size than was written.
@@ -63,7 +64,7 @@ def prepared_set(name: str, prepared_root: Path, data_root: Path | None = None) 
     manifest = read_manifest(folder)
     if manifest is None:
         return None
-    is_known = manifest.name in DATASETS
+    is_known = manifest.name in DATASETS and not is_earlier(folder)
     if is_known and not data_set(manifest.name).accepts(manifest.reader_version, manifest.classes):
         return None
     check_sizes(folder, manifest)

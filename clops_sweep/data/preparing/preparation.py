@@ -19,6 +19,7 @@ from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of, np
 from clops_sweep.data.files.progress import with_progress
 from clops_sweep.data.files.units import CONVERTED
 from clops_sweep.data.left_out import sentences, with_totals
+from clops_sweep.data.prepared.earlier_editions import mark_unused, place_of_earlier
 from clops_sweep.data.prepared.frame_table import FrameColumns
 from clops_sweep.data.prepared.freshness import State, remember, states_of
 from clops_sweep.data.prepared.manifest import (
@@ -29,8 +30,8 @@ from clops_sweep.data.prepared.manifest import (
     FileRecord,
     Manifest,
     frames_hash,
-    read_manifest,
     rows_per_frame,
+    valid_manifest,
 )
 from clops_sweep.data.prepared.record_pool import record_pool
 from clops_sweep.data.preparing.reading import records_read
@@ -42,7 +43,7 @@ from clops_sweep.data.scales import scale_notes, spans_of, usual_scale_note
 from clops_sweep.data.sentinels import sentinel_notes
 from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
-from clops_sweep.errors import DamagedStore, UsageError, listed, several
+from clops_sweep.errors import UsageError, listed, several
 
 _MOST_NOTES: Final = 100
 """Most different notes on recordings that a manifest lists."""
@@ -56,8 +57,11 @@ def make_prepared_folder(
     progress: bool,
     on_error: OnError,
     workers: int | None,
-) -> None:
+) -> Path | None:
     """Prepare a data set into `folder`, which appears whole or not at all.
+
+    Returns:
+        The folder of the earlier edition that it replaces; None if that is not kept, see `earlier_editions`.
 
     Raises:
         UsageError: no record, a record that cannot be read (under `stop`), or a folder that cannot be written.
@@ -69,8 +73,16 @@ def make_prepared_folder(
     problems = Problems(on_error, tolerant=on_error == "stop")
     sources = named_once(records, problems) if isinstance(records, list) else records
     many = len(sources) if isinstance(sources, list) else None
+    replaced = valid_manifest(folder)
+    kept: Path | None = None
+
+    def place_of_old() -> Path | None:
+        nonlocal kept
+        kept = place_of_earlier(folder, replaced, manifest)
+        return kept
+
     with (
-        appearing_folder(folder) as staging,
+        appearing_folder(folder, place_of_old) as staging,
         record_pool(data.name, many or 0, workers if data.parallel else 1) as run,
     ):
         made = _Made()
@@ -87,10 +99,12 @@ def make_prepared_folder(
             if key not in sums and is_file(file_of_key):
                 sums[key] = file_sha256(file_of_key)
         columns.write(staging / INDEX, data.common.classes, data.common.channels)
-        manifest = _manifest(data, staging, columns, sums, made, problems).with_equal_code(_manifest_before(folder))
+        manifest = _manifest(data, staging, columns, sums, made, problems).with_equal_code(replaced)
         write_file(staging / MANIFEST, manifest.to_json())
         if data.checks_files_on_opening:
             remember(staging, data.name, data.root, _unchanged(data, before, {key: keyed[key] for key in sums}))
+        mark_unused(staging, manifest, folder, replaced)
+    return kept
 
 
 @dataclass
@@ -314,14 +328,6 @@ def _manifest(
         fingerprint=data.fingerprint,
         info=info,
     )
-
-
-def _manifest_before(folder: Path) -> Manifest | None:
-    """Return the manifest that is replaced; None without a valid one."""
-    try:
-        return read_manifest(folder)
-    except DamagedStore:
-        return None
 
 
 def _hashed_arrays(columns: FrameColumns) -> dict[str, NDArray[Any]]:

@@ -22,7 +22,7 @@ from clops_sweep.data.files.hashes import array_sha256, hash_of
 from clops_sweep.data.files.termination import terminated_like_interrupted
 from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.left_out import LeftOut, Reason, without_names
-from clops_sweep.data.prepared.commands import default_prepared_root
+from clops_sweep.data.prepared.commands import data_command, default_prepared_root
 from clops_sweep.data.prepared.freshness import other_project, prepared_for
 from clops_sweep.data.prepared.manifest import FRAMES, check_small_files, frames_hash, left_out
 from clops_sweep.data.prepared.normalization import normalized_gain_offset
@@ -86,11 +86,28 @@ def prepare(
             if other := other_project(folder, name):
                 print(f"{name}: replaces the frames that {prepared_for(other)}", file=sys.stderr)
             with _enough_memory(name):
-                make_prepared_folder(data, folder, data_root, progress=progress, on_error=on_error, workers=workers)
+                kept = make_prepared_folder(
+                    data, folder, data_root, progress=progress, on_error=on_error, workers=workers
+                )
             prepared = required_set(name, prepared_root, data_root)
+            if kept is not None:
+                print(f"{name}: {_of_kept_edition(kept, prepared)}", file=sys.stderr)
             array_written(prepared.folder, FRAMES, prepared.manifest.files[FRAMES])
         make_splits(prepared, split_seeds, progress)
     return prepared
+
+
+def _of_kept_edition(kept: Path, prepared: PreparedSet) -> str:
+    """Return what differs from the edition that was replaced, where that is kept, and how to remove it."""
+    from clops_sweep.data.preparing.edition_changes import labels_changed
+
+    changed = labels_changed(kept, prepared) or "the frames are others"
+    size = sum(file.stat().st_size for file in kept.rglob("*") if file.is_file())
+    remove = data_command("evict", kept.parent.name, prepared_root=kept.parent.parent)
+    return (
+        f"{changed}; the earlier edition, which runs have used, is kept for their reports in {kept.parent} "
+        f"({size / 1e6:,.1f} MB); remove it if none is needed: {remove}"
+    )
 
 
 def _usable_set(data: DataSet, prepared_root: Path, data_root: Path | None, *, any_options: bool) -> PreparedSet | None:

@@ -110,12 +110,14 @@ class PreparedData:
         import numpy as np
 
         from clops_sweep.data.left_out import sentences, sentences_on_domains
-        from clops_sweep.data.prepared.manifest import left_out, mostly_dropped
+        from clops_sweep.data.prepared.earlier_editions import mark_used
+        from clops_sweep.data.prepared.manifest import left_out, mostly_dropped, prepared_content
         from clops_sweep.data.preparing.prepare import prepare
 
         seeds: dict[str, set[int]] = {}
         encoded: dict[DataKey, None] = {}
-        for key in keys:
+        splits = list(keys)
+        for key in splits:
             if self.encoders is not None and key.start_from is not None:
                 self.encoders.model_hash(key.start_from)  # report a missing model before anything is prepared
             of_set = seeds.setdefault(key.dataset, set())
@@ -132,7 +134,14 @@ class PreparedData:
             if self.encoders is not None and key.encoder is not None:
                 self.encoders.identity(key.encoder)  # report an invalid encoder before anything is prepared
         for name, split_seeds in seeds.items():
+            before = prepared_content(self.root / name)
             made = prepare(name, prepared_root=self.root, data_root=self.source, progress=True, split_seeds=split_seeds)
+            if made.manifest.data_hash != before:
+                self._hashes.clear()
+                self._opened.clear()
+                if moved := self.people_moved(key for key in splits if key.dataset == name):
+                    print(f"{name}: {moved}", file=sys.stderr)
+            mark_used(made.folder)
             is_declared = made.manifest.info is not None
             losses = [*sentences(left_out(made.manifest)), *sentences_on_domains(left_out(made.manifest))]
             if losses and is_declared and _is_first_time(made.folder):
@@ -238,6 +247,42 @@ class PreparedData:
                 raise
             return None  # the weights are on another machine
         return None if content is None else replace(self.frames(key.signals), data_hash=content)
+
+    def holding(self, key: DataKey, data_hash: str) -> PreparedData:
+        """Return the prepared data with the frames of a run: these, or an earlier edition; these without any.
+
+        Args:
+            key: the key of the run.
+            data_hash: the data hash of the run.
+        """
+        from clops_sweep.data.prepared.earlier_editions import earlier_roots, mark_used
+
+        for root in (self.root, *earlier_roots(key.dataset, self.root)):
+            data = self if root == self.root else PreparedData(root, None, self.encoders)
+            with suppress(UsageError):
+                data.solve_splits([key])  # data that are prepared again have no split of the run's seed yet
+                if data.data_hash(key) == data_hash:
+                    mark_used(root / key.dataset)
+                    return data
+        return self
+
+    def labels_changed(self, dataset: str, earlier: PreparedData) -> str:
+        """Return `edition_changes.labels_changed` since an earlier edition; empty if the data set is not prepared."""
+        from clops_sweep.data.prepared.prepared_folder import prepared_set
+        from clops_sweep.data.preparing.edition_changes import labels_changed
+
+        with suppress(UsageError):
+            now = prepared_set(dataset, self.root, self.source)
+            if now is not None:
+                return labels_changed(earlier.root / dataset, now)
+        return ""
+
+    def people_moved(self, keys: Iterable[DataKey]) -> str:
+        """Return `edition_changes.people_moved` as a sentence; empty if there is nothing to compare."""
+        from clops_sweep.data.preparing.edition_changes import people_moved
+
+        moved = people_moved(keys, self)
+        return "" if moved is None else str(moved)
 
     def groups(self, key: DataKey, data_hash: str) -> dict[str, tuple[NDArray[np.int32], tuple[str, ...]]]:
         """Return the domains and the columns for subgroups of the instances [n] of some frames, as codes and names.

@@ -1,0 +1,147 @@
+"""Differences between two editions of a data set: recordings with other labels, and people in other parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clops_sweep.data.catalog import DataKey
+from clops_sweep.data.prepared.earlier_editions import earlier_roots
+from clops_sweep.data.prepared.manifest import read_manifest
+from clops_sweep.data.prepared.prepared_folder import PreparedSet
+from clops_sweep.errors import UsageError, several
+
+if TYPE_CHECKING:
+    from clops_sweep.data.preparing.prepared_data import PreparedData
+
+_Labels = frozenset[tuple[str, int]]
+"""The labels of the frames of a recording, each with its number of frames."""
+
+
+def labels_changed(before: Path, now: PreparedSet) -> str:
+    """Return what changed in the recordings since an earlier edition: "3 recordings have other labels, 8 are new".
+
+    Args:
+        before: the folder of the earlier edition.
+        now: the present edition.
+
+    Returns:
+        Empty if the names of the recordings and their labels are the same.
+    """
+    manifest = read_manifest(before)
+    if manifest is None:
+        return ""
+    earlier, present = _labels(PreparedSet(before, manifest)), _labels(now)
+    both = earlier.keys() & present.keys()
+    relabelled = sum(earlier[name] != present[name] for name in both)
+    phrases = []
+    if relabelled:
+        phrases.append(f"{_recordings(relabelled)} other labels")
+    if new := len(present) - len(both):
+        phrases.append(f"{several(new, 'recording')} {'is' if new == 1 else 'are'} new")
+    if lost := len(earlier) - len(both):
+        phrases.append(f"{several(lost, 'recording')} {'is' if lost == 1 else 'are'} no longer there")
+    return ", ".join(phrases)
+
+
+def _recordings(count: int) -> str:
+    return f"{several(count, 'recording')} {'has' if count == 1 else 'have'}"
+
+
+def _labels(prepared: PreparedSet) -> dict[str, _Labels]:
+    """Return the labels of each recording, by its name."""
+    table = prepared.table
+    names, records = np.unique(table.record_names().astype(str), return_inverse=True)
+    labels = table.labels
+    rows, codes = np.nonzero(labels) if labels.ndim == 2 else (np.arange(len(labels)), labels)
+    pairs, counts = np.unique(np.stack([records[rows], codes]), axis=1, return_counts=True)
+    of_records: dict[str, set[tuple[str, int]]] = {name: set() for name in names.tolist()}
+    for record, code, count in zip(*pairs.tolist(), counts.tolist(), strict=True):
+        of_records[str(names[record])].add((prepared.manifest.classes[code], count))
+    return {name: frozenset(of_record) for name, of_record in of_records.items()}
+
+
+@dataclass(frozen=True)
+class Moved:
+    """People of both editions of a data set who are in another part of a split than before.
+
+    Attributes:
+        by_split: their number, by split.
+        people: the people of both editions.
+        of_folds: whether the splits are the folds of one split seed; then `by_split` has one entry.
+    """
+
+    by_split: tuple[int, ...]
+    people: int
+    of_folds: bool
+
+    def __str__(self) -> str:
+        """Return a sentence."""
+        fewest, most = min(self.by_split), max(self.by_split)
+        everyone = f"{self.people:,} people"
+        where = "in another fold" if self.of_folds else "in another part (training, validation or test)"
+        if not most:
+            same = "fold" if self.of_folds else "part of each split"
+            return f"all {everyone} of the earlier edition stay in the same {same}"
+        many = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}, by split,"
+        are = "is" if most == 1 else "are"
+        return (
+            f"{many} of {everyone} {are} now {where} than in the earlier edition, because people are dealt by their labels; a "
+            'column of the table with "train", "validation" and "test", which split= names, keeps them in place'
+        )
+
+
+def people_moved(keys: Iterable[DataKey], data: PreparedData) -> Moved | None:
+    """Return who moved since the last earlier edition of a data set.
+
+    Args:
+        keys: the splits, all of one data set.
+        data: the prepared data.
+
+    Returns:
+        None without an earlier edition, without splits that both editions have, or if the split is given.
+    """
+    splits = list(dict.fromkeys(key.signals._replace(normalize="none") for key in keys))
+    if not splits or data.has_given_split(splits[0].dataset):
+        return None
+    roots = earlier_roots(splits[0].dataset, data.root)
+    if not roots:
+        return None
+    earlier = type(data)(roots[0], None, data.encoders)
+    moved = []
+    people = 0
+    for key in splits:
+        try:
+            data.solve_splits([key])
+            earlier.solve_splits([key])
+            before, now = _parts(earlier, key), _parts(data, key)
+        except UsageError:  # the earlier edition lacks a column, or has too few people
+            return None
+        both = before.keys() & now.keys()
+        people = max(people, len(both))
+        moved.append(frozenset(name for name in both if before[name] != now[name]))
+    of_folds = _is_folds(splits)
+    if of_folds:
+        moved = [frozenset().union(*moved)]
+    return Moved(tuple(map(len, moved)), people, of_folds)
+
+
+def _is_folds(splits: Sequence[DataKey]) -> bool:
+    return (
+        len(splits) > 1 and all(key.split for key in splits) and len({key._replace(split=None) for key in splits}) == 1
+    )
+
+
+def _parts(data: PreparedData, key: DataKey) -> dict[str, tuple[int, ...]]:
+    """Return the parts that each person is in, by name; several if recordings are split by time."""
+    frames = data.frames(key)
+    pairs = np.unique(np.stack([frames.patients, frames.split]), axis=1)
+    parts: dict[str, tuple[int, ...]] = {}
+    for person, part in pairs.T.tolist():
+        name = frames.patient_names[person]
+        parts[name] = (*parts.get(name, ()), part)
+    return parts
