@@ -488,6 +488,9 @@ PLACES = {
     "clops_sweep/data/published/download.py:download": "download_of_generated_data_names_their_preparation",
     "clops_sweep/data/prepared/manifest.py:remedy": "damaged_data",
     "clops_sweep/data/prepared/prepared_folder.py:required_set": "data_that_are_not_prepared",
+    "clops_sweep/data/preparing/prepare.py:_of_kept_edition": (
+        "tests/data/prepared/test_earlier_editions.py:the_command_that_removes_an_edition_works_as_typed"
+    ),
     "clops_sweep/data/preparing/features.py:__init__": "features_that_are_not_computed",
     "analysis/update/report.py:_groups": "evict_names_the_folder",
     "analysis/report/page.py:render_page": PAGES,

@@ -90,8 +90,9 @@ class Moved:
         many = f"{most:,}" if fewest == most else f"{fewest:,} to {most:,}, by split,"
         are = "is" if most == 1 else "are"
         return (
-            f"{many} of {everyone} {are} now {where} than in the earlier edition, because people are dealt by their labels; a "
-            'column of the table with "train", "validation" and "test", which split= names, keeps them in place'
+            f"{many} of {everyone} {are} now {where} than in the earlier edition, because people are dealt by their "
+            'labels; a column of the table with "train", "validation" and "test", which split= names, keeps them in '
+            "place"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,8 +13,9 @@ from click.testing import CliRunner
 
 from clops_sweep import ContinualRun, RunConfig, read, update_report
 from clops_sweep.cli.commands import command
+from clops_sweep.cli.data import data as data_commands
 from clops_sweep.data.catalog import DataKey
-from clops_sweep.data.prepared.cache import cached_sets, evict
+from clops_sweep.data.prepared.cache import cached_sets
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError
@@ -101,8 +103,16 @@ def test_an_edition_is_kept_once_and_also_after_an_equal_preparation(root: Path)
     PreparedData(root, root.parent).prepare([KEY])
     _correct(root)
     assert len(_kept(root)) == 2, "both editions, each once"
-    evict(root, _kept(root))
+
+
+def test_the_command_that_removes_an_edition_works_as_typed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    PreparedData(root, root.parent).prepare([KEY])
+    _correct(root)
+    name, words, *typed = shlex.split(capsys.readouterr().err.partition("remove it if none is needed: ")[2])
+    assert (name, words) == ("clops-sweep", "data")
+    assert CliRunner().invoke(data_commands, typed).exit_code == 0
     assert not _kept(root)
+    assert (root / "wards").is_dir()
 
 
 def test_people_who_are_in_another_fold_are_counted(root: Path) -> None:
@@ -163,7 +173,7 @@ def test_a_report_and_the_people_behind_it_are_those_of_the_edition_of_the_run(r
     shutil.rmtree(root / _kept(root)[0])
     lost = update_report(folder, run_id, prepared_root=root)
     assert "is another edition than that of the run, which is not kept there" in lost.without_frames
-    with pytest.raises(UsageError, match="groups: needs the prepared frames that run .* another edition"):
+    with pytest.raises(UsageError, match=r"groups: needs the prepared frames that run .* another edition"):
         update_report(folder, run_id, groups=["ward"], prepared_root=root)
 
 
