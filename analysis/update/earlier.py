@@ -9,9 +9,10 @@ import numpy as np
 from .findings import EarlierTask
 from .last_task import TaskFacts
 from .measures import Change, Measures
+from .paired import Paired
 
 
-def earlier_tasks(measures: Measures, order: Sequence[str], facts: TaskFacts) -> Iterator[EarlierTask]:
+def earlier_tasks(measures: Measures, order: Sequence[str], facts: TaskFacts, last: Paired) -> Iterator[EarlierTask]:
     """Yield the compared instances of each task before and after the update.
 
     Nothing if all tasks are tested on the same instances, because each task would say the same.
@@ -20,6 +21,7 @@ def earlier_tasks(measures: Measures, order: Sequence[str], facts: TaskFacts) ->
         measures: the measures of the compared instances.
         order: names of the tasks in the order of training.
         facts: facts about the tasks.
+        last: the test instances of the last task. If they are compared, its intervals are those of `of_last_task`.
     """
     if facts.same_test_people:
         return
@@ -30,16 +32,31 @@ def earlier_tasks(measures: Measures, order: Sequence[str], facts: TaskFacts) ->
         rows = paired.tasks == task
         if not rows.any():
             continue
+        own = of_last_task(measures, last) if task == order[-1] else None
+        of_task, its_rows = (measures, rows) if own is None else (own, np.ones(len(last), bool))
         yield EarlierTask(
             title=facts.title(task),
             instances=int(rows.sum()),
             units=len(np.unique(paired.units[rows])),
             units_changed=len(np.unique(paired.units[rows & changed])),
-            auc=measures.auc(rows),
-            accuracy=measures.accuracy(rows),
+            auc=of_task.auc(its_rows),
+            accuracy=of_task.accuracy(its_rows),
             right_to_wrong=int((rows & right_before & ~right_after).sum()),
             wrong_to_right=int((rows & ~right_before & right_after).sum()),
         )
+
+
+def of_last_task(measures: Measures, last: Paired) -> Measures | None:
+    """Return the measures of the last task, if its test instances are compared; else None.
+
+    Their intervals draw the people of that task alone, as those of its criteria do: one number has one interval.
+
+    Args:
+        measures: the measures of the compared instances.
+        last: the test instances of the last task.
+    """
+    is_compared = len(last) > 0 and len(last) < len(measures.paired) and set(last.tasks) <= set(measures.paired.tasks)
+    return Measures(last) if is_compared else None
 
 
 def is_clearly_worse(change: Change) -> bool:

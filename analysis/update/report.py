@@ -34,7 +34,7 @@ from .bands import banded
 from .copies import copies_in_words
 from .criteria import Criteria
 from .data_facts import counts_by_task, described_data
-from .earlier import earlier_tasks
+from .earlier import earlier_tasks, of_last_task
 from .findings import OF_RUNS, Findings, FoldResult, NewClass
 from .folds import check_tested_once, tested_once
 from .last_task import Known, TaskFacts, brought, by_knowledge, decided, in_common, people_in_training, task_facts
@@ -106,7 +106,7 @@ def make_report(
     noun = _noun(frames)
     curve_before = tuple(reliability(paired.before))
     curve_after = tuple(reliability(paired.after))
-    everything, *others = _titled(measures.slices(), facts)
+    everything, *others = _titled(_slices(measures, last), facts)
     before = decisions(paired, paired.before, compared.outputs)
     after = decisions(paired, paired.after, compared.outputs)
     names = pseudonyms(row["dataset"], data.root)
@@ -142,7 +142,7 @@ def make_report(
         noun=noun,
         resamples=measures.resamples,
         flips=(everything, *others),
-        earlier=tuple(earlier_tasks(measures, compared.order, facts)),
+        earlier=tuple(earlier_tasks(measures, compared.order, facts, last)),
         counts=tuple(counts_by_task(tested)),
         changed_decisions=measures.changed_decisions(),
         drift=measures.drift(),
@@ -261,6 +261,16 @@ def _against(compared: _Compared, other: Mapping[str, Any] | None) -> str:
     if other is None:
         return ""
     return str(compared.rows[len(compared.folds) or 1]["run_id"])
+
+
+def _slices(measures: Measures, last: Paired) -> Iterator[Slice]:
+    """Yield the groups of compared instances; the last task has the intervals of its criteria, if it is compared."""
+    own = of_last_task(measures, last)
+    for part in measures.slices():
+        if own is not None and part.column == "task" and part.name in last.tasks:
+            yield replace(next(own.slices()), column="task", name=part.name)
+        else:
+            yield part
 
 
 def _titled(slices: Iterator[Slice], facts: TaskFacts) -> Iterator[Slice]:

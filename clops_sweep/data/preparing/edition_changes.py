@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clops_sweep.data.catalog import DataKey
-from clops_sweep.data.prepared.earlier_editions import earlier_roots
+from clops_sweep.data.frames import FrameSet
 from clops_sweep.data.prepared.manifest import read_manifest
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
-from clops_sweep.errors import UsageError, several
-
-if TYPE_CHECKING:
-    from clops_sweep.data.preparing.prepared_data import PreparedData
+from clops_sweep.errors import several
 
 _Labels = frozenset[tuple[str, int]]
 """The labels of the frames of a recording, each with its number of frames."""
@@ -96,50 +91,27 @@ class Moved:
         )
 
 
-def people_moved(keys: Iterable[DataKey], data: PreparedData) -> Moved | None:
-    """Return who moved since the last earlier edition of a data set.
+def people_moved(pairs: Iterable[tuple[FrameSet, FrameSet]], *, of_folds: bool) -> Moved:
+    """Return who moved between two editions of a data set.
 
     Args:
-        keys: the splits, all of one data set.
-        data: the prepared data.
-
-    Returns:
-        None without an earlier edition, without splits that both editions have, or if the split is given.
+        pairs: the frames of the earlier edition and of the present one, for each split.
+        of_folds: whether the splits are the folds of one split seed.
     """
-    splits = list(dict.fromkeys(key.signals._replace(normalize="none") for key in keys))
-    if not splits or data.has_given_split(splits[0].dataset):
-        return None
-    roots = earlier_roots(splits[0].dataset, data.root)
-    if not roots:
-        return None
-    earlier = type(data)(roots[0], None, data.encoders)
-    moved = []
+    moved: list[frozenset[str]] = []
     people = 0
-    for key in splits:
-        try:
-            data.solve_splits([key])
-            earlier.solve_splits([key])
-            before, now = _parts(earlier, key), _parts(data, key)
-        except UsageError:  # the earlier edition lacks a column, or has too few people
-            return None
+    for earlier, present in pairs:
+        before, now = _parts(earlier), _parts(present)
         both = before.keys() & now.keys()
         people = max(people, len(both))
         moved.append(frozenset(name for name in both if before[name] != now[name]))
-    of_folds = _is_folds(splits)
     if of_folds:
-        moved = [frozenset().union(*moved)]
+        moved = [frozenset[str]().union(*moved)]
     return Moved(tuple(map(len, moved)), people, of_folds)
 
 
-def _is_folds(splits: Sequence[DataKey]) -> bool:
-    return (
-        len(splits) > 1 and all(key.split for key in splits) and len({key._replace(split=None) for key in splits}) == 1
-    )
-
-
-def _parts(data: PreparedData, key: DataKey) -> dict[str, tuple[int, ...]]:
+def _parts(frames: FrameSet) -> dict[str, tuple[int, ...]]:
     """Return the parts that each person is in, by name; several if recordings are split by time."""
-    frames = data.frames(key)
     pairs = np.unique(np.stack([frames.patients, frames.split]), axis=1)
     parts: dict[str, tuple[int, ...]] = {}
     for person, part in pairs.T.tolist():

@@ -278,11 +278,29 @@ class PreparedData:
         return ""
 
     def people_moved(self, keys: Iterable[DataKey]) -> str:
-        """Return `edition_changes.people_moved` as a sentence; empty if there is nothing to compare."""
+        """Return how many people are in other parts than in the last earlier edition, as a sentence.
+
+        Args:
+            keys: the splits, all of one data set.
+
+        Returns:
+            Empty without an earlier edition, if it cannot be split in this way, or if the split is given.
+        """
+        from clops_sweep.data.prepared.earlier_editions import earlier_roots
         from clops_sweep.data.preparing.edition_changes import people_moved
 
-        moved = people_moved(keys, self)
-        return "" if moved is None else str(moved)
+        splits = list(dict.fromkeys(key.signals._replace(normalize="none") for key in keys))
+        roots = earlier_roots(splits[0].dataset, self.root) if splits else []
+        if not roots or self.has_given_split(splits[0].dataset):
+            return ""
+        earlier = PreparedData(roots[0], None, self.encoders)
+        schemes = {key._replace(split=None) for key in splits}
+        of_folds = len(splits) > 1 and len(schemes) == 1 and all(key.split for key in splits)
+        with suppress(UsageError):  # the earlier edition lacks a column, or has too few people
+            for data in (self, earlier):
+                data.solve_splits(splits)
+            return str(people_moved([(earlier.frames(key), self.frames(key)) for key in splits], of_folds=of_folds))
+        return ""
 
     def groups(self, key: DataKey, data_hash: str) -> dict[str, tuple[NDArray[np.int32], tuple[str, ...]]]:
         """Return the domains and the columns for subgroups of the instances [n] of some frames, as codes and names.

@@ -13,6 +13,8 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import accuracy_score, brier_score_loss, recall_score, roc_curve
 
 from clops_sweep import UsageError
+from clops_sweep.analysis.update.earlier import earlier_tasks
+from clops_sweep.analysis.update.last_task import TaskFacts
 from clops_sweep.analysis.update.measures import FIXED, Measures, reliability
 from clops_sweep.analysis.update.page import shares_of
 from clops_sweep.analysis.update.paired import Paired, last_models, last_update
@@ -252,3 +254,21 @@ def test_what_cannot_be_compared_is_refused() -> None:
         last_update(one)
     with pytest.raises(UsageError, match="--keep predictions"):
         last_update(one[:0])
+
+
+def test_the_last_task_has_the_interval_of_its_criteria_if_it_is_compared() -> None:
+    """People of both tasks are other people, so draws of all people are not draws of those of the last task."""
+    tables = [stage(seed, tasks=2) for seed in (3, 4)]
+    for table in tables:
+        table["patient"] = table["task"] + table["patient"]
+    compared = last_models(*tables)
+    last = compared.take(compared.tasks == "t1")
+    facts = TaskFacts("domain_il", "domains", "ward", False, False, {}, None, None, {}, {})
+    first, second = earlier_tasks(Measures(compared), ["t0", "t1"], facts, last)
+    alone = next(Measures(last).slices()).accuracy
+    assert second.accuracy == alone
+    assert second.accuracy != Measures(compared).accuracy(compared.tasks == "t1"), "the test can fail"
+    assert first.accuracy == Measures(compared).accuracy(compared.tasks == "t0")
+    apart = compared.take(compared.tasks == "t0")
+    (only,) = earlier_tasks(Measures(apart), ["t0", "t1"], facts, last)
+    assert only.accuracy == next(Measures(apart).slices()).accuracy

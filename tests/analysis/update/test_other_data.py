@@ -159,6 +159,12 @@ def test_the_stored_model_predicts_test_people_whom_it_has_not_seen(
     assert report.last_task is not None
     assert report.last_task.title == "ward D"
     assert report.last_task.accuracy.value == pytest.approx(right_after[in_d].mean())
+    (row,) = (task for task in report.earlier if task.title == "ward D")
+    (group,) = (part for part in report.flips if (part.column, part.name) == ("task", "ward D"))
+    (verdict,) = (of for of in report.criteria if of.criterion == "min_new_accuracy")
+    one_interval = {row.accuracy.after, group.accuracy.after, verdict.measured, report.last_task.accuracy}
+    assert len(one_interval) == 1, "one number has one interval, wherever it is"
+    assert np.isfinite(verdict.measured.low)
     tested, left = rows["patient"].nunique(), rows[rows["patient"].isin(trained)]["patient"].nunique()
     assert f"trained or validated on {left} of the {tested} test patients: they are left out" in report.other_data
     assert report.other_data.endswith("It has learned ward A, ward B, ward C, and has never seen ward D.")
