@@ -24,9 +24,14 @@ def best_means(shown: Sequence[Best], most: int = _MOST_PANELS) -> BestMeans:
     """
     experiments = [best.experiment for best in shown]
     several = len({experiment.name for experiment in experiments}) > 1
-    names = tuple(f"{best.experiment.name}: {best.name}" if several else best.name for best in shown)
+    names = tuple(_with_space(best) if several else best.name for best in shown)
     first = dict.fromkeys(best.columns.results[0] for best in shown)
     results = first | dict.fromkeys(metric for best in shown for metric in best.columns.results)
     metrics = list(results)[: max(most, min(len(first), _MOST_PANELS_OF_SPACES))]
     means = {metric: tuple(best.means.get(metric) for best in shown) for metric in metrics}
     return BestMeans(names, means, {metric: heading(metric, experiments) for metric in metrics})
+
+
+def _with_space(best: Best) -> str:
+    space = best.experiment.name
+    return best.name if best.name == space else f"{space}: {best.name}"

@@ -18,6 +18,9 @@ WIDTH = 100
 _SHORTEST_NAME = 20
 """Least characters of a name that is cut off."""
 
+_SHORTEST_LABEL = 12
+"""Least characters of a label that is cut off, beside others that are whole."""
+
 
 def called(job: Job) -> str:
     """Return the name of a job's run: "CLOPS, seed 0"."""
@@ -44,18 +47,32 @@ def fitted(names: Sequence[RunName], width: int) -> list[str]:
 
 
 def _cut(name: RunName, width: int) -> str:
-    """Return a name with short labels, and with an ellipsis in its middle, if it has no room.
+    """Return a name with short labels, and with an ellipsis, if it has no room.
 
-    The ellipsis replaces whole labels, so that a number is not cut from its name, if what is left has room.
+    The ellipsis is in the middle of the longest label if enough of it is left, so that all numbers stay. Otherwise it
+    replaces whole labels, so that a number is not cut from its name. If neither has room, the whole name is cut.
     """
     (text,) = fitted([name], width)
     room = max(width, _SHORTEST_NAME)
     if len(text) <= room:
         return text
+    labels = [Label(label.symbolic) for label in name.labels]
+    longest = max(range(len(labels)), key=lambda number: len(labels[number].text))
+    too_long = len(RunName(tuple(labels), name.space).short) - room
+    left = len(labels[longest].text) - max(too_long, 0)
+    if left >= _SHORTEST_LABEL:
+        labels[longest] = Label(_cut_in_the_middle(labels[longest].text, left))
+        return RunName(tuple(labels), name.space).short
     for kept in range(len(name.labels) - 2, -1, -1):
         left_out = RunName((*name.labels[:kept], Label("…"), name.labels[-1]), name.space).short
         if len(left_out) <= room:
             return left_out
+    return _cut_in_the_middle(text, room)
+
+
+def _cut_in_the_middle(text: str, room: int) -> str:
+    if len(text) <= room:
+        return text
     end = room // 2
     return f"{text[: room - end - 1]}…{text[-end:]}"
 

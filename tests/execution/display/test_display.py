@@ -87,7 +87,7 @@ def test_how_a_job_has_ended(of: Job, report: Finished | FoundFinished | Failed 
         ),
         (
             (Label("0.1", "storage_fraction"), Label("a variant with a name that fills the whole line alone")),
-            "replay: storage 0.1, a …ls the whole line alone",
+            "replay: b = 0.1, a variant with…hole line alone",
         ),
     ],
 )
