@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, print_json
+from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, print_json, results_option
 from clops_sweep.data.files.folder import one_sentence, shorten
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.spaces.space_files import criteria_beside, shipped_space
@@ -76,6 +76,14 @@ _TIME_LIMITS = {"slurm": "12:00:00", "slurm_array": "04:00:00"}
     help="Write a search space on your recordings (arrays, csv, wfdb, edf, hdf5), on wards with an update "
     "report and its criteria (wards), or with your network or method.",
 )
+@click.option(
+    "--continue",
+    "continued",
+    type=NotEmpty(),
+    metavar="RUN_ID",
+    help="Write a search space that continues the stored model of a run with the recordings of a new ward.",
+)
+@results_option
 @click.option("--slurm", is_flag=True, help="Write a Slurm job instead: a Ray cluster on several nodes.")
 @click.option("--slurm-array", is_flag=True, help="Write a Slurm job array instead: one shard per task, without Ray.")
 @click.option("--kuberay", is_flag=True, help="Write a RayJob for Kubernetes with the KubeRay operator instead.")
@@ -87,6 +95,8 @@ def new(
     name: Path,
     source: str | None,
     template: str | None,
+    continued: str | None,
+    results: str,
     slurm: bool,
     slurm_array: bool,
     kuberay: bool,
@@ -97,13 +107,19 @@ def new(
 ) -> None:
     """Write a first search-space file, or a job script for a cluster.
 
-    The search space is a small example with comments, one for your recordings, network or method (--template) or a
-    copy of one of the package (--from).
+    The search space is a small example with comments, one for your recordings, network or method (--template), a
+    copy of one of the package (--from), or one that continues a model in use with a new ward (--continue, with its
+    store in --results).
     """
     flags = {"slurm": slurm, "slurm_array": slurm_array, "kuberay": kuberay}
     recipe = _recipe([flag for flag, given in flags.items() if given], source, space, limit, shards)
     if template and (recipe is not None or source is not None):
         raise click.UsageError("--template goes with neither --from nor a job; expected it alone")
+    if continued and (recipe is not None or source is not None or template):
+        raise click.UsageError("--continue goes with neither --from, --template nor a job; expected it alone")
+    if continued:
+        _write_continued(name, continued, results, as_json)
+        return
     with one_sentence(name):
         _check(name, recipe)
         if recipe is not None:
@@ -136,6 +152,26 @@ def new(
         click.echo(f"{name} is written; adapt it, put {_NEEDS_DATA[template]} beside it, then run it with: {command}")
     else:
         click.echo(f"{name} is written; {'submit' if recipe else 'run'} it with: {command}")
+
+
+def _write_continued(name: Path, run_id: str, results: str, as_json: bool) -> None:
+    """Write the search space that continues a run, and say what to fill in."""
+    from clops_sweep.cli.continued import continued_space
+
+    with one_sentence(name):
+        _check(name, None)
+        space = continued_space(results, run_id, name)
+        _write(name, space.text.encode())
+    command = shlex.join(["clops-sweep", str(name), "--keep", "predictions", "--keep", "models"])
+    if as_json:
+        print_json({"file": name, "criteria": None, "command": command})
+        return
+    beside = space.declared_in.resolve().parent == name.resolve().parent
+    root = "" if beside else f"; move it beside {shorten(space.declared_in)}, where its recordings are"
+    click.echo(
+        f"{name} is written{root}; put the new recordings and their table into {space.folder}, beside the old ones, "
+        f"write the name of the table into the line NEW = ..., then run it with: {command}"
+    )
 
 
 def _template(template: str, name: Path) -> bytes:

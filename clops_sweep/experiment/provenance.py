@@ -39,6 +39,17 @@ def plugin_origins(plugins: object) -> tuple[Origin, ...]:
     return tuple(_stored(plugins).values())
 
 
+def origin_of_data(row: Mapping[str, Any]) -> Origin | None:
+    """Return the origin of the data set of a run; None if it is built in, or the run is of an early version."""
+    stored = _stored(row["plugins"])
+    return stored.get(f"dataset {row['dataset']}") or stored.get(row["dataset"])
+
+
+def other_plugins(row: Mapping[str, Any]) -> list[str]:
+    """Return the names of the plug-ins of a run, without its data set."""
+    return [name for name in _stored(row["plugins"]) if name not in (row["dataset"], f"dataset {row['dataset']}")]
+
+
 def described(plugins: object) -> list[str]:
     """Describe each plug-in of a run in one line, from its column `plugins`."""
     lines = []

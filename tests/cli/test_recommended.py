@@ -485,6 +485,9 @@ PLACES = {
     "clops_sweep/cli/commands.py:_say_status": FAILED,
     "clops_sweep/cli/data.py:_options_line": "the_options_line_names_the_preparation_with_all_defaults",
     "clops_sweep/cli/new.py:new": "new_names_the_launch_of_its_file",
+    "clops_sweep/cli/new.py:_write_continued": (
+        "tests/cli/test_continue.py:the_file_runs_with_the_settings_of_the_run_once_the_table_is_filled_in"
+    ),
     "clops_sweep/data/published/download.py:download": "download_of_generated_data_names_their_preparation",
     "clops_sweep/data/prepared/manifest.py:remedy": "damaged_data",
     "clops_sweep/data/prepared/prepared_folder.py:required_set": "data_that_are_not_prepared",

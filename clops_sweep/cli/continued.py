@@ -1,0 +1,335 @@
+"""The search-space file of `clops-sweep new FILE --continue RUN_ID`: a model in use continues with a new ward."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from clops_sweep.data.files.folder import one_sentence, shorten
+from clops_sweep.errors import UsageError, listed
+from clops_sweep.experiment.columns import config_from_row
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.provenance import origin_of_data, other_plugins
+from clops_sweep.experiment.spaces.space_files import criteria_beside
+from clops_sweep.store.launch_folders import plugin_files_to_name
+from clops_sweep.store.run_store import RunStore
+
+_OF_SPLIT: Final = ("dataset", "seed", "split", "split_seed", "stratify", "validation", "start_from", "task_order")
+"""Settings that a continued run does not take over: its people are divided by a column of the table."""
+
+_PREDICTIONS: Final = "predictions"
+
+
+@dataclass(frozen=True)
+class ContinuedSpace:
+    """A file that continues a run.
+
+    Attributes:
+        text: its content.
+        folder: the folder of the recordings, as the declaration writes it, such as `data_root / "hospital"`.
+        declared_in: the file that declares the data set of the run.
+    """
+
+    text: str
+    folder: str
+    declared_in: Path
+
+
+def continued_space(results: str, prefix: str, file: Path) -> ContinuedSpace:
+    """Return the search space that continues a stored run with the recordings of another table.
+
+    Args:
+        results: the store of the run, a folder or a URI.
+        prefix: the id of the run, or an unambiguous prefix.
+        file: the file to be written, which gives the new data set its name.
+
+    Raises:
+        UsageError: the run has no stored model or predictions, or its data set is not read with a table of patients.
+    """
+    store = RunStore.named(results)
+    store.files.check_is_there()
+    run_id = store.find(prefix)
+    (row,) = store.rows("runs", run_ids=[run_id])
+    _check_kept(store, run_id)
+    config = config_from_row(row)
+    source = _file_of_data(store, row)
+    with one_sentence(source):
+        text = source.read_text(encoding="utf-8")
+    declaration = _Declaration.found(text, config.dataset, source)
+    name = _name(file, config.dataset)
+    lines = _TEXT.format(
+        short=run_id[:8],
+        run_id=run_id,
+        file=shlex.quote(str(file)),
+        criteria=_criteria(source),
+        imports=_imports(text, declaration.function),
+        others=_others(row, source, declaration.names_beside()),
+        results=_literal(results),
+        old_table=declaration.table,
+        patient=declaration.patient,
+        declaration=declaration.renamed(config.dataset, name),
+        space=file.stem,
+        settings="\n".join(_settings(config, name)),
+        strategy=config.strategy,
+        seed=config.seed,
+    )
+    return ContinuedSpace(lines, declaration.folder, source)
+
+
+def _check_kept(store: RunStore, run_id: str) -> None:
+    missing = [] if store.models.has(run_id, "last") else ["models"]
+    missing += [] if run_id in store.predicted() else [_PREDICTIONS]
+    if missing:
+        options = " ".join(f"--keep {what}" for what in missing)
+        raise UsageError(
+            f"--continue: the {' and '.join(missing)} of run {run_id} are not stored; run its search space again with "
+            f"{options}, which adds them to finished runs"
+        )
+
+
+def _file_of_data(store: RunStore, row: Mapping[str, Any]) -> Path:
+    """Return the file that declares the data set of a run."""
+    origin = origin_of_data(row)
+    if origin is None or origin.file is None:
+        raise UsageError(
+            f"--continue: dataset {row['dataset']!r} of run {row['run_id']} is not declared in a file, so it has no "
+            "table that a new ward is added to; expected a run on your data, see docs/ward.md"
+        )
+    for file in plugin_files_to_name(store, row["plugins"]):
+        if Path(file).name == Path(origin.file).name and Path(file).is_file():
+            return Path(file)
+    raise UsageError(
+        f"--continue: {origin.file}, which declares dataset {row['dataset']!r}, is not there; run the command in its "
+        "folder"
+    )
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    """The function that declares a data set, and the parts of its source that change.
+
+    Attributes:
+        source: the source of the file.
+        function: the function.
+        decorator: the call of `dataset`.
+        call: the call that reads recordings with a table.
+    """
+
+    source: str
+    function: ast.FunctionDef
+    decorator: ast.Call
+    call: ast.Call
+
+    @classmethod
+    def found(cls, source: str, dataset: str, file: Path) -> _Declaration:
+        """Return the declaration of a data set in a file."""
+        for node in ast.parse(source).body:
+            decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+            for decorator in decorators:
+                if isinstance(decorator, ast.Call) and _is_constant(decorator.args, dataset):
+                    assert isinstance(node, ast.FunctionDef)
+                    return cls(source, node, decorator, _call_with_table(node, dataset, file))
+        raise UsageError(f"--continue: {shorten(file)} has no function under @dataset({dataset!r}, ...)")
+
+    def _written(self, node: ast.AST) -> str:
+        return ast.get_source_segment(self.source, node) or ""
+
+    @property
+    def folder(self) -> str:
+        """The folder of the recordings, as the declaration writes it."""
+        return self._written(self.call.args[0])
+
+    @property
+    def table(self) -> str:
+        """The table, as the declaration writes it."""
+        return self._written(_keywords(self.call)["table"])
+
+    @property
+    def patient(self) -> str:
+        """The column with the patients, as the declaration writes it."""
+        return self._written(_keywords(self.call)["patient"])
+
+    def names_beside(self) -> list[str]:
+        """Return the names of the file that the function uses, without imports."""
+        used = {node.id for node in ast.walk(self.function) if isinstance(node, ast.Name)}
+        names = []
+        for node in ast.parse(self.source).body:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                names.append(node.name)
+            elif isinstance(node, ast.Assign):
+                names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+        return [name for name in names if name in used and name != self.function.name]
+
+    def renamed(self, dataset: str, name: str) -> str:
+        """Return the source of the function for a data set of another name, whose table has all recordings."""
+        keywords = _keywords(self.call)
+        edits = [
+            (self._span(self.decorator.args[0]), f'"{name}"'),
+            (self._span(keywords["table"]), f"all_recordings({self.folder})"),
+        ]
+        if "split" in keywords:
+            edits.append((self._span(keywords["split"]), '"part"'))
+        else:
+            edits.append((self._before_table(), 'split="part",' + self._separator()))
+        if "people_of" not in _keywords(self.decorator):
+            edits.append((self._after(self.decorator.args[0]), f', people_of="{dataset}"'))
+        start = self._offset(self.function.decorator_list[0].lineno, 0)
+        end = self._offset(self.function.end_lineno or 0, self.function.end_col_offset or 0)
+        text = self.source.encode()
+        for (first, last), new in sorted(edits, reverse=True):
+            text = text[:first] + new.encode() + text[last:]
+            end += len(new.encode()) - (last - first)
+        function = text[start:end].decode()
+        return re.sub(rf"^def {self.function.name}\b", f"def {name}", function, count=1, flags=re.M)
+
+    def _offset(self, line: int, column: int) -> int:
+        """Return the place of a column of a line, from 1, in the encoded source."""
+        lines = self.source.encode().splitlines(keepends=True)
+        return sum(map(len, lines[: line - 1])) + column
+
+    def _span(self, node: ast.expr) -> tuple[int, int]:
+        begin = self._offset(node.lineno, node.col_offset)
+        return begin, self._offset(node.end_lineno or 0, node.end_col_offset or 0)
+
+    def _before_table(self) -> tuple[int, int]:
+        (table,) = (keyword for keyword in self.call.keywords if keyword.arg == "table")
+        begin = self._offset(table.lineno, table.col_offset)
+        return begin, begin
+
+    def _separator(self) -> str:
+        """Return what separates an argument from `table=`: the indentation of its line if it is the first one there."""
+        begin, _ = self._before_table()
+        line = self.source.encode()[:begin].decode().rpartition("\n")[2]
+        return f"\n{line}" if line.isspace() else " "
+
+    def _after(self, node: ast.expr) -> tuple[int, int]:
+        _, end = self._span(node)
+        return end, end
+
+
+def _is_constant(arguments: list[ast.expr], value: str) -> bool:
+    return bool(arguments) and isinstance(arguments[0], ast.Constant) and arguments[0].value == value
+
+
+def _is_text(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _keywords(call: ast.Call) -> dict[str, ast.expr]:
+    return {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg is not None}
+
+
+def _call_with_table(function: ast.FunctionDef, dataset: str, file: Path) -> ast.Call:
+    """Return the call of `Recordings.from_...` with a folder, a table and a column of patients."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and node.args:
+            keywords = _keywords(node)
+            if all(_is_text(keywords.get(name)) for name in ("table", "patient")):
+                return node
+    raise UsageError(
+        f"--continue: dataset {dataset!r} in {shorten(file)} is not read from a folder with the names of table= and "
+        "patient= in quotes, so no new recordings can be added to its table; declare the new data with split= and "
+        "people_of=, see docs/ward.md"
+    )
+
+
+def _name(file: Path, dataset: str) -> str:
+    """Return the name of the new data set: that of the file if it can be one."""
+    return file.stem if file.stem.isidentifier() and file.stem.isascii() and file.stem != dataset else f"{dataset}_next"
+
+
+def _imports(source: str, function: ast.FunctionDef) -> str:
+    """Return the imports of a file that its function uses, without those that the new file has."""
+    used = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    own = {"Recordings", "RunConfig", "SearchSpace", "dataset", "read", "pd"}
+    lines = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias for alias in node.names if (alias.asname or alias.name.partition(".")[0]) in used - own]
+            if names:
+                node.names = names
+                lines.append(ast.unparse(node))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _others(row: Mapping[str, Any], file: Path, names: list[str]) -> str:
+    """Return the import of what the data set and the network use from the file of the run; empty without any."""
+    text = f"from {file.stem} import {', '.join(names)}\n" if names else ""
+    if plugins := other_plugins(row):
+        text += f"import {file.stem}  # declares {listed(plugins)}\n"
+    return text
+
+
+def _criteria(file: Path) -> str:
+    """Return the options of the criteria beside a file; empty without such a file."""
+    criteria = criteria_beside(file)
+    return f" --criteria {shlex.quote(os.path.relpath(criteria))}" if criteria.is_file() else ""
+
+
+def _settings(config: RunConfig, name: str) -> Iterator[str]:
+    """Yield the lines of the settings that a continued run takes over."""
+    yield f"    dataset={_literal(name)},"
+    for field, value in config.changed.items():
+        if field not in (*_OF_SPLIT, "strategy"):
+            yield f"    {field}={_literal(value)},"
+
+
+def _literal(value: object) -> str:
+    """Return a value as Python code, text in double quotes."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+_TEXT: Final = '''"""Continue run {short}, the model in use, with the recordings of a new ward.
+
+Write the name of their table into NEW, then:
+
+    clops-sweep {file} --keep predictions --keep models
+    clops-sweep runs
+    clops-sweep update-report RUN_ID --against {short}{criteria} --plugins {file}
+
+The second command lists the runs with their ids; write that of this search space for RUN_ID. The last command compares
+both models on people whom neither was trained on.
+"""
+
+from pathlib import Path
+
+import pandas as pd
+{imports}{others}
+from clops_sweep import Recordings, RunConfig, SearchSpace, dataset, read
+
+NEW = "records_new.csv"  # FILL IN: the table of the new recordings, in the folder of the old table, with its columns
+
+RUN = "{run_id}"  # the model in use
+
+
+def all_recordings(folder):
+    """Return the recordings of both tables. Those whom the run tested, and every third new person, are tested."""
+    parts = []
+    for table in ({old_table}, NEW):
+        parts.append(pd.read_csv(Path(folder, table), dtype=str, keep_default_na=False, sep=None, engine="python"))
+    old, new = (table[{patient}] for table in parts)
+    tested = set(read({results}, "predictions", run_ids=RUN)["patient"])
+    added = sorted(set(new) - set(old))
+    recordings = pd.concat(parts)
+    is_tested = recordings[{patient}].isin([*tested, *added[::3]])
+    return recordings.assign(part=is_tested.map({{True: "test", False: "train"}}))
+
+
+{declaration}
+
+
+BASE = RunConfig(
+{settings}
+    start_from=f"run:{{RUN}}",
+    # The new ward is learned last: if it is not the last one in alphabetical order, list all of them.
+    # task_order=["A", "C", "B"],
+)
+SPACE = SearchSpace("{space}", BASE, {{"strategy": ["{strategy}"]}}, seeds=[{seed}])
+'''

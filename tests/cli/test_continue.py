@@ -1,0 +1,106 @@
+"""`clops-sweep new FILE --continue RUN_ID`: the file runs after the name of the new table is filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clops_sweep import ContinualRun, encode, read
+from clops_sweep.data.preparing.prepare import open_frames, prepare
+from clops_sweep.experiment.config import RunConfig
+from clops_sweep.experiment.provenance import plugins_of
+from clops_sweep.experiment.spaces.space_files import load_spaces
+from clops_sweep.store.run_store import RunStore
+from tests.conftest import Command
+from tests.data.declared_files import forget, write_wfdb
+from tests.helpers.stores import record_result
+
+HEADER = "record,rhythm,patient,ward,sex,age"
+
+
+def _write(folder: Path, table: str, wards: str, first: int) -> None:
+    """Write one-lead records of ten people in each ward, two of each, and their table; ids have leading zeros."""
+    random = np.random.default_rng(first)
+    lines = [HEADER]
+    for person in range(first, first + 10 * len(wards)):
+        for number, rhythm in enumerate(("AF", "sinus rhythm")):
+            name = f"p{person:02}_{number}"
+            write_wfdb(folder / "hospital", name, random.integers(-999, 999, (1, 500)), 50)
+            lines.append(f"{name},{rhythm},{person:03},{wards[person % len(wards)]},{'fm'[person % 2]},{40 + person}")
+    (folder / "hospital" / table).write_text("\n".join(lines))
+
+
+@pytest.fixture
+def new(monkeypatch: pytest.MonkeyPatch, in_process: Command, tmp_path: Path) -> Iterator[Command]:
+    monkeypatch.chdir(tmp_path)
+    forget("wards", "wards_2027")
+    yield partial(in_process, "new")
+    forget("wards", "wards_2027")
+
+
+@pytest.fixture
+def in_use(new: Command, tmp_path: Path) -> str:
+    """The id of a run of the template on three wards, with its model and predictions; the records of D come later."""
+    _write(tmp_path, "records.csv", "ABC", 0)
+    assert new("wards.py", "--template", "wards").returncode == 0
+    (space,) = load_spaces(tmp_path / "wards.py")
+    prepare("wards", prepared_root=tmp_path / "prepared", data_root=None)
+    return _computed(tmp_path, space.base.replace(strategy="er", epochs_per_task=1, split_seed=1, memory_fraction=0.5))
+
+
+def _computed(folder: Path, config: RunConfig, *keep: str) -> str:
+    frames = open_frames(config.dataset, prepared_root=folder / "prepared", **config.data_key.view)
+    keep = keep or ("predictions", "models")
+    models = "last" if "models" in keep else None
+    result = ContinualRun(config, frames, keep_predictions="predictions" in keep, keep_models=models).run()
+    store = RunStore(folder / "results", keep=keep)
+    store.open_for_writing()
+    run_id = config.run_id(frames.data_hash)
+    facts = {"device": "cpu", "plugins": plugins_of(config)}
+    record_result(store, {run_id: config}, result, lambda _: frames.data_hash, facts)
+    return run_id
+
+
+def test_the_file_runs_with_the_settings_of_the_run_once_the_table_is_filled_in(
+    new: Command, in_use: str, tmp_path: Path
+) -> None:
+    done = new("wards_2027.py", "--continue", in_use[:8])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "name of the table into the line NEW = ..., then run it with: clops-sweep wards_2027.py" in done.stdout
+    file = tmp_path / "wards_2027.py"
+    text = file.read_text()
+    assert "--criteria wards_criteria.toml" in text
+    _write(tmp_path, "d.csv", "D", 50)
+    file.write_text(text.replace('NEW = "records_new.csv"', 'NEW = "d.csv"'))
+    (space,) = load_spaces(file)
+    (request,) = space.requests()
+    before = RunStore(tmp_path / "results").rows("runs", run_ids=[in_use])[0]
+    config = request.config
+    same = ("strategy", "network", "epochs_per_task", "memory_fraction", "learning_rate", "scenario", "domain", "seed")
+    assert {name: config.get(name) for name in same} == {name: before[name] for name in same}
+    assert config.start_from == f"run:{in_use}"
+    prepare("wards_2027", prepared_root=tmp_path / "prepared", data_root=None)
+    frames = encode(config, tmp_path / "results", prepared_root=tmp_path / "prepared")
+    tested = {frames.patient_names[person] for person in frames.patients[frames.split == 2]}
+    old = set(read(tmp_path / "results", "predictions", run_ids=in_use)["patient"])
+    assert tested == old | {"050", "053", "056", "059"}
+    assert len(frames) == 80
+    assert ContinualRun(config, frames).run() is not None, "its people are no leak"
+
+
+def test_a_run_that_cannot_be_continued_is_refused(new: Command, in_use: str, tmp_path: Path) -> None:
+    (space,) = load_spaces(tmp_path / "wards.py")
+    bare = _computed(tmp_path, space.base.replace(strategy="finetune", epochs_per_task=1, split_seed=1), "predictions")
+    refused = new("next.py", "--continue", bare)
+    assert refused.returncode == 2
+    assert f"the models of run {bare} are not stored; run its search space again with --keep models" in refused.stderr
+    text = (tmp_path / "wards.py").read_text()
+    (tmp_path / "wards.py").write_text(text.replace('table="records.csv"', 'table=data_root / "records.csv"'))
+    refused = new("next.py", "--continue", in_use)
+    assert "is not read from a folder with the names of table= and patient= in quotes" in refused.stderr
+    assert not (tmp_path / "next.py").exists()
+    assert new("next.py", "--continue", in_use, "--template", "wards").returncode == 2
