@@ -23,12 +23,14 @@ DASH = "\N{EN DASH}"
 class TextCell:
     """A table cell: text, the number to sort by (NaN sorts last in both directions), and emphasis.
 
-    `rows` are the indices of its configurations, for links to their runs.
+    `rows` are the indices of its configurations, for links to their runs. A page shows `whole`, what the text is the
+    beginning of, as a tooltip.
     """
 
     text: str
     value: float | str = math.nan
     bold: bool = False
+    whole: str = ""
 
 
 @dataclass(frozen=True)

@@ -518,7 +518,10 @@ def _difference_in_words(contrast: Contrast, of_sides: Sequence[Sequence[list[Ru
 
 
 def _as_tuned(contrast: Contrast, pairs: Iterable[tuple[Runs, Runs]]) -> str:
-    """Name the fields in which compared configurations differ as tuned, with the values of each side."""
+    """Name the fields in which compared configurations differ as tuned, with the values of each side.
+
+    A tuned option of one method alone has the value of its side.
+    """
     named = _named(contrast)
     values: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
     for one, other in pairs:
@@ -526,10 +529,15 @@ def _as_tuned(contrast: Contrast, pairs: Iterable[tuple[Runs, Runs]]) -> str:
             of_field = values.setdefault(name, ({}, {}))
             for of_side, value in zip(of_field, both, strict=True):
                 of_side[label_text(value)] = None
+        for name in sorted(fields_as_tuned(one.tuned, other.tuned) - named):
+            using = [name in runs.config.options for runs in (one, other)]
+            if sum(using) == 1:
+                side = using.index(True)
+                values.setdefault(name, ({}, {}))[side][label_text((one, other)[side].config.options[name])] = None
     names = [side.name if side is not None else "0" for side in contrast.sides]
     said = []
     for field_name, of_field in values.items():
-        texts = [f"{' or '.join(texts)} of {side}" for texts, side in zip(of_field, names, strict=True)]
+        texts = [f"{' or '.join(texts)} of {side}" for texts, side in zip(of_field, names, strict=True) if texts]
         said.append(f"{field_name} {', '.join(texts)}")
     return "; ".join(said)
 

@@ -128,7 +128,7 @@ def history_in_words(verdict: Verdict) -> str:
     last = earlier[-1]
     if last.pairs == pairs:
         now += " of the same runs" if set(last.run_ids) == set(verdict.runs.run_ids) else " of other runs"
-    return f"{', '.join(parts)}; {now}"
+    return f"{'; '.join(parts)}; {now}"
 
 
 def history_as_data(verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:

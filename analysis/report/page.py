@@ -249,6 +249,8 @@ def table_rows(table: LinkedTable) -> Markup:
                 text = f'<a href="#{escape(target)}">{text}</a>'
             if table.stacked:
                 name = f' data-head="{escape(inner.header[position])}"'
+            if cell.whole:
+                name += f' title="{escape(cell.whole)}"'
             cells.append(f'<td class="{kind}" data-sort="{escape(_sort_key(cell.value))}"{name}>{text}</td>')
         grey = ' class="few"' if place in table.greyed else ""
         lines.append(f"<tr{grey}>{''.join(cells)}</tr>\n")

@@ -87,7 +87,11 @@ class SectionFiles:
 
     def add_table(self, table: TextTable) -> tuple[str, ...]:
         """Add the three files of a table."""
-        contents = {"md": to_markdown(table), "tex": to_latex(table, self.study), "csv": as_csv(table.data)}
+        contents = {
+            "md": to_markdown(table),
+            "tex": to_latex(table, self.study, journal=self.journal),
+            "csv": as_csv(table.data),
+        }
         for ending, content in contents.items():
             self.tables[f"{table.name}.{ending}"] = content.encode()
         return tuple(f"{table.name}.{ending}" for ending in contents)

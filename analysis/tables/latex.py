@@ -1,5 +1,8 @@
 """LaTeX output of tables: booktabs, columns grouped by metric; long tables are split by page.
 
+For journals, whose text has two columns, a long table becomes several floats over both, since longtable fails in two
+columns.
+
 A table that is wider than a page of two columns becomes several: means first, then differences and their p-values, each
 split by metric if it is still too wide.
 """
@@ -8,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..formats import DASH, TextCell, TextTable, in_a_line
@@ -15,6 +19,9 @@ from ..metrics import METRICS, metric_named
 
 LONG = 40
 """Most rows of a table that is one float; longer ones break across pages."""
+
+_MOST_FLOATS = 10
+"""Floats after which LaTeX prints those that wait, since it keeps at most 18."""
 
 MOST_COLUMNS_OF_LONG = 4
 """Most metric columns side by side in a table of several pages, which LaTeX cannot scale to the width of the text."""
@@ -57,7 +64,7 @@ class Group(NamedTuple):
 
 
 # Not pandas.Styler: it splits no wide table by metric, and has no headings of several lines or notes below.
-def to_latex(table: TextTable, study: str = "") -> str:
+def to_latex(table: TextTable, study: str = "", *, journal: bool = False) -> str:
     """Return a table to paste into a document; the first line names the packages that it needs.
 
     The caption is the title with data, scenario and n, where the table knows them. The notes follow the table, in
@@ -66,22 +73,41 @@ def to_latex(table: TextTable, study: str = "") -> str:
     Args:
         table: the table.
         study: name of the study, the first part of the label: tables of two studies fit into one document.
+        journal: whether the text has two columns.
     """
-    is_long = len(table.rows) > LONG
+    is_long = len(table.rows) > LONG and not journal
     labels, groups = _columns(table)
     if table.may_split and not is_long and _width(table, labels, []) > PAGE:
         groups = [Group(table.header[column], (column,)) for column in labels[table.n_label_columns :]]
         labels = labels[: table.n_label_columns]
     parts = _parts(table, labels, groups, MOST_COLUMNS_OF_LONG if is_long else len(table.header))
     lines = [f"% Needs the packages {'booktabs and longtable' if is_long else 'booktabs and graphicx'}."]
-    for number, part in enumerate(parts):
-        caption = _caption(table, number, len(parts), study)
-        notes = _notes(table, parts, number)
-        if is_long:
-            lines += [*_long(table, labels, part, caption), *notes]
-        else:
-            lines += _floating(table, labels, part, caption, notes)
+    if is_long:
+        lines.append("% longtable fails in text of two columns: the report with --style journal has floats instead.")
+    pages = [table] if is_long else _pages(table)
+    number = 0
+    for position, part in enumerate(parts):
+        notes = _notes(table, parts, position)
+        for page in pages:
+            caption = _caption(table, number, len(parts) * len(pages), study)
+            if is_long:
+                lines += [*_long(page, labels, part, caption), *notes]
+            else:
+                lines += _floating(page, labels, part, caption, notes)
+            notes = []
+            number += 1
+            if number % _MOST_FLOATS == 0:
+                lines.append(r"\clearpage")
     return "\n".join(lines) + "\n"
+
+
+def _pages(table: TextTable) -> list[TextTable]:
+    """Split the rows of a table into floats of at most a page."""
+    pages = []
+    for first in range(0, max(1, len(table.rows)), LONG):
+        rules = tuple(rule - first for rule in table.rules if first <= rule < first + LONG)
+        pages.append(replace(table, rows=table.rows[first : first + LONG], rules=rules))
+    return pages
 
 
 def _columns(table: TextTable) -> tuple[list[int], list[Group]]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from clops_sweep.errors import UsageError
+from clops_sweep.store.rows import shortest
 from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
@@ -47,15 +48,25 @@ def patients_text(experiment: Experiment, store: RunStore, name: str, title: str
         f"Intervals over fewer than {FEW_PEOPLE} people cover less than 95 %: {FEW_COVER}.",
         *obstacles,
     )
-    cells = tuple(_cells(*row) for row in rows)
+    digits = shortest(store.statuses())
+    cells = tuple(_cells(digits, *row) for row in rows)
     exact = [_exact(*row) for row in rows]
     return TextTable(name, title, HEADER, cells, 3, (), notes, pd.DataFrame(exact, dtype=object))
 
 
 def _cells(
-    label: str, run_id: str, metric: str, interval: PatientInterval, less: PatientInterval | None
+    digits: int, label: str, run_id: str, metric: str, interval: PatientInterval, less: PatientInterval | None
 ) -> tuple[TextCell, ...]:
-    """Return the row of a metric of a run; `less` is its difference from the first configuration."""
+    """Return the row of a metric of a run.
+
+    Args:
+        digits: how many characters of its id are shown.
+        label: its configuration.
+        run_id: its id.
+        metric: the metric.
+        interval: its interval.
+        less: the difference from the first configuration.
+    """
     people = f"{interval.people:,}"
     if interval.unit != "patient":
         people = f"unknown, {people} {interval.unit}s"
@@ -64,7 +75,7 @@ def _cells(
         difference = TextCell(with_interval(less.value, less.low, less.high), less.value)
     return (
         label_cell(label),
-        label_cell(run_id),
+        TextCell(run_id[:digits], run_id, whole=run_id),
         label_cell(metric),
         count_cell(interval.people, people),
         TextCell(number(interval.value) + interval_text(interval.low, interval.high), interval.value),

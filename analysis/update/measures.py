@@ -24,7 +24,7 @@ FIXED: Final = 0.9
 """The specificity at which sensitivity is reported, and the sensitivity at which specificity is reported."""
 
 _DECIMALS: Final = 12
-"""Decimals of differences: rounding errors of floats are no difference between resamples."""
+"""Decimals in which differences of two resamples must differ: rounding errors of floats do not count."""
 SENSITIVITY: Final = "sensitivity"
 SPECIFICITY: Final = "specificity"
 
@@ -418,8 +418,15 @@ def _bins(values: Floats, count: int) -> Ints:
 
 
 def _change(name: str, before: Floats, after: Floats, units: int) -> Change:
-    difference = np.round(after - before, _DECIMALS)
+    difference = _without_rounding_errors(after - before)
     return Change(name, _quantity(before, units), _quantity(after, units), _quantity(difference, units))
+
+
+def _without_rounding_errors(draws: Floats) -> Floats:
+    """Return draws of which those that differ by rounding errors are equal: to the first of them, or to zero."""
+    rounded = np.round(draws, _DECIMALS)
+    _, first, group = np.unique(rounded, return_index=True, return_inverse=True)
+    return np.where(rounded == 0, 0.0, draws[first][group.reshape(draws.shape)])
 
 
 def _quantity(draws: Floats, units: int) -> Quantity:

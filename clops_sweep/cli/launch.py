@@ -33,7 +33,6 @@ from clops_sweep.cli.plain_table import TERMINAL, print_table
 from clops_sweep.cli.plan import counts, kinds_in_words, networks_in_words, print_plan, say_cost, say_first
 from clops_sweep.cli.report import render_unless_drawn
 from clops_sweep.cli.request_options import launch_command, report_command, request_options
-from clops_sweep.cli.runs import shortest
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.cli.task_counts import say_tasks
 from clops_sweep.errors import UsageError, masked, several
@@ -46,7 +45,7 @@ from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 from clops_sweep.planning.task_tables import task_tables
 from clops_sweep.store.launch_folders import update_report_command
-from clops_sweep.store.rows import printable
+from clops_sweep.store.rows import printable, shortest
 
 if TYPE_CHECKING:
     from clops_sweep.analysis.claims.verdicts import Verdict

@@ -33,7 +33,7 @@ from clops_sweep.planning.memories import memories
 from clops_sweep.planning.state import State
 from clops_sweep.planning.task_tables import task_tables
 
-_FEW_HOURS = 0.01  # shorter times are printed in seconds
+_FEW_HOURS = 0.1  # shorter times are printed in seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -208,7 +208,7 @@ def say_plan(facts: Facts) -> None:
     """Print the state of the runs and the pending ones."""
     state = facts.state
     if state.plan.asked:
-        click.echo(counts(state.plan))
+        click.echo(f"{counts(state.plan)}{_open_in_words(state)}")
     for sentence in state.on_other_data:
         click.echo(sentence)
     if state.searches and state.to_compute and not state.on_other_data:
@@ -244,6 +244,15 @@ def _to_do(state: State) -> tuple[int, int]:
     return of_trials, len(state.to_compute) - of_trials
 
 
+def _open_in_words(state: State) -> str:
+    """Return which methods have no runs yet, since their configuration is not chosen; empty if all have."""
+    waiting = []
+    for tuned in state.tuned:
+        if tuned.to_report is not None:
+            waiting += [choice.method or tuned.space.name for choice in tuned.choices if choice.state == "open"]
+    return f"; configuration of {listed(waiting)} not chosen yet" if waiting else ""
+
+
 def _to_do_in_words(state: State) -> str:
     """Return the number of runs that are left to compute, those of searches apart."""
     of_trials, others = _to_do(state)
@@ -256,15 +265,16 @@ def _to_do_in_words(state: State) -> str:
 
 def _reported_in_words(state: State, runs: int) -> str:
     """Return what makes all the runs to report, as in " (3 configurations x 5 folds x 2 seeds)"; else nothing."""
-    if len(state.tuned) != 1 or state.tuned[0].reported is not None:
+    if len(state.tuned) != 1 or state.plan.of("pending", "waiting"):
         return ""
-    space = state.tuned[0].space
-    splits: list[dict[str, Any]] = []
-    for request in next(space.at_bounds()).requests():
-        split = {name: getattr(request.config, name) for name in SPLIT_AXES}
-        if split not in splits:
-            splits.append(split)
-    replicates = [{**split, "seed": seed} for split in splits for seed in space.undivided.seeds]
+    to_report = state.tuned[0].to_report
+    if to_report is None:
+        return ""
+    replicates: list[dict[str, Any]] = []
+    for request in to_report.requests():
+        replicate = {name: getattr(request.config, name) for name in (*SPLIT_AXES, "seed")}
+        if replicate not in replicates:
+            replicates.append(replicate)
     configurations, rest = divmod(runs, len(replicates))
     if rest or len(replicates) < 2:
         return ""

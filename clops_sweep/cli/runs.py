@@ -22,11 +22,10 @@ from clops_sweep.experiment.plugins.registry import headline
 from clops_sweep.experiment.spaces.axes import number_in_words
 from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.search.roles import tuning_runs
-from clops_sweep.store.rows import printable
+from clops_sweep.store.rows import printable, shortest
 from clops_sweep.store.run_store import RunStore
 
 _ROWS = 20
-_SHORTEST_ID = 8
 _SHORT_HASH = 12
 
 EDITION = ("semantics_version", "data_hash")
@@ -324,14 +323,6 @@ def _print_table(rows: Sequence[Row], listed: ListedRuns, tasks: Tasks) -> None:
             of_run[0] = str(row["status"])
         texts.append([str(row["run_id"])[:digits], *settings, *of_run])
     print_table(("run_id", *names, *numbers), texts, wrapped=names, numbers=numbers)
-
-
-def shortest(ids: Sequence[str]) -> int:
-    """Return how many characters tell all ids apart."""
-    digits = _SHORTEST_ID
-    while len({run_id[:digits] for run_id in ids}) < len(ids):
-        digits += 1
-    return digits
 
 
 def _setting(name: str, row: Row, tasks: Tasks) -> str:

@@ -150,7 +150,7 @@ class Outcome:
     @property
     def complete(self) -> bool:
         """Whether all requested runs and trials are finished."""
-        runs = not self.plan.of("failed", "pending", "waiting") and all(tuned.reported for tuned in self.tuned)
+        runs = not self.plan.of("failed", "pending", "waiting") and all(tuned.is_decided for tuned in self.tuned)
         return runs and all(search.complete for search in self.searches) and not self.stopped
 
     @property

@@ -86,12 +86,30 @@ class Tuning:
     space: TunedSpace
     choices: tuple[Choice, ...]
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether all choices are known."""
+        return all(choice.state != "open" for choice in self.choices)
+
+    @cached_property
+    def _known(self) -> dict[str, Mapping[str, Any]]:
+        """The config fields by method of the configurations that are reported; none before the first choice."""
+        if not self.is_decided and not any(choice.state == "made" for choice in self.choices):
+            return {}
+        return {choice.method: choice.chosen for choice in self.choices if choice.state != "open"}
+
     @cached_property
     def reported(self) -> SearchSpace | None:
-        """The space of the chosen configurations; None until all choices are known."""
-        if any(choice.state == "open" for choice in self.choices):
+        """The space of the configurations that are chosen so far; None before the first choice."""
+        return self.space.reported(self._known) if self._known else None
+
+    @property
+    def to_report(self) -> SearchSpace | None:
+        """The space of the other configurations, at the bounds of their searches; None if all are chosen."""
+        if self.is_decided:
             return None
-        return self.space.reported({choice.method: choice.chosen for choice in self.choices})
+        others = [choice.method for choice in self.choices if choice.method not in self._known]
+        return self.space.reported(next(self.space.bounds(others)))
 
 
 def data_hashes(request: Request, space: SearchSpace) -> dict[str, str]:

@@ -175,9 +175,8 @@ class State:
             configs = [base.replace(**settings) for settings in search.space.replicates()]
             runs += [PlannedRun(None, config, "pending") for config in configs] * search.left
         for tuned in self.tuned:
-            if tuned.reported is None:
-                for run in next(tuned.space.at_bounds()).requests():
-                    runs += [PlannedRun(None, run.config, "pending")] * len(tuned.space.undivided.seeds)
+            if tuned.to_report is not None:
+                runs += [PlannedRun(None, run.config, "pending") for run in tuned.to_report.requests()]
         return runs
 
     @cached_property
@@ -260,7 +259,7 @@ class State:
         """Whether runs or trials are pending, or a choice is not made."""
         if self.plan.of("pending", "waiting") or any(search.left for search in self.searches):
             return True
-        return any(tuned.reported is None for tuned in self.tuned)
+        return any(not tuned.is_decided for tuned in self.tuned)
 
 
 def _in_known_order(

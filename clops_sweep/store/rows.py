@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 _LONGEST_REASON = 200
+_SHORTEST_ID = 8
 
 DataHash = Callable[[RunConfig], str | None]
 Facts = Mapping[str, Any]
@@ -148,6 +149,14 @@ def check_registered(row: Mapping[str, Any], store: StoreReader) -> None:
         )
         are = "are" if len(missing) > 1 else "is"
         raise UsageError(f"run {row['run_id']}: {' and '.join(missing)} {are} not registered; {remedy}")
+
+
+def shortest(ids: Collection[str]) -> int:
+    """Return how many characters tell all ids of runs apart; commands take as few."""
+    digits = _SHORTEST_ID
+    while len({run_id[:digits] for run_id in ids}) < len(ids):
+        digits += 1
+    return digits
 
 
 def printable(text: str) -> str:

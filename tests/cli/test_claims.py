@@ -291,6 +291,13 @@ def test_a_verdict_that_changed_is_beside_the_earlier_one_in_command_python_and_
         assert said in page.read_text()
         kept = pd.read_csv(page.parent / "tables" / "claims-history.csv")
         assert kept["pairs"].tolist() == [4, 8]
+        text = (page.parent / "tables" / "claims-history.tex").read_text()
+        lines = [line for line in text.splitlines() if line.endswith(r"\\") and "CLOPS is above" in line]
+        assert len(lines) == 2
+        for line, row in zip(lines, kept.to_dict("records"), strict=True):
+            outcome, difference, _, _, n, pairs, *_ = re.sub(r"\\textbf{(.*?)}", r"\1", line).split(" & ")[3:]
+            assert (outcome, int(n), int(pairs)) == (row["outcome"], row["n"], row["pairs"])
+            assert float(difference.replace("$", "")) == pytest.approx(row["difference"], abs=6e-4)
 
 
 def test_a_seal_has_the_name_of_the_study_and_survives_a_new_one(folder: Path, prepared_root: Path) -> None:

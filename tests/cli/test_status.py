@@ -123,3 +123,16 @@ def test_the_rows_of_finished_runs_are_read_without_pandas(
     assert lines[0] == "2 runs asked for, 1 finished, 1 pending, 0 failed"
     assert any("from 1 finished run" in line for line in lines)
     assert lines[-1] == "loaded:"
+
+
+def test_minutes_of_compute_are_told_in_seconds(
+    store: RunStore, prepared_root: Path, finished_tables: Tables, tmp_path: Path
+) -> None:
+    """A plan said 0.05 core-hours of runs that take three minutes."""
+    config = RunConfig()
+    run_id = config.run_id(str(PreparedData.found(prepared_root).data_hash(config.data_key)))
+    write_finished(store, run_id, finished_tables(run_id, config))  # 2.5 s
+    (tmp_path / "space.py").write_text((tmp_path / "space.py").read_text().replace("range(2)", "range(73)"))
+    assert "about 180 core-seconds" in said("space.py")
+    (tmp_path / "space.py").write_text((tmp_path / "space.py").read_text().replace("range(73)", "range(289)"))
+    assert "about 0.2 core-hours" in said("space.py")

@@ -204,6 +204,7 @@ class SweepDisplay:
         self._draw_in_notebook()  # the bar of an earlier step
         is_first = not self._pending
         self._of_search = bool(of)
+        announced = self._pending
         self._pending = self._done + len(runs) + len(later)
         self._best, self._best_trial = BestCell(), ""
         self._time_left = TimeLeft((*runs, *later), self._time_left) if self._shows_bar else None
@@ -213,6 +214,8 @@ class SweepDisplay:
         to_do = f"{of}{several(len(runs), 'run')} to do"
         if self._pending > len(runs):
             to_do += f", of {'up to ' if later else ''}{self._pending} in this launch"
+            if fewer := max(0, announced - self._pending):
+                to_do += f" ({fewer} fewer than announced: stored already, or equal to others)"
         if self._is_live:
             self._print(to_do)
             self._print(f"log: {nearby(log)}", wrapped=False)

@@ -15,7 +15,6 @@ _WITHOUT_AXIS = frozenset({"strategy", "dataset", "network", "scenario"})
 
 _SHORT_AXES: Final = {
     "split_seed": "split",
-    "learning_rate": "lr",
     "epochs_per_task": "epochs",
     "storage_fraction": "storage",
     "acquisition_fraction": "acquisition",

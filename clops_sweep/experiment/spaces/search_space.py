@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
@@ -420,11 +420,13 @@ class TunedSpace:
         """Return the grid of the chosen configurations, whose runs are ordinary runs.
 
         Args:
-            chosen: the chosen config fields by method; "" is a single method.
+            chosen: the chosen config fields by method; "" is a single method. Other methods, and those like them, are
+                left out.
             seeds: seeds of its runs; by default those of the space.
         """
         space = self.undivided
-        settings = {method.name: {**method.fixed, **chosen[method.like or method.name]} for method in self.methods}
+        methods = [method for method in self.methods if (method.like or method.name) in chosen]
+        settings = {method.name: {**method.fixed, **chosen[method.like or method.name]} for method in methods}
         fields_of_method = {method.name: method.tuned_fields for method in self.methods}
         base = space.base
         axes: Mapping[str, Axis] = {METHOD: settings, **space.axes}
@@ -439,13 +441,20 @@ class TunedSpace:
             seeds=space.seeds if seeds is None else seeds,
             where=space.where,
             resolve=space.resolve,
-            tuned_fields={method.name: fields_of_method[method.like or method.name] for method in self.methods},
+            tuned_fields={method.name: fields_of_method[method.like or method.name] for method in methods},
         )
 
     def at_bounds(self) -> Iterator[ReportedGrid]:
         """Yield grids of the first seed that may be reported; together they cover all data and tasks of a choice."""
+        for chosen in self.bounds([method.name for method in self.methods if not method.like]):
+            yield self.reported(chosen, self.undivided.seeds[:1])
+
+    def bounds(self, methods: Collection[str]) -> Iterator[dict[str, Mapping[str, Any]]]:
+        """Yield choices of some methods at the bounds of their search, as `reported` takes them."""
         bounds: dict[str, list[Mapping[str, Any]]] = {}
         for method in self.methods:
+            if method.name not in methods:
+                continue
             if method.parameters:
                 with prefixed(self._subject):
                     search = self.search.of(method)
@@ -454,8 +463,7 @@ class TunedSpace:
                 bounds[method.name] = [{}]
         most = max(len(settings) for settings in bounds.values())
         for position in range(most):
-            chosen = {name: settings[min(position, len(settings) - 1)] for name, settings in bounds.items()}
-            yield self.reported(chosen, self.undivided.seeds[:1])
+            yield {name: settings[min(position, len(settings) - 1)] for name, settings in bounds.items()}
 
     @cached_property
     def reported_at_bounds(self) -> list[RunConfig]:

@@ -103,6 +103,8 @@ def test_methods_with_other_choices_are_compared_and_their_choices_named(study: 
     assert [len(rates["er"]), len(rates["finetune"])] == [1, 1]
     assert rates["er"] != rates["finetune"]
     as_tuned = f"learning_rate {rates['er'][0]:g} of ER, {rates['finetune'][0]:g} of fine-tuning"
+    (ratio,) = reported["replay_ratio"].dropna().unique()
+    as_tuned += f"; replay_ratio {ratio:g} of ER"  # fine-tuning has none
     by_split = reported.pivot_table(index="split_seed", columns="strategy", values="test_auc")
     claim = claim_of(study, "fair.py")
     assert claim["difference"] == pytest.approx((by_split["er"] - by_split["finetune"]).mean())

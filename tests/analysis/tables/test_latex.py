@@ -16,9 +16,10 @@ from click.testing import CliRunner
 
 from clops_sweep import RunConfig, SearchSpace
 from clops_sweep.analysis.drawing.pictures import Picture, Sketch
+from clops_sweep.analysis.formats import TextTable, label_cell
 from clops_sweep.analysis.metrics import METRICS, metric_named
 from clops_sweep.analysis.report.write import write_report
-from clops_sweep.analysis.tables.latex import figure_to_latex
+from clops_sweep.analysis.tables.latex import LONG, figure_to_latex, to_latex
 from clops_sweep.cli.commands import command
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
@@ -41,6 +42,8 @@ HTML_ALONE = {"analysis/update/page.py:_table"}
 
 ELSEWHERE = {"analysis/tables/by_task.py:by_task_text", "analysis/tables/by_task.py:forgetting_text"}
 """Functions whose tables have a column for each task, compared in tests/analysis/dashboard/test_dashboard_pages.py."""
+
+ELSEWHERE |= {"analysis/report/claims_section.py:_history_text"}  # in tests/cli/test_claims.py
 
 SENTENCES = {"analysis/report/setup_table.py:setup_text"}
 """Functions whose tables hold sentences, a row for one or more rows of the data."""
@@ -249,7 +252,10 @@ def data_of(path: Path, kind: str, store: RunStore) -> list[Row]:
     with path.with_suffix(".csv").open() as file:
         rows = list(csv.DictReader(file))
     for row in rows:
-        if kind == "tuning":
+        if kind == "patients":
+            assert len({run_id[:8] for run_id in store.statuses()}) == len(store.statuses())
+            row["run_id"] = row["run_id"][:8]  # the data have it whole
+        elif kind == "tuning":
             row["percent_seen"] = str(100 * float(row["test_people_seen"]))
         elif kind == "claims":
             row["percent_level"] = str(100 * float(row["level"])) if row["level"] else ""
@@ -430,3 +436,34 @@ def test_a_figure_has_a_short_caption_and_the_label_of_its_study() -> None:
     own_width = figure_to_latex("own-r", "R", "Means.", "", full_width=False)
     assert r"\includegraphics{own-r.pdf}" in own_width
     assert r"\caption{R. Means.}\label{figure:own_r}" in own_width
+
+
+def long_table(rows: int) -> TextTable:
+    cells = tuple((label_cell(f"run {number}"), label_cell(f"value {number}")) for number in range(rows))
+    return TextTable("runs", "Runs", ("run", "validation set"), cells, 1, (1, LONG), ("A note.",))
+
+
+def test_a_long_table_of_a_journal_is_several_floats_since_longtable_fails_in_two_columns() -> None:
+    table = long_table(2 * LONG + 3)
+    text = to_latex(table, "study", journal=True)
+    assert "longtable" not in text
+    floats = text.split(r"\end{table*}")[:-1]
+    assert [len(rows) for _, rows in tabulars(text)] == [LONG, LONG, 3]
+    shown = [row[0] for _, rows in tabulars(text) for row in rows]
+    assert shown == [row[0].text for row in table.rows]  # each row once, in order
+    assert re.findall(r"\\label{(.*?)}", text) == [f"table:study:runs{ending}" for ending in ("", "_2", "_3")]
+    assert [r"\caption{Runs (3 of 3).}" in it for it in floats] == [False, False, True]
+    assert ["A note." in it for it in floats] == [True, False, False]
+    assert [it.count(r"\midrule") for it in floats] == [2, 2, 1]  # below the head, and after rows 1 and LONG
+    assert to_latex(long_table(LONG), journal=True) == to_latex(long_table(LONG))
+
+
+def test_a_long_table_of_one_column_says_that_it_fails_in_two() -> None:
+    text = to_latex(long_table(LONG + 1))
+    assert r"\begin{longtable}" in text
+    assert "two columns" in text.splitlines()[1]
+
+
+def test_latex_never_has_more_floats_waiting_than_it_keeps() -> None:
+    text = to_latex(long_table(25 * LONG), journal=True)
+    assert max(part.count(r"\begin{table*}") for part in text.split(r"\clearpage")) <= 18

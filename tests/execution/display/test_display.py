@@ -140,7 +140,7 @@ def test_one_count_goes_over_all_searches_of_a_launch(capsys: pytest.CaptureFixt
     assert [line for line in lines if "to do" in line] == [
         "search 'a': 2 trials, up to 2 runs to do, of up to 6 in this launch; log: log",
         "search 'b': 2 trials, up to 2 runs to do, of up to 6 in this launch; log: log",
-        "1 run to do, of 5 in this launch; log: log",
+        "1 run to do, of 5 in this launch (1 fewer than announced: stored already, or equal to others); log: log",
     ]
     assert [line.split()[0] for line in lines if line.startswith("[")] == ["[1/6]", "[3/6]", "[4/6]", "[5/5]"]
 
@@ -161,8 +161,8 @@ def test_numbers_in_names_of_runs_keep_the_names_of_their_fields() -> None:
     assert str(RunName((Label("finetune"), labels[-1]))) == "finetune, split 0"
     job = Job("run", RunConfig(), name=RunName(labels, "trial 0"))
     shortened = {
-        80: "trial 0: lr 0.00148, ratio = 8, split 0",
-        78: "trial 0: lr 0.00148, …, split 0",
+        91: "trial 0: learning_rate 0.00148, ratio = 8, split 0",
+        89: "trial 0: learning_rate 0.00148, …, split 0",
         68: "trial 0: …, split 0",
     }
     for width, name in shortened.items():
