@@ -25,12 +25,13 @@ from ..failures import Failure, failures
 from ..formats import DASH, mean_text, plural
 from ..leading import names_of_tuned, what_was_tuned
 from ..metrics import Metric, metric_named
-from ..report.page import rendered
+from ..report.page import as_command, rendered
 from ..report.planned import PlannedSection
 from ..tables.best import best_of_page
 from ..tables.by_task import ScoresByTask, scores_by_task, signed_text
 from .compare import compare_page
 from .drawings import Drawings
+from .method_charts import method_charts
 from .methods import method_tables, methods_by_experiment
 from .overview import counts, lines, newest, on_edge, progress, replaced, searches, statuses
 from .run_page import newest_run, on_its_way, reports_in_words, run_named, run_page, run_to_report
@@ -184,15 +185,20 @@ class Dashboard:
         results = [row for row in rows if not row.is_tuning]
         requested = [row for row in results if row.is_requested]
         methods = snapshot.once("methods by experiment", methods_by_experiment)
+        tables = snapshot.once("methods", method_tables)
+        charts, more_charts = method_charts(tables, [row.name for row in requested or results])
         sections = []
-        for name, tables in methods.items():
-            if len(results) <= _MOST_SECTIONS or sum(len(table.rows) for table in tables) > 1:
+        for name, of_experiment in methods.items():
+            count = sum(len(table.rows) for table in of_experiment)
+            if len(results) <= _MOST_SECTIONS or count > 1:
                 sections.append(name)
         return {
             "results": requested or results,
             "others": [row for row in results if not row.is_requested] if requested else [],
             "tunings": [row for row in rows if row.is_tuning],
             "methods": methods,
+            "method_charts": charts,
+            "more_charts": more_charts,
             "sections": sections,
             "searches": searches(snapshot),
             "on_edge": on_edge(snapshot),
@@ -452,6 +458,7 @@ def _anchor(name: str) -> str:
 _HELPERS: Context = {
     "DASH": DASH,
     "anchor": _anchor,
+    "as_command": as_command,
     "axis_title": axis_title,
     "mean_text": mean_text,
     "one_line": one_line,

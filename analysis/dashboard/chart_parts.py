@@ -26,6 +26,9 @@ Values = Sequence[Any] | npt.NDArray[Any] | pd.Series | pd.Index
 OTHER = "#9a9a9a"
 """The colour of what has no colour of its own."""
 
+ONLY = "#3d4450"
+"""The colour of points if colours tell nothing apart: those of the curves beside them tell configurations apart."""
+
 _LEAST_DISTANCE = 0.06
 """Least distance between two ticks, as a share of their axis."""
 

@@ -19,6 +19,7 @@ from clops_sweep.experiment.axis_names import axis_title
 from ..collect import label_text
 from ..drawing.style import colour
 from .chart_parts import (
+    ONLY,
     OTHER,
     Chart,
     as_numbers,
@@ -82,9 +83,12 @@ def scatter(frame: pd.DataFrame, names: Sequence[str], choice: Choice, picked: S
     for position, label in enumerate(dict.fromkeys(labels)):
         of_label = np.flatnonzero(labels == label)
         rows = shown.iloc[of_label]
+        shade = OTHER if label == "others" else colour(position)
+        if choice.colour == "none":
+            shade = ONLY
         is_picked = rows["run_id"].isin(picked)
         marker = {
-            "color": OTHER if label == "others" else colour(position),
+            "color": shade,
             "size": np.where(is_picked, 12, 8).tolist(),
             "line": {"color": "#111", "width": np.where(is_picked, 2, 0).tolist()},
         }

@@ -45,11 +45,14 @@ class Choice:
         numeric = [name for name in experiment.number_axes if name in varied]
         first = (numeric or varied)[0]
         others = [name for name in varied if name != first and name not in REPLICATES]
+        named = [name for name in others if name not in experiment.number_axes]  # such as the method
+        if not numeric and first not in REPLICATES:
+            others.append(first)
         return cls(
             view=_known(given.get("view", ""), [*VIEWS], "means" if several else "points"),
             x=_known(given.get("x", ""), columns, first),
             y=_known(given.get("y", ""), columns, measure),
-            colour=_known(given.get("colour", ""), ["none", *table.labels], (others or ["none"])[0]),
+            colour=_known(given.get("colour", ""), ["none", *table.labels], [*named, *others, "none"][0]),
             keep=kept_labels(given, table),
         )
 

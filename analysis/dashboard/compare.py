@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,15 @@ from .charts import MOST_AXES, MOST_COLOURS, MOST_POINTS, parallel, scatter
 from .choice import VIEWS, Choice, headline_metrics
 from .curve_charts import curves as curves_chart
 from .curve_charts import history
-from .means_charts import MOST_BANDS, Configuration, configurations, mean_curves, means_chart, shows_means
+from .means_charts import (
+    MOST_BANDS,
+    Configuration,
+    configurations,
+    curve_positions,
+    mean_curves,
+    means_chart,
+    shows_means,
+)
 from .runs import RunsTable, filters, run_names
 from .side_by_side import side_by_side
 
@@ -70,6 +78,7 @@ def compare_page(
     return {
         "experiment": experiment.name,
         "choice": choice,
+        "axes_in_words": _axes_in_words(choice, dict(_columns(table))),
         "views": VIEWS,
         "kept": {name: value for name, value in given.items() if name not in ("view", "experiment")},
         "columns": _columns(table),
@@ -137,7 +146,7 @@ def _curves_of_runs(
         chart = curves_chart(rows, names, experiment.measure, _split(experiment), task)
     alt = f"{experiment.measure} of {plural(len(names), 'run')} after every epoch"
     which, more = _which(len(names), shown["run_id"].nunique(), "run", choice)
-    return Curves(_as_json(chart), _coloured(keys), alt, tasks, task, which, more)
+    return Curves(_as_json(chart), _coloured(keys, range(len(keys))), alt, tasks, task, which, more)
 
 
 def _curves_of_configurations(
@@ -151,6 +160,7 @@ def _curves_of_configurations(
 ) -> Curves:
     """Return the mean learning curves of the best configurations, `most` at most, over the runs that are shown."""
     best = points[:most]
+    positions = curve_positions(experiment, points, choice)[:most]
     runs = set(shown["run_id"])
     ids: list[str] = []
     for point in best:
@@ -159,11 +169,11 @@ def _curves_of_configurations(
     tasks, task = _tasks(rows, given)
     chart = None
     if len(rows) and experiment.measure in rows:
-        chart = mean_curves(experiment, rows, best, experiment.measure, _split(experiment), task)
+        chart = mean_curves(experiment, rows, best, experiment.measure, _split(experiment), task, positions)
     alt = f"Mean {experiment.measure} of {plural(len(best), 'configuration')} after every epoch"
     keys = [(point.address, f"{point.name} ({point.n})") for point in best]
     which, more = _which(len(best), len(points), "configuration", choice)
-    return Curves(_as_json(chart), _coloured(keys), alt, tasks, task, which, more)
+    return Curves(_as_json(chart), _coloured(keys, positions), alt, tasks, task, which, more)
 
 
 def _which(shown: int, count: int, noun: str, choice: Choice) -> tuple[str, str]:
@@ -184,9 +194,12 @@ def _which(shown: int, count: int, noun: str, choice: Choice) -> tuple[str, str]
     return which, f"Show all {count:,}" if count <= _MOST_OF_ALL else f"Show the best {_MOST_OF_ALL}"
 
 
-def _coloured(keys: Sequence[tuple[str, str]]) -> tuple[tuple[str, str, str], ...]:
-    """Return address, name and colour of lines."""
-    return tuple((address, name, colour(position)) for position, (address, name) in enumerate(keys))
+def _coloured(keys: Sequence[tuple[str, str]], positions: Iterable[int]) -> tuple[tuple[str, str, str], ...]:
+    """Return address, name and colour of lines, given the positions of their colours."""
+    coloured = []
+    for (address, name), position in zip(keys, positions, strict=True):
+        coloured.append((address, name, colour(position)))
+    return tuple(coloured)
 
 
 def _tasks(rows: pd.DataFrame, given: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], str]:
@@ -220,6 +233,16 @@ def _picked(given: Mapping[str, str], table: RunsTable) -> list[str]:
     """Return the ids of the runs that a reader has picked, without those that the table lacks."""
     known = set(table.frame["run_id"]) - {""}
     return [run for run in dict.fromkeys(given.get("runs", "").split(",")) if run in known]
+
+
+def _axes_in_words(choice: Choice, titles: Mapping[str, str]) -> str:
+    """Return what the chart shows, in words."""
+    words = titles[choice.y]
+    if choice.view != "parallel":
+        words += f" by {titles[choice.x]}"
+    if choice.colour not in ("none", choice.x):
+        words += f", coloured by {titles[choice.colour]}"
+    return words
 
 
 def _columns(table: RunsTable) -> list[tuple[str, str]]:

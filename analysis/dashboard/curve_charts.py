@@ -13,7 +13,7 @@ from clops_sweep.search.records import StudyRecord
 from ..drawing.style import colour
 from ..figures.optimization_history import OptimizationHistory, optimization_history
 from ..metrics import metric_named, words
-from .chart_parts import OTHER, Chart, layout_of, number_axis, trace_of, value_text
+from .chart_parts import ONLY, OTHER, Chart, layout_of, number_axis, trace_of, value_text
 
 
 def curves(rows: pd.DataFrame, names: Mapping[str, str], measure: str, split: str, task: str) -> Chart:
@@ -89,7 +89,7 @@ def _history(record: OptimizationHistory, study: StudyRecord) -> Chart:
         texts.append("<br>".join(map(escape, said)))
         runs.append(next(iter(trial.run_ids), None))
     points = trace_of("complete trials", record.numbers, record.values, hovertext=texts, hoverinfo="text")
-    points["marker"] = {"color": colour(0), "size": 8}
+    points["marker"] = {"color": ONLY, "size": 8}
     points["customdata"] = runs
     best = {"color": colour(1), "shape": "hv"}
     traces = [points, trace_of("best so far", record.numbers, record.best, mode="lines", line=best)]

@@ -24,7 +24,7 @@ from ..drawing.style import colour
 from ..metrics import metric_named, words
 from ..selection import cells_by_data
 from ..statistics import PairedDifference, clipped, paired_differences
-from .chart_parts import OTHER, Chart, as_numbers, column_title, layout_of, number_axis, trace_of, value_text
+from .chart_parts import ONLY, OTHER, Chart, as_numbers, column_title, layout_of, number_axis, trace_of, value_text
 from .charts import colour_labels
 from .choice import Choice
 from .methods import method_name, runs_query
@@ -116,10 +116,9 @@ def means_chart(experiment: Experiment, points: Sequence[Configuration], choice:
     """
     places, layout = _places(experiment, points, choice)
     is_axis = choice.colour in experiment.axes
-    labels = pd.DataFrame({"label": [_label(experiment, point, choice.colour) if is_axis else "" for point in points]})
-    of_points = colour_labels(labels, "label" if is_axis else "none")
+    of_points, in_order = _colour_labels(experiment, points, choice)
     traces = []
-    for position, label in enumerate(_in_order(experiment, choice.colour, of_points)):
+    for position, label in enumerate(in_order):
         chosen = sorted(np.flatnonzero(of_points == label).tolist(), key=lambda at: places[at])
         x = [places[at] for at in chosen]
         is_line = choice.x in experiment.number_axes and len(set(x)) == len(x)
@@ -131,11 +130,36 @@ def means_chart(experiment: Experiment, points: Sequence[Configuration], choice:
         trace["error_y"] = {"type": "data", "symmetric": False, "thickness": 1.5}
         trace["error_y"] |= {"arrayminus": [low for low, _ in ends], "array": [high for _, high in ends]}
         shade = OTHER if label == "others" else colour(position)
+        if not is_axis:
+            shade = ONLY
         trace |= {"marker": {"color": shade, "size": 9}, "line": {"color": shade, "width": 1.5}}
         traces.append(trace)
     layout["showlegend"] = is_axis and choice.colour != choice.x
     layout["legend"]["title"] = {"text": escape(axis_title(choice.colour)) if is_axis else ""}
     return {"data": traces, "layout": layout}
+
+
+def curve_positions(experiment: Experiment, points: Sequence[Configuration], choice: Choice) -> list[int]:
+    """Return the position of the colour of each configuration's curve.
+
+    It is that of its point in `means_chart`, unless points share a colour: then it is its rank.
+    """
+    of_points, in_order = _colour_labels(experiment, points, choice)
+    if len(in_order) < len(points) or "others" in in_order:
+        return list(range(len(points)))
+    return [in_order.index(label) for label in of_points.tolist()]
+
+
+def _colour_labels(
+    experiment: Experiment, points: Sequence[Configuration], choice: Choice
+) -> tuple[npt.NDArray[Any], list[str]]:
+    """Return the label of each configuration that its colour stands for, and these labels in the order of colours."""
+    column = "label" if choice.colour in experiment.axes else "none"
+    labels = [""] * len(points)
+    if column == "label":
+        labels = [_label(experiment, point, choice.colour) for point in points]
+    of_points = colour_labels(pd.DataFrame({"label": labels}), column)
+    return of_points, _in_order(experiment, choice.colour, of_points)
 
 
 def _places(experiment: Experiment, points: Sequence[Configuration], choice: Choice) -> tuple[list[float], Chart]:
@@ -150,8 +174,7 @@ def _places(experiment: Experiment, points: Sequence[Configuration], choice: Cho
         layout["xaxis"] |= number_axis(numbers)
         return [float(number) for number in numbers if number is not None], layout
     texts = list(map(label_text, labels))
-    ordered = [text for text in map(label_text, experiment.axes[choice.x]) if text in texts]
-    categories = list(dict.fromkeys(ordered))
+    categories = list(dict.fromkeys(texts))  # the label with the best configuration first
     layout["xaxis"] |= {"tickvals": list(range(len(categories))), "ticktext": list(map(escape, categories))}
     layout["xaxis"]["range"] = [-0.6, len(categories) - 0.4]
     return _side_by_side(texts, categories), layout
@@ -198,6 +221,7 @@ def mean_curves(
     measure: str,
     split: str,
     task: str,
+    positions: Sequence[int] = (),
 ) -> Chart:
     """Return the mean learning curve of some configurations, each with a band of its interval below it.
 
@@ -206,15 +230,16 @@ def mean_curves(
     Args:
         experiment: the experiment.
         rows: rows of the table `curves` for their runs.
-        shown: the configurations, in the order of their colours.
+        shown: the configurations, the best first.
         measure: the measure, a column of `rows`.
         split: the split, "validation" or "test".
         task: the task to show; empty for the mean over all tasks.
+        positions: the positions of their colours; without any, their ranks.
     """
     of_task = rows if not task else rows[rows["task"] == task]
     by_run = of_task.pivot_table(measure, "epoch", "run_id", "mean")
     traces: list[Chart] = []
-    for position, point in enumerate(shown):
+    for position, point in zip(positions or range(len(shown)), shown, strict=True):
         replicates = _replicates_by_run(experiment, point.cell)
         runs = [run for run in replicates if run in by_run]
         if not runs:

@@ -33,12 +33,14 @@ _MOST_SPLITS = 5
 class Score:
     """A mean and its interval as texts; the interval is empty if there are too few units for one.
 
-    Of a difference, `p` is its p-value, and both are corrected as in the report; without `p` they are not.
+    Of a difference, `p` is its p-value, and both are corrected as in the report; without `p` they are not. `number` is
+    what the texts format; None without a value.
     """
 
     mean: str = DASH
     interval: str = ""
     p: str = ""
+    number: PairedDifference | None = None
 
 
 @dataclass(frozen=True)
@@ -327,7 +329,7 @@ def _score(name: str, mean: PairedDifference | None) -> Score:
         return Score()
     text = metric_named(name).text
     interval = f"[{text(mean.low)}, {text(mean.high)}]" if np.isfinite(mean.low) else ""
-    return Score(text(mean.mean), interval)
+    return Score(text(mean.mean), interval, number=mean)
 
 
 def _minus_best(source: _Source, metric: str) -> Score:
@@ -362,7 +364,7 @@ def _difference(difference: PairedDifference, p: float = np.nan) -> Score:
         return Score()
     mean = with_interval(difference.mean, np.nan, np.nan)
     interval = interval_text(difference.low, difference.high).strip()
-    return Score(mean, interval, p_text(p) if np.isfinite(p) else "")
+    return Score(mean, interval, p_text(p) if np.isfinite(p) else "", difference)
 
 
 def _order(

@@ -37,6 +37,7 @@ from ..stages import has_update
 from .chart_parts import Chart
 from .curve_charts import task_curves
 from .methods import method_name, runs_query
+from .overview import statuses
 from .run_log import RunLog, run_log
 from .runs import run_names
 from .snapshot import Snapshot
@@ -99,7 +100,7 @@ def run_page(
         "others": _others(snapshot, run, section),
         "left_aside": _left_aside(snapshot, run) if section is None else None,
         "is_tuning": section is not None and section.experiment.is_tuning,
-        "configuration": _configuration(section, run),
+        "configuration": _configuration(section, run, snapshot.running),
         "by_task": _by_task(store, section, run) if is_finished and section is not None else [],
         "reason": one_line(reason_of({str(name): value for name, value in row.items()}))
         if isinstance(error, str)
@@ -151,8 +152,14 @@ class Configuration:
     runs: tuple[tuple[str, str, str], ...]
 
 
-def _configuration(section: PlannedSection | None, run: str) -> Configuration | None:
-    """Return the configuration of a run; None without an experiment."""
+def _configuration(section: PlannedSection | None, run: str, running: frozenset[str]) -> Configuration | None:
+    """Return the configuration of a run; None without an experiment.
+
+    Args:
+        section: the experiment.
+        run: id of the run.
+        running: ids of the running runs.
+    """
     if section is None:
         return None
     experiment = section.experiment
@@ -163,7 +170,7 @@ def _configuration(section: PlannedSection | None, run: str) -> Configuration | 
     for split, seed in experiment.replicates_of(rows):
         names.append(f"{split_of[split]}, seed {seed}" if len(split_of) > 1 else f"seed {seed}")
     address = f"/runs?{urlencode(runs_query(experiment, experiment.cells[cell]))}"
-    runs = zip(rows["run_id"].tolist(), names, rows["status"].tolist(), strict=True)
+    runs = zip(rows["run_id"].tolist(), names, statuses(rows, running).tolist(), strict=True)
     return Configuration(method_name(experiment, experiment.cells[cell]), address, tuple(runs))
 
 

@@ -218,6 +218,21 @@ def breakable(name: str) -> Markup:
     return Markup("_<wbr>").join(name.split("_"))
 
 
+_LONGEST_WORD = 36
+"""Most characters of a word that is not broken: as many as fit a screen of 390 pixels."""
+
+
+def as_command(command: str) -> Markup:
+    """Return a command as HTML. A line breaks between its words, not at the hyphens of an option."""
+    words = []
+    for word in command.split(" "):
+        if len(word) <= _LONGEST_WORD:
+            words.append(Markup("<span>{}</span>").format(word))
+        else:
+            words.append(escape(word))
+    return Markup('<code class="command">{}</code>').format(Markup(" ").join(words))
+
+
 def free_name(name: str, taken: Sequence[str], longer: str) -> str:
     """Return a name, made longer until it is not taken."""
     while name in taken:

@@ -28,6 +28,7 @@ const draw = () => {
     let chart = fresh;
     if (before && before !== fresh) {
       before.setAttribute("aria-label", fresh.getAttribute("aria-label"));
+      before.style.height = fresh.style.height; // it grows with the number of methods
       fresh.replaceWith(before);
       chart = before;
     }
@@ -41,7 +42,7 @@ const draw = () => {
       if (chart.dataset.picks) chart.on("plotly_selected", pick);
     } else {
       layout.dragmode = chart.layout.dragmode;
-      Plotly.react(chart, data, layout, options);
+      Plotly.react(chart, data, layout, options).then(() => Plotly.Plots.resize(chart));
     }
   }
 };

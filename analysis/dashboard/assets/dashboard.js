@@ -53,6 +53,13 @@ const visit = (address) => {
   ask("");
 };
 addEventListener("popstate", () => ask(""));
+// On a narrow screen, the axes are folded, so that the chart is seen.
+const narrow = matchMedia("(max-width: 40rem)");
+const fold = () => {
+  for (const axes of document.querySelectorAll("details.axes")) axes.open = !narrow.matches;
+};
+narrow.addEventListener("change", fold);
+fold();
 // A choice in a form is the address of the page.
 addEventListener("change", ({ target }) => {
   const form = target.closest?.("form.choices");

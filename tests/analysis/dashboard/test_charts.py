@@ -10,13 +10,13 @@ import pytest
 from scipy import stats
 
 from clops_sweep import SearchSpace
-from clops_sweep.analysis.collect import Experiment, collect
+from clops_sweep.analysis.collect import Experiment, collect, label_text
 from clops_sweep.analysis.dashboard.app import Dashboard
 from clops_sweep.analysis.dashboard.chart_parts import number_axis
 from clops_sweep.analysis.dashboard.charts import parallel, scatter
 from clops_sweep.analysis.dashboard.choice import Choice
 from clops_sweep.analysis.dashboard.curve_charts import curves, history
-from clops_sweep.analysis.dashboard.means_charts import configurations, mean_curves, means_chart
+from clops_sweep.analysis.dashboard.means_charts import configurations, curve_positions, mean_curves, means_chart
 from clops_sweep.analysis.dashboard.runs import RunsTable, kept_labels, run_names, runs_table
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
@@ -86,6 +86,24 @@ def test_means_are_those_of_each_configuration_with_the_interval_of_the_report(
             assert (height - below, height + above) == pytest.approx((expected.low, expected.high))
         else:
             assert (below, above) == (0, 0), "two runs have no interval"
+
+
+def test_categories_are_sorted_by_score_and_points_have_the_colours_of_their_curves(
+    experiment: Experiment, table: RunsTable, store: RunStore
+) -> None:
+    chosen = {"only-storage_fraction": "0.5", "only-acquisition_fraction": "0.5", "x": "variant", "colour": "variant"}
+    choice = Choice.of(chosen | {"y": "auc"}, table, experiment)
+    points = configurations(experiment, choice.of_table(table), "auc")
+    assert len(points) > 1
+    chart = means_chart(experiment, points, choice)
+    best_first = [label_text(experiment.cells[point.cell].labels["variant"]) for point in points]
+    assert chart["layout"]["xaxis"]["ticktext"] == best_first
+    colours = {trace["name"]: trace["marker"]["color"] for trace in chart["data"]}
+    positions = curve_positions(experiment, points, choice)
+    rows = store.read("curves", experiment.runs["run_id"][experiment.runs["status"] == "finished"].tolist())
+    curves = mean_curves(experiment, rows, points, "auc", "validation", "", positions)
+    lines = [trace["line"]["color"] for trace in curves["data"] if trace.get("customdata")]
+    assert lines == [colours[label] for label in best_first]
 
 
 def test_means_are_those_of_the_runs_that_filters_keep(experiment: Experiment, table: RunsTable) -> None:

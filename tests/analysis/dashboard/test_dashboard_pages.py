@@ -27,6 +27,7 @@ from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.update_reports import PARTS, reports_of
 from clops_sweep.analysis.formats import DASH, p_text, with_interval
 from clops_sweep.analysis.leading import with_leading_scores
+from clops_sweep.analysis.report.page import as_command
 from clops_sweep.analysis.report.planned import Found
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.tables.best import best_configurations, best_text, corrected_with
@@ -253,9 +254,20 @@ def test_a_running_run_has_its_experiment_before_the_store_holds_a_run_on_its_da
     assert (row[0], row[-1]) == ("er, seed 0", "own")
     _, line = cells_of(page, RESULTS)
     assert line[2] == "0 / 4 1 running 3 missing"
-    assert "running" in words_of(read_page(dashboard, "run", {"id": running.run_id}))
+    of_run = read_page(dashboard, "run", {"id": running.run_id})
+    assert "running" in words_of(of_run)
+    (siblings,) = of_run.find("nav", aria_label="Runs of this configuration")
+    assert words_of(siblings) == "Runs of this configuration: seed 0 (running) seed 1 (missing)"
     file.write([])
     assert "Runs: 4 missing." in words_of(read(dashboard.page("", {}, "earlier")))
+
+
+def test_a_command_breaks_between_its_words_alone() -> None:
+    folder = "/".join(["long-folder"] * 5)
+    html = as_command(f"clops-sweep <a>.py --retry failed --results {folder}")
+    words = ["clops-sweep", "&lt;a&gt;.py", "--retry", "failed", "--results"]
+    kept = " ".join(f"<span>{word}</span>" for word in words)
+    assert html == f'<code class="command">{kept} {folder}</code>'
 
 
 def test_compare_has_the_differences_from_the_best(generated: ModuleType, tmp_path: Path) -> None:

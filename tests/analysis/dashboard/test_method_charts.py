@@ -1,0 +1,90 @@
+"""The charts of methods on the overview: the numbers of the tables, and what they say of how sure the best one is."""
+
+from __future__ import annotations
+
+import json
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from clops_sweep import RunConfig, SearchSpace
+from clops_sweep.analysis.dashboard.method_charts import MethodCharts, method_charts
+from clops_sweep.analysis.dashboard.methods import method_tables
+from clops_sweep.analysis.dashboard.snapshot import FollowedStore
+from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.store.run_store import RunStore
+
+SCORES = {"er": (0.90, 0.92, 0.91, 0.93), "finetune": (0.80, 0.83, 0.80, 0.85), "lwf": (0.89, 0.93, 0.90, 0.93)}
+
+
+def charts_of(
+    scores: dict[str, tuple[float, ...]], generated: ModuleType, store: RunStore
+) -> tuple[list[MethodCharts], int]:
+    """The charts of methods with a score for each seed."""
+    seeds = range(max(map(len, scores.values())))
+    space = SearchSpace("own", RunConfig(), {"strategy": list(scores)}, seeds)
+    runs = []
+    for request in space.requests():
+        of_method = scores[request.config.strategy]
+        if request.config.seed < len(of_method):
+            runs.append((request.config, {"auc": of_method[request.config.seed]}))
+    generated.write_given_runs(store, runs)
+    source = StoreSource(store, lambda key: None, lambda store: [space])
+    tables = method_tables(FollowedStore(store, source, 0).snapshot)
+    return method_charts(tables, ["own"])
+
+
+def trace_of(chart: str) -> dict[str, Any]:
+    (trace,) = json.loads(chart)["data"]
+    return trace
+
+
+def test_a_point_is_the_mean_with_its_interval_the_best_first(generated: ModuleType, tmp_path: Any) -> None:
+    (charts,), left = charts_of(SCORES, generated, RunStore(tmp_path / "results"))
+    assert left == 0
+    trace = trace_of(charts.means)
+    order = sorted(SCORES, key=lambda name: -np.mean(SCORES[name]))
+    assert trace["x"] == pytest.approx([np.mean(SCORES[name]) for name in order])
+    half = [stats.t.ppf(0.975, 3) * stats.sem(SCORES[name]) for name in order]
+    assert trace["error_x"]["arrayminus"] == pytest.approx(half)
+    assert trace["customdata"] == [f"/runs?experiment=own&only-strategy={name}" for name in order]
+    labels = json.loads(charts.means)["layout"]["yaxis"]["ticktext"]
+    assert labels[1:] == [f"{name}<br>4 seeds" for name in order[1:]]
+    assert labels[0] == f"<b>{order[0]}</b><br>4 seeds, best"
+    assert charts.in_words.startswith(
+        f"validation AUC, mean and 95 % interval: {order[0]} {np.mean(SCORES[order[0]]):.3f} ["
+    )
+
+
+def test_the_caption_says_which_methods_the_best_one_is_not_told_apart_from(
+    generated: ModuleType, tmp_path: Any
+) -> None:
+    (charts,), _ = charts_of(SCORES, generated, RunStore(tmp_path / "results"))
+    best, second, last = sorted(SCORES, key=lambda name: -np.mean(SCORES[name]))
+    trace = trace_of(charts.differences)
+    assert trace["x"] == pytest.approx([np.mean(SCORES[name]) - np.mean(SCORES[best]) for name in (second, last)])
+    ends = zip(trace["x"], trace["error_x"]["array"], strict=True)
+    assert [mean + above < 0 for mean, above in ends] == [False, True]
+    assert f"The data do not tell the best method apart from {second}." in charts.caption
+
+
+def test_two_seeds_have_no_interval_and_the_caption_says_so(generated: ModuleType, tmp_path: Any) -> None:
+    scores = {name: values[:2] for name, values in SCORES.items()}
+    (charts,), _ = charts_of(scores, generated, RunStore(tmp_path / "results"))
+    assert set(trace_of(charts.means)["error_x"]["array"]) == {0.0}
+    assert "without intervals: they take three patient splits or seeds. The order may be chance." in charts.caption
+
+
+def test_an_incomplete_method_is_last_and_says_so(generated: ModuleType, tmp_path: Any) -> None:
+    (charts,), _ = charts_of(SCORES | {"lwf": (0.99,)}, generated, RunStore(tmp_path / "results"))
+    labels = json.loads(charts.means)["layout"]["yaxis"]["ticktext"]
+    assert labels[-1] == "lwf<br>1 seed, incomplete"
+    colours = trace_of(charts.means)["marker"]["color"]
+    assert len(set(colours)) == 3
+
+
+def test_one_method_has_no_chart(generated: ModuleType, tmp_path: Any) -> None:
+    assert charts_of({"er": SCORES["er"]}, generated, RunStore(tmp_path / "results")) == ([], 0)
