@@ -11,7 +11,7 @@ from clops_sweep.data.prepared.counts import Row, task_rows
 from clops_sweep.data.preparing.other_split_seeds import refusal_of
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.data.scenarios import build_scenario
-from clops_sweep.data.scenarios.scarce import ScarceTask, UncoveredTask, parts_of, people_of_classes
+from clops_sweep.data.scenarios.scarce import UncoveredTask, parts_of, people_of_classes
 from clops_sweep.errors import UsageError, listed
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.plugins.registry import SCENARIOS
@@ -37,7 +37,7 @@ class TasksOfData:
         rows: the rows of each table.
         impossible: why other kinds have no tasks, in a sentence each.
         nothing_runs: whether no kind has tasks, also with other splits and other settings of the scenario.
-        refused: the search spaces whose settings do not fit the data, in words; empty if all fit.
+        refused: the search spaces that do not fit the data, with any split seed, in words; empty if all fit.
     """
 
     key: DataKey
@@ -147,18 +147,18 @@ def _in_words(names: dict[RunConfig, list[str]]) -> str:
 def _checked(group: TaskGroup, data: PreparedData) -> tuple[TaskTable, str | None, bool]:
     """Return the table of a group, the error of a launch if one of its splits does not have the tasks, and its kind.
 
-    The kind is whether the settings are wrong, and not the split or the number of people.
+    The kind is whether no other split seed helps: the settings are wrong, or too few people have a task or class.
     """
     empty = group.without_rows(data)
     try:
         frames = {config.data_key: data.frames(config.data_key.signals) for config in group.configs}
         refused = refused_seeds(group.configs, frames, data)
     except UsageError as problem:
-        return empty, str(problem), not isinstance(problem, ScarceTask)
+        return empty, str(problem), not isinstance(problem, UncoveredTask)
     try:
         return group.table(data), None if refused is None else str(refused), False
     except UsageError as problem:
-        return empty, str(refused or problem), refused is None and not isinstance(problem, ScarceTask)
+        return empty, str(refused or problem), refused is None and not isinstance(problem, UncoveredTask)
 
 
 def default_tasks(dataset: str, split_seed: int, data: PreparedData, *, is_declared: bool) -> TasksOfData:

@@ -59,7 +59,7 @@ def test_a_ward_that_spells_a_class_in_another_way_is_told_to_map_the_label(hosp
         "wards: task ward C has recordings of one class only (sinus rhythm) in the training split, so it cannot be "
         "scored; no split_seed helps, as the other parts of the split are alike; 10 of 20 recordings labelled AFib "
         "were left out of ward C: if that is AF, map the label with classes={'AFib': 'AF', ...}; or leave the task out "
-        "of the data, or pool it with another one"
+        "of the data, or pool it with another one: give both one name in the column that domains= names as 'ward'"
     )
     refused = [line for line in shown.splitlines() if line.startswith("no tasks: ")]
     assert refused == [f"no tasks: domain_il by ward: {sentence}"], "nothing else is proposed"

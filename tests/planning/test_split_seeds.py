@@ -50,6 +50,7 @@ def _plan(
     wards: int = 2,
     *,
     nothing_runs: bool = False,
+    scarce: bool = False,
     search: str = "None",
 ) -> tuple[int, str]:
     file = folder / "wards.py"
@@ -60,7 +61,9 @@ def _plan(
     prepared = ["--prepared-root", str(folder / "prepared")]
     try:
         done = CliRunner().invoke(command, ["data", "prepare", "few_patients", "--plugins", str(file), *prepared])
-        if nothing_runs:
+        if scarce:
+            assert "few_patients: the frames are prepared, but a launch of search space " in str(done.exception)
+        elif nothing_runs:
             assert "few_patients: nothing can be run on these frames" in str(done.exception)
         else:
             assert done.exit_code == 0, done.output
@@ -156,7 +159,7 @@ def test_a_split_of_ones_own_covers_what_no_seed_does(tmp_path: Path) -> None:
 
 
 def test_a_class_of_two_people_has_no_seed_that_helps(tmp_path: Path) -> None:
-    status, said = _plan(tmp_path, {"split_seed": [0]}, rare=[*HALF, 1, 3])
+    status, said = _plan(tmp_path, {"split_seed": [0]}, rare=[*HALF, 1, 3], scarce=True)
     assert status != 0
     assert "only 2 people have yes, and each of the 3 parts of a split needs one, so no split_seed helps" in said
 
@@ -181,7 +184,7 @@ def test_a_given_split_has_no_seed_that_helps(tmp_path: Path) -> None:
     ("scenarios", "people", "status"),
     [
         (["domain_il"], 4, 2),  # two people in each ward: no split seed helps
-        (["class_il_union", "domain_il"], 4, 0),  # the tasks of one scenario can be built
+        (["class_il_union", "domain_il"], 4, 2),  # the tasks of one scenario can be built: not that of the search space
         (["domain_il"], 12, 0),  # other split seeds work
     ],
 )
@@ -209,6 +212,11 @@ def test_preparing_ends_with_status_2_if_nothing_can_be_run(
         forget("few_patients")
     assert as_json.exit_code == status, as_json.output
     said = "few_patients: nothing can be run on these frames, as no scenario has tasks; the reason is above"
+    if "class_il_union" in scenarios:
+        said = (
+            "few_patients: the frames are prepared, but a launch of search space 'few_patients' is refused; the reason "
+            'is above, after "no tasks"'
+        )
     if status:
         assert isinstance(done.exception, UsageError)
         assert str(done.exception) == said

@@ -11,6 +11,9 @@ from clops_sweep.data.misspelt import likely_meant, written
 from clops_sweep.errors import listed, several, shown
 
 _NUMBER: Final = re.compile(r"[-+]?[0-9]*[.,]?[0-9]+(e[-+]?[0-9]+)?", re.IGNORECASE)
+_DAMAGED: Final = re.compile(r"[0-9]+([.][0-9]+)?e[+]?[0-9]{1,2}", re.IGNORECASE)
+"""A number as a spreadsheet may write it: 1e3."""
+_ROUNDED: Final = re.compile(r"[0-9]([.,][0-9]+)?e[+][0-9]{2}", re.IGNORECASE)
 
 
 def alike_people(names: Iterable[str]) -> str | None:
@@ -35,12 +38,65 @@ def people_with_lost_zeros(names: Iterable[str]) -> str | None:
     )
 
 
-def alike_domains(column: str, names: Iterable[str]) -> str | None:
-    """Return a note on domains of a column whose names differ in writing alone; None if there are no such names."""
-    pairs = _alike(names)
+def people_with_damaged_numbers(names: Iterable[str]) -> str | None:
+    """Return the sentence about people whose ids a spreadsheet wrote as other numbers; None without any.
+
+    Such is 1e3 beside 1000. (1.0 and 1 are one name, and 1.1 and 1.10 may be those of two people.)
+    """
+    whole = {}
+    damaged = []
+    for name in names:
+        if name.isascii() and name.isdigit():
+            whole[int(name)] = name
+        elif _DAMAGED.fullmatch(name):
+            damaged.append(name)
+    pairs = [(name, whole[value]) for name in damaged if (value := _whole_value(name)) in whole]
     if not pairs:
         return None
-    return f"domains of {shown(column)} with {_in_words(pairs)}: each is a task of its own; give each domain one name"
+    examples = [f"{shown(name)} and {shown(other)}" for name, other in pairs]
+    return (
+        f"patient: {listed(examples)} are equal numbers, as a spreadsheet writes them, so one person may be in two "
+        "splits; write each person in one way, and read the column as text, pandas.read_csv(..., dtype=str); if they "
+        f"are two people, give one another name, such as {shown('B' + pairs[0][1])}"
+    )
+
+
+def people_with_rounded_numbers(names: Iterable[str]) -> str | None:
+    """Return a note on people with names such as 1.23457E+11, which a spreadsheet writes for long numbers."""
+    rounded = [name for name in names if _ROUNDED.fullmatch(name)]
+    if not rounded:
+        return None
+    return (
+        f"people with names as a spreadsheet rounds long numbers: {listed(rounded)}; several people may have one name; "
+        "write the column as text"
+    )
+
+
+def _whole_value(name: str) -> int | None:
+    value = float(name)
+    return int(value) if value.is_integer() else None
+
+
+def alike_domains(column: str, recordings: Mapping[str, Sequence[str]]) -> str | None:
+    """Return a note on domains of a column whose names differ in writing alone; None if there are no such names.
+
+    Args:
+        column: the column of domains.
+        recordings: the names of the recordings of each domain.
+    """
+    pairs = _alike(recordings)
+    if not pairs:
+        return None
+    return (
+        f"domains of {shown(column)} with {_in_words(pairs)}{_rarer(pairs, recordings)}: each is a task of its own; "
+        "give each domain one name"
+    )
+
+
+def _rarer(pairs: Sequence[tuple[str, str]], recordings: Mapping[str, Sequence[str]]) -> str:
+    """Return the recordings of the rarer name of the first pair, as the end of a clause."""
+    rare = min(pairs[0], key=lambda name: len(recordings[name]))
+    return f" ({shown(shorten(rare))} has {several(len(recordings[rare]), 'recording')}: {listed(recordings[rare])})"
 
 
 def misspelt_domains(column: str, recordings: Mapping[str, Sequence[str]]) -> list[str]:
@@ -66,15 +122,22 @@ def misspelt_domains(column: str, recordings: Mapping[str, Sequence[str]]) -> li
     return notes
 
 
-def alike_groups(column: str, names: Iterable[str]) -> str | None:
+def alike_groups(column: str, recordings: Mapping[str, Sequence[str]]) -> str | None:
     """Return a note on groups of a column whose names differ in writing alone; None if there are no such names.
 
     Numbers are left out: -5 and 5, or 1.05 and 1.5, are different.
+
+    Args:
+        column: the column for subgroups.
+        recordings: the names of the recordings of each group.
     """
-    pairs = _alike(name for name in names if not _NUMBER.fullmatch(name))
+    pairs = _alike(name for name in recordings if not _NUMBER.fullmatch(name))
     if not pairs:
         return None
-    return f"groups of {shown(column)} with {_in_words(pairs)}: each is a subgroup of its own; give each group one name"
+    return (
+        f"groups of {shown(column)} with {_in_words(pairs)}{_rarer(pairs, recordings)}: each is a subgroup of its own; "
+        "give each group one name"
+    )
 
 
 def _alike(names: Iterable[str]) -> list[tuple[str, str]]:

@@ -44,6 +44,11 @@ def known(unit: str) -> bool:
     return _spelled(unit) in _KNOWN
 
 
+def is_voltage(unit: str) -> bool:
+    """Return whether a unit is that of a voltage, as ECG and EEG have."""
+    return _KNOWN.get(_spelled(unit), ("", 0.0))[0] == "volt"
+
+
 def factor(given: str, wanted: str) -> float | None:
     """Return the factor from one unit to another, 1 for equal names; None if they cannot be converted."""
     one, other = (_spelled(unit) for unit in (given, wanted))

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from clops_sweep.data.catalog import DATASETS
 from clops_sweep.data.frames import VALIDATION, FrameSet
 from clops_sweep.data.left_out import INTERVALS, RECORDINGS, Lost, of_all, of_domain, share
 from clops_sweep.data.misspelt import hint
@@ -42,7 +43,8 @@ def empty_task(frames: FrameSet, task: Task, split: str) -> UsageError:
     sentence = f"{frames.name}: task {named} has no instance in the {split} split"
     people = _people(frames, _rows_of(task))
     if people < parts_of(frames):
-        return ScarceTask(f"{sentence}; {_remedy(frames, people, f'task {task.name}', 'it')}")
+        remedy = _remedy(frames, people, f"task {task.name}", "it")
+        return ScarceTask(f"{sentence}; {remedy}{_how_to_pool_domains(frames, task)}")
     counted = _counted(frames, people)
     return UncoveredTask(f"{sentence}; {_REMEDY}", f"{sentence} ({counted} have this task)")
 
@@ -72,13 +74,13 @@ def constant_task(
     if not (np.ptp(targets, axis=0) > 0).any():
         return ScarceTask(
             f"{sentence}; no split_seed helps, as the other parts of the split are alike{on_labels}; or leave the task "
-            "out of the data, or pool it with another one"
+            f"out of the data, or pool it with another one{_how_to_pool_domains(frames, task)}"
         )
     for code in missing if not people_recur else ():
         of_class = there[_has(frames, there, code)]
         people = _people(frames, of_class)
         if people < parts_of(frames):
-            return ScarceTask(f"{sentence}; {_remedy(frames, people, frames.classes[code], 'this class')}{on_labels}")
+            return ScarceTask(f"{sentence}; {_how_to_pool(frames, people, code)}{on_labels}")
     what = sentence
     if len(missing) == 1:
         of_class = there[_has(frames, there, missing[0])]
@@ -162,6 +164,25 @@ def _remedy(frames: FrameSet, people: int, what: str, it: str) -> str:
         f"only {_counted(frames, people)} {have} {what}, and each of the {parts_of(frames)} parts of a split needs "
         f"one, so no split_seed helps: leave {it} out of the data or pool it with another one"
     )
+
+
+def _how_to_pool_domains(frames: FrameSet, task: Task) -> str:
+    """Return how a task is pooled with another one, if it is a domain of declared data; else an empty string."""
+    for column, (codes, names) in frames.domains.items():
+        (of_task, *more) = np.unique(codes[_rows_of(task)]).tolist()
+        if not more and task.name == f"{column} {names[of_task]}" and DATASETS.needs_file(frames.name):
+            return f": give both one name in the column that domains= names as {column!r}"
+    return ""
+
+
+def _how_to_pool(frames: FrameSet, people: int, code: int) -> str:
+    """Return the remedy for a class that too few people have; of declared data, with the key that pools classes."""
+    name = frames.classes[code]
+    remedy = _remedy(frames, people, name, "this class")
+    if not DATASETS.needs_file(frames.name):
+        return remedy
+    others = [other for other in frames.classes if other != name]
+    return f"{remedy}: classes={{{name!r}: {others[0]!r}, ...}} maps labels to one class" if others else remedy
 
 
 def _counted(frames: FrameSet, people: int) -> str:

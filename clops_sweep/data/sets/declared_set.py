@@ -22,11 +22,14 @@ from clops_sweep.data.declared.alike_names import (
     alike_groups,
     alike_people,
     misspelt_domains,
+    people_with_damaged_numbers,
     people_with_lost_zeros,
+    people_with_rounded_numbers,
 )
 from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.declared.markers import marker_names
 from clops_sweep.data.declared.one_by_one import one_by_one
+from clops_sweep.data.declared.placeholder_dates import placeholder_dates
 from clops_sweep.data.declared.portions import Columns, InMemory
 from clops_sweep.data.declared.recording_checks import UNKNOWN, is_number
 from clops_sweep.data.declared.recordings import Recordings
@@ -171,6 +174,8 @@ class DeclaredSet(DataSet):
             self._check_one_recording_per_person(index)
             if self.common.people_given and (lost := people_with_lost_zeros(index.patient_names)):
                 raise UsageError(lost)
+            if self.common.people_given and (damaged := people_with_damaged_numbers(index.patient_names)):
+                raise UsageError(damaged)
         except UsageError as problem:
             raise self.common.refused(str(problem)) from None
         if self.common.markers == "keep":
@@ -204,8 +209,11 @@ class DeclaredSet(DataSet):
             )
         if note := alike_people(index.patient_names):
             doubts.append(note)
+        if note := people_with_rounded_numbers(index.patient_names):
+            doubts.append(note)
+        doubts += placeholder_dates(index)
         for column, (group_codes, groups) in index.groups.items():
-            if note := alike_groups(column, groups):
+            if note := alike_groups(column, _recordings_of(index, group_codes, groups)):
                 doubts.append(note)
             names_group = np.array([not is_number(group) and group != UNKNOWN for group in groups])
             is_named = names_group[group_codes]
@@ -216,9 +224,10 @@ class DeclaredSet(DataSet):
                     "person, such as the sex, correct the table, or two people have one name"
                 )
         for column, (codes, domains) in index.domains.items():
-            if note := alike_domains(column, domains):
+            recordings = _recordings_of(index, codes, domains)
+            if note := alike_domains(column, recordings):
                 doubts.append(note)
-            doubts += misspelt_domains(column, _recordings_of(index, codes, domains))
+            doubts += misspelt_domains(column, recordings)
             in_several = _people_in_several(index.patients, codes)
             if 0 < in_several <= people * _FEW:  # otherwise each person is meant to be in several, such as two devices
                 doubts.append(

@@ -231,7 +231,7 @@ def own(data_root):
     (note,) = prepare("own", prepared_root=tmp_path / "prepared", data_root=tmp_path, workers=1).manifest.notes
     assert note == (
         "domains of 'site' with names that differ only in case, marks, spaces or leading zeros: 1, such as 'Ward A' "
-        "and 'ward  a': each is a task of its own; give each domain one name"
+        "and 'ward  a' ('Ward A' has 4 recordings: 0, 3, 6, 9): each is a task of its own; give each domain one name"
     )
 
 
