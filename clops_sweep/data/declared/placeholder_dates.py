@@ -42,9 +42,10 @@ def placeholder_dates(index: Index) -> list[str]:
             continue
         names = [index.record_names[record] for record in records[is_day].tolist()]
         many = len(np.unique(people[is_day]))
-        of = "1 person has" if many == 1 == len(names) else "1 person have" if many == 1 else f"{many:,} people have"
+        of = "1 person" if many == 1 else f"{many:,} people"
+        have = "has" if len(names) == 1 else "have"
         notes.append(
-            f"dates: {several(len(names), 'recording')} of {of} {day}, {why}: "
+            f"dates: {several(len(names), 'recording')} of {of} {have} {day}, {why}: "
             f"{listed(names)}; the order of a person's recordings and the tasks of time_il follow it; correct it in "
             "the table"
         )
