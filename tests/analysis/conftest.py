@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from clops_sweep import RunConfig, SearchSpace
-from clops_sweep.analysis.drawing import style
 from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.analysis.report.write import ReportPaths, write_report
 from clops_sweep.store.run_store import RunStore
@@ -94,15 +93,6 @@ def store(tmp_path_factory: pytest.TempPathFactory, spaces: list[SearchSpace]) -
         fails=lambda c: c.strategy == "clops" and cell(c) == ("random", 0.1, 0.5),
     )
     return store
-
-
-@pytest.fixture(scope="session", autouse=True)
-def pdf_fonttype() -> Iterator[int]:
-    """Fonts of PDF files as of reports; in tests they are Type 3, whose making takes a fifth of the time."""
-    original = style.RC["pdf.fonttype"]
-    style.RC["pdf.fonttype"] = 3
-    yield original
-    style.RC["pdf.fonttype"] = original
 
 
 @pytest.fixture

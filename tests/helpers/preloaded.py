@@ -38,6 +38,7 @@ COMMANDS = (
     "clops_sweep.learning.run",
     "clops_sweep.search.study",
     "clops_sweep.store.rerun",
+    "quick_fonts",
     *forked_worker.IMPORTED,
 )
 """What commands import that start no sweep, and workers: all but Ray, which goes by the environment of its import."""

@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image
 
-from clops_sweep.analysis.drawing import journal
+from clops_sweep.analysis.drawing import journal, style
 from clops_sweep.analysis.drawing.pictures import Picture, sketch
 from clops_sweep.analysis.drawing.style import new_figure, panels, styled
+from tests.helpers import quick_fonts
 
 
 @styled
@@ -112,3 +113,13 @@ def test_no_file_is_half_empty(inches: float) -> None:
     width = journal.JournalWidth.of(new_figure(inches, 2))
     assert width.margin <= 0.16 * width.width
     assert width.scale >= 6 / 9
+
+
+def test_fonts_of_reports_are_embedded_as_true_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text stays text, as journals require; PDF files of other tests have fonts that are made faster."""
+    monkeypatch.setitem(style.RC, "pdf.fonttype", quick_fonts.OF_REPORTS)
+    figure = new_figure(2, 2)
+    figure.text(0.5, 0.5, "Average AUC")
+    content = style.as_pdf(figure)
+    assert b"/FontFile2" in content
+    assert b"/Type3" not in content
