@@ -180,6 +180,7 @@ def test_ties_are_named_at_the_launch_and_in_the_report() -> None:
     assert "with equal means to three decimals: all 2 configurations." in page
 
 
+@pytest.mark.nightly
 def test_a_tuned_sweep_ends_with_test_scores_of_reported_runs_before_the_tuning() -> None:
     lines = _launch(TUNED, "--no-report").splitlines()
     header, *rows = _rows(lines, "reported runs of 'own'")
@@ -193,6 +194,7 @@ def test_a_tuned_sweep_ends_with_test_scores_of_reported_runs_before_the_tuning(
     assert {"validation", "test"} <= {*header}
 
 
+@pytest.mark.nightly
 def test_json_has_the_best_configurations() -> None:
     (table,) = json.loads(_launch(TIES, "--json", "--no-report"))["best"]
     assert (table["space"], table["configurations"], table["is_reported"]) == ("own", 2, False)

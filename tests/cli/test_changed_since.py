@@ -58,6 +58,7 @@ def test_a_seal_names_code_that_was_edited(project: Path, clops_sweep: Command) 
     assert f"{said}; changed since: the code of network 'two_layers' was edited\"" in changed
 
 
+@pytest.mark.nightly
 def test_every_command_says_that_data_and_code_changed_since_the_runs(project: Path, clops_sweep: Command) -> None:
     roots = {"CLOPS_PREPARED_ROOT": str(project / "prepared"), "CLOPS_DATA_ROOT": str(project)}
     done = clops_sweep("space.py", "--no-ray", "--no-report", **roots)

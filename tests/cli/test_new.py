@@ -28,6 +28,7 @@ from clops_sweep.experiment.spaces.space_files import load_spaces, shipped_space
 from clops_sweep.testing.watch import result_difference
 from tests.conftest import Command
 from tests.data.declared_files import forget, write_wfdb
+from tests.helpers.at_night import mostly_at_night
 
 ROOT = Path(__file__).parents[2]
 
@@ -118,13 +119,16 @@ def _hdf5(folder: Path, stream: np.random.Generator) -> None:
 
 @pytest.mark.parametrize(
     ("template", "name", "write"),
-    [
-        ("arrays", "wearable", _arrays),
-        ("csv", "recordings", _csv),
-        ("wfdb", "hospital", _wfdb),
-        ("edf", "nights", _edf),
-        ("hdf5", "exams", _hdf5),
-    ],
+    mostly_at_night(
+        [
+            ("arrays", "wearable", _arrays),
+            ("csv", "recordings", _csv),
+            ("wfdb", "hospital", _wfdb),
+            ("edf", "nights", _edf),
+            ("hdf5", "exams", _hdf5),
+        ],
+        lambda case: case[0] in ("arrays", "csv"),
+    ),
 )
 def test_templates_for_recordings_train_on_files_like_those_that_they_name(
     new: Command, tmp_path: Path, template: str, name: str, write: Callable[[Path, np.random.Generator], None]

@@ -136,6 +136,7 @@ def trials_by_method(output: str) -> dict[str, int]:
     return {row[1]: int(row[2]) for row in found if row is not None}
 
 
+@pytest.mark.nightly
 def test_another_launch_continues_a_search_and_reports_what_it_chooses(sweep: Sweep) -> None:
     first = sweep.launches("--limit", 1, "--no-report")
     before = sweep.runs

@@ -23,6 +23,7 @@ from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.upkeep import delete_checkpoints, delete_runs, files_of_no_run, without_damage
 from clops_sweep.store.upkeep import faults as damages
 from clops_sweep.store.writing import merge_parts
+from tests.helpers.at_night import mostly_at_night
 from tests.helpers.contents import Killed, Tables, add, content, equal, failed_row, faults, id_of, raw
 
 Change = Callable[[RunStore], object]
@@ -64,11 +65,13 @@ def changes(tmp_path: Path, tables: Tables) -> dict[str, Change]:
 
 
 @pytest.mark.parametrize(
-    "name", ["flush", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("merge parts", "delete", "copy"))]
+    ("name", "every"),
+    mostly_at_night([("flush", 4), ("flush", 1), ("merge parts", 1), ("delete", 1), ("copy", 1)], lambda it: it[1] > 1),
 )
 def test_a_kill_at_every_file_operation_and_a_repetition(
-    store: RunStore, tmp_path: Path, finished_tables: Tables, name: str
+    store: RunStore, tmp_path: Path, finished_tables: Tables, name: str, every: int
 ) -> None:
+    """A kill at each file operation, or at every fourth one, the last one among them."""
     other = RunStore(tmp_path / "other")
     other.open_for_writing()
     add(other, 6, finished_tables, predicted=1)
@@ -90,7 +93,7 @@ def test_a_kill_at_every_file_operation_and_a_repetition(
     assert equal(raw(whole), expected)
     count, full = len(operations), OSError(errno.ENOSPC, "No space left on device")
     assert count >= 8
-    for at in range(count):
+    for at in range((count - 1) % every, count, every):
         killed = copy("killed")
         with faults(at), pytest.raises(Killed):
             change(killed)
@@ -100,7 +103,7 @@ def test_a_kill_at_every_file_operation_and_a_repetition(
         found = content(again)
         assert equal(found, expected), (at, operations[at])
         assert equal(raw(again), found), (at, operations[at])
-        if at % 4 == 0:
+        if at % 4 == 0 or every > 1:
             failing = copy("failing")
             with faults(at, lambda: full), pytest.raises((OSError, UsageError), match="No space left on device"):
                 change(failing)
@@ -170,6 +173,7 @@ def test_two_writers_of_the_same_runs(store: RunStore, finished_tables: Tables) 
     assert equal(raw(store), content(store))
 
 
+@pytest.mark.nightly
 def test_copied_stores_are_read_whole_and_what_is_doubled_is_named(
     store: RunStore, tmp_path: Path, finished_tables: Tables
 ) -> None:
@@ -251,7 +255,9 @@ def renamed_copy(tmp_path: Path, tables: Tables) -> RunStore:
     return RunStore(store.uri)
 
 
-@pytest.mark.parametrize("change", [as_a_launch, merge_alone, delete_one])
+@pytest.mark.parametrize(
+    "change", mostly_at_night([as_a_launch, merge_alone, delete_one], lambda change: change is as_a_launch)
+)
 @pytest.mark.parametrize("copied", [went_on_apart, renamed_copy])
 def test_files_that_two_parts_name_stay_until_no_part_names_them(
     tmp_path: Path, finished_tables: Tables, change: Change, copied: Callable[[Path, Tables], RunStore]

@@ -909,6 +909,7 @@ def test_the_overview_lists_update_reports_with_their_verdicts(generated: Module
     dashboard.close()
 
 
+@pytest.mark.nightly
 def test_the_overview_has_scores_by_domain_with_the_intervals_of_the_report(
     generated: ModuleType, tmp_path: Path
 ) -> None:

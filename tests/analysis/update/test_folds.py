@@ -162,6 +162,7 @@ def test_each_fold_is_the_report_of_its_run(made: tuple[Path, list[str]]) -> Non
     assert sum(fold.units for fold in whole.folds) == whole.units
 
 
+@pytest.mark.nightly
 def test_every_fold_gives_one_page(made: tuple[Path, list[str]]) -> None:
     folder, (*ids, _) = made
     pages = []

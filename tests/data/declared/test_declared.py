@@ -25,6 +25,7 @@ from clops_sweep.data.scenarios import build_scenario
 from clops_sweep.data.sets import declared_set
 from clops_sweep.errors import UsageError
 from tests.data.declared_files import declare, forget, waves
+from tests.helpers.at_night import mostly_at_night
 
 WEARABLE = """
 CLASSES = ("rest", "walk", "run", "stairs")
@@ -275,7 +276,7 @@ def _write(path: Path, array: NDArray[np.float64]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # NumPy leaves a truncated .npz file open
-@pytest.mark.parametrize("name", READ_BY_LIBRARIES)
+@pytest.mark.parametrize("name", mostly_at_night(READ_BY_LIBRARIES, ("own.npz", "own.h5").__contains__))
 def test_a_truncated_file_is_named(name: str, tmp_path: Path) -> None:
     """Libraries that read a truncated file leave its name out."""
     path = tmp_path / name
