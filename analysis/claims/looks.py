@@ -131,6 +131,6 @@ def keep(looks: Sequence[Look], store: RunStore) -> bool:
     try:
         store.files.write(path, json.dumps({**content, "sha256": digest}, indent=1).encode())
     except OSError as error:
-        warnings.warn(f"{path}: these verdicts are not recorded ({one_line(error)})", stacklevel=2)
+        warnings.warn(f"{path}: these verdicts are not recorded ({error.strerror or one_line(error)})", stacklevel=2)
         return False
     return True

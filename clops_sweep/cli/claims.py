@@ -10,6 +10,7 @@ import click
 from clops_sweep.cli.options import json_option, plugins_option, print_json
 from clops_sweep.cli.report import everything
 from clops_sweep.cli.request_options import request_options
+from clops_sweep.cli.warned import warned
 from clops_sweep.data.catalog import DATASETS
 from clops_sweep.errors import listed, several
 from clops_sweep.planning.changes import changes_since_runs
@@ -94,13 +95,14 @@ def claims(request: Request, conditions: bool, every: bool, to_seal: bool, own_d
     if of_paper:
         of_claims = verdicts(experiments, request.store, frames)
     else:
-        of_claims = verdicts_by_file(
-            request.selection.claims_by_file,
-            experiments,
-            request.store,
-            frames,
-            record=request.selection.is_as_declared,
-        )
+        with warned():
+            of_claims = verdicts_by_file(
+                request.selection.claims_by_file,
+                experiments,
+                request.store,
+                frames,
+                record=request.selection.is_as_declared,
+            )
     if as_json:
         from clops_sweep.analysis.claims.history import history_as_data
         from clops_sweep.analysis.report.claims_section import claims_as_data

@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 import time
-import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import partial
@@ -35,6 +34,7 @@ from clops_sweep.cli.report import render_unless_drawn
 from clops_sweep.cli.request_options import launch_command, report_command, request_options
 from clops_sweep.cli.search import print_searches, print_tuned, search_as_data, tuned_as_data, tuned_rows
 from clops_sweep.cli.task_counts import say_tasks
+from clops_sweep.cli.warned import warned
 from clops_sweep.errors import UsageError, masked, several
 from clops_sweep.execution.launch import launch as launched
 from clops_sweep.execution.outcome import Outcome
@@ -176,8 +176,7 @@ def launch(
 
     stop_at = None if stop_after is None else time.monotonic() + stop_after
     report = None
-    with redirect_stdout(sys.stderr) if as_json else nullcontext(), warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: click.echo(f"clops-sweep: {message}", err=True)
+    with redirect_stdout(sys.stderr) if as_json else nullcontext(), warned():
         try:
             outcome = launched(
                 request,

@@ -17,6 +17,7 @@ from clops_sweep.cli.options import NotEmpty, NotEmptyPath, json_option, plugins
 from clops_sweep.cli.request_options import launch_command, request_options
 from clops_sweep.cli.search import tuned_rows
 from clops_sweep.cli.waiting import waiting
+from clops_sweep.cli.warned import warned
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.limits import Keep
 from clops_sweep.experiment.plugins.registry import unregistered
@@ -170,7 +171,7 @@ def render(
     keys = dict.fromkeys([*(it.data_key for it in request.selection.configs), *data_keys(experiments)])
     frames = request.data.of_prepared(keys)
     kept = _kept(state)
-    with _counted_figures() as progress:
+    with _counted_figures() as progress, warned():
         index = write_report(
             spaces,
             request.store,

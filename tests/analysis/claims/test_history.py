@@ -122,3 +122,11 @@ def test_an_edited_record_is_named(tmp_path: Path, generated: ModuleType) -> Non
     path.write_text(path.read_text().replace('"holds"', '"undecided"'))
     with pytest.raises(DamagedStore, match="was edited after these verdicts were recorded"):
         verdict(tmp_path, 4)
+
+
+def test_a_store_that_cannot_be_written_to_is_told(tmp_path: Path, generated: ModuleType) -> None:
+    finish(tmp_path, generated, ABOVE)
+    (tmp_path / "verdicts").symlink_to("/proc/no such folder")  # which cannot be made
+    with pytest.warns(UserWarning, match=r"verdicts/.*\.json: these verdicts are not recorded \("):
+        found = verdict(tmp_path, 4)
+    assert (found.outcome, found.earlier) == ("holds", ())
