@@ -497,7 +497,7 @@ def _caption_of_criteria(report: Findings) -> str:
         f"{caption} A verdict is certain if it is about at least {FEW_PEOPLE} {report.unit}s, and the whole interval "
         f"is on one side of the limit. A criterion about fewer than {several(report.criteria[0].needed, report.unit)} "
         "is not judged: it neither holds nor fails. Failed criteria come first, the one farthest from its limit at the "
-        "top."
+        "top. Marks: check, holds; cross, fails; question mark, not judged; filled, certain; an outline, not certain."
     )
 
 
