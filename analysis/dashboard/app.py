@@ -216,10 +216,10 @@ class Dashboard:
 
     def _said_of_runs(self, snapshot: Snapshot) -> list[str]:
         """Return what changed since the runs were computed, and why runs are missing although there are others."""
-        changes = [
-            f"{sentence[0].upper()}{sentence[1:]}." for sentence in snapshot.once("changes", lambda _: self._changes())
-        ]
-        return [*changes, *replaced(snapshot)]
+        sentences = []
+        for change in snapshot.once("changes", lambda _: self._changes()):
+            sentences.append(f"{change[0].upper()}{change[1:]}.")
+        return [*sentences, *replaced(snapshot)]
 
     def _by_task(self, snapshot: Snapshot) -> dict[str, ScoresByTask]:
         """Return the test scores by task of each experiment that reports results and whose tasks are no classes."""
@@ -246,35 +246,37 @@ class Dashboard:
         table = _table(section, snapshot, given)
         every = runs_table(experiment, snapshot.running)
         keep = kept_labels(given, every)
-        usual = (*(f"test_{name}" if experiment.on_test else name for name in experiment.headline), "seconds")
-        columns = [metric_named(name) for name in usual if name in table.measured]
+        prefix = "test_" if experiment.on_test else ""
+        usual = [f"{prefix}{name}" for name in experiment.headline]
+        columns = [metric_named(name) for name in (*usual, "seconds") if name in table.measured]
         labels = [name for name in table.labels if name in every.varied or name == "seed"]
-        at = given.get("at", "")
-        rows, at_page, pages = table.page(int(at) if at.isascii() and at.isdigit() and len(at) < 9 else 1)
+        rows, at_page, pages = table.page(_page_number(given.get("at", "")))
         of_page = experiment.runs.iloc[rows.index]
         names = run_names(experiment, of_page)
         reasons = _reasons(of_page)
-        groups = splits_of_rows(experiment, of_page) if experiment.is_tuning and not given.get("sort") else []
+        shown_rows = []
+        for name, row, reason_of_run in zip(names, rows.to_dict("records"), reasons, strict=True):
+            texts = _row(name, row, columns, labels)
+            shown_rows.append(texts | {"reason": reason_of_run})
+        groups: Sequence[str] = []
+        if experiment.is_tuning and not given.get("sort"):
+            groups = splits_of_rows(experiment, of_page)
         of_status = statuses(experiment.runs, snapshot.running).value_counts()
+        sortable = [(metric.column, metric.plain) for metric in columns]
+        sortable.append(("status", "status"))
+        sortable += [(name, axis_title(name)) for name in labels]
+        sortable.append(("ended", "end"))
         return {
             "experiment": experiment.name,
             "is_tuning": experiment.is_tuning,
             "columns": columns,
-            "sortable": [
-                *((metric.column, metric.plain) for metric in columns),
-                ("status", "status"),
-                *((name, axis_title(name)) for name in labels),
-                ("ended", "end"),
-            ],
+            "sortable": sortable,
             "whose": computed_on([experiment], [metric.column for metric in columns]),
             "labels": labels,
             "filters": filters(every),
             "keep": keep,
             "kept": {f"only-{name}": label for name, label in keep.items()},
-            "rows": [
-                _row(name, row, columns, labels) | {"reason": reason_of_run}
-                for name, row, reason_of_run in zip(names, rows.to_dict("records"), reasons, strict=True)
-            ],
+            "rows": shown_rows,
             "groups": groups,
             "total": len(table.frame),
             "statuses": {status: int(of_status[status]) for status in _STATUSES if status in of_status},
@@ -333,15 +335,16 @@ def make_app(dashboard: Dashboard) -> Any:
 
     def page(path: str) -> Response:
         given = {name: ",".join(request.args.getlist(name)) for name in request.args}
-        html, status = dashboard.answer(path, given, request.headers.get("If-None-Match", ""))
+        known = request.headers.get("If-None-Match", "")
+        html, status = dashboard.answer(path, given, known)
         headers = {READ_AT: f"{dashboard.read_at:.0f}"}
-        return Response(html, status, headers=headers, mimetype=None if html is None else "text/html")
+        mimetype = None if html is None else "text/html"
+        return Response(html, status, headers=headers, mimetype=mimetype)
 
     def of_report(name: str) -> Response:
-        return Response(
-            Path(__file__).parents[1].joinpath("report", name).read_bytes(),
-            mimetype="text/css" if name.endswith("css") else "text/javascript",
-        )
+        file = Path(__file__).parents[1] / "report" / name
+        mimetype = "text/css" if name.endswith("css") else "text/javascript"
+        return Response(file.read_bytes(), mimetype=mimetype)
 
     for path in PAGES:
         app.add_url_rule(f"/{path}", f"page {path}", lambda path=path: page(path))
@@ -430,9 +433,9 @@ def _reasons(runs: pd.DataFrame) -> list[str]:
     """Return why runs failed, each on one line; empty for the others."""
     reasons = []
     for row in runs.to_dict("records"):
-        reasons.append(
-            one_line(reason_of({str(name): value for name, value in row.items()})) if row["status"] == "failed" else ""
-        )
+        named = {str(name): value for name, value in row.items()}
+        is_failed = row["status"] == "failed"
+        reasons.append(one_line(reason_of(named)) if is_failed else "")
     return reasons
 
 
@@ -440,19 +443,30 @@ def _number(text: Callable[[float], str], value: float) -> str:
     return text(value) if math.isfinite(value) else DASH
 
 
+def _page_number(text: str) -> int:
+    """Return the page of a table that an address asks for; the first one if it is no number."""
+    is_number = text.isascii() and text.isdigit() and len(text) < 9
+    return int(text) if is_number else 1
+
+
 def _time(seconds: float) -> str:
     """Format a time given in seconds since 1970."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M") if math.isfinite(seconds) else DASH
+    if not math.isfinite(seconds):
+        return DASH
+    moment = datetime.fromtimestamp(seconds, UTC)
+    return moment.strftime("%Y-%m-%d %H:%M")
 
 
 def _query(**given: str) -> str:
     """Return the query of an address, without empty parameters."""
-    return f"?{urlencode({name: value for name, value in given.items() if value})}"
+    parameters = {name: value for name, value in given.items() if value}
+    return f"?{urlencode(parameters)}"
 
 
 def _anchor(name: str) -> str:
     """Return the id of the section of an experiment on the overview."""
-    return "of-" + "".join(character if character.isalnum() else "-" for character in name)
+    characters = [character if character.isalnum() else "-" for character in name]
+    return "of-" + "".join(characters)
 
 
 _HELPERS: Context = {

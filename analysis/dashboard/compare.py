@@ -75,14 +75,17 @@ def compare_page(
         curves = _curves_of_runs(experiment, shown, choice, picked, store, given, most)
     histories = history(section.study) if section.study is not None else []
     measured_axes = [column for column in (choice.x, choice.y) if column in table.measured]
+    columns = _columns(table)
+    titles_of_labels = [(name, axis_title(name)) for name in table.labels]
+    metrics = headline_metrics(experiment, table)
     return {
         "experiment": experiment.name,
         "choice": choice,
-        "axes_in_words": _axes_in_words(choice, dict(_columns(table))),
+        "axes_in_words": _axes_in_words(choice, dict(columns)),
         "views": VIEWS,
-        "kept": {name: value for name, value in given.items() if name not in ("view", "experiment")},
-        "columns": _columns(table),
-        "colours": [("none", "none"), *((name, axis_title(name)) for name in table.labels)],
+        "kept": _without(given, "view", "experiment"),
+        "columns": columns,
+        "colours": [("none", "none"), *titles_of_labels],
         "filters": filters(table),
         "total": len(table.frame),
         "shown": len(shown),
@@ -94,14 +97,19 @@ def compare_page(
         "chart_alt": f"{plural(len(shown), 'run')}: {choice.y} against {choice.x}",
         "not_shown": _not_shown(table, shown, choice),
         "picked": picked,
-        "side_by_side": side_by_side(experiment, picked[:MOST_CURVES], headline_metrics(experiment, table)),
-        "cleared": {name: value for name, value in given.items() if name != "runs"},
+        "side_by_side": side_by_side(experiment, picked[:MOST_CURVES], metrics),
+        "cleared": _without(given, "runs"),
         "curves": curves,
         "all_curves": all_curves and not picked,
-        "without_curves": {name: value for name, value in given.items() if name != "curves"},
+        "without_curves": _without(given, "curves"),
         "most_bands": MOST_BANDS,
         "histories": [_as_json(of_study) for of_study in histories],
     }
+
+
+def _without(given: Mapping[str, str], *names: str) -> dict[str, str]:
+    """Return the parameters of an address without some of them."""
+    return {name: value for name, value in given.items() if name not in names}
 
 
 @dataclass(frozen=True)
@@ -204,9 +212,14 @@ def _coloured(keys: Sequence[tuple[str, str]], positions: Iterable[int]) -> tupl
 
 def _tasks(rows: pd.DataFrame, given: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], str]:
     """Return the tasks of curves with their titles, the mean over tasks first; and the chosen one."""
-    names = sorted(map(str, rows["task"].unique())) if len(rows) else []
-    task = given.get("task", "") if given.get("task") in names else ""
-    return (("", "mean over tasks"), *((name, name) for name in names)), task
+    if rows.empty:
+        return (("", "mean over tasks"),), ""
+    names = sorted(map(str, rows["task"].unique()))
+    titles = [(name, name) for name in names]
+    task = given.get("task", "")
+    if task not in names:
+        task = ""
+    return (("", "mean over tasks"), *titles), task
 
 
 def _split(experiment: Experiment) -> str:
@@ -232,7 +245,8 @@ def _chart_of_runs(
 def _picked(given: Mapping[str, str], table: RunsTable) -> list[str]:
     """Return the ids of the runs that a reader has picked, without those that the table lacks."""
     known = set(table.frame["run_id"]) - {""}
-    return [run for run in dict.fromkeys(given.get("runs", "").split(",")) if run in known]
+    asked = given.get("runs", "").split(",")
+    return [run for run in dict.fromkeys(asked) if run in known]
 
 
 def _axes_in_words(choice: Choice, titles: Mapping[str, str]) -> str:
@@ -248,7 +262,8 @@ def _axes_in_words(choice: Choice, titles: Mapping[str, str]) -> str:
 def _columns(table: RunsTable) -> list[tuple[str, str]]:
     """Return the columns of the axes with their titles: labels, then metrics."""
     labels = [(name, axis_title(name)) for name in table.labels]
-    return [*labels, *((name, metric_named(name).plain) for name in table.measured)]
+    metrics = [(name, metric_named(name).plain) for name in table.measured]
+    return [*labels, *metrics]
 
 
 def _curves_shown(
@@ -273,13 +288,20 @@ def _not_shown(table: RunsTable, shown: pd.DataFrame, choice: Choice) -> list[st
     if unfinished:
         sentences.append(f"Runs that have not finished ({', '.join(unfinished)}).")
     for column in dict.fromkeys((choice.x, choice.y)):
-        if column in table.measured and (missing := int(np.isnan(shown[column].to_numpy(dtype=float)).sum())):
-            sentences.append(f"{plural(missing, 'run')} without a value of {metric_named(column).plain}.")
+        if column not in table.measured:
+            continue
+        values = shown[column].to_numpy(dtype=float)
+        missing = int(np.isnan(values).sum())
+        if missing:
+            title = metric_named(column).plain
+            sentences.append(f"{plural(missing, 'run')} without a value of {title}.")
     if len(shown) > MOST_POINTS and choice.view != "means":
         sentences.append(f"All but the first {MOST_POINTS:,} runs: choose fewer with the filters.")
     if choice.colour != "none" and shown[choice.colour].nunique() > MOST_COLOURS:
-        sentences.append(f"The labels of {axis_title(choice.colour)} from the {MOST_COLOURS}th on, which share a grey.")
+        title = axis_title(choice.colour)
+        sentences.append(f"The labels of {title} from the {MOST_COLOURS}th on, which share a grey.")
     if choice.view == "parallel" and len(table.varied) >= MOST_AXES:
-        left_out = ", ".join(axis_title(name) for name in table.varied[MOST_AXES - 1 :])
+        names = table.varied[MOST_AXES - 1 :]
+        left_out = ", ".join(map(axis_title, names))
         sentences.append(f"The axes {left_out}.")
     return sentences

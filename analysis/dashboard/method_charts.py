@@ -9,7 +9,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from html import escape
-from textwrap import wrap
+from textwrap import shorten
 from urllib.parse import urlencode
 
 import numpy as np
@@ -26,8 +26,8 @@ MOST_CHARTS = 2
 """Most data sets and scenarios whose methods the overview draws."""
 
 _BEST = "#0b57a4"
-_LINE, _MOST_LINES = 24, 3
-"""Characters of a line of a name, and most of its lines."""
+_LONGEST_NAME = 52
+"""Most characters of a name: as many as fit a screen of 390 pixels."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def _charts(table: MethodTable, rows: Sequence[MethodRow], number: int) -> Metho
         means=json.dumps(means),
         differences=differences,
         in_words=in_words,
-        height=5.5 + 3.2 * len(shown),
+        height=5 + 4 * len(shown),
         caption=" ".join(_caption(table, rows, shown, is_paired=bool(differences))),
     )
 
@@ -108,12 +108,9 @@ def _forest(rows: Sequence[MethodRow], scores: Sequence[Score], title: Sequence[
     points = [(at, row, number) for at, row, number in known if number is not None]
     colours = [_colour(row) for _, row, _ in points]
     below, above = zip(*(_ends(number) for _, _, number in points), strict=True)
-    trace: Chart = {"type": "scatter", "mode": "markers+text", "name": escape(title[0])}
+    trace: Chart = {"type": "scatter", "mode": "markers", "name": escape(title[0])}
     trace["x"] = [number.mean for _, _, number in points]
     trace["y"] = [at for at, _, _ in points]
-    trace["text"] = [score.mean for score in scores if score.number is not None]
-    trace["textposition"] = "top center"
-    trace["cliponaxis"] = False
     trace["hovertext"] = [_hover(row, scores[at]) for at, row, _ in points]
     trace["hoverinfo"] = "text"
     trace["customdata"] = [f"/runs?{urlencode(row.query)}" for _, row, _ in points]
@@ -122,11 +119,21 @@ def _forest(rows: Sequence[MethodRow], scores: Sequence[Score], title: Sequence[
     trace["error_x"] = {"type": "data", "symmetric": False, "thickness": 2, "width": 5, "color": "#777"}
     trace["error_x"] |= {"array": list(above), "arrayminus": list(below)}
     layout = layout_of("<br>".join(map(escape, title)), "")
-    layout["yaxis"] |= {"tickvals": list(range(len(rows))), "ticktext": [_label(row) for row in rows]}
-    layout["yaxis"] |= {"range": [len(rows) - 0.4, -0.7], "fixedrange": True, "ticks": ""}
+    layout["yaxis"] |= {"tickvals": list(range(len(rows))), "showticklabels": False, "fixedrange": True}
+    layout["yaxis"]["range"] = [len(rows) - 0.7, -0.9]
     layout["margin"] = {"l": 10, "r": 25, "t": 10, "b": 45}
     layout["showlegend"] = False
+    layout["annotations"] = []
+    for at, (row, score) in enumerate(zip(rows, scores, strict=True)):
+        layout["annotations"].append(_words_above(at, _label(row, score)))
     return {"data": [trace], "layout": layout}
+
+
+def _words_above(at: int, text: str) -> Chart:
+    """Return words above a row, from the left edge of a chart on: beside it, they would narrow the chart of a phone."""
+    words: Chart = {"text": text, "align": "left", "showarrow": False, "font": {"size": 12}, "bgcolor": "#fffc"}
+    words |= {"xref": "paper", "x": 0, "xanchor": "left", "yref": "y", "y": at, "yanchor": "bottom", "yshift": 6}
+    return words
 
 
 def _mean(row: MethodRow) -> PairedDifference | None:
@@ -148,15 +155,21 @@ def _colour(row: MethodRow) -> str:
     return ONLY if row.is_ranked else OTHER
 
 
-def _label(row: MethodRow) -> str:
-    """Return the name of a method in short lines, with its units and whether it is the best one."""
-    lines = wrap(row.name.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"), _LINE)
-    if len(lines) > _MOST_LINES:
-        lines = [*lines[: _MOST_LINES - 1], f"{lines[_MOST_LINES - 1][: _LINE - 1]}…"]
-    name = "<br>".join(map(escape, lines))
+def _label(row: MethodRow, score: Score) -> str:
+    """Return two lines: the name of a method; its value, units and rank."""
+    name = escape(shorten(row.name, _LONGEST_NAME, placeholder="…"))
     if row.is_best:
         name = f"<b>{name}</b>"
-    return f"{name}<br>{escape(row.n)}{escape(_rank(row))}"
+    value = f"{_value(score)}, " if score.number is not None else ""
+    return f"{name}<br>{escape(f'{value}{row.n}{_rank(row)}')}"
+
+
+def _value(score: Score) -> str:
+    """Return a value with its interval and p-value."""
+    value = f"{score.mean} {score.interval}".strip()
+    if score.p:
+        value += f", p {'' if score.p.startswith('<') else '= '}{score.p}"
+    return value
 
 
 def _rank(row: MethodRow) -> str:
@@ -168,10 +181,7 @@ def _rank(row: MethodRow) -> str:
 
 def _hover(row: MethodRow, score: Score) -> str:
     """Return what is shown beside the mouse for a method."""
-    value = f"{score.mean} {score.interval}".strip()
-    if score.p:
-        value += f", p {'' if score.p.startswith('<') else '= '}{score.p}"
-    lines = [row.name, value, f"{row.n}, {row.finished} of {plural(row.asked, 'run')}{_rank(row)}"]
+    lines = [row.name, _value(score), f"{row.n}, {row.finished} of {plural(row.asked, 'run')}{_rank(row)}"]
     return "<br>".join(map(escape, lines))
 
 

@@ -42,6 +42,11 @@ def trace_of(chart: str) -> dict[str, Any]:
     return trace
 
 
+def labels_of(chart: str) -> list[str]:
+    """The words above each row."""
+    return [annotation["text"] for annotation in json.loads(chart)["layout"]["annotations"]]
+
+
 def test_a_point_is_the_mean_with_its_interval_the_best_first(generated: ModuleType, tmp_path: Any) -> None:
     (charts,), left = charts_of(SCORES, generated, RunStore(tmp_path / "results"))
     assert left == 0
@@ -51,9 +56,12 @@ def test_a_point_is_the_mean_with_its_interval_the_best_first(generated: ModuleT
     half = [stats.t.ppf(0.975, 3) * stats.sem(SCORES[name]) for name in order]
     assert trace["error_x"]["arrayminus"] == pytest.approx(half)
     assert trace["customdata"] == [f"/runs?experiment=own&only-strategy={name}" for name in order]
-    labels = json.loads(charts.means)["layout"]["yaxis"]["ticktext"]
-    assert labels[1:] == [f"{name}<br>4 seeds" for name in order[1:]]
-    assert labels[0] == f"<b>{order[0]}</b><br>4 seeds, best"
+    labels = labels_of(charts.means)
+    ends = [f"{np.mean(SCORES[name]) - below:.3f}" for name, below in zip(order, half, strict=True)]
+    assert [label.split("<br>")[0] for label in labels] == [f"<b>{order[0]}</b>", *order[1:]]
+    for name, label, low in zip(order, labels, ends, strict=True):
+        assert label.split("<br>")[1].startswith(f"{np.mean(SCORES[name]):.3f} [{low}, ")
+    assert [label.rpartition("]")[2] for label in labels] == [", 4 seeds, best", ", 4 seeds", ", 4 seeds"]
     assert charts.in_words.startswith(
         f"validation AUC, mean and 95 % interval: {order[0]} {np.mean(SCORES[order[0]]):.3f} ["
     )
@@ -80,8 +88,7 @@ def test_two_seeds_have_no_interval_and_the_caption_says_so(generated: ModuleTyp
 
 def test_an_incomplete_method_is_last_and_says_so(generated: ModuleType, tmp_path: Any) -> None:
     (charts,), _ = charts_of(SCORES | {"lwf": (0.99,)}, generated, RunStore(tmp_path / "results"))
-    labels = json.loads(charts.means)["layout"]["yaxis"]["ticktext"]
-    assert labels[-1] == "lwf<br>1 seed, incomplete"
+    assert labels_of(charts.means)[-1] == "lwf<br>0.990, 1 seed, incomplete"
     colours = trace_of(charts.means)["marker"]["color"]
     assert len(set(colours)) == 3
 
