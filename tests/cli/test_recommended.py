@@ -190,7 +190,8 @@ def launch(file: str) -> None:
 
 def commands_in(text: str) -> list[list[str]]:
     """Return the commands of a text or page; each ends with its line, quotation or element."""
-    text = html.unescape(re.sub(r"<[^>]+>", "\n", text))
+    with_words = re.sub(r"<span>([^<]*)</span>", r"\1", text)  # a line breaks between words only
+    text = html.unescape(re.sub(r"<[^>]+>", "\n", with_words))
     commands = []
     for line in re.findall(r"clops-sweep \w(?:[^\n'`;()]|'[^'\n]*')+", text):
         with contextlib.suppress(ValueError):  # prose with an apostrophe
