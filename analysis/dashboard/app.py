@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import pandas as pd
 
+from clops_sweep.data.prepared.commands import default_prepared_root
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, listed, one_line, reason, shown
 from clops_sweep.experiment.axis_names import axis_title
@@ -210,9 +211,16 @@ class Dashboard:
             "counts": [f"{found[status]:,} {status}" for status in _STATUSES if found.get(status)],
             "under_way": [on_its_way(snapshot, it) for it in snapshot.under_way],
             "failed": snapshot.once("failures", _failures),
-            "command": self._followed.store.command(*self._files),
-            "retry": self._followed.store.command(*self._files, "--retry", "failed"),
+            "command": self._launch(),
+            "retry": self._launch("--retry", "failed"),
         }
+
+    def _launch(self, *options: str) -> str:
+        """Return the command that launches the files of the dashboard."""
+        words = [*self._files, *options]
+        if self._data is not None and self._data.root != default_prepared_root():
+            words += ["--prepared-root", str(self._data.root)]
+        return self._followed.store.command(*words)
 
     def _said_of_runs(self, snapshot: Snapshot) -> list[str]:
         """Return what changed since the runs were computed, and why runs are missing although there are others."""

@@ -26,6 +26,7 @@ from clops_sweep.analysis.dashboard.update_reports import commands_for
 from clops_sweep.analysis.drawing.pictures import Sketch
 from clops_sweep.cli.commands import command
 from clops_sweep.data.prepared.commands import data_command
+from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.experiment.plugins.registry import ENCODERS, STRATEGIES
 from clops_sweep.store.run_store import RunStore
 from tests.data.declared_files import forget
@@ -250,9 +251,18 @@ def test_a_launch_names_the_status_and_that_the_output_of_failed_runs(
     runs_as_typed([run_id if word == "RUN_ID" else word for word in one_command(shown.stdout, "logs")])
     runs_as_typed(["clops-sweep", "report", "failing.py", *STORE, *ROOT])
     (page,) = Path("my results").glob("report/*/index.html")
-    again = as_typed([*one_command(page.read_text(), "--retry"), "--no-ray", "--no-report"])
-    assert (again.returncode, again.stderr) == (1, "")
-    assert "RuntimeError: broken on purpose" in again.stdout
+    store = RunStore("my results")
+    followed = FollowedStore(store, StoreSource(store, lambda key: None), 0)
+    dashboard = Dashboard(followed, files=["failing.py"], data=PreparedData(folder / "my data"))
+    try:
+        overview = dashboard.page("", {})
+    finally:
+        dashboard.close()
+    assert overview is not None
+    for text in (page.read_text(), overview):
+        again = as_typed([*one_command(text, "--retry"), "--no-ray", "--no-report"])
+        assert (again.returncode, again.stderr) == (1, "")
+        assert "RuntimeError: broken on purpose" in again.stdout
 
 
 SMALL = """
@@ -472,6 +482,7 @@ COUNTED = "tests/cli/test_task_counts.py:tasks_have_frames_and_people_of_one_spl
 COMPLETE = "tests/cli/test_update_report.py:a_page_without_the_plug_ins_keeps_the_fuller_one_and_names_the_command"
 PAGES = "pages_name_the_repetition_and_the_output_of_runs"
 EMPTY = "tests/analysis/dashboard/test_dashboard_pages.py:an_empty_store_says_how_to_begin"
+FAILED = "a_launch_names_the_status_and_that_the_output_of_failed_runs"
 REPEATED = "tests/cli/test_update_criteria.py:the_last_section_has_commands_that_repeat_the_report"
 PLACES = {
     "clops_sweep/cli/show.py:_repetition": RUN,
@@ -500,7 +511,7 @@ PLACES = {
     "analysis/report/page.py:render_page": PAGES,
     "analysis/report/page.py:rerun": PAGES,
     "analysis/dashboard/run_page.py:run_page": PAGES,
-    "analysis/dashboard/app.py:_overview": EMPTY,
+    "analysis/dashboard/app.py:_launch": EMPTY,
     "analysis/update/reproduce.py:commands_for": REPEATED,
     "clops_sweep/api.py:sweep": "a_launch_from_python_names_the_status",
     "clops_sweep/cli/launch.py:_say_outcome": INTERRUPTED,
@@ -533,6 +544,7 @@ TEMPLATES = {
     "analysis/report/checklist.md.jinja": CHECKLIST,
     "analysis/dashboard/templates/run.html.jinja": PAGES,
     "analysis/dashboard/templates/overview.html.jinja": EMPTY,
+    "analysis/dashboard/templates/under_way.html.jinja": FAILED,
     "analysis/update/page.html.jinja": REPEATED,
 }
 """The templates with commands, likewise; all of these come from functions."""
