@@ -34,7 +34,7 @@ from .compare import compare_page
 from .drawings import Drawings
 from .method_charts import method_charts
 from .methods import method_tables, methods_by_experiment
-from .overview import counts, lines, newest, on_edge, progress, replaced, searches, statuses
+from .overview import counts, lines, most_telling, on_edge, progress, replaced, searches, statuses
 from .run_page import newest_run, on_its_way, reports_in_words, run_named, run_page, run_to_report
 from .runs import RunsTable, filters, kept_labels, run_names, runs_table, splits_of_rows
 from .snapshot import FollowedStore, Snapshot, log_fault
@@ -390,7 +390,7 @@ def _html(template: str, content: Context) -> str:
 
 
 def _experiment(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection | None:
-    """Return the chosen experiment; without a choice, the one whose run ended last; None in an empty store.
+    """Return the chosen experiment; without a choice, the most telling one; None in an empty store.
 
     Raises:
         UnknownAddress: the address names an experiment that is not there.
@@ -399,7 +399,7 @@ def _experiment(snapshot: Snapshot, given: Mapping[str, str]) -> PlannedSection 
     if chosen and chosen not in snapshot.sections:
         raise UnknownAddress(f"Experiment {shown(chosen)} is not in this store; it has {listed(snapshot.sections)}.")
     if not chosen and snapshot.sections:
-        chosen = newest(snapshot)
+        chosen = most_telling(snapshot)
     return snapshot.sections.get(chosen)
 
 

@@ -186,11 +186,18 @@ def ended_at(runs: pd.DataFrame) -> npt.NDArray[np.float64]:
     return np.where(begun.notna().to_numpy(), seconds, np.nan)
 
 
-def newest(snapshot: Snapshot) -> str:
-    """Return the experiment whose run ended last; one that reports results, if there is any."""
+def most_telling(snapshot: Snapshot) -> str:
+    """Return the experiment that pages show without a choice.
+
+    While runs are computed, it is the one whose run ended last; then the one with most configurations. Experiments that
+    report results come first.
+    """
     reporting = {name: it for name, it in snapshot.sections.items() if not it.experiment.is_tuning}
-    ended = {name: ended_at(it.experiment.runs) for name, it in (reporting or snapshot.sections).items()}
-    return max(ended, key=lambda name: np.nan_to_num(ended[name]).max(initial=0.0))
+    shown = reporting or snapshot.sections
+    ended = {name: np.nan_to_num(ended_at(it.experiment.runs)).max(initial=0.0) for name, it in shown.items()}
+    if snapshot.under_way:
+        return max(ended, key=lambda name: ended[name])
+    return max(ended, key=lambda name: (len(shown[name].experiment.cells), ended[name]))
 
 
 def _progress(experiment: Experiment, running: frozenset[str]) -> tuple[int, int, int, int]:

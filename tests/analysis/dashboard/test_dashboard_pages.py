@@ -270,6 +270,24 @@ def test_a_command_breaks_between_its_words_alone() -> None:
     assert html == f'<code class="command">{kept} {folder}</code>'
 
 
+def test_compare_opens_with_the_experiment_of_most_configurations(generated: ModuleType, tmp_path: Path) -> None:
+    """Although the runs of another one ended last."""
+    store = RunStore(tmp_path / "results")
+    of_grid = [RunConfig(storage_fraction=fraction) for fraction in (0.1, 0.5)]
+    last = RunConfig(strategy="finetune")
+    for days, config in enumerate([*of_grid, last]):
+        started = generated.START + timedelta(days=days)
+        generated.write_given_runs(store, [(config, {"auc": 0.5 + days / 10, "started_at": started})])
+    grid = SearchSpace("grid", RunConfig(), {"storage_fraction": [0.1, 0.5]}, seeds=1)
+    single = SearchSpace("single", last, seeds=1)
+    source = StoreSource(store, lambda key: None, lambda store: [grid, single], whole=False)
+    dashboard = Dashboard(FollowedStore(store, source, 0))
+    links = read_page(dashboard, "compare").find("a")
+    current = [words_of(link) for link in links if link.attributes.get("aria-current") == "true"]
+    assert "grid" in current
+    assert "single" not in current
+
+
 def test_compare_has_the_differences_from_the_best(generated: ModuleType, tmp_path: Path) -> None:
     space = SearchSpace("own", RunConfig(), {"strategy": ["er", "finetune"]}, range(2))
     store = RunStore(tmp_path / "results")
