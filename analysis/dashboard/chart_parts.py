@@ -32,6 +32,9 @@ ONLY = "#3d4450"
 _LEAST_DISTANCE = 0.06
 """Least distance between two ticks, as a share of their axis."""
 
+_LEAST_SPAN = 0.01
+"""Least span of scores that fill an axis."""
+
 _MOST_TICKS = 8
 """Most numbers that each have a tick."""
 
@@ -75,6 +78,16 @@ def number_axis(numbers: Iterable[float | None]) -> Chart:
         ticks = _apart(known, is_log=axis.get("type") == "log")
         axis |= {"tickvals": ticks, "ticktext": list(map(value_text, ticks))}
     return axis
+
+
+def score_axis(column: str, numbers: Iterable[float | None]) -> Chart:
+    """Return the settings of an axis of a column, which is wide enough to show that almost equal scores are so."""
+    low, high = metric_named(column).limits
+    known = [number for number in numbers if number is not None and math.isfinite(number)]
+    if not known or not math.isfinite(high - low) or max(known) - min(known) >= _LEAST_SPAN:
+        return {}
+    middle = (max(known) + min(known)) / 2
+    return {"range": [middle - _LEAST_SPAN, middle + _LEAST_SPAN]}
 
 
 def _apart(numbers: Sequence[float], *, is_log: bool) -> list[float]:

@@ -28,6 +28,7 @@ from .chart_parts import (
     json_values,
     layout_of,
     number_axis,
+    score_axis,
     trace_of,
     value_text,
 )
@@ -196,6 +197,7 @@ def _hover_texts(frame: pd.DataFrame, names: Sequence[str], choice: Choice) -> l
 def layout_of_columns(frame: pd.DataFrame, choice: Choice) -> Chart:
     """Return the layout of a chart of two columns."""
     layout = layout_of(column_title(choice.x), column_title(choice.y))
+    layout["yaxis"] |= score_axis(choice.y, as_numbers(frame[choice.y])[0])
     numbers, is_number = as_numbers(frame[choice.x])
     if not is_number:
         places = list(dict.fromkeys(json_values(frame.sort_values(choice.x, kind="stable")[choice.x])))

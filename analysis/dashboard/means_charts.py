@@ -24,7 +24,18 @@ from ..drawing.style import colour
 from ..metrics import metric_named, words
 from ..selection import cells_by_data
 from ..statistics import PairedDifference, clipped, paired_differences
-from .chart_parts import ONLY, OTHER, Chart, as_numbers, column_title, layout_of, number_axis, trace_of, value_text
+from .chart_parts import (
+    ONLY,
+    OTHER,
+    Chart,
+    as_numbers,
+    column_title,
+    layout_of,
+    number_axis,
+    score_axis,
+    trace_of,
+    value_text,
+)
 from .charts import colour_labels
 from .choice import Choice
 from .methods import method_name, runs_query
@@ -134,6 +145,11 @@ def means_chart(experiment: Experiment, points: Sequence[Configuration], choice:
             shade = ONLY
         trace |= {"marker": {"color": shade, "size": 9}, "line": {"color": shade, "width": 1.5}}
         traces.append(trace)
+    heights: list[float | None] = []
+    for point in points:
+        low, high = point.ends
+        heights += [point.mean.mean - low, point.mean.mean + high]
+    layout["yaxis"] |= score_axis(choice.y, heights)
     layout["showlegend"] = is_axis and choice.colour != choice.x
     layout["legend"]["title"] = {"text": escape(axis_title(choice.colour)) if is_axis else ""}
     return {"data": traces, "layout": layout}

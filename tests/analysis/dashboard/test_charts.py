@@ -12,7 +12,7 @@ from scipy import stats
 from clops_sweep import SearchSpace
 from clops_sweep.analysis.collect import Experiment, collect, label_text
 from clops_sweep.analysis.dashboard.app import Dashboard
-from clops_sweep.analysis.dashboard.chart_parts import number_axis
+from clops_sweep.analysis.dashboard.chart_parts import number_axis, score_axis
 from clops_sweep.analysis.dashboard.charts import parallel, scatter
 from clops_sweep.analysis.dashboard.choice import Choice
 from clops_sweep.analysis.dashboard.curve_charts import curves, history
@@ -235,3 +235,11 @@ def test_ticks_do_not_cover_each_other() -> None:
         "ticktext": ["0.0001", "0.001", "0.01"],
     }
     assert number_axis([1.0, 2.0])["tickvals"] == [1.0, 2.0]
+
+
+def test_almost_equal_scores_do_not_fill_their_axis() -> None:
+    low, high = score_axis("test_auc", [0.8510, 0.8512, None])["range"]
+    assert (round(low, 4), round(high, 4)) == (0.8411, 0.8611)
+    assert score_axis("test_auc", [0.7, 0.8]) == {}
+    assert score_axis("seconds", [1.0, 1.001]) == {}, "only scores have a scale of their own"
+    assert score_axis("test_auc", [None]) == {}
