@@ -376,7 +376,24 @@ def texts(argument: str, value: Any, count: int, whole: bool = False) -> list[st
         raise UsageError(f"{argument}: there are {len(given)}; expected one for each of {count} recordings")
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         return [str(item) for item in given]
-    return [text(argument, item, whole) for item in given]
+    try:
+        return [text(argument, item, whole) for item in given]
+    except UsageError:
+        _require_values(argument, given)
+        raise
+
+
+def _require_values(argument: str, given: Sequence[Any]) -> None:
+    """Refuse missing names or numbers, one per recording, with their number and the first position."""
+    missing = [position for position, value in enumerate(given) if identifier(argument, value) == ""]
+    if missing:
+        have = (
+            f"{several(len(missing), 'recording')} of {len(given):,} {'has' if len(missing) == 1 else 'have'} no value"
+        )
+        joined = " (one of several joined tables may lack the column)" if len(missing) > 1 else ""
+        raise UsageError(
+            f"{argument}: {have}{joined}, the first at position {missing[0]:,}, counted from 0; give each recording one"
+        )
 
 
 def text(argument: str, value: Any, whole: bool = False) -> str:

@@ -101,7 +101,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "patients that are too few": ({"patients": [1, 2]}, "^patients: there are 2; expected one for each of 6"),
     "a patient that is nan": (
         {"patients": [1, 1, 2, 2, 3, float("nan")]},
-        "^patients: expected names or whole numbers",
+        "^patients: 1 recording of 6 has no value, the first at position 5",
+    ),
+    "domains of joined tables": (
+        {"domains": {"ward": [*"AABB", float("nan"), None]}},
+        r"^domains\['ward'\]: 2 recordings of 6 have no value \(one of several joined tables may lack the column\)",
     ),
     "a patient that is NA": ({"patients": [*"112233"[:5], "NA"]}, "^patients: expected names .*missing, not 'NA'"),
     "two patients": ({"patients": [1, 1, 1, 2, 2, 2]}, "^patients: 2 cannot be in three splits"),
@@ -127,7 +131,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a stride without a window": ({"stride_seconds": 1}, "^stride_seconds: .* it goes with window_seconds"),
     "a new rate below 0": ({"resample_to": -1}, "^resample_to: expected a number above 0"),
     "a name twice": ({"names": list("abcdea")}, "^names: 'a' is there twice"),
-    "a name that cannot be printed": ({"names": [*"abcde", "\n"]}, "^names: expected names that can be printed"),
+    "a name of a line break": (
+        {"names": [*"abcde", "\n"]},
+        "^names: 1 recording of 6 has no value, the first at position 5",
+    ),
     "a gain of 0": ({"gain": 0}, "^gain: expected numbers other than 0"),
     "gains of other channels": ({"gain": [1, 2, 3]}, "^gain: expected a number, or one for each of 2 channels"),
 }
