@@ -22,7 +22,8 @@ from .curves import PREQUENTIAL, LearningCurves, draw_learning_curves, learning_
 from .forgetting import draw_forgetting, forgetting
 from .r_matrices import RMatrix, draw_r_matrices, r_matrix
 
-MAX_PANELS = 6
+MAX_PANELS = 12
+"""Most configurations, each with a panel."""
 
 
 class OfUnits(Protocol):

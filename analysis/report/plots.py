@@ -50,6 +50,9 @@ from ..selection import cell_name, typical_cell
 from ..tables.best import best_configurations
 from .best_means import best_means
 
+_MOST_OF_GRID = 6
+"""Most configurations of a grid of numbers that figures by task draw; of more, typical ones."""
+
 _CALLER, _CALLER_OF_TASK_FIGURES = 4, 5
 """Position in the stack of the code that calls a function of this module, seen from where it warns."""
 Space = SearchSpace | str | PathLike[str]
@@ -173,7 +176,7 @@ def plot_learning_curves(
     are one standard deviation (n - 1), from n = 3 on, within the limits of the measure. Curves are of validation
     people; of data without a validation set, of test people in runs with `curves="test"`.
 
-    Of more than six configurations with finished runs, one of each variant of the axes without numbers is drawn, the
+    Of more than twelve configurations with finished runs, or six of a grid of numbers, one of each variant of the axes without numbers is drawn, the
     one closest to the paper's settings. A warning names those that are drawn.
 
     Example::
@@ -451,14 +454,16 @@ def _cells_to_draw(experiment: Experiment, where: str | None) -> list[int]:
             raise UsageError(
                 f"where = {shown(where)}: no configuration of {experiment.name!r} with a finished run meets it"
             )
-    if len(cells) <= MAX_PANELS:
+    if len(cells) <= (_MOST_OF_GRID if experiment.number_axes else MAX_PANELS):
         return cells
-    drawn = _typical(experiment, cells)[:MAX_PANELS]
+    typical = _typical(experiment, cells)
+    drawn = typical[:MAX_PANELS]
+    which = "the first" if len(typical) == len(cells) else "those closest to the paper's settings"
     names = "; ".join(cell_name(experiment.cells[cell]) for cell in drawn)
     axis = (*experiment.number_axes, *experiment.axes)[0]
     example = f"{axis} == {experiment.cells[drawn[0]].labels[axis]!r}"
     warnings.warn(
-        f"the figure shows {len(drawn)} of {len(cells)} configurations, those closest to the paper's settings "
+        f"the figure shows {len(drawn)} of {len(cells)} configurations, {which} "
         f"({names}); where= chooses others, such as where={example!r}",
         stacklevel=_CALLER_OF_TASK_FIGURES,
     )

@@ -44,8 +44,8 @@ Runs = frozenset[tuple[str, ...]]
 _MOST_PAIRS = 3
 """Most pairs of configurations that a sentence names."""
 
-FEW = 6
-"""Most configurations that are all compared with each other."""
+FEW = 12
+"""Most configurations that are all compared with each other; of more, each with the first one, such as fine-tuning."""
 
 
 @dataclass(frozen=True)
