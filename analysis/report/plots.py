@@ -176,8 +176,8 @@ def plot_learning_curves(
     are one standard deviation (n - 1), from n = 3 on, within the limits of the measure. Curves are of validation
     people; of data without a validation set, of test people in runs with `curves="test"`.
 
-    Of more than twelve configurations with finished runs, or six of a grid of numbers, one of each variant of the axes without numbers is drawn, the
-    one closest to the paper's settings. A warning names those that are drawn.
+    Of more than twelve configurations with finished runs, or six of a grid of numbers, one of each variant of the axes
+    without numbers is drawn, the one closest to the paper's settings. A warning names those that are drawn.
 
     Example::
 
