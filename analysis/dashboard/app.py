@@ -84,8 +84,10 @@ class Dashboard:
         data: PreparedData | None = None,
         claims: Callable[[], Sequence[str]] = tuple,
         changes: Callable[[], Sequence[str]] = tuple,
+        edited: Callable[[], str] = str,
     ) -> None:
         self._followed = followed
+        self._edited = edited
         self._data = data
         self._claims = claims
         self._changes = changes
@@ -125,7 +127,7 @@ class Dashboard:
         try:
             if path == "report" and (section := _experiment(snapshot, given)) is not None:
                 drawing = self._drawings.of(section.experiment.name, section)
-                content["version"] = f"{self._started}.{drawing.version}.{snapshot.problem}"
+                content["version"] = f"{self._started}.{drawing.version}.{snapshot.problem}.{len(content['edited'])}"
             if content["version"] == known:
                 return None, 304
             return _html(PAGES[path].lower(), content | self._contexts[path](snapshot, given)), status
@@ -146,6 +148,8 @@ class Dashboard:
             names = tunings if section.experiment.is_tuning else experiments
             names.append(name)
         spaces = names_of_tuned(section.experiment for section in snapshot.sections.values())
+        edited = self._edited()
+        state = f"{snapshot.version}.{snapshot.epochs}.{self._reports()}.{snapshot.problem}.{len(edited)}"
         return {
             "name": self._followed.store.files.shown,
             "seconds": self._followed.seconds,
@@ -153,12 +157,13 @@ class Dashboard:
             "filtered": {name: label for name, label in given.items() if name.startswith("only-")},
             "pages": PAGES,
             "problem": snapshot.problem,
+            "edited": edited,
             "experiment": "",
             "experiments": experiments,
             "tunings": tunings,
             "titles_of_tunings": {name: what_was_tuned(name, spaces) for name in tunings},
             "read_at": f"{self.read_at:.0f}",
-            "version": f"{self._started}.{snapshot.version}.{snapshot.epochs}.{self._reports()}.{snapshot.problem}",
+            "version": f"{self._started}.{state}",
         }
 
     def _reports(self) -> str:

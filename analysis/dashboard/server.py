@@ -79,6 +79,7 @@ def make_server(
     data: PreparedData | None = None,
     claims: Callable[[], Sequence[str]] = tuple,
     changes: Callable[[], Sequence[str]] = tuple,
+    edited: Callable[[], str] = str,
 ) -> Server:
     """Read the store and open a port.
 
@@ -93,6 +94,7 @@ def make_server(
         data: the prepared data sets, for the commands of update reports.
         claims: returns the verdicts on the claims of the search-space files now, a sentence each.
         changes: returns what changed since the runs of the search-space files were computed, a sentence each.
+        edited: returns which search-space files were edited since they were read, without a full stop; else empty.
 
     Raises:
         UsageError: a package is not installed, the store or host does not exist, the port is in use, or no token.
@@ -108,7 +110,7 @@ def make_server(
     taken = _listening(host or LOOPBACK, port)
     try:
         followed = FollowedStore(store, source, seconds)
-        dashboard = Dashboard(followed, notices, files, data, claims, changes)
+        dashboard = Dashboard(followed, notices, files, data, claims, changes, edited)
         for path in ("", "methods"):  # what they show of a large store is computed once
             dashboard.page(path, {})
         app = make_app(dashboard)

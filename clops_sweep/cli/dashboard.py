@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -89,11 +90,41 @@ def dashboard(request: Request, port: int, host: str | None) -> None:
         data=request.data,
         claims=states.claims,
         changes=states.changes,
+        edited=_Edited(request.selection.files),
     )
     click.echo(f"dashboard: {server.address}")
     click.echo("Press Ctrl-C to stop.", err=True)
     with contextlib.suppress(KeyboardInterrupt):
         server.serve()
+
+
+class _Edited:
+    """Which search-space files were edited since the dashboard read them.
+
+    Args:
+        files: the files.
+    """
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._read = {file: _content(file) for file in files}
+
+    def __call__(self) -> str:
+        """Return a sentence without a full stop; empty if no file was edited."""
+        edited = [str(file) for file, content in self._read.items() if _content(file) != content]
+        if not edited:
+            return ""
+        was = "was" if len(edited) == 1 else "were"
+        return (
+            f"{listed(edited)} {was} edited after this dashboard began, which shows the runs of the former content: "
+            "start it again"
+        )
+
+
+def _content(file: Path) -> bytes | None:
+    try:
+        return file.read_bytes()
+    except OSError:  # it is written at this moment, or gone
+        return None
 
 
 class _States:

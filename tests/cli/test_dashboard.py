@@ -47,3 +47,37 @@ def test_it_serves_until_it_is_interrupted(
     ((status, page),) = got
     assert status == 200
     assert "<title>Overview · clops-sweep</title>" in page
+
+
+SPACE = """
+from clops_sweep import RunConfig, SearchSpace
+
+SPACE = SearchSpace("first", RunConfig(), seeds=1)
+"""
+
+
+def test_every_page_says_that_a_file_was_edited(
+    tmp_path: Path, finished_tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("flask", reason="Flask is not installed: the dashboard is not served")
+    store = RunStore(tmp_path / "results")
+    config = RunConfig()
+    write_finished(store, config.run_id("a"), finished_tables(config.run_id("a"), config))
+    file = tmp_path / "space.py"
+    file.write_text(SPACE)
+    pages = []
+
+    def edited_between(self: Server) -> None:
+        client = self.app.test_client()
+        pages.append(client.get("/runs", base_url=self.address).text)
+        file.write_text(SPACE.replace("seeds=1", "seeds=2"))
+        pages.append(client.get("/runs", base_url=self.address).text)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, "serve", edited_between)
+    words = ["dashboard", str(file), "--results", store.uri, "--port", "0", "--prepared-root", str(tmp_path)]
+    done = CliRunner().invoke(command, words)
+    assert done.exit_code == 0, done.exception
+    before, after = pages
+    assert "was edited after this dashboard began" not in before
+    assert f"{file} was edited after this dashboard began" in after
