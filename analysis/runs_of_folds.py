@@ -25,12 +25,46 @@ def runs_of_folds(store: RunStore, run_id: str, data: PreparedData) -> list[dict
     Args:
         store: the store.
         run_id: the whole id of a run of one fold.
-        data: the prepared data sets: of runs on several editions of the data, the one on these frames counts.
+        data: the prepared data sets. Of runs on several editions of the data, those on the edition of the run count.
 
     Raises:
-        UsageError: the run has no fold or divides recordings by time, or a fold has no finished run of its settings.
+        UsageError: the run has no fold or divides recordings by time, a fold has no finished run of its settings, or
+            the edition of the run is not kept.
     """
     (row,) = store.rows("runs", run_ids=[run_id])
+    key = data_key_of_row(row)
+    if data.data_hash(key) not in (None, row["data_hash"]):
+        data = data.holding(key, row["data_hash"])
+    chosen = _on_these_frames(store, row, data)
+    if run_id not in [of_fold["run_id"] for of_fold in chosen]:
+        raise UsageError(
+            f"run {run_id}: the edition of its data is not kept in {data.root}, and the runs on the present edition "
+            "are others; expected a run on the present edition"
+        )
+    return chosen
+
+
+def counterpart(store: RunStore, row: Mapping[str, Any], data: PreparedData) -> str:
+    """Return the run with the settings and the fold of a run, but on the frames of `data`.
+
+    Args:
+        store: the store.
+        row: the row of the run in the table `runs`.
+        data: one edition of the prepared data sets.
+
+    Returns:
+        The id; empty if not all folds have such a run.
+    """
+    with suppress(UsageError):
+        for of_fold in _on_these_frames(store, row, data):
+            if of_fold["split"] == row["split"]:
+                return str(of_fold["run_id"])
+    return ""
+
+
+def _on_these_frames(store: RunStore, row: Mapping[str, Any], data: PreparedData) -> list[dict[str, Any]]:
+    """Return the rows of the finished runs with the settings of a run on the frames of `data`, from fold 1 on."""
+    run_id = str(row["run_id"])
     if is_missing(row.get("split")):
         raise UsageError(
             f"run {run_id}: has no fold, so other splits may test a patient twice or not at all; expected a run of a "
@@ -53,7 +87,7 @@ def runs_of_folds(store: RunStore, run_id: str, data: PreparedData) -> list[dict
     for name in names:
         ids = alike.loc[alike["split"] == name, "run_id"].tolist()
         rows = store.rows("runs", run_ids=ids) if ids else []
-        fitting = [row for row in rows if data.data_hash(data_key_of_row(row)) in (None, row["data_hash"])]
+        fitting = [one for one in rows if data.data_hash(data_key_of_row(one)) in (None, one["data_hash"])]
         if len(fitting) == 1:
             chosen.append(fitting[0])
         elif rows:

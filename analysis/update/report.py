@@ -28,7 +28,7 @@ from clops_sweep.store.rows import check_registered
 from clops_sweep.store.run_store import RunStore
 
 from ..people.patient_intervals import FEW_COVER, FEW_PEOPLE
-from ..runs_of_folds import runs_of_folds
+from ..runs_of_folds import counterpart, runs_of_folds
 from ..statistics import MIN_UNITS
 from .bands import banded
 from .copies import copies_in_words
@@ -203,6 +203,12 @@ def _of_runs(store: RunStore, run_id: str, against: str | None, data: PreparedDa
     """Return what `make_report` compares."""
     (row,) = store.rows("runs", run_ids=[store.find(run_id)])
     other = None if against is None else store.rows("runs", run_ids=[store.find(against)])[0]
+    if other is not None and other["run_id"] == row["run_id"]:
+        raise UsageError(
+            f"{option('against')}: a run cannot be compared with itself, and both are run {row['run_id']}; expected "
+            f"another run, or no {option('against')}, which compares the run with itself before its last task"
+        )
+    editions = data
     data = data.holding(data_key_of_row(row), row["data_hash"])
     frames, without_frames = _frames(row, data)
     if folds and without_frames:
@@ -211,6 +217,7 @@ def _of_runs(store: RunStore, run_id: str, against: str | None, data: PreparedDa
             f"{without_frames}"
         )
     if folds and other is not None:
+        _require_same_edition(store, row, other, data, editions)
         compared = _folds_with_others(store, row, other, data)
     elif folds:
         compared = _over_folds(store, row, data)
@@ -324,13 +331,13 @@ def _folds_with_others(
         UsageError: both runs are of one recipe, or of different folds.
     """
     later = runs_of_folds(store, row["run_id"], data)
-    if other["run_id"] in [of_fold["run_id"] for of_fold in later]:
+    earlier = runs_of_folds(store, other["run_id"], data)
+    if {of_fold["run_id"] for of_fold in later} & {of_fold["run_id"] for of_fold in earlier}:
         raise UsageError(
             f"{option('against')}: run {other['run_id']} is a fold of the same settings as run {row['run_id']}; "
             f"expected a run of other settings, or no {option('against')}, which compares each fold with itself before "
             "its last task"
         )
-    earlier = runs_of_folds(store, other["run_id"], data)
     names = [str(of_fold["split"]) for of_fold in later]
     if names != [str(of_fold["split"]) for of_fold in earlier]:
         raise UsageError(
@@ -367,6 +374,53 @@ def _folds_with_others(
         decided=decided(paired, facts),
         folds=tuple(results),
     )
+
+
+def _require_same_edition(
+    store: RunStore, row: Mapping[str, Any], other: Mapping[str, Any], data: PreparedData, editions: PreparedData
+) -> None:
+    """Raise a UsageError if two runs of folds are on different editions of a data set.
+
+    Args:
+        store: the store.
+        row: the row of the run with the updated model.
+        other: that of the run whose model is replaced.
+        data: the edition of `row`.
+        editions: the prepared data, with all editions that are kept.
+    """
+    key = data_key_of_row(other)
+    if other["dataset"] != row["dataset"] or is_missing(other.get("split")):
+        return
+    if data.data_hash(key) in (None, other["data_hash"]):
+        return
+    here = _edition_in_words(row, data, editions)
+    there = _edition_in_words(other, editions.holding(key, other["data_hash"]), editions)
+    same = counterpart(store, other, data)
+    if same and same in [of_fold["run_id"] for of_fold in runs_of_folds(store, row["run_id"], data)]:
+        remedy = f"both have the same settings, so name a run of other settings on {here}"
+    elif same:
+        remedy = f"{option('against', same)} has the settings of run {other['run_id']} on {here}"
+    else:
+        remedy = f"all folds of the settings of run {other['run_id']} are needed on {here}"
+    raise UsageError(
+        f"{option('against')}: run {other['run_id']} is on {there}, but run {row['run_id']} is on {here}; "
+        f"expected runs on one edition: {remedy}"
+    )
+
+
+def _edition_in_words(row: Mapping[str, Any], data: PreparedData, editions: PreparedData) -> str:
+    """Return the edition that a run is on, in words.
+
+    Args:
+        row: the row of the run.
+        data: what `PreparedData.holding` returns for the run.
+        editions: the prepared data, with all editions that are kept.
+    """
+    if data.data_hash(data_key_of_row(row)) != row["data_hash"]:
+        return f"an edition of {row['dataset']} that is not kept (data hash {str(row['data_hash'])[:12]})"
+    if data.root == editions.root:
+        return f"the present edition of {row['dataset']}"
+    return f"the earlier edition {data.root.name}"
 
 
 def _of_fold(row: Mapping[str, Any], compared: Paired, last: Paired) -> FoldResult:

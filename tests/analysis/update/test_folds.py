@@ -201,6 +201,13 @@ def test_a_person_of_any_fold_is_found_by_pseudonym(made: tuple[Path, list[str]]
     pytest.fail("no person of the other folds was found")
 
 
+@pytest.mark.parametrize("folds", [False, True])
+def test_a_run_is_not_compared_with_itself(made: tuple[Path, list[str]], folds: bool) -> None:
+    folder, (first, *_) = made
+    with pytest.raises(UsageError, match=f"a run cannot be compared with itself, and both are run {first}"):
+        update_report(folder / "results", first, against=first[:12], folds=folds, prepared_root=folder / "prepared")
+
+
 def test_runs_that_are_no_complete_folds_are_refused(made: tuple[Path, list[str]], tmp_path: Path) -> None:
     folder, (first, *_, random_split) = made
     with pytest.raises(UsageError, match=f"run {random_split}: has no fold, so other splits may test a patient twice"):

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from clops_sweep import ContinualRun, RunConfig, read, update_report
+from clops_sweep.analysis.runs_of_folds import runs_to_pool
 from clops_sweep.cli.commands import command
 from clops_sweep.cli.data import data as data_commands
 from clops_sweep.data.catalog import DataKey
@@ -175,6 +176,46 @@ def test_a_report_and_the_people_behind_it_are_those_of_the_edition_of_the_run(r
     assert "is another edition than that of the run, which is not kept there" in lost.without_frames
     with pytest.raises(UsageError, match=r"groups: needs the prepared frames that run .* another edition"):
         update_report(folder, run_id, groups=["ward"], prepared_root=root)
+
+
+def test_pooled_folds_are_those_of_the_runs_that_were_named(root: Path) -> None:
+    base = RunConfig(dataset="wards", scenario="domain_il", domain="ward", network="linear", epochs_per_task=1)
+    folder = root.parent / "results"
+    before = _folds_computed(base, root, folder)
+    _correct(root)
+    after = _folds_computed(base, root, folder)
+    assert not {*before["er"], *before["finetune"]} & {*after["er"], *after["finetune"]}
+    asked = {"folds": True, "prepared_root": root}
+    for one, other in ((after, before), (before, after)):
+        er, tuned = one["er"], other["finetune"]
+        named = rf"run {tuned[2]} is on the .*, but run {er[0]} is on the .*against='{one['finetune'][2]}'"
+        with pytest.raises(UsageError, match=named):
+            update_report(folder, er[0], against=tuned[2], **asked)
+        with pytest.raises(UsageError, match="both have the same settings, so name a run of other settings"):
+            update_report(folder, er[0], against=other["er"][1], **asked)
+        data = PreparedData(root, root.parent)
+        (row,) = RunStore(folder).rows("runs", run_ids=[er[1]])
+        assert runs_to_pool(RunStore(folder), row, data) == er
+    report = update_report(folder, before["er"][1], against=before["finetune"][2], **asked)
+    assert (report.run_id, report.against) == (before["er"][0], before["finetune"][0])
+    assert [fold.run_id for fold in report.folds] == before["er"]
+    shutil.rmtree(root / _kept(root)[0])
+    with pytest.raises(UsageError, match=rf"run {before['er'][1]} is on .*against='{after['er'][1]}'"):
+        update_report(folder, after["finetune"][0], against=before["er"][1], **asked)
+    (row,) = RunStore(folder).rows("runs", run_ids=[before["er"][1]])
+    assert runs_to_pool(RunStore(folder), row, PreparedData(root, root.parent)) == []
+
+
+def _folds_computed(base: RunConfig, root: Path, folder: Path) -> dict[str, list[str]]:
+    """Compute the runs of all folds of two strategies, and return their ids by strategy."""
+    data = PreparedData(root, root.parent)
+    data.prepare(FOLDS)
+    ids: dict[str, list[str]] = {"er": [], "finetune": []}
+    for strategy, of_folds in ids.items():
+        for key in FOLDS:
+            config = base.model_copy(update={"strategy": strategy, "split": key.split})
+            of_folds.append(_computed(config, data, folder))
+    return ids
 
 
 def _computed(config: RunConfig, data: PreparedData, folder: Path) -> str:
