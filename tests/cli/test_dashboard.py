@@ -69,9 +69,11 @@ def test_every_page_says_that_a_file_was_edited(
 
     def edited_between(self: Server) -> None:
         client = self.app.test_client()
-        pages.append(client.get("/runs", base_url=self.address).text)
-        file.write_text(SPACE.replace("seeds=1", "seeds=2"))
-        pages.append(client.get("/runs", base_url=self.address).text)
+        for seeds in (1, 2):
+            file.write_text(SPACE.replace("seeds=1", f"seeds={seeds}"))
+            with client.get("/runs", base_url=self.address) as answer:
+                pages.append(answer.text)
+        self.close()
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Server, "serve", edited_between)
