@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import json
-import os
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,11 +17,14 @@ from clops_sweep.experiment.columns import config_from_row
 from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.provenance import origin_of_data, other_plugins
 from clops_sweep.experiment.spaces.space_files import criteria_beside
+from clops_sweep.learning.models.model_facts import facts_in
 from clops_sweep.store.launch_folders import plugin_files_to_name
 from clops_sweep.store.run_store import RunStore
 
-_OF_SPLIT: Final = ("dataset", "seed", "split", "split_seed", "stratify", "validation", "start_from", "task_order")
-"""Settings that a continued run does not take over: its people are divided by a column of the table."""
+_NOT_TAKEN_OVER: Final = (
+    *("dataset", "seed", "split", "split_seed", "stratify", "validation", "start_from", "task_order", "first_tasks"),
+)
+"""Settings that a continued run does not take over: a column divides its people, and it learns all tasks."""
 
 _PREDICTIONS: Final = "predictions"
 
@@ -35,11 +37,13 @@ class ContinuedSpace:
         text: its content.
         folder: the folder of the recordings, as the declaration writes it, such as `data_root / "hospital"`.
         declared_in: the file that declares the data set of the run.
+        criteria: the acceptance criteria beside that file, which go with the new file, too; None without such a file.
     """
 
     text: str
     folder: str
     declared_in: Path
+    criteria: bytes | None
 
 
 def continued_space(results: str, prefix: str, file: Path) -> ContinuedSpace:
@@ -62,25 +66,33 @@ def continued_space(results: str, prefix: str, file: Path) -> ContinuedSpace:
     source = _file_of_data(store, row)
     with one_sentence(source):
         text = source.read_text(encoding="utf-8")
+    criteria = _criteria(source)
     declaration = _Declaration.found(text, config.dataset, source)
     name = _name(file, config.dataset)
+    column = declaration.column_of(config.domain) if config.scenario == "domain_il" else None
+    learned = _learned(store, run_id, config.domain)
+    has_order = column is not None and bool(learned)
     lines = _TEXT.format(
         short=run_id[:8],
         run_id=run_id,
         file=shlex.quote(str(file)),
-        criteria=_criteria(source),
+        criteria="" if criteria is None else f" --criteria {shlex.quote(str(criteria_beside(file)))}",
         imports=_imports(text, declaration.function),
         others=_others(row, source, declaration.names_beside()),
         results=_literal(results),
         old_table=declaration.table,
         patient=declaration.patient,
+        os="import os\n" if has_order else "",
+        order=_ORDER.format(learned=_literals(learned), column=_literal(column)) if has_order else "",
+        task_order=_TASK_ORDER.format(folder=declaration.folder) if has_order else "",
+        root=_ROOT.format(parameter=declaration.parameter) if has_order else "",
         declaration=declaration.renamed(config.dataset, name),
         space=file.stem,
         settings="\n".join(_settings(config, name)),
         strategy=config.strategy,
         seed=config.seed,
     )
-    return ContinuedSpace(lines, declaration.folder, source)
+    return ContinuedSpace(lines, declaration.folder, source, criteria)
 
 
 def _check_kept(store: RunStore, run_id: str) -> None:
@@ -155,6 +167,27 @@ class _Declaration:
     def patient(self) -> str:
         """The column with the patients, as the declaration writes it."""
         return self._written(_keywords(self.call)["patient"])
+
+    @property
+    def parameter(self) -> str:
+        """The name of the parameter that takes the folder of the data."""
+        arguments = self.function.args
+        return [*arguments.posonlyargs, *arguments.args][0].arg
+
+    def column_of(self, domain: str) -> str | None:
+        """Return the column of the table that has a domain; None if the source does not show it outside the function.
+
+        The folder of the table must be readable outside the function, too: it may use its parameter alone.
+        """
+        used = {node.id for node in ast.walk(self.call.args[0]) if isinstance(node, ast.Name)}
+        try:
+            columns = ast.literal_eval(_keywords(self.call)["domains"])
+        except (KeyError, ValueError):
+            return None
+        if not used <= {self.parameter}:
+            return None
+        column = columns.get(domain) if isinstance(columns, dict) else domain
+        return column if isinstance(column, str) else None
 
     def names_beside(self) -> list[str]:
         """Return the names of the file that the function uses, without imports."""
@@ -267,24 +300,57 @@ def _others(row: Mapping[str, Any], file: Path, names: list[str]) -> str:
     return text
 
 
-def _criteria(file: Path) -> str:
-    """Return the options of the criteria beside a file; empty without such a file."""
+def _criteria(file: Path) -> bytes | None:
+    """Return the acceptance criteria beside a search-space file; None without such a file."""
     criteria = criteria_beside(file)
-    return f" --criteria {shlex.quote(os.path.relpath(criteria))}" if criteria.is_file() else ""
+    with one_sentence(criteria):
+        return criteria.read_bytes() if criteria.is_file() else None
 
 
 def _settings(config: RunConfig, name: str) -> Iterator[str]:
     """Yield the lines of the settings that a continued run takes over."""
     yield f"    dataset={_literal(name)},"
     for field, value in config.changed.items():
-        if field not in (*_OF_SPLIT, "strategy"):
+        if field not in (*_NOT_TAKEN_OVER, "strategy"):
             yield f"    {field}={_literal(value)},"
+
+
+def _learned(store: RunStore, run_id: str, domain: str) -> list[str]:
+    """Return the values of a domain that are the tasks of a stored model, in its order; empty for other tasks."""
+    tasks = facts_in(store.models.read(run_id), f"the model of run {run_id}").tasks
+    word = f"{domain} "
+    if not all(task.startswith(word) for task in tasks):
+        return []
+    return [task.removeprefix(word) for task in tasks]
+
+
+def _literals(values: Iterable[str]) -> str:
+    """Return a list of texts as Python code."""
+    return f"[{', '.join(map(_literal, values))}]"
 
 
 def _literal(value: object) -> str:
     """Return a value as Python code, text in double quotes."""
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
 
+
+_ORDER: Final = '''
+def wards_in_order(folder):
+    """Return the wards in the order of training: those that the run learned, in its order, then new ones."""
+    order = {learned}
+    for table in tables(folder):
+        order += sorted(set(table[{column}].str.strip()) - {{*order, ""}})
+    return order
+
+'''
+
+_ROOT: Final = """
+# The tables of wards are read from here; if you use --data-root, write its folder.
+{parameter} = Path(os.environ.get("CLOPS_DATA_ROOT") or Path(__file__).parent)
+"""
+
+_TASK_ORDER: Final = """    task_order=wards_in_order({folder}),  # the new ward is learned last
+"""
 
 _TEXT: Final = '''"""Continue run {short}, the model in use, with the recordings of a new ward.
 
@@ -298,7 +364,7 @@ The second command lists the runs with their ids; write that of this search spac
 both models on people whom neither was trained on.
 """
 
-from pathlib import Path
+{os}from pathlib import Path
 
 import pandas as pd
 {imports}{others}
@@ -309,11 +375,17 @@ NEW = "records_new.csv"  # FILL IN: the table of the new recordings, in the fold
 RUN = "{run_id}"  # the model in use
 
 
-def all_recordings(folder):
-    """Return the recordings of both tables. Those whom the run tested, and every third new person, are tested."""
+def tables(folder):
+    """Return the table of the run, and that of the new recordings."""
     parts = []
     for table in ({old_table}, NEW):
         parts.append(pd.read_csv(Path(folder, table), dtype=str, keep_default_na=False, sep=None, engine="python"))
+    return parts
+
+
+def all_recordings(folder):
+    """Return the recordings of both tables. Those whom the run tested, and every third new person, are tested."""
+    parts = tables(folder)
     old, new = (table[{patient}] for table in parts)
     tested = set(read({results}, "predictions", run_ids=RUN)["patient"])
     added = sorted(set(new) - set(old))
@@ -321,15 +393,13 @@ def all_recordings(folder):
     is_tested = recordings[{patient}].isin([*tested, *added[::3]])
     return recordings.assign(part=is_tested.map({{True: "test", False: "train"}}))
 
-
+{order}
 {declaration}
 
-
+{root}
 BASE = RunConfig(
 {settings}
     start_from=f"run:{{RUN}}",
-    # The new ward is learned last: if it is not the last one in alphabetical order, list all of them.
-    # task_order=["A", "C", "B"],
-)
+{task_order})
 SPACE = SearchSpace("{space}", BASE, {{"strategy": ["{strategy}"]}}, seeds=[{seed}])
 '''

@@ -161,15 +161,23 @@ def _write_continued(name: Path, run_id: str, results: str, as_json: bool) -> No
     with one_sentence(name):
         _check(name, None)
         space = continued_space(results, run_id, name)
+        criteria = criteria_beside(name) if space.criteria is not None else None
+        if criteria is not None and space.criteria is not None:
+            if os.path.lexists(criteria):
+                raise _taken(criteria)
+            _write(criteria, space.criteria)
         _write(name, space.text.encode())
     command = shlex.join(["clops-sweep", str(name), "--keep", "predictions", "--keep", "models"])
     if as_json:
-        print_json({"file": name, "criteria": None, "command": command})
+        print_json({"file": name, "criteria": criteria, "command": command})
         return
     beside = space.declared_in.resolve().parent == name.resolve().parent
-    root = "" if beside else f"; move it beside {shorten(space.declared_in)}, where its recordings are"
+    written, files = f"{name} is written", "it"
+    if criteria is not None:
+        written, files = f"{name} and {criteria}, the acceptance criteria of the run, are written", "both"
+    root = "" if beside else f"; move {files} beside {shorten(space.declared_in)}, where the recordings are"
     click.echo(
-        f"{name} is written{root}; put the new recordings and their table into {space.folder}, beside the old ones, "
+        f"{written}{root}; put the new recordings and their table into {space.folder}, beside the old ones, "
         f"write the name of the table into the line NEW = ..., then run it with: {command}"
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from tests.helpers.stores import record_result
 HEADER = "record,rhythm,patient,ward,sex,age"
 
 
-def _write(folder: Path, table: str, wards: str, first: int) -> None:
+def _write(folder: Path, table: str, wards: Sequence[str], first: int) -> None:
     """Write one-lead records of ten people in each ward, two of each, and their table; ids have leading zeros."""
     random = np.random.default_rng(first)
     lines = [HEADER]
@@ -37,6 +37,7 @@ def _write(folder: Path, table: str, wards: str, first: int) -> None:
 @pytest.fixture
 def new(monkeypatch: pytest.MonkeyPatch, in_process: Command, tmp_path: Path) -> Iterator[Command]:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("CLOPS_DATA_ROOT", raising=False)
     forget("wards", "wards_2027")
     yield partial(in_process, "new")
     forget("wards", "wards_2027")
@@ -73,7 +74,9 @@ def test_the_file_runs_with_the_settings_of_the_run_once_the_table_is_filled_in(
     assert "name of the table into the line NEW = ..., then run it with: clops-sweep wards_2027.py" in done.stdout
     file = tmp_path / "wards_2027.py"
     text = file.read_text()
-    assert "--criteria wards_criteria.toml" in text
+    assert "--criteria wards_2027_criteria.toml --plugins" in text
+    assert "wards_2027.py and wards_2027_criteria.toml, the acceptance criteria of the run, are written" in done.stdout
+    assert (tmp_path / "wards_2027_criteria.toml").read_bytes() == (tmp_path / "wards_criteria.toml").read_bytes()
     _write(tmp_path, "d.csv", "D", 50)
     file.write_text(text.replace('NEW = "records_new.csv"', 'NEW = "d.csv"'))
     (space,) = load_spaces(file)
@@ -92,6 +95,29 @@ def test_the_file_runs_with_the_settings_of_the_run_once_the_table_is_filled_in(
     assert ContinualRun(config, frames).run() is not None, "its people are no leak"
 
 
+def test_a_new_ward_is_learned_last_wherever_its_name_sorts(new: Command, in_process: Command, tmp_path: Path) -> None:
+    old = ("rehab", "ICU", "general")
+    _write(tmp_path, "records.csv", old, 0)
+    assert new("wards.py", "--template", "wards").returncode == 0
+    (space,) = load_spaces(tmp_path / "wards.py")
+    prepare("wards", prepared_root=tmp_path / "prepared", data_root=None)
+    order = ("general", "ICU", "rehab")
+    run_id = _computed(tmp_path, space.base.replace(strategy="er", epochs_per_task=1, task_order=order))
+    assert new("wards_2027.py", "--continue", run_id).returncode == 0
+    file = tmp_path / "wards_2027.py"
+    _write(tmp_path, "d.csv", ("cardiology", "rehab"), 50)
+    file.write_text(file.read_text().replace('NEW = "records_new.csv"', 'NEW = "d.csv"'))
+    launched = in_process(
+        *(file.name, "--no-ray", "--no-report", "--keep", "predictions"),
+        *("--prepared-root", str(tmp_path / "prepared"), "--where", "split_seed == 0"),
+    )
+    assert launched.returncode == 0, launched.stderr
+    (row,) = read(tmp_path / "results", "runs").query("dataset == 'wards_2027'").to_dict("records")
+    predictions = read(tmp_path / "results", "predictions", run_ids=row["run_id"])
+    learned = predictions.sort_values("evaluated_on")["task"].drop_duplicates().tolist()
+    assert learned == ["ward general", "ward ICU", "ward rehab", "ward cardiology"]
+
+
 def test_a_run_that_cannot_be_continued_is_refused(new: Command, in_use: str, tmp_path: Path) -> None:
     (space,) = load_spaces(tmp_path / "wards.py")
     bare = _computed(tmp_path, space.base.replace(strategy="finetune", epochs_per_task=1, split_seed=1), "predictions")
@@ -102,5 +128,10 @@ def test_a_run_that_cannot_be_continued_is_refused(new: Command, in_use: str, tm
     (tmp_path / "wards.py").write_text(text.replace('table="records.csv"', 'table=data_root / "records.csv"'))
     refused = new("next.py", "--continue", in_use)
     assert "is not read from a folder with the names of table= and patient= in quotes" in refused.stderr
+    assert not list(tmp_path.glob("next*"))
+    (tmp_path / "wards.py").write_text(text)
+    (tmp_path / "next_criteria.toml").write_text("max_flips = 0.1\n")
+    assert "next_criteria.toml: exists already and is not replaced" in new("next.py", "--continue", in_use).stderr
     assert not (tmp_path / "next.py").exists()
+    assert (tmp_path / "next_criteria.toml").read_text() == "max_flips = 0.1\n"
     assert new("next.py", "--continue", in_use, "--template", "wards").returncode == 2

@@ -271,6 +271,13 @@ def _headers_in(folder: Path, has_table: bool) -> _Folder:
     headers = by_name([file for file in files if file not in unused], folder)
     if not headers:
         hint = " (links to folders are not followed)" if links else ""
+        edf = sum(path.suffix.lower() == ".edf" for path in below)
+        if edf:
+            reads = "reads it" if edf == 1 else "reads them"
+            raise UsageError(
+                f"{shorten(folder)}: the folder has no WFDB record (*.hea) with signals{hint}; it has "
+                f'{several(edf, ".edf file")}: Recordings.from_folder(..., "*.edf", read=from_edf) {reads}'
+            )
         raise UsageError(
             f"{shorten(folder)}: the folder has no WFDB record (*.hea) with signals{hint}; look at the path"
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clops_sweep import from_mne
+from clops_sweep import Recordings, from_mne
 from clops_sweep.data.prepared.prepared_folder import PreparedSet
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.errors import UsageError
@@ -132,3 +132,12 @@ def own(data_root):
     there += "3 recordings labelled noise; leave it out of classes"
     with pytest.raises(UsageError, match=f"no recording is of class 'normal'; {there}"):
         _prepared(tmp_path, reader)
+
+
+def test_a_folder_of_edf_files_that_is_read_as_wfdb_names_the_reader(tmp_path: Path) -> None:
+    _nights(tmp_path)
+    with pytest.raises(
+        UsageError, match=r"no WFDB record .*; it has 6 \.edf files: Recordings\.from_folder\(\.\.\., "
+    ) as said:
+        Recordings.from_wfdb(tmp_path / "nights", "rhythm", table="records.csv", name="record")
+    assert str(said.value).endswith('"*.edf", read=from_edf) reads them')
