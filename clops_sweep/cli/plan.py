@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from clops_sweep.analysis.tables.tuning import TunedMethod
     from clops_sweep.execution.jobs import Resources
+    from clops_sweep.experiment.spaces.search_space import TunedSpace
     from clops_sweep.planning.costs import CostEstimate
     from clops_sweep.planning.plan import Plan, PlannedRun
     from clops_sweep.planning.request import Request
@@ -177,6 +178,18 @@ def networks_in_words(state: State) -> list[str]:
     return list(TriedNetworks(request.data.root).told(configs, request.frames(configs)))
 
 
+def unequal_in_words(space: TunedSpace) -> str:
+    """Return a sentence on methods of a tuned space that are tuned on different numbers of trials; else empty."""
+    trials = {phase.method: phase.search.n_trials for phase in space.phases if phase.search is not None}
+    if len(set(trials.values())) < 2:
+        return ""
+    counts = ", ".join(f"{method} {count:,}" for method, count in trials.items())
+    return (
+        f"tuning of {space.name!r} is unequal, which favours methods with more trials: {counts}; trials_each gives "
+        "every method the same number"
+    )
+
+
 def away_in_words(state: State, dataset: str) -> str:
     """Say why the frames of a data set cannot be used."""
     data = state.resolved.data
@@ -215,6 +228,9 @@ def say_plan(facts: Facts) -> None:
         click.echo(_to_do_in_words(state))
     print_searches(state.searches, state.tuned)
     print_tuned(facts.tuned)
+    for tuning in state.tuned:
+        if not tuning.is_decided and (sentence := unequal_in_words(tuning.space)):
+            click.echo(sentence)
     for sentence in facts.changed:
         click.echo(sentence)
     for sentence in _unprepared_in_words(state):

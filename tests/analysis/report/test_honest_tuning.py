@@ -314,6 +314,10 @@ def test_unequal_tuning_is_said_beside_the_methods_and_in_the_terminal(study: Pa
     """Whoever reads that a method won should know that it had more tries."""
     given = (study / "study.py", "--results", study / "results", "--prepared-root", study / "prepared")
     assert UNEQUAL in said("status", *given)
+    before = (study / "study.py", "--results", tmp_path / "none", "--prepared-root", study / "prepared")
+    assert "tuning of 'first ward' is unequal, which favours methods with more trials: er 3, finetune 2;" in said(
+        "plan", *before
+    )
     said("report", *given, "--output", tmp_path)
     for table in ("best", "tuning-first-ward"):
         assert f"{UNEQUAL}." in (tmp_path / "tables" / f"{table}.md").read_text(), table
