@@ -32,8 +32,10 @@ _OUTCOMES = {"met": "passed", "failed": "failed", "unjudged": "not judged"}
 """Classes of the paragraph with the verdict, in words."""
 PARTS = "clops-sweep-parts"
 """Name of the entry in the head of a page that lists its parts, as `update.page` writes it."""
-_SUBGROUPS = "subgroups by "
-"""How parts of a page with subgroups begin."""
+CRITERIA = "clops-sweep-criteria"
+"""Name of the entry with the name of its file of criteria."""
+_SUBGROUPS, _JUDGED_BY = "subgroups by ", "acceptance criteria of SHA-256 "
+"""How parts of a page with subgroups, and of one with acceptance criteria, begin."""
 
 _LARGEST = 2**28
 """Most bytes of a page that is served."""
@@ -73,25 +75,27 @@ class WrittenReport:
     Attributes:
         file: its file name.
         run_id: the run that it is about; of a report on all folds, that of the first one.
-        title: what of the run it is about, with its subgroups and the words at its top.
+        title: what of the run it is about, with its subgroups, its criteria and the words at its top.
         verdict: "passed", "failed" or "not judged", with its first sentences, such as those on its acceptance criteria;
             empty if it has none.
+        written: when it was written, in seconds since 1970.
     """
 
     file: str
     run_id: str
     title: str
     verdict: str
+    written: float
 
 
 def all_reports(store: RunStore) -> list[WrittenReport]:
     """Return the update reports in a local store, the newest first."""
     reports = []
-    for name, _ in sorted(_marks(store).items(), key=lambda marked: marked[1], reverse=True):
+    for name, written in sorted(_marks(store).items(), key=lambda marked: marked[1], reverse=True):
         ids = _runs_of(name)
         head = _head_of(store, name) if ids else None
         if head is not None:
-            reports.append(WrittenReport(name, ids[0], head.title_of(name, ids), head.verdict))
+            reports.append(WrittenReport(name, ids[0], head.title_of(name, ids), head.verdict, written / 1e9))
     return reports
 
 
@@ -113,13 +117,14 @@ def _marks(store: RunStore) -> dict[str, int]:
 
 
 class _Head(HTMLParser):
-    """Reads the beginning of a page: its title, its subgroups and its verdict."""
+    """Reads the beginning of a page: its title, its subgroups, its criteria and its verdict."""
 
     def __init__(self) -> None:
         super().__init__()
         self.is_read = False
         self._texts: dict[str, str] = {}
         self._parts: list[str] = []
+        self._criteria = ""
         self._outcome = ""
         self._inside = ""
 
@@ -130,11 +135,15 @@ class _Head(HTMLParser):
         return f"{self._outcome}: {words}" if words and self._outcome else words
 
     def title_of(self, name: str, ids: Sequence[str]) -> str:
-        """Return what of its run a report is about, with its subgroups and the words at its top."""
+        """Return what of its run a report is about, with its subgroups, its criteria and the words at its top."""
         words = [_title(name, ids)]
         groups = [part.removeprefix(_SUBGROUPS) for part in self._parts if part.startswith(_SUBGROUPS)]
         if groups:
             words.append(f"by {listed(groups)}")
+        for part in self._parts:
+            if part.startswith(_JUDGED_BY):
+                criteria = f"{self._criteria} {part.removeprefix(_JUDGED_BY)}".strip()
+                words.append(f"criteria {criteria}")
         title, colon, _ = self._texts.get("title", "").rpartition(": Update report")
         if colon:
             words.append(title)
@@ -149,6 +158,8 @@ class _Head(HTMLParser):
         if tag == "meta" and attributes.get("name") == PARTS:
             with suppress(ValueError, TypeError):
                 self._parts = [str(part) for part in json.loads(attributes.get("content") or "")]
+        elif tag == "meta" and attributes.get("name") == CRITERIA:
+            self._criteria = attributes.get("content") or ""
         elif tag == "title":
             self._inside = "title"
         elif tag == "p" and "verdict" in classes:

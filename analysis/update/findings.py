@@ -13,6 +13,10 @@ from .people import ChangedPerson, FlipTracing, Matrix
 
 OF_RUNS = ("run", "patients in training")
 """Rows in the description of a change that are facts about its runs, and not settings."""
+FILE_OF_CRITERIA, HASH_OF_CRITERIA = "criteria file", "SHA-256 of the criteria"
+"""Facts of `data` about the acceptance criteria."""
+_DIGITS = 8
+"""Digits of the hash of the criteria in a part of the page."""
 
 
 @dataclass(frozen=True)
@@ -303,7 +307,8 @@ class Findings:
         """The parts of the page that depend on options or on the frames of the run, in words."""
         parts = {f"subgroups by {part.column}" for part in self.groups}
         if self.criteria:
-            parts.add("acceptance criteria")
+            sha256 = self.data.get(HASH_OF_CRITERIA, "")
+            parts.add(f"acceptance criteria of SHA-256 {sha256[:_DIGITS]}")
         if self.title:
             parts.add("a title")
         if not self.without_frames:

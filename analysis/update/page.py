@@ -17,7 +17,7 @@ from ..statistics import MIN_UNITS
 from .criteria import BY_GROUP, BY_TASK, OF_LAST_TASK
 from .earlier import clear_changes, is_clearly_worse
 from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracing_of_flip
-from .findings import OF_RUNS, Decision, EarlierTask, Findings
+from .findings import FILE_OF_CRITERIA, OF_RUNS, Decision, EarlierTask, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
 from .people import BECAME, CHANGES, MOST_CHANGES, MOST_PEOPLE, ChangedPerson, Flip, Matrix
 from .shares import bound_without_flips, decimals_of, measured, percent, percents
@@ -40,6 +40,7 @@ def render_page(report: Findings) -> str:
     content["new_changes"] = changes_in_all(report, report.new_people)
     content |= {"can_be_shown": what_can_be_shown(report), "drift_decimals": 2 + decimals_of(report.units)}
     content |= {"unrounded": _UNROUNDED, "least": MIN_UNITS, "few_people": FEW_PEOPLE}
+    content |= {"criteria_name": CRITERIA, "file_of_criteria": report.data.get(FILE_OF_CRITERIA, "")}
     content |= {"parts_name": PARTS, "parts": json.dumps(sorted(report.parts))}
     content["flips"] = _flips_picture(report)
     content["reliability"] = _reliability_picture(report)
@@ -102,6 +103,8 @@ def settings_that_differ(report: Findings) -> str:
 
 PARTS = "clops-sweep-parts"
 """Name of the entry in the head of a page that lists its parts."""
+CRITERIA = "clops-sweep-criteria"
+"""Name of the entry in the head of a page with the name of its file of criteria."""
 _WHEN = ("before", "after")
 _RATES = {"sensitivity": "specificity", "specificity": "sensitivity"}
 _OVERALL = ("measure", *_WHEN, "difference")

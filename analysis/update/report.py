@@ -35,7 +35,7 @@ from .copies import copies_in_words
 from .criteria import Criteria
 from .data_facts import counts_by_task, described_data
 from .earlier import earlier_tasks, of_last_task
-from .findings import OF_RUNS, Findings, FoldResult, NewClass
+from .findings import FILE_OF_CRITERIA, HASH_OF_CRITERIA, OF_RUNS, Findings, FoldResult, NewClass
 from .folds import check_tested_once, tested_once
 from .last_task import Known, TaskFacts, brought, by_knowledge, decided, in_common, people_in_training, task_facts
 from .measures import FIXED, Measures, Slice, reliability
@@ -135,7 +135,9 @@ def make_report(
         other_data=compared.other_data,
         copies=copies_in_words(facts.copies, [*paired.patients, *last.patients], paired.unit, names),
         description=compared.description,
-        data=described_data(updated, tested, noun, frames, is_given) | _edition(of_runs, data) | _hash_of(criteria),
+        data=described_data(updated, tested, noun, frames, is_given)
+        | _edition(of_runs, data)
+        | _named(criteria, criteria_file),
         instances=len(paired),
         units=everything.units,
         unit=paired.unit,
@@ -773,11 +775,13 @@ def _other_runs(
             yield name, *("not used" if value is None else str(value) for value in values)
 
 
-def _hash_of(criteria: Criteria | None) -> dict[str, str]:
+def _named(criteria: Criteria | None, criteria_file: Path | None) -> dict[str, str]:
+    """Return the name of the file of criteria and their SHA-256, of those that there are."""
     if criteria is None:
         return {}
     content = json.dumps(criteria.limits | criteria.demands, sort_keys=True)
-    return {"SHA-256 of the criteria": hashlib.sha256(content.encode()).hexdigest()}
+    file = {} if criteria_file is None else {FILE_OF_CRITERIA: criteria_file.name}
+    return file | {HASH_OF_CRITERIA: hashlib.sha256(content.encode()).hexdigest()}
 
 
 def _edition(of_runs: _OfRuns, data: PreparedData) -> dict[str, str]:

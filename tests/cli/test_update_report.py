@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, update_report
+from clops_sweep.analysis.dashboard.update_reports import reports_of
 from clops_sweep.analysis.statistics import MIN_UNITS
 from clops_sweep.analysis.update.criteria import read_criteria
 from clops_sweep.analysis.update.figures import Flips, draw_flips
@@ -143,6 +144,41 @@ def test_a_page_with_a_title_is_kept(made: tuple[Path, list[str]], ask: Ask) -> 
     assert "<h1>Update report: St Anna</h1>" in page.read_text()
     ask(run_id, "--title", "St Bertha")
     assert "<h1>Update report: St Bertha</h1>" in page.read_text()
+
+
+def test_a_page_judged_by_other_criteria_is_kept(made: tuple[Path, list[str]], ask: Ask, tmp_path: Path) -> None:
+    folder, (run_id, *_) = made
+    page = folder / "results" / "report" / f"update-{run_id}.html"
+    for former in page.parent.glob(f"update-{run_id}*"):
+        former.unlink()
+    strict, loose = tmp_path / "strict.toml", tmp_path / "loose & wide.toml"
+    strict.write_text("max_flips = 0\nmin_accuracy = 1.0\n")
+    loose.write_text("max_flips = 1\n")
+
+    def written(*words: object) -> tuple[str, str]:
+        done = ask(run_id, *words, "--json")
+        return Path(json.loads(done.stdout)["report"]).name, done.stderr
+
+    assert written("--criteria", strict)[0] == page.name
+    judged = page.read_text()
+    name, said = written("--criteria", loose)
+    assert name == f"update-{run_id}-2.html"
+    why = rf"kept, because it has acceptance criteria of SHA-256 [0-9a-f]{{8}}, which this report lacks; .* is {name}"
+    assert re.search(why, said)
+    name, said = written()
+    assert name == f"update-{run_id}-3.html"
+    assert re.search(why.replace("-2.html", "-3.html"), said)
+    assert page.read_text() == judged
+    loose.write_text("# the same limits\nmax_flips = 1\n")
+    assert written("--criteria", loose)[0] == f"update-{run_id}-2.html", "the same criteria replace the same page"
+    renamed = strict.rename(tmp_path / "agreed.toml")
+    assert written("--criteria", renamed)[0] == page.name
+    titles = [title for _, title in reports_of(RunStore(folder / "results"), run_id)]
+    assert {re.sub(" [0-9a-f]{8}$", " HASH", title) for title in titles} == {
+        "after its last task, criteria loose & wide.toml HASH",
+        "after its last task",
+        "after its last task, criteria agreed.toml HASH",
+    }
 
 
 def test_without_an_id_the_newest_run_that_fits_is_offered(made: tuple[Path, list[str]], ask: Ask) -> None:

@@ -24,7 +24,7 @@ from clops_sweep.analysis.dashboard.app import PAGES, Dashboard
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
-from clops_sweep.analysis.dashboard.update_reports import PARTS, reports_of
+from clops_sweep.analysis.dashboard.update_reports import CRITERIA, PARTS, reports_of
 from clops_sweep.analysis.formats import DASH, p_text, with_interval
 from clops_sweep.analysis.leading import with_leading_scores
 from clops_sweep.analysis.report.page import as_command
@@ -895,15 +895,25 @@ def test_the_overview_lists_update_reports_with_their_verdicts(generated: Module
     new = dashboard.page("", {}, version[1])
     assert new is not None, "the page of a browser is outdated"
     _, *rows = cells_of(read(new), "Update reports")
+    day = f"{datetime.fromtimestamp(of_run.stat().st_mtime, UTC):%Y-%m-%d %H:%M}"
     assert rows == [
-        ["after its last task", "seed 0", "synthetic class_il er", "failed: 1 of 2 acceptance criteria not met: a <b>."]
+        [
+            "after its last task",
+            "seed 0",
+            "synthetic class_il er",
+            day,
+            "failed: 1 of 2 acceptance criteria not met: a <b>.",
+        ]
     ]
     links = {it.attributes["href"] for it in read(new).find("a")}
     assert {f"/update-report/{of_run.name}", f"/run?id={run}"} <= links
     written = []
-    assert PARTS == update_page.PARTS
+    assert (PARTS, CRITERIA) == (update_page.PARTS, update_page.CRITERIA)
     for column, outcome in (("age", "met"), ("ward", "unjudged")):
-        head = f"""<meta name="{PARTS}" content='["acceptance criteria", "subgroups by {column}"]'>"""
+        head = (
+            f"""<meta name="{PARTS}" content='["acceptance criteria of SHA-256 0a1b2c3d", "subgroups by {column}"]'>"""
+        )
+        head += f"""<meta name="{CRITERIA}" content="{column} &amp; sex.toml">"""
         title = f"<title>St &lt;Anna&gt;: Update report {run[:8]}</title><style>{'a' * 100_000}</style>"
         page_of_column = of_run.with_name(f"update-{run}-{len(written) + 2}.html")
         page_of_column.write_text(
@@ -915,9 +925,10 @@ def test_the_overview_lists_update_reports_with_their_verdicts(generated: Module
     _, *rows = cells_of(read(dashboard.page("", {}) or ""), "Update reports")
     assert [(row[0], row[-1].partition(":")[0]) for row in rows] == [
         ("after its last task", "failed"),
-        ("after its last task, by age, St <Anna>", "passed"),
-        ("after its last task, by ward, St <Anna>", "not judged"),
+        ("after its last task, by age, criteria age & sex.toml 0a1b2c3d, St <Anna>", "passed"),
+        ("after its last task, by ward, criteria ward & sex.toml 0a1b2c3d, St <Anna>", "not judged"),
     ]
+    assert [row[3] for row in rows] == ["1970-01-01 00:16"] * 3
     assert rows[1][-1] == "passed: Said."
     of_run.write_text('<p class="verdict met">Mended.</p>')
     _, *mended = cells_of(read(dashboard.page("", {}) or ""), "Update reports")
