@@ -119,6 +119,11 @@ class JournalWidth:
         return cls(natural, width, min(_SCALE, width / natural))
 
     @property
+    def is_wide(self) -> bool:
+        """Whether the files are wider than one column."""
+        return self.width > _COLUMNS[0]
+
+    @property
     def margin(self) -> float:
         """Width of the white space on each side, in points of the files."""
         return (self.width - self.natural * self.scale) / 2
@@ -149,6 +154,7 @@ class JournalWidth:
         root = ElementTree.fromstring(drawn)
         margin, (*_, height) = self.margin / self.scale, map(float, root.attrib["viewBox"].split())
         root.attrib |= {
+            "class": f"{root.attrib['class']} journal",
             "width": f"{self.width:.2f}pt",
             "height": f"{height * self.scale:.2f}pt",
             "viewBox": f"{-margin:.2f} 0 {self.natural + 2 * margin:.2f} {height:.2f}",

@@ -30,7 +30,8 @@ class Picture:
     """A figure as files, with its title, caption and description.
 
     `width` and `height` are in CSS pixels; `values_in` is the name of the table with the figure's values, if any;
-    `folder` is the folder of its files inside that of all figures.
+    `folder` is the folder of its files inside that of all figures; `is_wide` is whether they are wider than one column
+    of a journal.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Picture:
     height: int
     values_in: str = ""
     folder: str = ""
+    is_wide: bool = False
 
     @property
     def path(self) -> str:
@@ -107,7 +109,13 @@ class Sketch:
             letter_panels(figure)
             columns = JournalWidth.of(figure)
             plain = replace(self, draw=lambda _: figure).drawn(dpi=PRINT * columns.scale)
-        return replace(plain, png=columns.png(plain.png), pdf=columns.pdf(plain.pdf), svg=columns.svg(plain.svg))
+        return replace(
+            plain,
+            png=columns.png(plain.png),
+            pdf=columns.pdf(plain.pdf),
+            svg=columns.svg(plain.svg),
+            is_wide=columns.is_wide,
+        )
 
     def drawn(self, *, files: bool = True, dpi: float = PRINT) -> Picture:
         """Draw the figure as PNG, PDF and SVG; without `files` as SVG, and PNG only if it is too large for a page."""

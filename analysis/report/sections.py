@@ -81,7 +81,14 @@ class SectionFiles:
         self.figures[f"{picture.path}.png"] = picture.png
         self.figures[f"{picture.path}.pdf"] = picture.pdf
         self.figures[f"{picture.path}.svg"] = picture.svg.encode("utf-8", "replace")
-        text = figure_to_latex(picture.name, picture.title, picture.caption, self.study, full_width=not self.journal)
+        text = figure_to_latex(
+            picture.name,
+            picture.title,
+            picture.caption,
+            self.study,
+            full_width=not self.journal,
+            in_two_columns=picture.is_wide,
+        )
         self.figures[f"{picture.path}.tex"] = text.encode()
         return picture
 

@@ -271,7 +271,9 @@ def _caption(table: TextTable, part: int, parts: int, study: str) -> str:
     return rf"\caption{{{escaped(f'{text}.')}}}\label{{{label_of('table', study, table.name)}{ending}}}"
 
 
-def figure_to_latex(name: str, title: str, caption: str, study: str, *, full_width: bool) -> str:
+def figure_to_latex(
+    name: str, title: str, caption: str, study: str, *, full_width: bool, in_two_columns: bool = False
+) -> str:
     """Return a figure to paste into a document, beside which its PDF file lies.
 
     The caption is the title and the first two sentences of that on the page.
@@ -282,16 +284,18 @@ def figure_to_latex(name: str, title: str, caption: str, study: str, *, full_wid
         caption: the caption on the page.
         study: name of the study, the first part of the label.
         full_width: whether the figure is scaled to the width of the text; if not, it keeps its own.
+        in_two_columns: whether it spans both columns of a page of two.
     """
     sentences = _END_OF_SENTENCE.split(caption)[:_SENTENCES_OF_CAPTION]
     options = r"[width=\linewidth]" if full_width else ""
+    environment = "figure*" if in_two_columns else "figure"
     lines = [
         r"% Needs the package graphicx, and \graphicspath{} with the folder of this file.",
-        r"\begin{figure}[tp]",
+        rf"\begin{{{environment}}}[tp]",
         r"\centering",
         rf"\includegraphics{options}{{{name}.pdf}}",
         rf"\caption{{{escaped(' '.join([f'{title}.', *sentences]))}}}\label{{{label_of('figure', study, name)}}}",
-        r"\end{figure}",
+        rf"\end{{{environment}}}",
     ]
     return "\n".join(lines) + "\n"
 

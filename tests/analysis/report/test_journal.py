@@ -63,6 +63,8 @@ def test_files_are_as_wide_as_columns_and_text_has_seven_points_or_less(
     assert image.size == (round(mm / 25.4 * 300), pytest.approx(2 * scale * 300, abs=1))
     assert image.info["dpi"] == pytest.approx((300, 300), abs=0.1)
     assert f'width="{mm / 25.4 * 72:.2f}pt"' in picture.svg
+    assert 'class="drawing journal"' in picture.svg, "the page keeps the font in which it was laid out"
+    assert picture.is_wide == (mm > 89)
 
 
 def test_text_is_in_the_font_and_several_panels_have_letters() -> None:

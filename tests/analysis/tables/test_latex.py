@@ -435,6 +435,8 @@ def test_a_figure_has_a_short_caption_and_the_label_of_its_study() -> None:
     ]
     own_width = figure_to_latex("own-r", "R", "Means.", "", full_width=False)
     assert r"\includegraphics{own-r.pdf}" in own_width
+    wide = figure_to_latex("own-r", "R", "Means.", "", full_width=False, in_two_columns=True).splitlines()
+    assert (wide[1], wide[-1]) == (r"\begin{figure*}[tp]", r"\end{figure*}")
     assert r"\caption{R. Means.}\label{figure:own_r}" in own_width
 
 
