@@ -63,6 +63,7 @@ def what_is_reported(report: Findings) -> str:
 def lead(report: Findings) -> str:
     """Return a sentence on the models that are compared, and on what."""
     compared = f"on {report.data['compared on']}"
+    began = f" {report.data['began from']}." if "began from" in report.data else ""
     if report.against and report.folds:
         k = len(report.folds)
         return (
@@ -71,7 +72,7 @@ def lead(report: Findings) -> str:
         )
     if report.against:
         replaced = f"The model of run {report.run_id[:8]} replaces that of run {report.against[:8]}, {compared}."
-        return f"{replaced} {settings_that_differ(report)}"
+        return f"{replaced} {settings_that_differ(report)}{began}"
     (last,) = (after for name, _, after in report.description if name == "last task")
     new = "" if report.last_task is None else " (new)"
     models, they_are = "The model", "It is"
@@ -79,7 +80,7 @@ def lead(report: Findings) -> str:
         models, they_are = f"The models of {len(report.folds)} folds", "They are"
     return (
         f"{models} learned {last}{new}. {they_are} compared before and after this update, {compared} of earlier tasks "
-        f"({report.data['tasks']})."
+        f"({report.data['tasks']}).{began}"
     )
 
 

@@ -19,7 +19,7 @@ from clops_sweep.data.prepared.commands import data_command
 from clops_sweep.data.prepared.pseudonyms import SECRET, Pseudonyms, kept_pseudonyms, pseudonyms
 from clops_sweep.data.preparing.prepared_data import PreparedData
 from clops_sweep.errors import UsageError, either, listed, option, prefixed, several, shown
-from clops_sweep.experiment.columns import FIELDS, former_settings
+from clops_sweep.experiment.columns import FIELDS, former_settings, origin_of
 from clops_sweep.experiment.fields import data_key_of_row, is_missing
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS
 from clops_sweep.experiment.plugins.options import OPTIONS
@@ -137,6 +137,7 @@ def make_report(
         description=compared.description,
         data=described_data(updated, tested, noun, frames, is_given)
         | _edition(of_runs, data)
+        | _origin(row, other)
         | _named(criteria, criteria_file),
         instances=len(paired),
         units=everything.units,
@@ -797,6 +798,16 @@ def _edition(of_runs: _OfRuns, data: PreparedData) -> dict[str, str]:
     changed = data.labels_changed(dataset, of_runs.data)
     since = f"; since then, {changed}" if changed else ""
     return {"edition": f"earlier edition of {dataset}, with the labels of that time{since}"}
+
+
+def _origin(row: Mapping[str, Any], other: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return which run a run began from, by "began from"; empty without one, or if it is compared with that run."""
+    origin = origin_of(row)
+    if origin is None or (other is not None and other["run_id"] == origin):
+        return {}
+    run = row["run_id"][:8]
+    began = f"Run {run} began from the model of run {origin}, which is not compared here"
+    return {"began from": f"{began}; compare with it: update-report {run} --against {origin}"}
 
 
 def _noun(frames: FrameSet | None) -> str:

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,7 @@ from clops_sweep.cli.warned import warned
 from clops_sweep.errors import UsageError, masked, several
 from clops_sweep.execution.launch import launch as launched
 from clops_sweep.execution.outcome import Outcome
+from clops_sweep.experiment.columns import origin_of
 from clops_sweep.experiment.limits import OF_RESOURCES, Device, seconds_in
 from clops_sweep.experiment.spaces.space_files import criteria_beside
 from clops_sweep.planning.plan import PlannedRun
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from clops_sweep.analysis.claims.verdicts import Verdict
     from clops_sweep.analysis.tables.best_terminal import BestOfSpace
     from clops_sweep.analysis.tables.tuning import TunedMethod
+    from clops_sweep.store.reading import StoreReader
 
 _MOST_BEST = 4
 """Most search spaces whose best configurations are printed."""
@@ -310,7 +312,8 @@ def _say_best(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
 def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     """Print the command of the update report of a typical run of the best method with predictions, if there is one.
 
-    The report is over all folds if each of them has such a run.
+    A run that began from another one is compared with it if its model and predictions are stored. Else the report is
+    over all folds if each of them has such a run.
     """
     if not best:
         return
@@ -326,18 +329,31 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
     if not candidates:
         return
     rows = {row["run_id"]: row for row in store.rows("runs", run_ids=candidates)}
-    fitting = [run_id for run_id in candidates if has_update(store, run_id)]
+    origins = {run_id: _stored_origin(store, row, predicted) for run_id, row in rows.items()}
+    fitting = [run_id for run_id in candidates if origins[run_id] or has_update(store, run_id)]
     if fitting:
         words = _options_of_report(outcome.state.resolved)
         which = "a typical run"
+        origin = origins[fitting[0]]
         of_folds = runs_to_pool(store, rows[fitting[0]], outcome.state.resolved.data)
-        if of_folds and predicted.issuperset(of_folds):
+        if origin is not None:
+            words += ["--against", origin]
+        elif of_folds and predicted.issuperset(of_folds):
             words.append("--folds")
             which = "all folds"
         report = update_report_command(store, fitting[0], *words)
-        click.echo(f"update report of {which} of {rows[fitting[0]]['strategy']}: {report}")
+        compared = "" if origin is None else ", against the run that it began from"
+        click.echo(f"update report of {which} of {rows[fitting[0]]['strategy']}{compared}: {report}")
         if "--criteria" not in words:
             click.echo(_without_criteria(outcome.state.resolved.selection.files))
+
+
+def _stored_origin(store: StoreReader, row: Mapping[str, Any], predicted: Collection[str]) -> str | None:
+    """Return the id of the run that a run began from; None without one, or if its model or predictions are missing."""
+    origin = origin_of(row)
+    if origin is None or origin not in predicted or not store.models.has(origin, "last"):
+        return None
+    return origin
 
 
 def _without_criteria(files: Sequence[Path]) -> str:

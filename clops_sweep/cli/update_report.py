@@ -162,6 +162,8 @@ def update_report(
             click.echo(f"  {printable(settings_that_differ(report))}")
         if "edition" in report.data:
             click.echo(f"  {printable(report.data['edition'])}")
+        if "began from" in report.data:
+            click.echo(f"  {printable(report.data['began from'])}.")
         if report.other_data:
             click.echo(f"  {printable(report.other_data)}")
         if report.copies:

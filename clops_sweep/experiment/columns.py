@@ -14,7 +14,7 @@ from clops_sweep.experiment.fields import BEFORE, is_missing
 from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.former import FORMER_OPTIONS, instead_of
 from clops_sweep.experiment.plugins.options import OPTIONS, scalar
-from clops_sweep.experiment.plugins.registry import BUILT_IN, used_options
+from clops_sweep.experiment.plugins.registry import BUILT_IN, STORED_RUN, used_options
 
 COUNTS = ("left_out", "replayed", "projections", "projection_failures")
 """Counters: classes left out of an AUC, instances replayed, GEM's projections and failed projections."""
@@ -150,3 +150,9 @@ def config_from_row(row: Mapping[str, Any]) -> RunConfig:
     fields = _fields_from_row(row)
     used = used_options(lambda name: fields.get(name) if name in fields else OPTIONS[name].default)
     return RunConfig(**{name: value for name, value in fields.items() if name not in OPTIONS or name in used})
+
+
+def origin_of(row: Mapping[str, Any]) -> str | None:
+    """Return the id of the run with whose model a run of `runs` began; None if it drew its weights."""
+    start = STORED_RUN.fullmatch(str(row.get("start_from")))
+    return None if start is None else start[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -116,6 +117,23 @@ def test_a_new_ward_is_learned_last_wherever_its_name_sorts(new: Command, in_pro
     predictions = read(tmp_path / "results", "predictions", run_ids=row["run_id"])
     learned = predictions.sort_values("evaluated_on")["task"].drop_duplicates().tolist()
     assert learned == ["ward general", "ward ICU", "ward rehab", "ward cardiology"]
+    (line,) = [line for line in launched.stdout.splitlines() if line.startswith("update report of ")]
+    said, _, recommended = line.partition(": ")
+    assert said.endswith(" of er, against the run that it began from")
+    assert f" --against {run_id}" in recommended
+    assert " --criteria wards_2027_criteria.toml" in recommended
+    reported = in_process(*shlex.split(recommended)[1:])
+    assert f"-against-{run_id}.html" in reported.stdout, reported.stderr
+    assert "began from the model of" not in reported.stdout
+    root = ("--prepared-root", str(tmp_path / "prepared"), "--plugins", file.name)
+    alone = in_process("update-report", row["run_id"], *root, "--output", "alone.html")
+    sentence = (
+        f"Run {row['run_id'][:8]} began from the model of run {run_id}, which is not compared here; compare with it: "
+        f"update-report {row['run_id'][:8]} --against {run_id}."
+    )
+    assert sentence in alone.stdout
+    head = (tmp_path / "alone.html").read_text().partition('<p class="lead">')[2].partition("</p>")[0]
+    assert head.endswith(sentence)
 
 
 def test_a_run_that_cannot_be_continued_is_refused(new: Command, in_use: str, tmp_path: Path) -> None:
