@@ -247,6 +247,7 @@ class _Compared:
         outputs: the class of outputs that no compared instance has.
         models: the model before and the model after; of pooled folds those of each fold.
         of_new: the instances that `new` measures; None without any.
+        orders: titles of the tasks in the order in which two runs learned them, before and after; None if unknown.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -264,6 +265,7 @@ class _Compared:
     brought: tuple[str, ...] = ()
     folds: tuple[FoldResult, ...] = ()
     other_data: str = ""
+    orders: tuple[str, str] | None = None
 
 
 def _against(compared: _Compared, other: Mapping[str, Any] | None) -> str:
@@ -373,7 +375,7 @@ def _folds_with_others(
         last=joined([part.last for part in parts]),
         outputs=dict(facts.outputs),
         models=(models_before, models_after),
-        description=tuple(_other_runs(earlier, later)),
+        description=tuple(_other_runs(earlier, later, parts[0].orders)),
         decided=decided(paired, facts),
         folds=tuple(results),
     )
@@ -484,7 +486,13 @@ def _with_other(rows: Sequence[Mapping[str, Any]], predictions: Sequence[Any], f
     """Compare the last models of two runs: that of the first row replaces that of the second."""
     paired = last_models(predictions[1], predictions[0])
     order, learned = [tasks_in_order(of_run) for of_run in predictions]
-    return _replacing(rows, paired, order, len(learned), facts)
+    orders = _in_titles(learned, facts), _in_titles(order, facts)
+    are_told = orders[0] != orders[1] and set(learned) == set(order)
+    return _replacing(rows, paired, order, len(learned), facts, orders if are_told else None)
+
+
+def _in_titles(tasks: Sequence[str], facts: TaskFacts) -> str:
+    return listed(facts.title(task) for task in tasks)
 
 
 def _with_stored_model(
@@ -507,14 +515,19 @@ def _with_stored_model(
 
 
 def _replacing(
-    rows: Sequence[Mapping[str, Any]], paired: Paired, order: Sequence[str], learned: int, facts: TaskFacts
+    rows: Sequence[Mapping[str, Any]],
+    paired: Paired,
+    order: Sequence[str],
+    learned: int,
+    facts: TaskFacts,
+    orders: tuple[str, str] | None = None,
 ) -> _Compared:
     """Return a comparison of two last models, of which the earlier one has learned a number of tasks."""
     after, before = rows
     last = paired.take(paired.tasks == order[-1])
     updated = Model(after, len(order), len(order))
     replaced = Model(before, learned, learned)
-    description = tuple(_other_runs([before], [after]))
+    description = tuple(_other_runs([before], [after], orders))
     return _Compared(
         rows=rows,
         facts=facts,
@@ -524,6 +537,7 @@ def _replacing(
         outputs=dict(facts.outputs),
         models=([replaced], [updated]),
         description=description,
+        orders=orders,
         decided=decided(paired, facts),
     )
 
@@ -595,17 +609,27 @@ def people_behind(
     frames = of_runs.frames
     recordings = None if frames is None else of_runs.data.recording_names(frames)
     people = found_people(_decided_parts(of_runs.compared), names, of_runs.compared.facts, frames, recordings)
+    wanted = {name.lower() for name in asked}
     known = {person.pseudonym for person in people}
-    missing = [name for name in asked if name not in known and name != FLIPPED]
+    missing = [name for name in asked if name.lower() not in known and name != FLIPPED]
+    pseudonym_of = {person.person: person.pseudonym for person in people}
+    of_ids = [pseudonym_of[name] for name in missing if name in pseudonym_of]
+    if missing and len(of_ids) == len(missing):
+        raise UsageError(
+            f"{option('who')}: expected pseudonyms of the page and no ids of people, and got "
+            f"{listed(map(shown, missing))}; for the same people: {option('who', ','.join(of_ids))}"
+        )
     if missing:
         has = "has the pseudonym" if len(missing) == 1 else "has one of the pseudonyms"
         raise UsageError(
             f"no person of run {whole_id} {has} {listed(map(shown, missing))} with the secret "
-            f"{data.root / SECRET}; a page from elsewhere has other pseudonyms"
+            f"{data.root / SECRET}; a page from elsewhere has other pseudonyms, "
+            f"and {option('who', FLIPPED)} lists those of all people whose "
+            "decisions changed, with their ids"
         )
     found = []
     for person in people:
-        if person.pseudonym in asked or (FLIPPED in asked and person.changed):
+        if person.pseudonym in wanted or (FLIPPED in asked and person.changed):
             found.append(person)
     return FoundPeople(whole_id, tuple(found), of_runs.without_frames)
 
@@ -755,9 +779,15 @@ def _new_class(name: str, paired: Paired) -> NewClass:
 
 
 def _other_runs(
-    befores: Sequence[Mapping[str, Any]], afters: Sequence[Mapping[str, Any]]
+    befores: Sequence[Mapping[str, Any]], afters: Sequence[Mapping[str, Any]], orders: tuple[str, str] | None
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield what differs between two runs, or between the runs of all folds of two recipes."""
+    """Yield what differs between two runs, or between the runs of all folds of two recipes.
+
+    Args:
+        befores: rows of the runs whose models are replaced.
+        afters: rows of the runs with the updated models.
+        orders: titles of their tasks in the order of training, in place of the positions in `task_order`.
+    """
     runs = []
     trained = []
     for of_runs in (befores, afters):
@@ -772,6 +802,8 @@ def _other_runs(
         values = before.get(name), after.get(name)
         if name in FORMER_OPTIONS:
             values = earlier.get(name), later.get(name)
+        if name == "task_order" and orders is not None and values[0] != values[1]:
+            values = orders
         if values[0] != values[1]:
             yield name, *("not used" if value is None else str(value) for value in values)
 

@@ -193,13 +193,13 @@ def update_report(
 
 
 def _pseudonyms(who: tuple[str, ...]) -> list[str]:
-    """Return the pseudonyms of all options `--who`, or "flipped"."""
+    """Return the pseudonyms of all options `--who` as they were typed, or "flipped"."""
     asked = []
     for names in who:
-        asked += [name.strip().lower() for name in names.split(",")]
+        asked += [name.strip() for name in names.split(",")]
         if not all(asked):
             raise UsageError(f"--who {names!r}: expected pseudonyms with commas between them, or flipped")
-    return asked
+    return ["flipped" if name.lower() == "flipped" else name for name in asked]
 
 
 def _left_out(store: RunStore, against: str | None, data: PreparedData, folds: bool) -> list[str]:

@@ -360,6 +360,28 @@ def test_ends_of_an_interval_show_on_which_side_of_the_limit_they_are() -> None:
     assert measured(plain) == "2 % [0, 8]"
 
 
+def test_an_id_in_place_of_a_pseudonym_is_answered_with_the_pseudonym(hospital: Path) -> None:
+    run_id = trained(hospital, learning_rate=0.1)
+    found = who(hospital, run_id, "flipped")["people"]
+    one = found[0]
+    words = ["update-report", run_id, "--results", str(hospital / "results")]
+    words += ["--prepared-root", str(hospital / "prepared"), "--who"]
+    done = CliRunner().invoke(command, [*words, one["person"]], standalone_mode=False)
+    assert str(done.exception).endswith(f"got '{one['person']}'; for the same people: --who {one['pseudonym']}")
+    done = CliRunner().invoke(command, [*words, "MRN1012"], standalone_mode=False)
+    assert "has the pseudonym 'MRN1012' with the secret" in str(done.exception)
+    assert "--who flipped lists those of all people whose decisions changed, with their ids" in str(done.exception)
+    assert who(hospital, run_id, one["pseudonym"].upper())["people"] == [one]
+    assert who(hospital, run_id, "Flipped")["people"] == found
+
+
+def test_another_order_of_tasks_is_named_by_the_tasks(hospital: Path) -> None:
+    one, other = trained(hospital), trained(hospital, task_order=(1, 0, 2))
+    report = reported(hospital, one, Criteria(), against=other)
+    rows = {name: (before, after) for name, before, after in report.description}
+    assert rows["task_order"] == ("ward B, ward A, ward C", "ward A, ward B, ward C")
+
+
 def test_names_of_recordings_need_the_frames_and_unknown_pseudonyms_are_named(hospital: Path, tmp_path: Path) -> None:
     run_id = trained(hospital, learning_rate=0.1)
     pseudonyms("hospital", hospital / "prepared")  # makes the secret
