@@ -169,7 +169,18 @@ def test_a_fold_is_named_instead_of_seeds(tmp_path: Path) -> None:
     status, said = _plan(tmp_path, folds, rare=[*HALF, 1, 3, 5])
     assert status != 0
     assert re.match(rf"few_patients: split = 'fold:\d/3', split_seed 0: {PROBLEM}", said), said
-    assert EACH not in said
+    assert "of split_seed 0 to 19" not in said
+
+
+def test_folds_name_the_stratification_that_covers_each_task(tmp_path: Path) -> None:
+    """Each of four wards has three people with each class, one for each fold."""
+    folds = {"split": ["fold:1/3", "fold:2/3", "fold:3/3"]}
+    status, said = _plan(tmp_path, folds, rare=[*range(12)], wards=4)
+    assert status != 0
+    stratified = "; or give RunConfig stratify='ward', with which all 3 folds of split_seed 0 have "
+    assert said.endswith(stratified + EACH), said
+    status, said = _plan(tmp_path, folds | {"stratify": ["ward"]}, rare=[*range(12)], wards=4)
+    assert status == 0, said
 
 
 def test_a_given_split_has_no_seed_that_helps(tmp_path: Path) -> None:
