@@ -16,7 +16,7 @@ from clops_sweep.data.frames import SPLIT_NAMES
 from clops_sweep.data.prepared.counts import channel_ranges, class_rows, patient_table, total_row
 from clops_sweep.data.prepared.manifest import left_out
 from clops_sweep.data.preparing.prepare import open_frames
-from clops_sweep.data.scales import scale_notes, spans_of, usual_scale_note
+from clops_sweep.data.scales import scale_notes, spans_of, usual_scale_notes
 
 if TYPE_CHECKING:
     from clops_sweep.data.frames import FrameSet
@@ -145,7 +145,7 @@ def _warnings(prepared: PreparedSet, frames: FrameSet) -> Iterator[str]:
     spans = spans_of(table.statistics, table.gain)
     names = dict(zip(table.recordings.tolist(), table.record_names().tolist(), strict=True))
     of_scales = scale_notes(spans, table.leads, table.recordings, names, manifest.lead_names)
-    for note in (*usual_scale_note(spans, manifest.unit), *of_scales):
+    for note in (*usual_scale_notes(spans, table.leads, manifest.lead_names, manifest.unit), *of_scales):
         if note not in manifest.notes:  # of a data set of a publisher, or prepared by an earlier version
             yield note
 

@@ -542,7 +542,10 @@ def _print_counts(
     console.print()
     rate = "" if manifest.sampling_rate is None else f", {manifest.sampling_rate:g} samples a second"
     missing = manifest.dropped.get("missing samples", 0)
-    said = f"{manifest.samples:,} samples a frame{rate}; {several(missing, 'frame')} dropped for missing samples"
+    seconds = "" if manifest.frame_seconds is None else f" ({manifest.frame_seconds:g} s)"
+    said = (
+        f"{manifest.samples:,} samples a frame{seconds}{rate}; {several(missing, 'frame')} dropped for missing samples"
+    )
     console.print(said, highlight=False, soft_wrap=True)
     if line := _options_line(manifest, prepared.folder.parent, data_root):
         console.print(line, highlight=False, soft_wrap=True)

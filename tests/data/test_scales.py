@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clops_sweep import Recording, dataset, prepare
-from clops_sweep.data.scales import scale_notes, usual_scale_note
+from clops_sweep.data.scales import scale_notes, usual_scale_notes
 from tests.data.declared_files import forget, waves
 
 CLASSES = ("N", "AF")
@@ -57,10 +57,20 @@ def test_a_unit_that_no_signal_has_is_noted(tmp_path: Path) -> None:
 
 
 def test_a_unit_that_is_no_voltage_is_not_judged() -> None:
-    assert usual_scale_note(np.full(5, 900.0), "g, au") == []
-    assert usual_scale_note(np.full(5, 900.0), "mV") == [
+    leads = np.array([0, 1, 0, 1], np.int16)
+    assert usual_scale_notes(np.full(4, 900.0), leads, ["x", "y"], "au") == []
+    assert usual_scale_notes(np.full(4, 900.0), leads, ["I", "II"], "mV") == [
         "channels usually span 900 mV in a frame; is the unit wrong by a factor of 1,000?"
     ]
+
+
+def test_milligravities_called_g_are_noted_beside_channels_of_other_units() -> None:
+    leads = np.array([0, 1, 2, 0, 1, 2], np.int16)
+    spans = np.array([4000.0, 3000.0, 900.0, 4000.0, 3000.0, 900.0])
+    assert usual_scale_notes(spans, leads, ["ax", "ay", "ppg"], "g, g, au") == [
+        "channels ax, ay usually span 3,500 g in a frame; is the unit wrong by a factor of 1,000?"
+    ]
+    assert usual_scale_notes(spans / 1000, leads, ["ax", "ay", "ppg"], "g, g, au") == []
 
 
 def test_few_recordings_and_flat_frames_have_no_usual_scale() -> None:

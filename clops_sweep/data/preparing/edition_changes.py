@@ -76,6 +76,11 @@ class Moved:
 
     def __str__(self) -> str:
         """Return a sentence."""
+        if not self.people:
+            return (
+                "no person of the earlier edition is in this one: if it is a data set of another project, give one of "
+                "them another name, or each project a folder of its own with --prepared-root"
+            )
         fewest, most = min(self.by_split), max(self.by_split)
         everyone = f"{self.people:,} people"
         where = "in another fold" if self.of_folds else "in another part (training, validation or test)"

@@ -39,7 +39,7 @@ from clops_sweep.data.preparing.record_problems import Problems, named_once
 from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Index, OnError, Source
 from clops_sweep.data.same_samples import SeenFrames, SeenSamples
-from clops_sweep.data.scales import scale_notes, spans_of, usual_scale_note
+from clops_sweep.data.scales import scale_notes, spans_of, usual_scale_notes
 from clops_sweep.data.sentinels import sentinel_notes
 from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
@@ -209,7 +209,7 @@ def _write_frames(
     made.notes += of_sentinels
     if is_declared and not of_sentinels:  # values such as -9999 are no scale
         spans = spans_of(np.concatenate(statistics), gain)
-        made.notes += usual_scale_note(spans, data.common.units)
+        made.notes += usual_scale_notes(spans, index.leads, data.common.channels, data.common.units)
         names = dict(enumerate(index.record_names))
         made.notes += scale_notes(spans, index.leads, index.records, names, data.common.channels)
     if facts:
