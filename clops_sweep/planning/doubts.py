@@ -5,12 +5,14 @@ from __future__ import annotations
 from clops_sweep.data.catalog import DATASETS, LEAD
 from clops_sweep.data.recording_facts import PEOPLE_NOT_GIVEN
 from clops_sweep.errors import listed
+from clops_sweep.experiment.config import BY_DIFFICULTY
+from clops_sweep.experiment.tasks import built_tasks, with_distinct_tasks
 from clops_sweep.planning.request import Request
 from clops_sweep.planning.state import State
 
 
 def doubts(state: State) -> list[str]:
-    """Return sentences on prepared data: people who are not given, domains and split seeds without effect."""
+    """Return sentences on prepared data: people who are not given, fields without effect, task orders."""
     request = state.resolved
     used = dict.fromkeys(config.dataset for config in request.selection.configs)
     sentences = []
@@ -18,7 +20,7 @@ def doubts(state: State) -> list[str]:
         for note in request.data.notes(dataset):
             if note.startswith(PEOPLE_NOT_GIVEN):
                 sentences.append(f"{dataset}: {note}")
-    return [*sentences, *_unused_domains(request), *_seeds_of_given_splits(request)]
+    return [*sentences, *_unused_domains(request), *_seeds_of_given_splits(request), *_new_before_learned(request)]
 
 
 def _seeds_of_given_splits(request: Request) -> list[str]:
@@ -35,6 +37,30 @@ def _seeds_of_given_splits(request: Request) -> list[str]:
                 "leave out split_seed, and take several seeds"
             )
     return sentences
+
+
+def _new_before_learned(request: Request) -> list[str]:
+    """Return a sentence on each order in which a task that the model at the start has not learned is before others."""
+    from clops_sweep.learning.models.model_facts import facts_in
+
+    sentences: dict[str, None] = {}
+    for config in with_distinct_tasks(request.selection.configs, "task_order"):
+        if config.start_from is None or config.task_order in BY_DIFFICULTY or request.data_hash(config) is None:
+            continue
+        frames = request.data.frames(config.data_key)
+        assert frames.start_model is not None
+        learned = facts_in(frames.start_model.model).tasks
+        tasks = [task.name for task in built_tasks(config, frames).tasks]
+        known = [position for position, name in enumerate(tasks) if name in learned]
+        early = [name for name in tasks[: max(known, default=0)] if name not in learned]
+        if early:
+            come = "comes" if len(early) == 1 else "come"
+            sentence = (
+                f"{config.dataset}: {listed(early)}, which the model of {config.start_from} has not learned, {come} "
+                f"before {tasks[known[-1]]}, which it has; to learn new tasks last, give task_order"
+            )
+            sentences[sentence] = None
+    return list(sentences)
 
 
 def _unused_domains(request: Request) -> list[str]:

@@ -117,6 +117,11 @@ def test_a_new_ward_is_learned_last_wherever_its_name_sorts(new: Command, in_pro
     predictions = read(tmp_path / "results", "predictions", run_ids=row["run_id"])
     learned = predictions.sort_values("evaluated_on")["task"].drop_duplicates().tolist()
     assert learned == ["ward general", "ward ICU", "ward rehab", "ward cardiology"]
+    assert "has not learned" not in launched.stderr
+    file.write_text(file.read_text().replace("    task_order=wards_in_order(", "    # task_order=wards_in_order("))
+    planned = in_process("plan", file.name, "--prepared-root", str(tmp_path / "prepared"))
+    warning = f"ward cardiology, which the model of run:{run_id} has not learned, comes before ward rehab, which it has"
+    assert f"wards_2027: {warning}" in planned.stdout + planned.stderr
     (line,) = [line for line in launched.stdout.splitlines() if line.startswith("update report of ")]
     said, _, recommended = line.partition(": ")
     assert said.endswith(" of er, against the run that it began from")
