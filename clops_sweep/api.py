@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from clops_sweep.arguments import named_arguments
 from clops_sweep.data.preparing.prepared_data import PreparedData
-from clops_sweep.errors import UsageError, listed, nearest, shown, speaking_python
+from clops_sweep.errors import UsageError, listed, nearest, prefixed, shown, speaking_python
 from clops_sweep.execution.display.live import SweepDisplay
 from clops_sweep.execution.jobs import Resources, workers_asked
 from clops_sweep.execution.launch import launch
@@ -418,7 +418,7 @@ def update_report(
     against: str | None = None,
     folds: bool = False,
     groups: Sequence[str] = (),
-    criteria: Criteria | None = None,
+    criteria: Criteria | Mapping[str, Any] | str | PathLike[str] | None = None,
     title: str = "",
     data_root: str | PathLike[str] | None = None,
     prepared_root: str | PathLike[str] | None = None,
@@ -428,6 +428,7 @@ def update_report(
     Example:
         >>> report = update_report("results", "3f2a", criteria=Criteria(max_flips=0.02))
         >>> may_be_deployed = report.holds
+        >>> report = update_report("results", "3f2a", criteria="criteria.toml")
         >>> page = report.html()
 
     Args:
@@ -441,7 +442,8 @@ def update_report(
             person is judged once, by the run that tests them. With `against`, the runs of all folds replace those of
             the other run's settings, fold by fold. Needs the prepared frames.
         groups: columns that define subgroups: those of ``Recordings(..., groups={...})``, or domains.
-        criteria: acceptance criteria. Without any, ``report.holds`` is None: the update is not judged.
+        criteria: acceptance criteria: ``Criteria(...)``, a dict such as ``{"max_flips": 0.02}``, or a TOML file.
+            Without any, ``report.holds`` is None: the update is not judged.
         title: words for the top of the page.
         data_root: folder of the data sets as published; by default CLOPS_DATA_ROOT.
         prepared_root: folder of the prepared frames, which contain the subgroups; by default CLOPS_PREPARED_ROOT, else
@@ -453,17 +455,24 @@ def update_report(
             class is unknown, a column has more than 50 values, or with `folds` the run has no fold, or a fold
             has no finished run of the same settings, or the other run is one of these folds or has other folds.
     """
-    from clops_sweep.analysis.update.criteria import Criteria
+    from clops_sweep.analysis.update.criteria import Criteria, criteria_of, read_criteria
     from clops_sweep.analysis.update.report import make_report
 
+    criteria_file = None
+    if isinstance(criteria, str | PathLike):
+        criteria_file = Path(criteria)
+        criteria = read_criteria(criteria_file)
+    elif isinstance(criteria, Mapping):
+        with prefixed("criteria"):
+            criteria = criteria_of(criteria)
     if not isinstance(criteria, Criteria | None):
-        raise UsageError(f"criteria = {shown(criteria)}: expected Criteria(...)")
+        raise UsageError(f"criteria = {shown(criteria)}: expected Criteria(...), a dict or the path of a TOML file")
     names = [groups] if isinstance(groups, str) else groups
     if not isinstance(names, Collection) or not all(isinstance(name, str) for name in names):
         raise UsageError(f"groups = {shown(groups)}: expected names of columns")
     store = _existing(results)
     data = _data(store, data_root, prepared_root)
-    return make_report(store, run_id, against, [*names], criteria, data, folds=folds, title=title)
+    return make_report(store, run_id, against, [*names], criteria, data, criteria_file, folds=folds, title=title)
 
 
 @named_arguments

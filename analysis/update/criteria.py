@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from clops_sweep.arguments import arguments_of_class
 from clops_sweep.data.files.folder import one_sentence
@@ -21,8 +22,9 @@ class Criteria:
     """Limits for an update, each from 0 to 1; None for no limit.
 
     Each limit applies to the updated model on the compared test instances, those of earlier tasks if a run is compared
-    with itself. Limits named `min_new_...` apply to the test instances of the last task alone, such as a new ward. A
-    subgroup is one value of a requested column, such as sex.
+    with itself. Limits named `min_new_...` apply to the test instances of the last task alone, such as a new ward. If
+    the model of a run on other data has never seen some tasks, `min_new_...` apply to each of those, and the others to
+    the tasks that it has learned. A subgroup is one value of a requested column, such as sex.
 
     Attributes:
         max_flips: share of all instances that were right before and are wrong after.
@@ -30,13 +32,13 @@ class Criteria:
         min_accuracy: accuracy.
         max_accuracy_loss: accuracy before minus accuracy after.
         max_task_accuracy_loss: the same within an earlier task, such as a ward: by task, or one number for each of
-            them. With another run, within any task.
+            them. With another run, within any task that its model has learned.
         min_group_accuracy: accuracy within every subgroup.
         min_sensitivity: sensitivity of the model's decisions, by class.
         min_specificity: specificity of the model's decisions, by class.
         max_calibration_error: calibration error beyond chance; exceeded only if its whole 95 % interval is above.
         max_drift: Jensen-Shannon distance between the predicted probabilities before and after.
-        min_new_accuracy: accuracy on the last task.
+        min_new_accuracy: accuracy on the last task, or on each new one.
         min_new_sensitivity: sensitivity of the decisions on the last task, by class.
         min_new_specificity: specificity of the decisions on the last task, by class.
         min_patients: number of patients that each criterion needs to be judged; at least 3, also without it.
@@ -129,16 +131,36 @@ def read_criteria(path: str | PathLike[str]) -> Criteria:
         raise UsageError(f"{file}: nested too deeply; expected lines such as max_flips = 0.02") from None
     except ValueError as error:  # invalid TOML or not UTF-8
         raise UsageError(f"{file}: not a TOML file ({error}); expected lines such as max_flips = 0.02") from None
-    known = [criterion.name for criterion in fields(Criteria)]
-    for name in declared:
-        if name not in known:
-            raise UsageError(f"{file}: {shown(name)} is not a criterion{nearest_or_all(name, known)}")
     if not declared:
         raise UsageError(f"{file}: no criterion found; expected lines such as max_flips = 0.02")
-    if not set(declared) - set(_DEMANDS):
-        raise UsageError(f"{file}: has no limit; expected lines such as max_flips = 0.02")
     with prefixed(file):
-        return Criteria(**declared)
+        for table, limits in declared.items():
+            for name in limits if isinstance(limits, Mapping) else ():
+                if name in _known():
+                    raise UsageError(
+                        f"{table}: {shown(name)} is a criterion, not one of the names in this table; write it above "
+                        f"the line [{table}]"
+                    )
+        criteria = criteria_of(declared)
+    if not criteria.given:
+        raise UsageError(f"{file}: has no limit; expected lines such as max_flips = 0.02")
+    return criteria
+
+
+def criteria_of(declared: Mapping[str, Any]) -> Criteria:
+    """Return criteria from a mapping, such as ``{"max_flips": 0.02, "min_sensitivity": {"AF": 0.9}}``.
+
+    Raises:
+        UsageError: a criterion is unknown, or a limit is invalid.
+    """
+    for name in declared:
+        if name not in _known():
+            raise UsageError(f"{shown(name)} is not a criterion{nearest_or_all(str(name), _known())}")
+    return Criteria(**declared)
+
+
+def _known() -> list[str]:
+    return [criterion.name for criterion in fields(Criteria)]
 
 
 def _check_demands(min_patients: object, certain: object) -> None:

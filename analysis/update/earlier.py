@@ -12,16 +12,20 @@ from .measures import Change, Measures
 from .paired import Paired
 
 
-def earlier_tasks(measures: Measures, order: Sequence[str], facts: TaskFacts, last: Paired) -> Iterator[EarlierTask]:
+def earlier_tasks(
+    measures: Measures, learned: Measures, order: Sequence[str], facts: TaskFacts, last: Paired
+) -> Iterator[EarlierTask]:
     """Yield the compared instances of each task before and after the update.
 
     Nothing if all tasks are tested on the same instances, because each task would say the same.
 
     Args:
         measures: the measures of the compared instances.
+        learned: those of the tasks that both models have learned, with the intervals of their criteria.
         order: names of the tasks in the order of training.
         facts: facts about the tasks.
-        last: the test instances of the last task. If they are compared, its intervals are those of `of_last_task`.
+        last: the test instances of the last task, or of all that are new. If they are compared, the intervals of each
+            are those of `of_last_task`.
     """
     if facts.same_test_people:
         return
@@ -32,8 +36,8 @@ def earlier_tasks(measures: Measures, order: Sequence[str], facts: TaskFacts, la
         rows = paired.tasks == task
         if not rows.any():
             continue
-        own = of_last_task(measures, last) if task == order[-1] else None
-        of_task, its_rows = (measures, rows) if own is None else (own, np.ones(len(last), bool))
+        of_task = of_last_task(measures, last, task) or learned
+        its_rows = of_task.paired.tasks == task
         yield EarlierTask(
             title=facts.title(task),
             instances=int(rows.sum()),
@@ -46,17 +50,19 @@ def earlier_tasks(measures: Measures, order: Sequence[str], facts: TaskFacts, la
         )
 
 
-def of_last_task(measures: Measures, last: Paired) -> Measures | None:
-    """Return the measures of the last task, if its test instances are compared; else None.
+def of_last_task(measures: Measures, last: Paired, task: str) -> Measures | None:
+    """Return the measures of a task, if it is the last one or new, and its test instances are compared; else None.
 
     Their intervals draw the people of that task alone, as those of its criteria do: one number has one interval.
 
     Args:
         measures: the measures of the compared instances.
-        last: the test instances of the last task.
+        last: the test instances of the last task, or of all that are new.
+        task: name of the task.
     """
-    is_compared = len(last) > 0 and len(last) < len(measures.paired) and set(last.tasks) <= set(measures.paired.tasks)
-    return Measures(last) if is_compared else None
+    own = last.take(last.tasks == task)
+    is_compared = len(own) > 0 and len(own) < len(measures.paired) and task in measures.paired.tasks
+    return Measures(own) if is_compared else None
 
 
 def is_clearly_worse(change: Change) -> bool:

@@ -223,9 +223,11 @@ class Findings:
         new: instances of the last task that no earlier task has, of classes that the model before has learned; None
             without such instances.
         new_classes: the classes that the model before has not learned.
-        last_task: the updated model on the last task; None if the task has no test instances of its own.
+        last_task: the updated model on the last task, or on those that the model of a run on other data has never seen;
+            None if the task has no test instances of its own.
         brought: sentences on what the last task brings; empty with `against`.
         decided: sentence on the classes that a decision is among; empty if it is among all classes in every task.
+        judged_on: sentences on the tasks that criteria are about; empty without criteria or `against`.
         unknown: number of instances without a value, by subgroup column.
         criteria: verdicts on the acceptance criteria.
         limitations: sentences for the reader of the report.
@@ -268,6 +270,7 @@ class Findings:
     last_task: LastTask | None
     brought: tuple[str, ...]
     decided: str
+    judged_on: str
     unknown: Mapping[str, int]
     criteria: tuple[Decision, ...]
     limitations: tuple[str, ...]

@@ -15,7 +15,7 @@ from scipy.spatial.distance import jensenshannon
 from ..people.patient_intervals import AT_ONCE, by_score, drawn_people, ends_of, most_resamples, scores
 from ..people.predicted import Bools, Floats, Predicted
 from ..statistics import MIN_UNITS
-from .paired import Ints, OneClass, Paired
+from .paired import Ints, Names, OneClass, Paired
 
 BINS: Final = 15
 """Bins of confidence for the expected calibration error and the reliability curve."""
@@ -145,8 +145,12 @@ class Measures:
         if len(set(paired.tasks)) > 1:
             columns = {"task": paired.tasks, **columns}
         for column, values in columns.items():
-            for name in sorted(set(values)):
-                yield self._slice(column, str(name), values == name)
+            yield from self.slices_of(column, values)
+
+    def slices_of(self, column: str, values: Names) -> Iterator[Slice]:
+        """Yield flips and accuracy of the instances with each value of a column."""
+        for name in sorted(set(values)):
+            yield self._slice(column, str(name), values == name)
 
     def _slice(self, column: str, name: str, rows: Bools) -> Slice:
         before, after = self.paired.before.right, self.paired.after.right

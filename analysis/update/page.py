@@ -258,7 +258,8 @@ def doubt_about(decision: Decision, unit: str) -> str:
 def evaluated(decision: Decision, report: Findings) -> str:
     """Return what a criterion is about, such as "40 recordings of 5 patients in ward A"."""
     if not decision.is_tested:
-        return f"no compared {report.noun}: only {decision.where} has this subgroup"
+        which = f"{report.noun} of the other tasks" if report.other_data else f"compared {report.noun}"
+        return f"no {which}: only {decision.where} has this subgroup"
     about = _about(decision, report)
     return f"{about} in {decision.where}" if decision.where else about
 
@@ -494,7 +495,7 @@ def _caption_of_criteria(report: Findings) -> str:
     """Return the caption of the table of criteria; empty without any."""
     if not report.criteria:
         return ""
-    caption = "The measured value decides, not its interval."
+    caption = f"{report.judged_on} The measured value decides, not its interval.".lstrip()
     if any(decision.criterion == "max_calibration_error" for decision in report.criteria):
         caption += " One exception: a calibration error fails only if its whole interval is above the limit."
     return (

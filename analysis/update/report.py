@@ -28,14 +28,23 @@ from clops_sweep.store.rows import check_registered
 from clops_sweep.store.run_store import RunStore
 
 from ..people.patient_intervals import FEW_COVER, FEW_PEOPLE
+from ..people.predicted import Bools
 from ..runs_of_folds import counterpart, runs_of_folds
 from ..statistics import MIN_UNITS
 from .bands import banded
 from .copies import copies_in_words
-from .criteria import Criteria
+from .criteria import OF_LAST_TASK, Criteria
 from .data_facts import counts_by_task, described_data
 from .earlier import earlier_tasks, of_last_task
-from .findings import FILE_OF_CRITERIA, HASH_OF_CRITERIA, OF_RUNS, Findings, FoldResult, NewClass
+from .findings import (
+    FILE_OF_CRITERIA,
+    HASH_OF_CRITERIA,
+    OF_RUNS,
+    Decision,
+    Findings,
+    FoldResult,
+    NewClass,
+)
 from .folds import check_tested_once, tested_once
 from .last_task import Known, TaskFacts, brought, by_knowledge, decided, in_common, people_in_training, task_facts
 from .measures import FIXED, Measures, Slice, reliability
@@ -103,10 +112,14 @@ def make_report(
     last = replace(compared.last, groups=of_parts[1])
     tested = Tested(paired, last, facts)
     measures = Measures(paired)
+    judged, learned = tested, measures
+    if compared.unseen:
+        judged = replace(tested, compared=paired.take(~_is_of(paired, compared.unseen)))
+        learned = Measures(judged.compared) if len(judged.compared) else measures
     noun = _noun(frames)
     curve_before = tuple(reliability(paired.before))
     curve_after = tuple(reliability(paired.after))
-    everything, *others = _titled(_slices(measures, last), facts)
+    everything, *others = _titled(_slices(measures, learned, last), facts)
     before = decisions(paired, paired.before, compared.outputs)
     after = decisions(paired, paired.after, compared.outputs)
     names = pseudonyms(row["dataset"], data.root)
@@ -145,7 +158,7 @@ def make_report(
         noun=noun,
         resamples=measures.resamples,
         flips=(everything, *others),
-        earlier=tuple(earlier_tasks(measures, compared.order, facts, last)),
+        earlier=tuple(earlier_tasks(measures, learned, compared.order, facts, last)),
         counts=tuple(counts_by_task(tested)),
         changed_decisions=measures.changed_decisions(),
         drift=measures.drift(),
@@ -170,6 +183,7 @@ def make_report(
         last_task=on_last_task(tested),
         brought=compared.brought,
         decided=compared.decided,
+        judged_on="" if criteria is None else compared.judged_on,
         unknown={name: int((column == UNKNOWN).sum()) for name, column in paired.groups.items()},
         criteria=(),
         limitations=(),
@@ -177,8 +191,67 @@ def make_report(
         commands=tuple(commands_for(store, compared.rows, asked, data.root, of_runs.data.root)),
     )
     with prefixed(criteria_file) if criteria_file else nullcontext():
-        verdicts = () if criteria is None else tuple(decisions_on(criteria, report, tested))
+        verdicts = () if criteria is None else tuple(_verdicts(criteria, report, judged, learned, compared))
     return replace(report, criteria=verdicts, limitations=tuple(_limitations(report, row, facts)))
+
+
+def _is_of(paired: Paired, tasks: Sequence[str]) -> Bools:
+    """Return which instances are of some tasks."""
+    return np.isin(paired.tasks.astype(str), tasks)
+
+
+def _verdicts(
+    criteria: Criteria, report: UpdateReport, judged: Tested, learned: Measures, compared: _Compared
+) -> Iterator[Decision]:
+    """Yield the verdicts on criteria; where the model before has never seen some tasks, on what it has learned.
+
+    Args:
+        criteria: the criteria.
+        report: the findings on all compared instances.
+        judged: the instances that criteria are about.
+        learned: the measures of those of them that both models have learned.
+        compared: what the models are compared on.
+
+    Raises:
+        UsageError: see `decisions_on`; or no task is new, or none was learned, where a criterion is about one.
+    """
+    if compared.unseen is None:
+        yield from decisions_on(criteria, report, judged)
+        return
+    new = [name for name in criteria.limits if name in OF_LAST_TASK]
+    others = [name for name in criteria.limits if name not in OF_LAST_TASK]
+    tasks = f"{judged.facts.domain}s" if judged.facts.changes == "domains" else "tasks"
+    one = tasks.removesuffix("s")
+    if new and not compared.unseen:
+        raise UsageError(
+            f"{new[0]}: run {report.against} has learned every {one} of run {report.run_id}, so there is no new {one}; "
+            f"leave the criterion out, or take {new[0].replace('new_', '')}"
+        )
+    missing = [task for task in compared.unseen if task not in judged.last.tasks]
+    if new and missing:
+        raise UsageError(
+            f"{new[0]}: run {report.against} was trained on all {report.unit}s whom run {report.run_id} tests in "
+            f"{listed(map(judged.facts.title, missing))}, so none is left to judge; leave the criterion out"
+        )
+    if others and not len(judged.compared):
+        raise UsageError(
+            f"{others[0]}: run {report.against} has learned none of the {tasks} that run {report.run_id} tests, and "
+            "this criterion is about those that it has learned; leave it out, or take those named min_new_..."
+        )
+    if not compared.unseen or not others:
+        yield from decisions_on(criteria, report, judged)
+        return
+    everything, *parts = _titled(learned.slices(), judged.facts)
+    unseen = [judged.facts.title(task) for task in compared.unseen]
+    about_learned = replace(
+        report,
+        flips=(everything, *parts),
+        earlier=tuple(task for task in report.earlier if task.title not in unseen),
+        drift=learned.drift(),
+        overall=(everything.accuracy, learned.beyond_chance()),
+        classes=tuple(learned.classes()),
+    )
+    yield from decisions_on(criteria, about_learned, judged)
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,11 +316,13 @@ class _Compared:
         facts: facts about the tasks.
         order: names of the tasks in the order of training.
         paired: the compared instances.
-        last: the test instances of the last task alone.
+        last: the test instances of the last task alone; where the model before is applied to other data, those of all
+            tasks that it has never seen.
         outputs: the class of outputs that no compared instance has.
         models: the model before and the model after; of pooled folds those of each fold.
         of_new: the instances that `new` measures; None without any.
         orders: titles of the tasks in the order in which two runs learned them, before and after; None if unknown.
+        unseen: names of the tasks that the model before has never seen, where it is applied to other data; else None.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -266,6 +341,8 @@ class _Compared:
     folds: tuple[FoldResult, ...] = ()
     other_data: str = ""
     orders: tuple[str, str] | None = None
+    unseen: tuple[str, ...] | None = None
+    judged_on: str = ""
 
 
 def _against(compared: _Compared, other: Mapping[str, Any] | None) -> str:
@@ -275,14 +352,20 @@ def _against(compared: _Compared, other: Mapping[str, Any] | None) -> str:
     return str(compared.rows[len(compared.folds) or 1]["run_id"])
 
 
-def _slices(measures: Measures, last: Paired) -> Iterator[Slice]:
-    """Yield the groups of compared instances; the last task has the intervals of its criteria, if it is compared."""
-    own = of_last_task(measures, last)
+def _slices(measures: Measures, learned: Measures, last: Paired) -> Iterator[Slice]:
+    """Yield the groups of compared instances; each task has the intervals of its criteria."""
+    of_learned = {}
+    if learned is not measures:
+        of_learned = {part.name: part for part in learned.slices_of("task", learned.paired.tasks)}
     for part in measures.slices():
-        if own is not None and part.column == "task" and part.name in last.tasks:
-            yield replace(next(own.slices()), column="task", name=part.name)
-        else:
+        if part.column != "task":
             yield part
+            continue
+        own = of_last_task(measures, last, part.name)
+        if own is None:
+            yield of_learned.get(part.name, part)
+        else:
+            yield replace(next(own.slices()), column="task", name=part.name)
 
 
 def _titled(slices: Iterator[Slice], facts: TaskFacts) -> Iterator[Slice]:
@@ -378,6 +461,7 @@ def _folds_with_others(
         description=tuple(_other_runs(earlier, later, parts[0].orders)),
         decided=decided(paired, facts),
         folds=tuple(results),
+        judged_on=_on_all_tasks(facts.title(parts[0].order[-1])),
     )
 
 
@@ -511,7 +595,20 @@ def _with_stored_model(
     paired = last_models(applied.before, applied.after)
     order = tasks_in_order(predictions)
     compared = _replacing(rows, paired, order, applied.learned, facts)
-    return replace(compared, other_data=applied.sentences)
+    compared = replace(compared, other_data=applied.sentences, unseen=applied.unseen)
+    if applied.unseen is None:
+        return compared
+    learned = [facts.title(task) for task in order if task not in applied.unseen]
+    if not applied.unseen:
+        about = f"Criteria are about all tasks, which both models have learned: {listed(learned)}."
+        return replace(compared, judged_on=about)
+    unseen = [facts.title(task) for task in applied.unseen]
+    each = "each of " if len(unseen) > 1 else ""
+    sentence = f"Criteria named min_new_... are about {each}{listed(unseen)}, which the model before has never seen"
+    if learned:
+        sentence += f"; all others are about what it has learned: {listed(learned)}. Other numbers are over all tasks"
+    last = paired.take(_is_of(paired, applied.unseen))
+    return replace(compared, last=last, judged_on=f"{sentence}.")
 
 
 def _replacing(
@@ -539,7 +636,12 @@ def _replacing(
         description=description,
         orders=orders,
         decided=decided(paired, facts),
+        judged_on=_on_all_tasks(facts.title(order[-1])),
     )
+
+
+def _on_all_tasks(last: str) -> str:
+    return f"Criteria are about all tasks; those named min_new_... are about the last one, {last}."
 
 
 def newest_that_fits(store: RunStore, against: Sequence[str] = (), *, folds: bool = False) -> str | None:

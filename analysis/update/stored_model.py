@@ -38,12 +38,15 @@ class OnOtherData:
         after: rows of `predictions` of the run whose model is the updated one: its last stage on the same instances.
         learned: number of tasks that the stored model has learned.
         sentences: what was compared, how many people were left out, and which tasks the stored model has not seen.
+        unseen: names of the tested tasks that the stored model has never seen; None where names of tasks do not tell,
+            as they mean other things in other data.
     """
 
     before: pd.DataFrame
     after: pd.DataFrame
     learned: int
     sentences: str
+    unseen: tuple[str, ...] | None
 
 
 def on_other_data(
@@ -97,14 +100,15 @@ def on_other_data(
     for output, of_stored in enumerate(order):
         columns[f"logit_{output}"] = logits[:, of_stored]
         columns[f"probability_{output}"] = probabilities[:, of_stored]
+    unseen = _never_seen(stored, before, after, facts, predictions)
     sentences = [
         f"The runs are on different data, so the stored model of run {run_id[:8]} was applied to the "
         f"test {noun}s of run {str(after['run_id'])[:8]}.",
         _left_out(left_out, all_people, unit),
-        *_never_seen(stored, before, after, facts, predictions),
+        *_learned_in_words(stored, facts, unseen),
         *filter(None, [change_of_network(store, run_id)]),
     ]
-    return OnOtherData(kept.assign(**columns), kept, len(stored.tasks), " ".join(sentences))
+    return OnOtherData(kept.assign(**columns), kept, len(stored.tasks), " ".join(sentences), unseen)
 
 
 def require_applicable(store: RunStore, rows: tuple[Mapping[str, Any], Mapping[str, Any]], without_frames: str) -> None:
@@ -213,15 +217,21 @@ def _left_out(left_out: int, people: int, unit: str) -> str:
 
 def _never_seen(
     stored: ModelFacts, before: Mapping[str, Any], after: Mapping[str, Any], facts: TaskFacts, predictions: pd.DataFrame
-) -> Iterator[str]:
-    """Yield what the stored model was trained on, and the tested tasks that it has never seen."""
+) -> tuple[str, ...] | None:
+    """Return the tested tasks that the stored model has never seen; None where names of tasks do not tell."""
     same_columns = (before["scenario"], before.get("domain")) == (after["scenario"], after.get("domain"))
     if facts.changes not in _OF_PLACES or not same_columns:
-        return
+        return None
     tasks = predictions[predictions["evaluated_on"] > 0].sort_values("evaluated_on", kind="stable")["task"].unique()
-    unknown = [facts.title(task) for task in map(str, tasks) if task not in stored.tasks]
+    return tuple(task for task in map(str, tasks) if task not in stored.tasks)
+
+
+def _learned_in_words(stored: ModelFacts, facts: TaskFacts, unseen: tuple[str, ...] | None) -> Iterator[str]:
+    """Yield what the stored model was trained on, and the tested tasks that it has never seen."""
+    if unseen is None:
+        return
     known = listed([facts.title(task) for task in stored.tasks])
-    if unknown:
-        yield f"It has learned {known}, and has never seen {listed(unknown)}."
+    if unseen:
+        yield f"It has learned {known}, and has never seen {listed(map(facts.title, unseen))}."
     else:
         yield f"It has learned {known}, which are all tasks that are tested."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from ..statistics import MIN_UNITS
 from .criteria import BY_CLASS, BY_GROUP, BY_TASK, OF_LAST_TASK, Criteria
 from .findings import Decision, EarlierTask, Findings, LastTask
 from .last_task import TaskFacts
-from .measures import SENSITIVITY, Change, Measures, Quantity
+from .measures import SENSITIVITY, Change, ClassMeasures, Measures, Quantity
 from .paired import Names, Paired
 from .shares import bound_without_flips
 
@@ -31,7 +31,8 @@ class Tested:
 
     Attributes:
         compared: the instances on which two models are compared.
-        last: those of the last task alone; empty if it has none of its own.
+        last: those of the last task alone, or of all tasks that the model before has never seen; empty if there are
+            none.
         facts: facts about the tasks.
     """
 
@@ -52,9 +53,14 @@ def on_last_task(tested: Tested) -> LastTask | None:
     """Return what the updated model does on the last task; None if it has no test instances of its own."""
     if not len(tested.last):
         return None
-    measures = Measures(tested.last)
+    return _on_new(tested.last, tested)
+
+
+def _on_new(new: Paired, tested: Tested) -> LastTask:
+    """Return what the updated model does on instances of the last task, or of those that are new."""
+    measures = Measures(new)
     of_all = next(measures.slices())
-    title = tested.where(tested.last.tasks)
+    title = tested.where(new.tasks)
     return LastTask(title, of_all.instances, of_all.units, of_all.accuracy.after, tuple(measures.classes()))
 
 
@@ -76,25 +82,39 @@ def decisions_on(criteria: Criteria, report: Findings, tested: Tested) -> Iterat
                 f"{name}: the last task has no test instances of its own, as every task is tested on the same ones; "
                 f"leave the criterion out, or take {name.replace('new_', '')}"
             )
-        if name in BY_TASK:
+        if name in OF_LAST_TASK:
+            for verdict in _of_new(name, limit, report, tested):
+                yield _as_demanded(verdict, criteria)
+        elif name in BY_TASK:
             for verdict in _of_tasks(name, limit, report, tested):
                 yield _as_demanded(verdict, criteria)
         elif isinstance(limit, Mapping):
             for of, least in limit.items():
-                yield _as_demanded(_of_class(name, of, least, report, tested), criteria)
+                verdict = _of_class(name, of, least, report.classes, tested.compared, tested, "compared instances")
+                yield _as_demanded(verdict, criteria)
         else:
             for verdict in _of_number(name, limit, report, tested):
                 yield _as_demanded(verdict, criteria)
+
+
+def _of_new(name: str, limit: float | Mapping[str, float], report: Findings, tested: Tested) -> Iterator[Decision]:
+    """Yield the verdicts on a criterion about the last task; of several new tasks, those on each of them."""
+    for task in dict.fromkeys(tested.last.tasks.tolist()):
+        instances = tested.last.take(tested.last.tasks == task)
+        part = _on_new(instances, tested)
+        if isinstance(limit, Mapping):
+            what = part.title if report.other_data else "last task"
+            for of, least in limit.items():
+                yield _of_class(name, of, least, part.classes, instances, tested, what)
+        else:
+            yield decision(name, "", limit, part.accuracy, part.instances, part.units, part.title)
 
 
 def _of_number(name: str, limit: float, report: Findings, tested: Tested) -> Iterator[Decision]:
     """Yield the verdict on a criterion with one limit, or one verdict for each subgroup."""
     compared = tested.compared
     everything, *_ = report.flips
-    if name == "min_new_accuracy" and report.last_task is not None:
-        last = report.last_task
-        yield decision(name, "", limit, last.accuracy, last.instances, last.units, last.title)
-    elif name in BY_GROUP:
+    if name in BY_GROUP:
         if not report.groups:
             raise UsageError(
                 f"{name}: there are no subgroups; expected columns for them, as in {option('groups', 'sex')}"
@@ -142,9 +162,13 @@ def _earlier_task(criterion: str, asked: str, report: Findings, facts: TaskFacts
     if asked not in named:
         titles = listed(task.title for task in report.earlier)
         what = "compared task" if report.against else "earlier task"
+        if report.other_data:
+            what = "task that the model before has learned"
         meant = respelt(asked, named)
         hint = "" if meant is None else f" (did you mean {shown(meant)}?)"
-        raise UsageError(f"{criterion}: {shown(asked)} is no {what}{hint}; {what}s: {titles}")
+        raise UsageError(
+            f"{criterion}: {shown(asked)} is no {what}{hint}; {what.replace('task', 'tasks', 1)}: {titles}"
+        )
     return named[asked]
 
 
@@ -169,14 +193,28 @@ def _of_all(name: str, report: Findings) -> Quantity:
     return report.drift
 
 
-def _of_class(name: str, of: str, least: float, report: Findings, tested: Tested) -> Decision:
-    """Return the verdict on a rate of a class: about the instances with the class, or about those without it."""
-    classes, instances = report.classes, tested.compared
-    if name in OF_LAST_TASK and report.last_task is not None:
-        classes, instances = report.last_task.classes, tested.last
+def _of_class(
+    name: str,
+    of: str,
+    least: float,
+    classes: Sequence[ClassMeasures],
+    instances: Paired,
+    tested: Tested,
+    what: str,
+) -> Decision:
+    """Return the verdict on a rate of a class: about the instances with the class, or about those without it.
+
+    Args:
+        name: the criterion.
+        of: the class.
+        least: the limit.
+        classes: the rates of each class.
+        instances: the instances that these are about.
+        tested: all instances.
+        what: what the instances are in words.
+    """
     known = {of_class.name: of_class for of_class in classes}
     if of not in known:
-        what = "last task" if name in OF_LAST_TASK else "compared instances"
         raise UsageError(
             f"{name}: {shown(of)} is not a class of the {what}{nearest(of, known)}; classes: {listed(known)}"
         )

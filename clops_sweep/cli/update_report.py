@@ -182,6 +182,8 @@ def update_report(
         for sentence in (*report.brought, report.decided):
             if sentence:
                 click.echo(f"  {sentence}")
+        if report.judged_on:
+            click.echo(f"  {printable(report.judged_on)}")
         for decision in by_verdict(report.criteria):
             click.echo(f"  {_in_words(decision, report)}")
         click.echo(verdict(report))

@@ -83,7 +83,7 @@ def trained(folder: Path, strategy: str = "finetune", **settings: str | float) -
     return run_id
 
 
-def reported(folder: Path, run_id: str, criteria: Criteria, against: str | None = None) -> UpdateReport:
+def reported(folder: Path, run_id: str, criteria: Any, against: str | None = None) -> UpdateReport:
     return update_report(
         folder / "results", run_id, against=against, criteria=criteria, prepared_root=folder / "prepared"
     )
@@ -496,6 +496,40 @@ def test_invalid_demands_on_verdicts_name_file_and_key(tmp_path: Path, line: str
     file.write_text("certain = true\n")
     with pytest.raises(UsageError, match="has no limit"):
         read_criteria(file)
+    file.write_text('certain = "yes"\n')
+    with pytest.raises(UsageError, match=re.escape(f"{file}: certain: expected true or false, not 'yes'")):
+        read_criteria(file)
+
+
+@pytest.mark.parametrize("line", ["max_flips = 0.02", "certain = true", "min_patients = 20"])
+def test_a_criterion_below_a_table_is_to_be_written_above_it(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "limits.toml"
+    file.write_text(f"[min_sensitivity]\nAF = 0.9\n{line}\n")
+    name = line.split()[0]
+    said = (
+        f"{file}: min_sensitivity: '{name}' is a criterion, not one of the names in this table; write it above the "
+        "line [min_sensitivity]"
+    )
+    with pytest.raises(UsageError, match=re.escape(said)):
+        read_criteria(file)
+
+
+def test_criteria_may_be_a_file_or_a_dict(hospital: Path) -> None:
+    run_id = trained(hospital)
+    limits = hospital / "of_python.toml"
+    limits.write_text("max_flips = 0.02\n[min_sensitivity]\nAF = 0.9\n")
+    expected = reported(hospital, run_id, Criteria(max_flips=0.02, min_sensitivity={"AF": 0.9})).criteria
+    by_dict = {"max_flips": 0.02, "min_sensitivity": {"AF": 0.9}}
+    for criteria in (limits, str(limits), by_dict):
+        assert repr(reported(hospital, run_id, criteria).criteria) == repr(expected)
+    commands = reported(hospital, run_id, limits).commands
+    assert f"--criteria {limits}" in commands[-1][1]
+    with pytest.raises(UsageError, match=r"criteria: 'max_flip' is not a criterion \(did you mean 'max_flips'"):
+        reported(hospital, run_id, {"max_flip": 0.02})
+    with pytest.raises(UsageError, match=r"criteria = 0.02: expected Criteria\(...\), a dict or the path of a TOML"):
+        reported(hospital, run_id, 0.02)
+    with pytest.raises(UsageError, match=r"nowhere\.toml"):
+        reported(hospital, run_id, "nowhere.toml")
 
 
 def test_runs_on_other_splits_are_refused_with_the_seeds_of_both(hospital: Path) -> None:

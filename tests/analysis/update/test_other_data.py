@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 from safetensors.numpy import load
 
 from clops_sweep import ContinualRun, Criteria, RunConfig, UsageError, open_frames, read, update_report
+from clops_sweep.analysis.update.report import UpdateReport
 from clops_sweep.cli.commands import command
 from clops_sweep.data.preparing.prepare import prepare
 from clops_sweep.store.run_store import RunStore
@@ -32,7 +34,7 @@ def wards(data_root):
     codes = np.array([classes.index({labels}[code]) for code in CODES])
     return Recordings(
         7 * signals, {rate}, {leads}, "mV", codes, classes, PEOPLE + {shift},
-        domains={{"ward": np.array(list("ABCD"))[PEOPLE % {wards}]}},
+        domains={{"ward": np.array(list("{letters}"))[PEOPLE % {wards}]}},
         groups={{"sex": [("f", "m")[person % 2] for person in PEOPLE]}},
     )
 """
@@ -41,6 +43,7 @@ USUAL = {
     "more": "",
     "people": 36,
     "wards": 3,
+    "letters": "ABCD",
     "classes": ("SR", "AF"),
     "labels": ("SR", "AF"),
     "channels": 2,
@@ -50,6 +53,9 @@ USUAL = {
 }
 OTHERS = {
     "wards_2027": {"people": 60, "wards": 4, "classes": ("AF", "SR"), "more": ', people_of="wards"'},
+    "first_is_new": {"people": 60, "wards": 4, "letters": "ABC0", "more": ', people_of="wards"'},
+    "two_are_new": {"people": 90, "wards": 5, "letters": "ABC0Z", "more": ', people_of="wards"'},
+    "others_alone": {"people": 60, "wards": 3, "letters": "XYZ", "shift": 1000, "more": ', people_of="wards"'},
     "renamed": {"people": 60, "shift": 1000},
     "flutter": {"classes": ("SR", "flutter"), "labels": ("SR", "flutter")},
     "one_lead": {"channels": 1, "leads": ("II",)},
@@ -172,6 +178,166 @@ def test_the_stored_model_predicts_test_people_whom_it_has_not_seen(
     content = (folder / "results" / "models" / ids["old"] / "task_3.safetensors").read_bytes()
     assert facts["SHA-256 of the model"][0] == hashlib.sha256(content).hexdigest()
     assert facts["tasks learned"] == ("3 of 3", "4 of 4")
+
+
+LIMITS = Criteria(
+    max_flips=1.0,
+    max_group_flips=1.0,
+    min_accuracy=0.0,
+    max_accuracy_loss=1.0,
+    max_task_accuracy_loss=1.0,
+    min_sensitivity={"AF": 0.0},
+    min_specificity={"AF": 0.0},
+    max_calibration_error=1.0,
+    max_drift=1.0,
+    min_new_accuracy=0.0,
+    min_new_sensitivity={"AF": 0.0},
+    min_new_specificity={"AF": 0.0},
+)
+
+
+def on_both(folder: Path, ids: dict[str, str], dataset: str) -> pd.DataFrame:
+    """Ward, class, sex, person and decisions of both models on people whom the old model has not seen, by hand."""
+    frames = open_frames(dataset, prepared_root=folder / "prepared", normalize="none", leads="all")
+    rows = read(folder / "results", "predictions", run_ids=ids[dataset])
+    rows = rows[rows["trained_on"] == rows["trained_on"].max()].drop_duplicates("instance")
+    rows = rows[~rows["patient"].isin(ids["trained on"].split(","))]
+    signals = frames.signal(rows["instance"].to_numpy()).astype(float)
+    normal = (signals - signals.mean(-1, keepdims=True)) / signals.std(-1, keepdims=True)
+    weights = load((folder / "results" / "models" / ids["old"] / "task_3.safetensors").read_bytes())
+    (matrix,) = (value for value in weights.values() if value.ndim == 2)
+    (bias,) = (value for value in weights.values() if value.ndim == 1)
+    logits = normal.reshape(len(normal), -1) @ matrix.T.astype(float) + bias
+    sex = np.where(rows["patient"].astype(int) % 2 == 0, "f", "m")
+    return pd.DataFrame(
+        {
+            "ward": rows["task"].str[-1].to_numpy(),
+            "patient": rows["patient"].to_numpy(),
+            "sex": sex,
+            "af": rows["label"].to_numpy() == "AF",
+            "before": logits.argmax(1) == 1,
+            "after": rows["probability_1"].to_numpy() > 0.5,
+        }
+    )
+
+
+def by_hand(part: pd.DataFrame) -> dict[str, float]:
+    """Measures of the decisions of the new model, and the share that became wrong."""
+    right_before, right = part["before"] == part["af"], part["after"] == part["af"]
+    return {
+        "flips": (right_before & ~right).mean(),
+        "accuracy": right.mean(),
+        "loss": right_before.mean() - right.mean(),
+        "sensitivity": right[part["af"]].mean(),
+        "specificity": right[~part["af"]].mean(),
+    }
+
+
+@pytest.mark.parametrize(("dataset", "new"), [("first_is_new", "0"), ("two_are_new", "0Z")])
+def test_criteria_tell_new_wards_from_those_that_the_old_model_has_learned(
+    made: tuple[Path, dict[str, str]], tmp_path: Path, dataset: str, new: str
+) -> None:
+    """The new ward comes first in the alphabet, so it is not the last task."""
+    folder, ids = made
+    report = update_report(
+        folder / "results",
+        ids[dataset],
+        against=ids["old"],
+        groups=["sex"],
+        criteria=LIMITS,
+        prepared_root=folder / "prepared",
+    )
+    both = on_both(folder, ids, dataset)
+    is_new = both["ward"].isin([*new])
+    learned = by_hand(both[~is_new])
+    everything = by_hand(both)
+    assert learned["flips"] != everything["flips"], "the test can fail"
+    expected = {
+        ("max_flips", ""): learned["flips"],
+        ("min_accuracy", ""): learned["accuracy"],
+        ("max_accuracy_loss", ""): learned["loss"],
+        ("min_sensitivity", "AF"): learned["sensitivity"],
+        ("min_specificity", "AF"): learned["specificity"],
+    }
+    for sex in ("f", "m"):
+        expected["max_group_flips", f"sex {sex}"] = by_hand(both[~is_new & (both["sex"] == sex)])["flips"]
+    for ward in "ABC":
+        expected["max_task_accuracy_loss", f"ward {ward}"] = by_hand(both[both["ward"] == ward])["loss"]
+    values = {(of.criterion, of.of): of.measured.value for of in report.criteria if "new" not in of.criterion}
+    others = {key: values.pop(key) for key in [("max_calibration_error", ""), ("max_drift", "")]}
+    assert values == pytest.approx(expected)
+    of_learned = [of for of in report.criteria if of.criterion in ("max_flips", "max_drift", "max_calibration_error")]
+    for of in of_learned:
+        assert (of.instances, of.units) == ((~is_new).sum(), both["patient"][~is_new].nunique())
+        assert of.where == "ward A, ward B and ward C"
+    assert others["max_drift", ""] != report.drift.value, "the drift is that of learned wards, too"
+    new_values = {
+        (of.criterion, of.where): (of.measured.value, of.units) for of in report.criteria if "new" in of.criterion
+    }
+    of_new = {}
+    for ward in new:
+        part = both[both["ward"] == ward]
+        measures = by_hand(part)
+        for name in ("accuracy", "sensitivity", "specificity"):
+            of_new[f"min_new_{name}", f"ward {ward}"] = (measures[name], part["patient"].nunique())
+    assert {key: units for key, (_, units) in new_values.items()} == {key: units for key, (_, units) in of_new.items()}
+    assert {key: of for key, (of, _) in new_values.items()} == pytest.approx(
+        {key: of for key, (of, _) in of_new.items()}
+    )
+    assert report.flips[0].right_to_wrong.value == pytest.approx(everything["flips"]), "beside: over all wards"
+    assert report.last_task is not None
+    assert report.last_task.accuracy.value == pytest.approx(by_hand(both[is_new])["accuracy"])
+    named = " and ".join(f"ward {ward}" for ward in new)
+    assert report.last_task.title == named
+    assert report.judged_on.endswith(
+        "which the model before has never seen; all others are about what it has learned: ward A, ward B, ward C. "
+        "Other numbers are over all tasks."
+    )
+    for task in report.earlier:
+        (group,) = (part for part in report.flips if (part.column, part.name) == ("task", task.title))
+        assert group.accuracy == task.accuracy, "one number has one interval"
+        for of in report.criteria:
+            if (of.criterion, of.of) == ("max_task_accuracy_loss", task.title):
+                np.testing.assert_equal(of.measured.low, -task.accuracy.difference.high)
+    limits = tmp_path / "criteria.toml"
+    limits.write_text("max_flips = 1.0\nmin_new_accuracy = 0.0\n")
+    words = ["update-report", ids[dataset], "--against", ids["old"], "--output", str(tmp_path / "page.html")]
+    ending = [
+        "--criteria",
+        str(limits),
+        "--results",
+        str(folder / "results"),
+        "--prepared-root",
+        str(folder / "prepared"),
+    ]
+    done = CliRunner().invoke(command, [*words, *ending], standalone_mode=False)
+    for text in (done.output, (tmp_path / "page.html").read_text()):
+        assert report.judged_on in text
+
+
+def test_a_criterion_about_a_ward_that_is_not_there_is_refused(made: tuple[Path, dict[str, str]]) -> None:
+    """No ward is new, or none was learned."""
+    folder, ids = made
+
+    def judged(dataset: str, **limits: float) -> UpdateReport:
+        return update_report(
+            folder / "results", ids[dataset], against=ids["old"], criteria=limits, prepared_root=folder / "prepared"
+        )
+
+    with pytest.raises(
+        UsageError, match=r"min_new_accuracy: run \w+ has learned every ward of run \w+, so there is no new"
+    ):
+        judged("renamed", min_new_accuracy=0.0)
+    report = judged("renamed", max_flips=1.0)
+    assert report.judged_on == "Criteria are about all tasks, which both models have learned: ward A, ward B, ward C."
+    assert report.criteria[0].measured == report.flips[0].right_to_wrong
+    with pytest.raises(UsageError, match=r"max_flips: run \w+ has learned none of the wards that run \w+ tests"):
+        judged("others_alone", max_flips=1.0)
+    assert [of.where for of in judged("others_alone", min_new_accuracy=0.0).criteria] == ["ward X", "ward Y", "ward Z"]
+    with pytest.raises(
+        UsageError, match=r"'0' is no task that the model before has learned; tasks that .*: ward A, ward B"
+    ):
+        judged("first_is_new", max_task_accuracy_loss={"0": 0.1})
 
 
 def test_people_with_other_names_are_recognised_by_their_signals(made: tuple[Path, dict[str, str]]) -> None:
