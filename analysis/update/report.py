@@ -603,8 +603,8 @@ def _with_stored_model(
         about = f"Criteria are about all tasks, which both models have learned: {listed(learned)}."
         return replace(compared, judged_on=about)
     unseen = [facts.title(task) for task in applied.unseen]
-    each = "each of " if len(unseen) > 1 else ""
-    sentence = f"Criteria named min_new_... are about {each}{listed(unseen)}, which the model before has never seen"
+    prefix = "each of " if len(unseen) > 1 else ""
+    sentence = f"Criteria named min_new_... are about {prefix}{listed(unseen)}, which the model before has never seen"
     if learned:
         sentence += f"; all others are about what it has learned: {listed(learned)}. Other numbers are over all tasks"
     last = paired.take(_is_of(paired, applied.unseen))
