@@ -76,6 +76,7 @@ def test_every_example_of_the_api_runs(tmp_path: Path, prepared_root: Path, monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLOPS_PREPARED_ROOT", str(prepared_root))
     (tmp_path / "my_space.py").write_text(CLAIMED)
+    (tmp_path / "criteria.toml").write_text("max_flips = 0.9\n")
     names: dict[str, Any] = {"np": np, **{name: getattr(clops_sweep, name) for name in clops_sweep.__all__}}
     names["sweep"] = partial(clops_sweep.sweep, ray=False)  # whose start takes longer than the runs
     for function in FUNCTIONS:

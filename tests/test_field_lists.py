@@ -36,6 +36,11 @@ EXCEPTIONS = {
     ("analysis/tables/best.py", ("dataset", "scenario")): "axes that the name of a method leaves out",
     ("clops_sweep/data/scenarios/class_incremental.py", ("domain", "scenario")): "settings that a message proposes",
     ("analysis/dashboard/experiments.py", ("dataset", "scenario")): "the title of experiments that are compared",
+    ("analysis/claims/history.py", ("dataset", "scenario")): "what the runs of a claim may decide",
+    (
+        "clops_sweep/cli/continued.py",
+        ("dataset", "first_tasks", "seed", "split", "split_seed", "start_from", "stratify", "task_order", "validation"),
+    ): "settings that the file of a continued run writes itself",
 }
 """Literals that name fields and are no facts about them, by file and names, with their meaning."""
 
