@@ -44,8 +44,9 @@ def _new_before_learned(request: Request) -> list[str]:
     from clops_sweep.learning.models.model_facts import facts_in
 
     sentences: dict[str, None] = {}
-    for config in with_distinct_tasks(request.selection.configs, "task_order"):
-        if config.start_from is None or config.task_order in BY_DIFFICULTY or request.data_hash(config) is None:
+    continued = [config for config in request.selection.configs if config.start_from is not None]
+    for config in with_distinct_tasks(continued, "task_order"):
+        if config.task_order in BY_DIFFICULTY or request.data_hash(config) is None:
             continue
         frames = request.data.frames(config.data_key)
         assert frames.start_model is not None

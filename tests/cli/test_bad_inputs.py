@@ -149,7 +149,7 @@ SPACES: list[tuple[str, str]] = [
     ("SPACE = None\n", "space.py defines no SPACE; expected SPACE = SearchSpace(...)"),
     ("SPACE = []\n", "space.py defines no SPACE; expected SPACE = SearchSpace(...)"),
     ("SPACE = (\n", "space.py raises SyntaxError in line 1: "),
-    ("\0", "space.py raises SyntaxError"),
+    ("\0", "space.py raises "),  # ValueError until Python 3.11.3
     ("(" * 5000, "space.py raises "),
     ("import no_such_module_of_mine\n", "space.py raises ModuleNotFoundError in line 1: "),
     (raising("SystemExit"), "space.py raises SystemExit in line 3"),

@@ -49,7 +49,7 @@ def fitted(names: Sequence[RunName], width: int) -> list[str]:
 def _cut(name: RunName, width: int) -> str:
     """Return a name with short labels, and with an ellipsis, if it has no room.
 
-    The ellipsis is in the middle of the longest label if enough of it is left, so that all numbers stay. Otherwise it
+    The ellipsis is in the middle of the longest variant if enough of it is left, so that all numbers stay. Otherwise it
     replaces whole labels, so that a number is not cut from its name. If neither has room, the whole name is cut.
     """
     (text,) = fitted([name], width)
@@ -57,12 +57,14 @@ def _cut(name: RunName, width: int) -> str:
     if len(text) <= room:
         return text
     labels = [Label(label.symbolic) for label in name.labels]
-    longest = max(range(len(labels)), key=lambda number: len(labels[number].text))
-    too_long = len(RunName(tuple(labels), name.space).short) - room
-    left = len(labels[longest].text) - max(too_long, 0)
-    if left >= _SHORTEST_LABEL:
-        labels[longest] = Label(_cut_in_the_middle(labels[longest].text, left))
-        return RunName(tuple(labels), name.space).short
+    of_variants = [position for position, label in enumerate(name.labels) if not label.axis]
+    if of_variants:
+        longest = max(of_variants, key=lambda position: len(labels[position].text))
+        too_long = len(RunName(tuple(labels), name.space).short) - room
+        left = len(labels[longest].text) - max(too_long, 0)
+        if left >= _SHORTEST_LABEL:
+            labels[longest] = Label(_cut_in_the_middle(labels[longest].text, left))
+            return RunName(tuple(labels), name.space).short
     for kept in range(len(name.labels) - 2, -1, -1):
         left_out = RunName((*name.labels[:kept], Label("…"), name.labels[-1]), name.space).short
         if len(left_out) <= room:

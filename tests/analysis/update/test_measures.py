@@ -264,11 +264,11 @@ def test_the_last_task_has_the_interval_of_its_criteria_if_it_is_compared() -> N
     compared = last_models(*tables)
     last = compared.take(compared.tasks == "t1")
     facts = TaskFacts("domain_il", "domains", "ward", False, False, {}, None, None, {}, {})
-    first, second = earlier_tasks(Measures(compared), ["t0", "t1"], facts, last)
+    first, second = earlier_tasks(Measures(compared), Measures(compared), ["t0", "t1"], facts, last)
     alone = next(Measures(last).slices()).accuracy
     assert second.accuracy == alone
     assert second.accuracy != Measures(compared).accuracy(compared.tasks == "t1"), "the test can fail"
     assert first.accuracy == Measures(compared).accuracy(compared.tasks == "t0")
     apart = compared.take(compared.tasks == "t0")
-    (only,) = earlier_tasks(Measures(apart), ["t0", "t1"], facts, last)
+    (only,) = earlier_tasks(Measures(apart), Measures(apart), ["t0", "t1"], facts, last)
     assert only.accuracy == next(Measures(apart).slices()).accuracy
