@@ -68,6 +68,7 @@ def test_the_commands_of_a_page_work_in_order(
                 text = re.sub(said, run, text)
         (tmp_path / name).write_text(text)
     printed = []
+    own_data = environment | {"CLOPS_PREPARED_ROOT": str(tmp_path / "prepared")}  # pages share names of data sets
     for program, *words in follow.commands(page):
         if program == "python":
             subprocess.run([sys.executable, *words], cwd=tmp_path, check=True)
@@ -78,7 +79,7 @@ def test_the_commands_of_a_page_work_in_order(
             words = [follow.with_ids(word, ids) for word in words]
         if words[0].endswith(".py"):
             words = [*words, "--no-ray", "--no-report"] if page == "ward" else [*words, "--no-ray"]
-        done = forked.run(tmp_path, environment, *words)
+        done = forked.run(tmp_path, own_data, *words)
         assert done.returncode in ((0, 1, 3) if is_report else (0,)), done.stderr
         printed += [*done.stdout.splitlines(), *done.stderr.splitlines()]
     ids = follow.ids_in(tmp_path) if page == "ward" else {}
