@@ -21,6 +21,7 @@ from clops_sweep.store.launch_folders import plugin_files_to_name, update_report
 from clops_sweep.store.run_store import RunStore
 
 from ..stages import has_update
+from ..update.page_head import CRITERIA, JUDGED_BY, PARTS, SUBGROUPS
 
 _FOLDER = "report"
 _BEGINNING, _ENDING, _AGAINST, _FOLDS = "update-", ".html", "against", "folds"
@@ -30,12 +31,6 @@ _BEGINNING_OF_PAGE, _PIECE = 2**20, 2**16
 
 _OUTCOMES = {"met": "passed", "failed": "failed", "unjudged": "not judged"}
 """Classes of the paragraph with the verdict, in words."""
-PARTS = "clops-sweep-parts"
-"""Name of the entry in the head of a page that lists its parts, as `update.page` writes it."""
-CRITERIA = "clops-sweep-criteria"
-"""Name of the entry with the name of its file of criteria."""
-_SUBGROUPS, _JUDGED_BY = "subgroups by ", "acceptance criteria of SHA-256 "
-"""How parts of a page with subgroups, and of one with acceptance criteria, begin."""
 
 _LARGEST = 2**28
 """Most bytes of a page that is served."""
@@ -137,12 +132,12 @@ class _Head(HTMLParser):
     def title_of(self, name: str, ids: Sequence[str]) -> str:
         """Return what of its run a report is about, with its subgroups, its criteria and the words at its top."""
         words = [_title(name, ids)]
-        groups = [part.removeprefix(_SUBGROUPS) for part in self._parts if part.startswith(_SUBGROUPS)]
+        groups = [part.removeprefix(SUBGROUPS) for part in self._parts if part.startswith(SUBGROUPS)]
         if groups:
             words.append(f"by {listed(groups)}")
         for part in self._parts:
-            if part.startswith(_JUDGED_BY):
-                criteria = f"{self._criteria} {part.removeprefix(_JUDGED_BY)}".strip()
+            if part.startswith(JUDGED_BY):
+                criteria = f"{self._criteria} {part.removeprefix(JUDGED_BY)}".strip()
                 words.append(f"criteria {criteria}")
         title, colon, _ = self._texts.get("title", "").rpartition(": Update report")
         if colon:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..statistics import MIN_UNITS
 from .measures import Bin, Change, ClassMeasures, Quantity, Slice
+from .page_head import JUDGED_BY, SUBGROUPS
 from .people import ChangedPerson, FlipTracing, Matrix
 
 OF_RUNS = ("run", "patients in training")
@@ -308,10 +309,10 @@ class Findings:
     @property
     def parts(self) -> frozenset[str]:
         """The parts of the page that depend on options or on the frames of the run, in words."""
-        parts = {f"subgroups by {part.column}" for part in self.groups}
+        parts = {f"{SUBGROUPS}{part.column}" for part in self.groups}
         if self.criteria:
             sha256 = self.data.get(HASH_OF_CRITERIA, "")
-            parts.add(f"acceptance criteria of SHA-256 {sha256[:_DIGITS]}")
+            parts.add(f"{JUDGED_BY}{sha256[:_DIGITS]}")
         if self.title:
             parts.add("a title")
         if not self.without_frames:

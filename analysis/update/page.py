@@ -19,6 +19,7 @@ from .earlier import clear_changes, is_clearly_worse
 from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracing_of_flip
 from .findings import FILE_OF_CRITERIA, OF_RUNS, Decision, EarlierTask, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
+from .page_head import CRITERIA, PARTS
 from .people import BECAME, CHANGES, MOST_CHANGES, MOST_PEOPLE, ChangedPerson, Flip, Matrix
 from .shares import bound_without_flips, decimals_of, measured, percent, percents
 
@@ -102,10 +103,6 @@ def settings_that_differ(report: Findings) -> str:
     return f"Settings that differ: {'; '.join(differing[:_MOST_SETTINGS])}{others}."
 
 
-PARTS = "clops-sweep-parts"
-"""Name of the entry in the head of a page that lists its parts."""
-CRITERIA = "clops-sweep-criteria"
-"""Name of the entry in the head of a page with the name of its file of criteria."""
 _WHEN = ("before", "after")
 _RATES = {"sensitivity": "specificity", "specificity": "sensitivity"}
 _OVERALL = ("measure", *_WHEN, "difference")

@@ -855,7 +855,7 @@ def _frames(row: Mapping[str, Any], data: PreparedData) -> tuple[FrameSet | None
         changed = listed(data.changes(row["dataset"])) or "its files or code"
         return None, (
             f"{changed} changed since dataset {row['dataset']!r} was prepared in {data.root}; prepare it again with "
-            f"'{command}': the frames of the run are used if the edition of before or the new one is that of the run"
+            f"'{command}': the frames of the run are used if the earlier edition or the new one is that of the run"
         )
     if frames.data_hash != row["data_hash"]:
         return None, (

@@ -51,12 +51,15 @@ def is_voltage(unit: str) -> bool:
 
 def factor(given: str, wanted: str) -> float | None:
     """Return the factor from one unit to another, 1 for equal names; None if they cannot be converted."""
-    one, other = (_spelled(unit) for unit in (given, wanted))
-    if one == other:
+    spelled = _spelled(given)
+    wanted_spelled = _spelled(wanted)
+    if spelled == wanted_spelled:
         return 1.0
-    if one not in _KNOWN or other not in _KNOWN or _KNOWN[one][0] != _KNOWN[other][0]:
+    if spelled not in _KNOWN or wanted_spelled not in _KNOWN:
         return None
-    return _KNOWN[one][1] / _KNOWN[other][1]
+    kind, size = _KNOWN[spelled]
+    wanted_kind, wanted_size = _KNOWN[wanted_spelled]
+    return size / wanted_size if kind == wanted_kind else None
 
 
 def conversion_notes(given: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:

@@ -24,14 +24,14 @@ from clops_sweep.analysis.dashboard.app import PAGES, Dashboard
 from clops_sweep.analysis.dashboard.server import make_server
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
-from clops_sweep.analysis.dashboard.update_reports import CRITERIA, PARTS, reports_of
+from clops_sweep.analysis.dashboard.update_reports import reports_of
 from clops_sweep.analysis.formats import DASH, p_text, with_interval
 from clops_sweep.analysis.leading import with_leading_scores
 from clops_sweep.analysis.report.page import as_command
 from clops_sweep.analysis.report.planned import Found
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.tables.best import best_configurations, best_text, corrected_with
-from clops_sweep.analysis.update import page as update_page
+from clops_sweep.analysis.update.page_head import CRITERIA, PARTS
 from clops_sweep.experiment.events import Progress
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.launches import LaunchFile, UnderWay, request_id
@@ -908,7 +908,6 @@ def test_the_overview_lists_update_reports_with_their_verdicts(generated: Module
     links = {it.attributes["href"] for it in read(new).find("a")}
     assert {f"/update-report/{of_run.name}", f"/run?id={run}"} <= links
     written = []
-    assert (PARTS, CRITERIA) == (update_page.PARTS, update_page.CRITERIA)
     for column, outcome in (("age", "met"), ("ward", "unjudged")):
         head = (
             f"""<meta name="{PARTS}" content='["acceptance criteria of SHA-256 0a1b2c3d", "subgroups by {column}"]'>"""

@@ -1,0 +1,17 @@
+"""What the head of an update report says for readers of the file: names of its entries, and how parts begin."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PARTS: Final = "clops-sweep-parts"
+"""Name of the entry that lists the parts of the page."""
+
+CRITERIA: Final = "clops-sweep-criteria"
+"""Name of the entry with the name of the file of criteria."""
+
+SUBGROUPS: Final = "subgroups by "
+"""How the part of a page with subgroups begins; their column follows."""
+
+JUDGED_BY: Final = "acceptance criteria of SHA-256 "
+"""How the part of a page with acceptance criteria begins; the first digits of their hash follow."""
