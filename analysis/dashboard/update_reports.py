@@ -20,8 +20,8 @@ from clops_sweep.experiment.spaces.space_files import criteria_beside
 from clops_sweep.store.launch_folders import plugin_files_to_name, update_report_command
 from clops_sweep.store.run_store import RunStore
 
+from ..page_head import CRITERIA, JUDGED_BY, PARTS, SUBGROUPS
 from ..stages import has_update
-from ..update.page_head import CRITERIA, JUDGED_BY, PARTS, SUBGROUPS
 
 _FOLDER = "report"
 _BEGINNING, _ENDING, _AGAINST, _FOLDS = "update-", ".html", "against", "folds"

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from ..page_head import JUDGED_BY, SUBGROUPS
 from ..statistics import MIN_UNITS
 from .measures import Bin, Change, ClassMeasures, Quantity, Slice
-from .page_head import JUDGED_BY, SUBGROUPS
 from .people import ChangedPerson, FlipTracing, Matrix
 
 OF_RUNS = ("run", "patients in training")

@@ -11,6 +11,7 @@ from clops_sweep.errors import several
 
 from ..drawing.pictures import Picture, sketch
 from ..formats import DASH, TextCell, TextTable, count_cell, label_cell, number
+from ..page_head import CRITERIA, PARTS
 from ..people.patient_intervals import FEW_PEOPLE
 from ..report.page import LinkedTable, from_template, no_links
 from ..statistics import MIN_UNITS
@@ -19,7 +20,6 @@ from .earlier import clear_changes, is_clearly_worse
 from .figures import Flips, Reliability, draw_flips, draw_reliability, draw_tracing_of_flip
 from .findings import FILE_OF_CRITERIA, OF_RUNS, Decision, EarlierTask, Findings
 from .measures import BINS, FIXED, Change, ClassMeasures, Quantity, Slice
-from .page_head import CRITERIA, PARTS
 from .people import BECAME, CHANGES, MOST_CHANGES, MOST_PEOPLE, ChangedPerson, Flip, Matrix
 from .shares import bound_without_flips, decimals_of, measured, percent, percents
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from clops_sweep.errors import listed
 
-from .page_head import PARTS
+from ..page_head import PARTS
 
 _HEAD = 2**16
 """Bytes at the start of a page that contain the list of its parts."""

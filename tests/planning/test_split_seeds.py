@@ -169,7 +169,7 @@ def test_a_fold_is_named_instead_of_seeds(tmp_path: Path) -> None:
     status, said = _plan(tmp_path, folds, rare=[*HALF, 1, 3, 5])
     assert status != 0
     assert re.match(rf"few_patients: split = 'fold:\d/3', split_seed 0: {PROBLEM}", said), said
-    assert "of split_seed 0 to 19" not in said
+    assert not re.search(r"split_seed \d+ to \d+", said)
 
 
 def test_folds_name_the_stratification_that_covers_each_task(tmp_path: Path) -> None:

@@ -27,11 +27,11 @@ from clops_sweep.analysis.dashboard.source import StoreSource
 from clops_sweep.analysis.dashboard.update_reports import reports_of
 from clops_sweep.analysis.formats import DASH, p_text, with_interval
 from clops_sweep.analysis.leading import with_leading_scores
+from clops_sweep.analysis.page_head import CRITERIA, PARTS
 from clops_sweep.analysis.report.page import as_command
 from clops_sweep.analysis.report.planned import Found
 from clops_sweep.analysis.report.write import write_report
 from clops_sweep.analysis.tables.best import best_configurations, best_text, corrected_with
-from clops_sweep.analysis.update.page_head import CRITERIA, PARTS
 from clops_sweep.experiment.events import Progress
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.launches import LaunchFile, UnderWay, request_id
