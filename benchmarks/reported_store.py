@@ -81,7 +81,7 @@ def fill(store: RunStore, space: SearchSpace, data_hash: str = _DATA_HASH) -> in
     with store.locked():
         for start in range(0, len(ids), RUNS_PER_PART):
             part = set(ids[start : start + RUNS_PER_PART])
-            commit(store, [], SCHEMAS, {name: [rows_of(rows, part)] for name, rows in of_all.items()})
+            commit(store.parts, [], SCHEMAS, {name: [rows_of(rows, part)] for name, rows in of_all.items()})
     return len(ids)
 
 

@@ -266,7 +266,7 @@ class FinishedRuns:
     def _rows_of(self, dataset: str, scenario: str) -> Sequence[Row]:
         """Return the rows of all runs of the store on a data set and scenario, also those that are not compared."""
         if not self._rows:
-            there = set(self.store.schema("runs", self.store.live()).names)
+            there = set(self.store.columns())
             stored = self.store.rows("runs", [name for name in columns_of_conditions() if name in there])
             if not stored:
                 for record in self.runs.to_dict("records"):

@@ -20,9 +20,9 @@ from clops_sweep.experiment.config import names_of
 from clops_sweep.experiment.fields import REPLICATES, data_key_of_row
 from clops_sweep.experiment.metrics import SPLIT_TITLES, Metric, Split, without_split
 from clops_sweep.experiment.spaces.started_sweeps import MAIN_GUARD, line_that_sweeps
+from clops_sweep.store.commands import rerun_command, store_command
 from clops_sweep.store.launch_folders import plugin_files_to_name, prepared_root_to_name
 from clops_sweep.store.launches import UnderWay
-from clops_sweep.store.reading import rerun_command, store_command
 from clops_sweep.store.rows import reason_of
 from clops_sweep.store.run_logs import EpochScores
 from clops_sweep.store.run_store import RunStore

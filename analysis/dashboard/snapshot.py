@@ -150,7 +150,7 @@ class FollowedStore:
     def _read(self) -> Snapshot:
         self.store.files.check_is_there()
         store = self.store.at_one_moment()
-        owners = owners_of(store.live())
+        owners = owners_of(store.parts.live())
         statuses = {run_id: part.statuses[run_id] for run_id, part in owners.items()}
         failures = {run_id: part.name for run_id, part in owners.items() if statuses[run_id] == "failed"}
         self.read_at = time.time()

@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from clops_sweep.experiment.axis_names import axis_symbol
-from clops_sweep.store.reading import rerun_command
+from clops_sweep.store.commands import rerun_command
 
 from ..drawing.pictures import Picture
 from ..formats import DASH, TextCell, TextTable

@@ -12,7 +12,7 @@ from clops_sweep.experiment.config import RunConfig
 from clops_sweep.experiment.fields import any_replicate
 from clops_sweep.experiment.provenance import PROVENANCE, changed_code, described
 from clops_sweep.store.launch_folders import plugin_files_to_name
-from clops_sweep.store.reading import StoreReader
+from clops_sweep.store.run_store import RunStore
 
 from ..collect import Experiment
 from ..formats import duration, plural
@@ -61,7 +61,7 @@ def distinct_runs(experiments: Sequence[Experiment]) -> dict[str, int]:
     return {status: counts[status] for status in ("finished", "failed", "missing")}
 
 
-def files_of_plugins(store: StoreReader, experiments: Sequence[Experiment]) -> dict[str, tuple[str, ...]]:
+def files_of_plugins(store: RunStore, experiments: Sequence[Experiment]) -> dict[str, tuple[str, ...]]:
     """Return the files that the command to repeat a run must name, by run id; runs without any are left out."""
     by_run: dict[str, tuple[str, ...]] = {}
     for experiment in experiments:

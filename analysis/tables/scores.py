@@ -64,7 +64,7 @@ def _experiments(state: State, *, with_all_metrics: bool) -> list[Experiment]:
         left_out |= {*CONFIG, *OPTIONS}.difference(FAMILY, REVISED_BY, REPLICATES)
         if not with_all_metrics:
             left_out |= _without_lead(state)
-    columns = [name for name in store.schema("runs", store.live()).names if name not in left_out]
+    columns = [name for name in store.columns() if name not in left_out]
     runs = store.read("runs", columns=columns)
     present = state.resolved.edition
     return [experiment for experiment, _ in collect_with_searches(state.spaces, store, runs=runs, present=present)]

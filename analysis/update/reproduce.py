@@ -13,8 +13,8 @@ from typing import Any
 from clops_sweep.data.prepared.commands import data_command, default_prepared_root
 from clops_sweep.errors import UsageError
 from clops_sweep.experiment.provenance import described
+from clops_sweep.store.commands import rerun_command, store_command
 from clops_sweep.store.launch_folders import plugin_files_to_name
-from clops_sweep.store.reading import rerun_command, store_command
 from clops_sweep.store.run_store import RunStore
 
 _COLUMNS = {

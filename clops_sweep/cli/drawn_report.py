@@ -49,7 +49,7 @@ def _inputs(state: State) -> Iterator[str]:
     store = request.store
     selection = request.selection
     yield store.files.anywhere
-    yield " ".join(part.name for part in store.live())
+    yield " ".join(part.name for part in store.parts.live())
     yield hashlib.sha256(studies_of(store) or b"").hexdigest()
     yield " ".join(f"{run.run_id} {run.state}" for run in state.plan.asked)
     yield repr([selection.settings, selection.seeds, *map(str, selection.files)])

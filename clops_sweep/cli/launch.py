@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from clops_sweep.analysis.claims.verdicts import Verdict
     from clops_sweep.analysis.tables.best_terminal import BestOfSpace
     from clops_sweep.analysis.tables.tuning import TunedMethod
-    from clops_sweep.store.reading import StoreReader
+    from clops_sweep.store.run_store import RunStore
 
 _MOST_BEST = 4
 """Most search spaces whose best configurations are printed."""
@@ -348,7 +348,7 @@ def _say_update_report(outcome: Outcome, best: Sequence[BestOfSpace]) -> None:
             click.echo(_without_criteria(outcome.state.resolved.selection.files))
 
 
-def _stored_origin(store: StoreReader, row: Mapping[str, Any], predicted: Collection[str]) -> str | None:
+def _stored_origin(store: RunStore, row: Mapping[str, Any], predicted: Collection[str]) -> str | None:
     """Return the id of the run that a run began from; None without one, or if its model or predictions are missing."""
     origin = origin_of(row)
     if origin is None or origin not in predicted or not store.models.has(origin, "last"):

@@ -73,7 +73,7 @@ def merge(results: str, other: str | None, parts: bool, as_json: bool) -> None:
     OTHER is not changed. If a run has different numbers in the two stores, nothing is copied.
     """
     from clops_sweep.store.merging import merge_runs
-    from clops_sweep.store.reading import missing
+    from clops_sweep.store.stored_parts import missing
     from clops_sweep.store.writing import merge_parts, tidy
 
     if (other is None) == (not parts):
@@ -83,8 +83,8 @@ def merge(results: str, other: str | None, parts: bool, as_json: bool) -> None:
         store.files.check_is_there()
         try:
             with store.locked():
-                tidy(store)
-                merged = merge_parts(store)
+                tidy(store.parts)
+                merged = merge_parts(store.parts)
         except FileNotFoundError as error:
             raise missing(str(error.filename or error)) from None
         except OSError as error:

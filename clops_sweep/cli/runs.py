@@ -171,7 +171,7 @@ def _list_runs(
     Raises:
         UsageError: the condition is invalid, or it or `sort` names an unknown column.
     """
-    columns = store.schema("runs", store.live()).names
+    columns = store.columns()
     holds = None if where is None else Where(where, columns)
     of_tuning = tuning_runs(store)
     matching = store.table("runs")

@@ -26,8 +26,8 @@ from clops_sweep.experiment.metrics import METRICS
 from clops_sweep.experiment.plugins.options import OPTIONS
 from clops_sweep.experiment.plugins.registry import OF_SCENARIOS, REGISTRIES, SCENARIOS, headline, unregistered
 from clops_sweep.experiment.provenance import changed_code, described
+from clops_sweep.store.commands import rerun_command
 from clops_sweep.store.launch_folders import plugin_files_to_name, prepared_root_to_name
-from clops_sweep.store.reading import rerun_command
 from clops_sweep.store.rows import printable
 from clops_sweep.store.run_store import RunStore
 

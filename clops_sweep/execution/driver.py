@@ -159,7 +159,7 @@ def writing(store: RunStore) -> Iterator[None]:
             store.flush()
             if store.files.local:
                 with store.locked():
-                    merge_parts(store)
+                    merge_parts(store.parts)
 
 
 def _packed_plugins() -> Mapping[str, Mapping[str, PackedPlugin]]:

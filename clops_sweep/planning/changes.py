@@ -80,7 +80,7 @@ def runs_of_earlier_editions(state: State) -> list[str]:
         prepared = request.data.prepared_hash(dataset)
         if dataset not in with_runs and prepared is not None:
             present[dataset] = prepared
-    if not present or "prepared_hash" not in request.store.schema("runs", request.store.live()).names:
+    if not present or "prepared_hash" not in request.store.columns():
         return []
     earlier = Counter[str]()
     for row in request.store.rows("runs", ["dataset", "status", "prepared_hash"]):
@@ -151,7 +151,7 @@ def _other_versions(request: Request) -> list[str]:
     """Return a sentence for each network of braindecode whose stored runs are of another version of the package."""
     configs = request.selection.configs
     now = {config.network: config.get(VERSION) for config in configs if config.network.startswith(PREFIX)}
-    if not now or VERSION not in request.store.schema("runs", request.store.live()).names:
+    if not now or VERSION not in request.store.columns():
         return []
     counts = Counter[tuple[str, str]]()
     for row in request.store.rows("runs", ["network", "status", VERSION]):

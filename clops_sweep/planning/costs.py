@@ -196,5 +196,5 @@ def _rows_of(kinds: set[Kind], finished: Sequence[PlannedRun], store: RunStore) 
         run_ids += sorted(run for run, status in store.statuses().items() if status == "finished")[: 2 * _MOST_READ]
     if not run_ids:
         return []
-    columns = columns_of_kind(store.schema("runs", store.live()).names)
+    columns = columns_of_kind(store.columns())
     return store.rows("runs", [*columns, "device", "seconds", "prepared_hash"], list(dict.fromkeys(run_ids)))

@@ -31,7 +31,7 @@ def edition_to_read(request: Request, searches: Sequence[Search]) -> Request:
             of_trials.update(search.run_ids)
     if not of_trials:
         return request
-    columns = request.store.schema("runs", request.store.live()).names
+    columns = request.store.columns()
     if "prepared_hash" not in columns:
         return request
     rows = request.store.rows("runs")

@@ -9,24 +9,24 @@ import pyarrow.compute as pc
 
 from clops_sweep.experiment.columns import PHASES, RESULTS
 from clops_sweep.store.parts import Part, owners_of, sorted_by_key
-from clops_sweep.store.reading import StoreReader
+from clops_sweep.store.stored_parts import StoredParts
 
 NUMBERS = ("run_id", *(name for name in RESULTS if name not in ("seconds", "cpu_seconds", *PHASES)))
 """Columns of `runs` that are equal whenever the same run is computed again."""
 
 
-def with_other_numbers(store: StoreReader, parts: Sequence[Part]) -> dict[str, set[str]]:
+def with_other_numbers(stored: StoredParts, parts: Sequence[Part]) -> dict[str, set[str]]:
     """Return the finished runs of each part that are read from another part, where they have other numbers.
 
     Args:
-        store: the store.
+        stored: all parts of the store.
         parts: its live parts.
 
     Returns:
         Runs by the name of the part; only parts with such runs.
     """
     owners = owners_of(parts)
-    schema = store.schema("runs", parts)
+    schema = stored.schema("runs", parts)
     differing: dict[str, set[str]] = {}
     for part in parts:
         of_owners: dict[str, set[str]] = {}
@@ -35,8 +35,8 @@ def with_other_numbers(store: StoreReader, parts: Sequence[Part]) -> dict[str, s
             if owner != part.name:
                 of_owners.setdefault(owner, set()).add(run_id)
         for owner, run_ids in of_owners.items():
-            ours = store.read_part("runs", part.name, schema, NUMBERS, run_ids)
-            theirs = store.read_part("runs", owner, schema, NUMBERS, run_ids)
+            ours = stored.read_part("runs", part.name, schema, NUMBERS, run_ids)
+            theirs = stored.read_part("runs", owner, schema, NUMBERS, run_ids)
             if same_rows(sorted_by_key(ours), sorted_by_key(theirs)):
                 continue
             for run_id in run_ids:

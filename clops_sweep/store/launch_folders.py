@@ -11,10 +11,10 @@ from pathlib import Path
 
 from clops_sweep.data.prepared.commands import default_prepared_root
 from clops_sweep.experiment.provenance import plugin_origins
-from clops_sweep.store.reading import StoreReader
+from clops_sweep.store.run_store import RunStore
 
 
-def remember_folders(store: StoreReader, prepared_root: Path) -> None:
+def remember_folders(store: RunStore, prepared_root: Path) -> None:
     """Store the folder of the prepared frames of a launch, and the one in which it was started."""
     content = json.dumps({"prepared_root": str(prepared_root.resolve()), "started_in": os.getcwd()})
     with suppress(OSError):
@@ -22,7 +22,7 @@ def remember_folders(store: StoreReader, prepared_root: Path) -> None:
         store.files.write(_path(store), content.encode())
 
 
-def prepared_root_to_name(store: StoreReader) -> str | None:
+def prepared_root_to_name(store: RunStore) -> str | None:
     """Return the folder of prepared frames that a command must name for the runs of a store.
 
     None if it is the default of this process, is not on this machine, or no launch has stored it.
@@ -33,7 +33,7 @@ def prepared_root_to_name(store: StoreReader) -> str | None:
     return str(folder)
 
 
-def plugin_files_to_name(store: StoreReader, plugins: object, *, anywhere: bool = False) -> tuple[str, ...]:
+def plugin_files_to_name(store: RunStore, plugins: object, *, anywhere: bool = False) -> tuple[str, ...]:
     """Return the files that a command must name to repeat a run, from its column `plugins`.
 
     A path in that column may be relative to the folder of the launch. It is looked for in the current folder, the one
@@ -53,7 +53,7 @@ def plugin_files_to_name(store: StoreReader, plugins: object, *, anywhere: bool 
     return tuple(sorted(set(files)))
 
 
-def update_report_command(store: StoreReader, run_id: str, *words: str) -> str:
+def update_report_command(store: RunStore, run_id: str, *words: str) -> str:
     """Return the command of the update report of a run, with the files and frames that all its parts need.
 
     Args:
@@ -71,7 +71,7 @@ def update_report_command(store: StoreReader, run_id: str, *words: str) -> str:
     return store.command("update-report", run_id, *options)
 
 
-def _file_to_name(store: StoreReader, file: str, sha256: str | None, anywhere: bool) -> str:
+def _file_to_name(store: RunStore, file: str, sha256: str | None, anywhere: bool) -> str:
     existing = []
     for folder in _folders(store):
         path = folder / file
@@ -87,7 +87,7 @@ def _file_to_name(store: StoreReader, file: str, sha256: str | None, anywhere: b
     return path.relative_to(here).as_posix()
 
 
-def _folders(store: StoreReader) -> Iterator[Path]:
+def _folders(store: RunStore) -> Iterator[Path]:
     """Yield the folders to which the path of a plug-in file may be relative."""
     yield Path.cwd()
     started_in = _folder(store, "started_in")
@@ -103,12 +103,12 @@ def _sha256(path: Path) -> str | None:
     return None
 
 
-def _folder(store: StoreReader, name: str) -> Path | None:
+def _folder(store: RunStore, name: str) -> Path | None:
     with suppress(OSError, ValueError, TypeError, LookupError):
         content = store.files.read(_path(store)).to_pybytes()
         return Path(json.loads(content)[name])
     return None
 
 
-def _path(store: StoreReader) -> str:
+def _path(store: RunStore) -> str:
     return f"{store.work_folder}/folders.json"

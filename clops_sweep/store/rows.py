@@ -16,7 +16,6 @@ from clops_sweep.experiment.plugins.registry import unregistered
 from clops_sweep.experiment.provenance import plugins_of
 from clops_sweep.store.launch_folders import plugin_files_to_name
 from clops_sweep.store.parts import Status
-from clops_sweep.store.reading import StoreReader
 from clops_sweep.store.run_store import RunStore
 from clops_sweep.store.tables import EVERY_RUN, SCHEMAS, TableName
 
@@ -133,7 +132,7 @@ def shortened(reason: str) -> str:
     return reason if len(reason) <= _LONGEST_REASON else f"{reason[:_LONGEST_REASON]}…"
 
 
-def check_registered(row: Mapping[str, Any], store: StoreReader) -> None:
+def check_registered(row: Mapping[str, Any], store: RunStore) -> None:
     """Check that the plug-ins of a run of a store are registered.
 
     Raises:

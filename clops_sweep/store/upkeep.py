@@ -9,8 +9,8 @@ from clops_sweep.errors import DamagedStore, UnreadableFile, UsageError, one_lin
 from clops_sweep.experiment.spaces.where import Where
 from clops_sweep.store.launches import runs_under_way
 from clops_sweep.store.parts import Part, decoded, is_name, owners_of, read_verified
-from clops_sweep.store.reading import missing
 from clops_sweep.store.run_store import RunStore
+from clops_sweep.store.stored_parts import missing
 from clops_sweep.store.tables import OTHERS, TableName
 from clops_sweep.store.writing import delete
 
@@ -48,7 +48,7 @@ def files_of_no_run(store: RunStore) -> int:
     for table in OTHERS:
         there |= {(table, name) for name in store.files.names(store.folder(table)) if is_name(name)}
     named: set[tuple[TableName, str]] = set()
-    for part in store.live():  # after the tables, as a launch writes a part of `runs` last
+    for part in store.parts.live():  # after the tables, as a launch writes a part of `runs` last
         for table, names in part.files.items():
             named |= {(table, name) for name in names}
     return len(there - named)
@@ -59,7 +59,7 @@ def _differing(store: RunStore, live: Sequence[Part]) -> Iterator[str]:
     from clops_sweep.store.comparing import with_other_numbers  # imports pyarrow.compute, which is slow
 
     differing = set[str]()
-    for run_ids in with_other_numbers(store, live).values():
+    for run_ids in with_other_numbers(store.parts, live).values():
         differing |= run_ids
     if differing:
         which = f"{several(len(differing), 'run')} of these, such as {min(differing)}"
@@ -73,7 +73,7 @@ def _read(store: RunStore) -> Iterator[tuple[str, Part | UsageError]]:
     """Yield each part of `runs`, or the error that it causes."""
     for name in store.files.names(store.folder("runs")):
         if is_name(name):
-            path = store.path("runs", name)
+            path = store.parts.path("runs", name)
             try:
                 yield name, decoded(path, read_verified(store.files, path))
             except FileNotFoundError:  # merged meanwhile
@@ -85,11 +85,11 @@ def _read(store: RunStore) -> Iterator[tuple[str, Part | UsageError]]:
 def _faults_of(store: RunStore, part: Part) -> Iterator[str]:
     for table, names in part.files.items():
         for name in names:
-            path = store.path(table, name)
+            path = store.parts.path(table, name)
             try:
                 read_verified(store.files, path)
             except FileNotFoundError:
-                if store.files.exists(store.path("runs", part.name)):
+                if store.files.exists(store.parts.path("runs", part.name)):
                     yield f"{path}: is missing; a launch that requests its {len(part.statuses)} runs repeats them"
             except (DamagedStore, UnreadableFile) as error:
                 yield str(error)
@@ -111,7 +111,7 @@ def without_damage(store: RunStore, run_ids: Collection[str] | None, say: Callab
             damaged.append((name, {}, str(content)))
         elif run_ids is None or not content.statuses.keys().isdisjoint(run_ids):
             try:
-                store.verify(content)
+                store.parts.verify(content)
             except FileNotFoundError as error:
                 damaged.append((name, content.files, f"{error}: is missing; its runs are computed again"))
             except DamagedStore as error:
@@ -142,7 +142,7 @@ def matching(store: RunStore, where: str) -> list[str]:
     """
     if not isinstance(where, str) or not where.strip():
         raise UsageError(f"where = {shown(where)}: expected a condition such as 'storage_fraction == 0.5'")
-    holds = Where(where, store.schema("runs", store.live()).names)
+    holds = Where(where, store.columns())
     run_ids = [str(row["run_id"]) for row in store.rows("runs") if holds(row)]
     if not run_ids:
         raise UsageError(f"where {shown(where)}: matches no run in {store.files.shown}")
@@ -158,7 +158,7 @@ def delete_runs(store: RunStore, run_ids: Collection[str]) -> int:
     gone = set(run_ids) & store.recorded().keys()
     try:
         with store.locked():
-            delete(store, gone)
+            delete(store.parts, gone)
         store.models.delete(gone)
         delete_checkpoints(store, run_ids)  # a run without a row may have one, as those of pruned trials
     except FileNotFoundError as error:

@@ -20,7 +20,7 @@ from clops_sweep.store.parts import (
     sorted_by_key,
     written_at,
 )
-from clops_sweep.store.reading import StoreReader
+from clops_sweep.store.stored_parts import StoredParts
 from clops_sweep.store.tables import OTHERS, SCHEMAS, TableName
 
 RUNS_PER_PART, _BYTES_PER_PART = 2048, 2**24
@@ -33,12 +33,12 @@ Rows = Mapping[str, Mapping[TableName, pa.Table]]
 """The rows of some runs, by run and table."""
 
 
-def write(store: StoreReader, rows: Rows) -> None:
+def write(stored: StoredParts, rows: Rows) -> None:
     """Write the rows of runs that the store lacks, and replace those of failed runs.
 
     Parts that lack a column of the new rows are rewritten first, so that every part of a table has all columns.
     """
-    live = store.live()
+    live = stored.live()
     added: dict[TableName, list[pa.Table]] = {table: [] for table in SCHEMAS}
     new = set()
     for run_id, tables in rows.items():
@@ -51,10 +51,10 @@ def write(store: StoreReader, rows: Rows) -> None:
         return
     schemas = {}
     for table, pieces in added.items():
-        schemas[table] = store.schema(table, live, *(piece.schema for piece in pieces))
-    live = [_with_columns(store, part, schemas) for part in live]
+        schemas[table] = stored.schema(table, live, *(piece.schema for piece in pieces))
+    live = [_with_columns(stored, part, schemas) for part in live]
     replaced = [part for part in live if not new.isdisjoint(part.statuses)]
-    commit(store, replaced, schemas, added, gone=new)
+    commit(stored, replaced, schemas, added, gone=new)
 
 
 def _has(part: Part, run_id: str, tables: Mapping[TableName, pa.Table]) -> bool:
@@ -65,16 +65,16 @@ def _has(part: Part, run_id: str, tables: Mapping[TableName, pa.Table]) -> bool:
     return failed or "predictions" not in tables or run_id in part.predicted
 
 
-def _with_columns(store: StoreReader, part: Part, schemas: Mapping[TableName, pa.Schema]) -> Part:
+def _with_columns(stored: StoredParts, part: Part, schemas: Mapping[TableName, pa.Schema]) -> Part:
     """Return a part, rewritten if it lacks a column."""
     lacks = part.schema != schemas["runs"]
     if not lacks and part.files.get("predictions"):
-        lacks = store.schema("predictions", [part]) != schemas["predictions"]
-    return commit(store, [part], schemas) if lacks else part
+        lacks = stored.schema("predictions", [part]) != schemas["predictions"]
+    return commit(stored, [part], schemas) if lacks else part
 
 
 def commit(
-    store: StoreReader,
+    stored: StoredParts,
     sources: Sequence[Part],
     schemas: Mapping[TableName, pa.Schema],
     added: Mapping[TableName, Sequence[pa.Table]] | None = None,
@@ -87,14 +87,14 @@ def commit(
     A run that several of these parts hold is written once.
 
     Args:
-        store: the store.
+        stored: all parts of the store.
         sources: the parts that the new one replaces.
         schemas: the columns of each table.
         added: the new rows.
         gone: runs whose rows in `sources` are left out.
         combined: whether to merge the files of other tables; else those that need no change are kept.
     """
-    stem = store.next_stem()
+    stem = stored.next_stem()
     stays = _stays(sources, gone)
     added = added or {}
     files: dict[TableName, list[str]] = {}
@@ -104,17 +104,17 @@ def commit(
         pieces = list(added.get(table, ()))
         for part in sources:
             changes = not stays[part.name].issuperset(part.finished)
-            if combined or changes or _lacks_columns(store, part, table, schema):
+            if combined or changes or _lacks_columns(stored, part, table, schema):
                 for name in part.files.get(table, ()):
-                    pieces.append(store.read_part(table, name, schema, None, stays[part.name]))
+                    pieces.append(stored.read_part(table, name, schema, None, stays[part.name]))
             else:
                 kept += part.files.get(table, ())
         if any(piece.num_rows for piece in pieces):
-            kept.append(_written(store, table, stem, encoded(_joined(pieces, schema))))
+            kept.append(_written(stored, table, stem, encoded(_joined(pieces, schema))))
         files[table] = kept
     runs = list(added.get("runs", ()))
     for part in sources:
-        runs.append(store.read_part("runs", part.name, schemas["runs"], None, stays[part.name]))
+        runs.append(stored.read_part("runs", part.name, schemas["runs"], None, stays[part.name]))
     rows = _joined(runs, schemas["runs"])
     predicted = _predicted(sources, added, stays)
     facts = {
@@ -123,9 +123,9 @@ def commit(
         "replaces": [part.name for part in sources],
     }
     content = encoded(rows, facts)
-    name = _written(store, "runs", stem, content)
-    new = store.remember(decoded(store.path("runs", name), content))
-    _remove(store, sources)
+    name = _written(stored, "runs", stem, content)
+    new = stored.remember(decoded(stored.path("runs", name), content))
+    _remove(stored, sources)
     return new
 
 
@@ -139,11 +139,11 @@ def _stays(sources: Sequence[Part], gone: Collection[str]) -> Mapping[str, set[s
     return stays
 
 
-def _lacks_columns(store: StoreReader, part: Part, table: TableName, schema: pa.Schema) -> bool:
+def _lacks_columns(stored: StoredParts, part: Part, table: TableName, schema: pa.Schema) -> bool:
     """Return whether the files of a part lack columns of a table other than `runs`; only predictions gain any."""
     if table != "predictions" or not part.files.get(table):
         return False
-    return bool(store.schema(table, [part]) != schema)
+    return bool(stored.schema(table, [part]) != schema)
 
 
 def _predicted(
@@ -163,55 +163,55 @@ def _joined(pieces: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
     return sorted_by_key(pa.concat_tables([schema.empty_table(), *conforming]))
 
 
-def _written(store: StoreReader, table: TableName, stem: str, content: pa.Buffer) -> str:
+def _written(stored: StoredParts, table: TableName, stem: str, content: pa.Buffer) -> str:
     name = named(stem, content)
-    store.files.write(store.path(table, name), content)
+    stored.files.write(stored.path(table, name), content)
     return name
 
 
-def _remove(store: StoreReader, parts: Sequence[Part]) -> None:
+def _remove(stored: StoredParts, parts: Sequence[Part]) -> None:
     """Remove replaced parts, those of `runs` first, and their files except those that a live part names.
 
     Such a part is the one that replaces them. Others have come from a copy of this store that other launches changed.
     """
     if not parts:
         return
-    store.files.delete(store.path("runs", part.name) for part in parts)
-    live = store.live()
+    stored.files.delete(stored.path("runs", part.name) for part in parts)
+    live = stored.live()
     for table in OTHERS:
         needed = {name for part in live for name in files_of(part, table)}
         names = {name for part in parts for name in files_of(part, table)}
-        store.files.delete(store.path(table, name) for name in sorted(names - needed))
+        stored.files.delete(stored.path(table, name) for name in sorted(names - needed))
 
 
-def delete(store: StoreReader, run_ids: Collection[str]) -> None:
+def delete(stored: StoredParts, run_ids: Collection[str]) -> None:
     """Remove the rows of some runs, part by part: each run is removed completely or not at all."""
-    live = store.live()
-    schemas = _schemas(store, live)
+    live = stored.live()
+    schemas = _schemas(stored, live)
     for part in live:
         if not part.statuses.keys().isdisjoint(run_ids):
-            left = commit(store, [part], schemas, gone=run_ids)
+            left = commit(stored, [part], schemas, gone=run_ids)
             if not left.statuses:
-                _remove(store, [left])
+                _remove(stored, [left])
 
 
-def merge_parts(store: StoreReader, *, at_least: int = 2) -> int:
+def merge_parts(stored: StoredParts, *, at_least: int = 2) -> int:
     """Merge small parts into larger ones if there are enough, and return how many were merged."""
-    small = [part for part in store.live() if len(part.statuses) < RUNS_PER_PART]
+    small = [part for part in stored.live() if len(part.statuses) < RUNS_PER_PART]
     if len(small) < at_least:
         return 0
-    schemas = _schemas(store, store.live())
+    schemas = _schemas(stored, stored.live())
     merged = 0
-    for batch in _batches(store, small):
+    for batch in _batches(stored, small):
         if len(batch) > 1:
-            commit(store, batch, schemas, combined=True)
+            commit(stored, batch, schemas, combined=True)
             merged += len(batch)
     return merged
 
 
-def _batches(store: StoreReader, parts: Sequence[Part]) -> Iterator[list[Part]]:
+def _batches(stored: StoredParts, parts: Sequence[Part]) -> Iterator[list[Part]]:
     """Yield the parts in groups that each fill a larger part."""
-    sizes = {table: store.files.sizes(store.folder(table)) for table in SCHEMAS}
+    sizes = {table: stored.files.sizes(stored.folder(table)) for table in SCHEMAS}
     batch: list[Part] = []
     runs = nbytes = 0
     for part in parts:
@@ -228,65 +228,65 @@ def _batches(store: StoreReader, parts: Sequence[Part]) -> Iterator[list[Part]]:
     yield batch
 
 
-def tidy(store: StoreReader) -> None:
+def tidy(stored: StoredParts) -> None:
     """Finish what a killed process or a copy has begun: replaced parts go, each run stays once, columns are added.
 
     Files that no part names are moved away, not deleted: the part that named them may have been damaged. Of a part with
     other numbers of a run than the one that is read, copies stay in the folder to which these are moved. If the part
     that a run is read from is damaged, its other copies stay.
     """
-    live = store.live()
+    live = stored.live()
     owners = owners_of(live)
-    schemas = _schemas(store, live)
+    schemas = _schemas(stored, live)
     doubled: dict[str, set[str]] = {}
     for part in live:
         twice = {run_id for run_id in part.statuses if owners[run_id] is not part}
-        twice = {run_id for run_id in twice if _is_intact(store, owners[run_id])}  # else this copy may be the only one
+        twice = {run_id for run_id in twice if _is_intact(stored, owners[run_id])}  # else this copy may be the only one
         if twice:
             doubled[part.name] = twice
     if doubled:
         from clops_sweep.store.comparing import with_other_numbers  # imports pyarrow.compute, which is slow
 
-        differing = with_other_numbers(store, live)
+        differing = with_other_numbers(stored, live)
         for part in live:
             if part.name in differing:
-                _keep_copy(store, part)
+                _keep_copy(stored, part)
     for part in live:
         if part.name in doubled:
-            commit(store, [part], schemas, gone=doubled[part.name])
-    live = [_with_columns(store, part, schemas) for part in store.live()]
+            commit(stored, [part], schemas, gone=doubled[part.name])
+    live = [_with_columns(stored, part, schemas) for part in stored.live()]
     names: dict[TableName, set[str]] = {table: set() for table in SCHEMAS}
     names["runs"] = {part.name for part in live}
     for part in live:
         for table, of_table in part.files.items():
             names[table].update(of_table)
     for table, known in names.items():
-        for name in store.files.names(store.folder(table)):
+        for name in stored.files.names(stored.folder(table)):
             if not is_name(name) or name in known:
                 continue
-            if not store.files.local and time.time() - written_at(name) <= _OLD_ORPHAN:
+            if not stored.files.local and time.time() - written_at(name) <= _OLD_ORPHAN:
                 continue
-            store.files.move(store.path(table, name), f"{store.work_folder}/left/{table}-{name}")
+            stored.files.move(stored.path(table, name), f"{stored.left_folder}/{table}-{name}")
 
 
-def _is_intact(store: StoreReader, part: Part) -> bool:
+def _is_intact(stored: StoredParts, part: Part) -> bool:
     """Return whether all files of a part exist with the bytes that were written."""
     try:
-        store.verify(part)
+        stored.verify(part)
     except (FileNotFoundError, DamagedStore):
         return False
     return True
 
 
-def _keep_copy(store: StoreReader, part: Part) -> None:
+def _keep_copy(stored: StoredParts, part: Part) -> None:
     """Copy the files of a part to the folder of files that no part names."""
-    folder = f"{store.work_folder}/left"
-    store.files.make_folder(folder)
+    folder = stored.left_folder
+    stored.files.make_folder(folder)
     for table in SCHEMAS:
         for name in files_of(part, table):
-            content = store.files.read(store.path(table, name))
-            store.files.write(f"{folder}/{table}-{name}", content)
+            content = stored.files.read(stored.path(table, name))
+            stored.files.write(f"{folder}/{table}-{name}", content)
 
 
-def _schemas(store: StoreReader, parts: Sequence[Part]) -> Mapping[TableName, pa.Schema]:
-    return {table: store.schema(table, parts) for table in SCHEMAS}
+def _schemas(stored: StoredParts, parts: Sequence[Part]) -> Mapping[TableName, pa.Schema]:
+    return {table: stored.schema(table, parts) for table in SCHEMAS}

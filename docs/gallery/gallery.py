@@ -243,7 +243,7 @@ def collect_from(results: Path) -> None:
             shortened = _beta_alone(shortened, list(full.finished.runs.query("beta_penalty == 0").index))
         tables[table] = [shortened]
     with compact.locked():
-        commit(compact, [], SCHEMAS, tables)
+        commit(compact.parts, [], SCHEMAS, tables)
 
 
 def _noise(full: Gallery, run_ids: Sequence[str]) -> pd.DataFrame:

@@ -590,7 +590,7 @@ PRODUCT = {
     *(
         "clops_sweep/cli/command.py:_exit_status",
         "clops_sweep/cli/rerun.py:rerun",
-        "clops_sweep/store/reading.py:log_folder",
+        "clops_sweep/store/run_store.py:log_folder",
     ),
     *("clops_sweep/data/prepared/commands.py:default_prepared_root", "clops_sweep/native/__init__.py:why_missing"),
     "clops_sweep/native/__init__.py:_installed_folders",

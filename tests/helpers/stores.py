@@ -57,4 +57,4 @@ def write_many_finished(store: RunStore, configs: Iterable[RunConfig], data_hash
         rows.append(row | {"run_id": config.run_id(data_hash), "semantics_version": SEMANTICS_VERSION})
     store.open_for_writing()
     with store.locked():
-        commit(store, [], SCHEMAS, {"runs": [pa.Table.from_pylist(rows, schema=SCHEMAS["runs"])]})
+        commit(store.parts, [], SCHEMAS, {"runs": [pa.Table.from_pylist(rows, schema=SCHEMAS["runs"])]})

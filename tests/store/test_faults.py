@@ -51,7 +51,7 @@ def changes(tmp_path: Path, tables: Tables) -> dict[str, Change]:
 
     def merged(store: RunStore) -> None:
         with store.locked():
-            merge_parts(store)
+            merge_parts(store.parts)
 
     def copied(store: RunStore) -> None:
         merge_runs(store, RunStore(tmp_path / "other"))
@@ -211,13 +211,13 @@ def test_copied_stores_are_read_whole_and_what_is_doubled_is_named(
 def as_a_launch(store: RunStore) -> None:
     store.open_for_writing()
     with store.locked():
-        merge_parts(store)
+        merge_parts(store.parts)
 
 
 def merge_alone(store: RunStore) -> None:
     """As a launch does at its end if the files were copied while it ran."""
     with store.locked():
-        merge_parts(store)
+        merge_parts(store.parts)
 
 
 def delete_one(store: RunStore) -> None:
@@ -320,8 +320,8 @@ def test_copies_of_a_run_with_other_numbers_are_named_and_none_is_lost(
 def test_a_copy_that_lacks_parts_of_runs_is_not_called_complete(store: RunStore) -> None:
     """As rsync leaves it if it is interrupted: the folder `runs` is copied last."""
     assert files_of_no_run(store) == 0
-    files = list(store.live()[0].files.values())
-    Path(store.path("runs", store.live()[0].name)).unlink()
+    files = list(store.parts.live()[0].files.values())
+    Path(store.parts.path("runs", store.parts.live()[0].name)).unlink()
     copy = RunStore(store.uri)
     assert list(damages(copy)) == []
     assert files_of_no_run(copy) == sum(map(len, files)) > 0

@@ -201,7 +201,7 @@ def test_merging_changes_nothing_but_the_number_of_files(
     assert most <= 3 + 4
     before = content(store)
     with store.locked():
-        writing.merge_parts(store)
+        writing.merge_parts(store.parts)
     assert len(list((Path(store.uri) / "runs").iterdir())) == 3
     assert equal(content(store), before)
     assert equal(raw(store), before)
@@ -213,7 +213,7 @@ def test_reading_goes_on_while_parts_are_merged(store: RunStore, finished_tables
     program = (
         "import sys\nfrom clops_sweep.store.run_store import RunStore\n"
         "from clops_sweep.store.writing import merge_parts\n"
-        "store = RunStore(sys.argv[1])\nfor _ in range(20):\n    with store.locked():\n        merge_parts(store)\n"
+        "store = RunStore(sys.argv[1])\nfor _ in range(20):\n    with store.locked():\n        merge_parts(store.parts)\n"
     )
     for number in range(12):
         add(store, number, finished_tables)
@@ -312,7 +312,7 @@ def test_any_sequence_of_changes_leaves_what_a_dictionary_would(
                     store.open_for_writing()
             case "merge":
                 with store.locked():
-                    writing.merge_parts(store)
+                    writing.merge_parts(store.parts)
             case "delete" if number in expected:
                 assert delete(store.uri, f"seed == {number}") == 1
                 del expected[number]

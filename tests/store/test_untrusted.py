@@ -69,7 +69,7 @@ def test_a_part_with_a_pickled_type_is_read_as_data(tmp_path: Path, finished_tab
     fields = [field.with_metadata(kind) if field.name == "host" else field for field in SCHEMAS["runs"]]
     hostile = pa.table(finished_tables(A, RunConfig())["runs"].columns, schema=pa.schema(fields))
     content = encoded(hostile, {"files": {}, "predicted": [], "replaces": []})
-    (tmp_path / "results" / "runs" / named(store.next_stem(), content)).write_bytes(content)
+    (tmp_path / "results" / "runs" / named(store.parts.next_stem(), content)).write_bytes(content)
     stored = base64.b64decode(pq.read_metadata(pa.BufferReader(content)).metadata[b"ARROW:schema"])
     assert b"arrow.py_extension_type" in stored
     assert b"executed" in stored

@@ -128,7 +128,7 @@ def test_only_what_is_new_is_read(tmp_path: Path, generated: ModuleType, monkeyp
     assert dict.fromkeys([first, second, third], "finished") == after.runs["status"].to_dict()
 
     with store.locked():
-        merge_parts(store)
+        merge_parts(store.parts)
     assert followed.refresh() is after, "put together, the runs are the same"
     pd.testing.assert_frame_equal(
         after.runs.reset_index(drop=True), plain(store, "runs"), check_dtype=False, check_like=True
