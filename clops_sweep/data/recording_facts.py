@@ -25,6 +25,8 @@ _HEAD: Final = 512
 
 PEOPLE_NOT_GIVEN: Final = "each recording counts as a person"
 """Begin of the note on a declared data set whose recordings name no people."""
+PEOPLE_MAY_BE_RECORDINGS: Final = "people may be recordings"
+"""Begin of the note on a declared data set whose people seem to be numbers of recordings."""
 
 
 @dataclass(frozen=True, eq=False)

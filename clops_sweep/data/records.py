@@ -98,6 +98,7 @@ class Common:
         markers: what to do about a channel that looks like triggers.
         notes: sentences about all recordings.
         people_given: whether recordings of a table name their people; otherwise each counts as a person.
+        people_column: the column of a table that names them; None without one.
         dates_of_headers: whether dates are from headers, which may be anonymized.
     """
 
@@ -113,6 +114,7 @@ class Common:
     markers: Literal["refuse", "keep"] = "refuse"
     notes: tuple[str, ...] = ()
     people_given: bool = True
+    people_column: str | int | None = None
     dates_of_headers: bool = False
 
     def windows(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from clops_sweep.data.catalog import DATASETS, LEAD
-from clops_sweep.data.recording_facts import PEOPLE_NOT_GIVEN
+from clops_sweep.data.recording_facts import PEOPLE_MAY_BE_RECORDINGS, PEOPLE_NOT_GIVEN
 from clops_sweep.errors import listed
 from clops_sweep.experiment.config import BY_DIFFICULTY
 from clops_sweep.experiment.tasks import built_tasks, with_distinct_tasks
@@ -12,13 +12,13 @@ from clops_sweep.planning.state import State
 
 
 def doubts(state: State) -> list[str]:
-    """Return sentences on prepared data: people who are not given, fields without effect, task orders."""
+    """Return sentences on prepared data: doubtful people, fields without effect, task orders."""
     request = state.resolved
     used = dict.fromkeys(config.dataset for config in request.selection.configs)
     sentences = []
     for dataset in used:
         for note in request.data.notes(dataset):
-            if note.startswith(PEOPLE_NOT_GIVEN):
+            if note.startswith((PEOPLE_NOT_GIVEN, PEOPLE_MAY_BE_RECORDINGS)):
                 sentences.append(f"{dataset}: {note}")
     return [*sentences, *_unused_domains(request), *_seeds_of_given_splits(request), *_new_before_learned(request)]
 

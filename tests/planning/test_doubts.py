@@ -85,6 +85,7 @@ def test_recordings_without_people_are_named(
     for result in (done, plan, launch):
         assert result.exit_code == 0, result.output
         assert result.output.count("each recording counts as a person, because none is given") == is_said
+        assert result.output.count("people may be recordings: each of the 96 people") == (name == "one_each")
 
 
 def test_a_statement_that_each_person_has_one_recording_is_checked(tmp_path: Path) -> None:

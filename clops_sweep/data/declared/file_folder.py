@@ -161,11 +161,12 @@ def signal_files(
     listed, labels = _listed(root, pattern, fields)
     if read is not None:
         common, recordings = read_files(listed, fields.given, read, labels, signals, windowing, from_header)
+        common = replace(common, people_column=fields.patient)
         facts = [recording.facts for recording in listed if recording.facts is not None]
         are_known = bool(facts) and fields.given.issuperset(("label", "patient"))  # else once the files are read
         return common, recordings, Columns.joined(facts) if are_known else Columns([], [], None)
     common, sources, columns = _signal_files(listed, labels, pattern, signals, windowing, text)
-    common = replace(common, people_given=fields.patient is not None)
+    common = replace(common, people_given=fields.patient is not None, people_column=fields.patient)
     return common, sources, columns
 
 

@@ -239,6 +239,7 @@ def wfdb_files(
         windowing,
         left_out=labels.left_out,
         people_given=fields.patient is not None,
+        people_column=fields.patient,
         markers="refuse" if wanted is None else "keep",
         notes=(left_out_note(dropped),) if dropped else (),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -29,6 +28,7 @@ from clops_sweep.data.declared.alike_names import (
 from clops_sweep.data.declared.declared_files import declared_files
 from clops_sweep.data.declared.markers import marker_names
 from clops_sweep.data.declared.one_by_one import one_by_one
+from clops_sweep.data.declared.one_recording_each import names_of_series, people_with_one_recording
 from clops_sweep.data.declared.placeholder_dates import placeholder_dates
 from clops_sweep.data.declared.portions import Columns, InMemory
 from clops_sweep.data.declared.recording_checks import UNKNOWN, is_number
@@ -45,9 +45,6 @@ from clops_sweep.data.shortcuts import marker_problem
 from clops_sweep.errors import AbsentData, UsageError, either, one_line, shown, user_code
 
 RULES: Final = Rules(version=6, whole_moments=True, tolerates_dead_leads=True, tolerates_repeats=True)
-
-_SERIES: Final = re.compile(r"[-_. ][0-9A-Za-z]{1,4}$")
-"""The number of a recording after the name of its person."""
 
 _FEW: Final = 0.25
 """Largest share of people who may be in several domains by mistake."""
@@ -236,14 +233,16 @@ class DeclaredSet(DataSet):
                 )
         people_are_given = self.common.people_given and not index.patient_names[0].startswith(UNKNOWN_PERSON)
         states_one_each = self._declaration is not None and self._declaration.one_recording_per_person
-        series = {_SERIES.sub("", name) for name in index.record_names}
-        if not states_one_each and 1 < len(series) < records == people:
-            first = next(name for name in index.record_names if _SERIES.search(name))
+        if states_one_each:
+            return doubts
+        if people_are_given and (note := people_with_one_recording(index, self.common.people_column)):
+            doubts.append(note)
+        if not people_are_given and records == people and (series := names_of_series(index.record_names)):
             doubts.append(
-                f"every recording counts as a person, but names such as {shorten(first)} suggest several recordings of "
-                f"one: people may be in two splits; give patient"
+                f"every recording counts as a person, but names such as {shorten(series[0])} suggest several "
+                "recordings of one: people may be in two splits; give patient"
             )
-        if not people_are_given and not states_one_each:
+        if not people_are_given:
             doubts.append(
                 f"{PEOPLE_NOT_GIVEN}, because none is given; if a person has several, one person is in two splits and "
                 "scores are too high: give patient, or @dataset(..., one_recording_per_person=True)"

@@ -218,7 +218,7 @@ def test_domains_whose_names_differ_in_writing_alone_are_noted(tmp_path: Path) -
     declare(
         tmp_path / "space.py",
         """
-@dataset("own", scenarios=("domain_il",))
+@dataset("own", scenarios=("domain_il",), one_recording_per_person=True)
 def own(data_root):
     x = np.random.default_rng(0).normal(size=(12, 1, 20))
     sites = ["Ward A", "ward  a", "B"] * 4

@@ -432,6 +432,7 @@ def hdf5_rows(
         windowing,
         left_out=labels.left_out,
         people_given=fields.patient is not None,
+        people_column=fields.patient,
     )
     return common, recordings, facts
 
