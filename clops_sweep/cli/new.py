@@ -38,7 +38,7 @@ SPACE = SearchSpace(
 '''
 """A search-space file that needs no data."""
 
-_TEMPLATES = ("arrays", "csv", "wfdb", "edf", "hdf5", "wards", "network", "method")
+_TEMPLATES = ("arrays", "csv", "wfdb", "edf", "hdf5", "wards", "wards_edf", "network", "method")
 """Search-space files in the folder `recipes`: for recordings of a user, and for a network or method."""
 
 _NEEDS_DATA = {
@@ -48,11 +48,15 @@ _NEEDS_DATA = {
     "edf": "your files into the folder nights",
     "hdf5": "your arrays into exams.h5",
     "wards": "your records and records.csv into the folder hospital",
+    "wards_edf": "your files and records.csv into the folder hospital",
 }
 """What a template needs beside it."""
 
-_WITH_CRITERIA = "wards"
-"""The template that comes with acceptance criteria, in a file beside it."""
+_WITH_CRITERIA = ("wards", "wards_edf")
+"""The templates that come with acceptance criteria, in a file beside them."""
+
+_CRITERIA = "wards.toml"
+"""The template of these criteria."""
 
 _RECIPES = {
     "slurm": ("slurm.sh", "sbatch"),
@@ -74,7 +78,7 @@ _TIME_LIMITS = {"slurm": "12:00:00", "slurm_array": "04:00:00"}
     "--template",
     type=click.Choice(_TEMPLATES),
     help="Write a search space on your recordings (arrays, csv, wfdb, edf, hdf5), on wards with an update "
-    "report and its criteria (wards), or with your network or method.",
+    "report and its criteria (wards, of WFDB records, or wards_edf), or with your network or method.",
 )
 @click.option(
     "--continue",
@@ -130,11 +134,11 @@ def new(
             content = _template(f"{template}.py", name)
         else:
             content = _FIRST_SPACE.encode()
-        criteria = criteria_beside(name) if template == _WITH_CRITERIA else None
+        criteria = criteria_beside(name) if template in _WITH_CRITERIA else None
         if criteria is not None:
             if os.path.lexists(criteria):
                 raise _taken(criteria)
-            _write(criteria, _template(f"{template}.toml", name))
+            _write(criteria, _template(_CRITERIA, name))
         _write(name, content)
     command = shlex.join([*(_RECIPES[recipe][1].split() if recipe else ["clops-sweep"]), str(name)])
     if criteria is not None:
@@ -145,7 +149,7 @@ def new(
         click.echo(f"{name} is written; put your image and your bucket in it, then submit it with: {command}")
     elif criteria is not None:
         click.echo(
-            f"{name} and {criteria} are written; adapt them, put {_NEEDS_DATA[_WITH_CRITERIA]} beside them, then run "
+            f"{name} and {criteria} are written; adapt them, put {_NEEDS_DATA[str(template)]} beside them, then run "
             f"them with: {command}"
         )
     elif template in _NEEDS_DATA:

@@ -191,6 +191,31 @@ def test_the_template_of_wards_ends_with_an_update_report_that_judges_its_criter
         forget("wards")
 
 
+def test_the_template_of_wards_of_edf_files_takes_people_and_wards_from_the_table(new: Command, tmp_path: Path) -> None:
+    done = new("wards.py", "--template", "wards_edf")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "wards_criteria.toml").exists()
+    (tmp_path / "hospital").mkdir()
+    stream = np.random.default_rng(0)
+    rows = ["record,rhythm,patient,ward,sex,age"]
+    for number in range(40):
+        signal = edfio.EdfSignal(stream.normal(size=2500), 250, label="II", physical_dimension="mV")
+        edfio.Edf([signal]).write(tmp_path / "hospital" / f"r{number:02}.edf")
+        rows.append(f"r{number:02},{('sinus rhythm', 'AF')[number % 2]},{number // 2},{'AB'[number // 20]},f,{50 + number}")
+    (tmp_path / "hospital" / "records.csv").write_text("\n".join(rows))
+    try:
+        (space,) = load_spaces(tmp_path / "wards.py")
+        prepare("wards", prepared_root=tmp_path / "prepared", data_root=tmp_path)
+        config = space.base.replace(strategy="er", epochs_per_task=1, stratify="ward")
+        frames = open_frames("wards", prepared_root=tmp_path / "prepared", **config.data_key.view)
+        assert len(frames) == 40
+        assert sorted(frames.patient_names) == sorted(str(number) for number in range(20))
+        r_matrix = ContinualRun(config, frames).run().r_matrix
+        assert set(r_matrix["evaluated_on"]) == {1, 2}, "a task for each ward"
+    finally:
+        forget("wards")
+
+
 def test_criteria_that_are_there_are_not_replaced(new: Command, tmp_path: Path) -> None:
     (tmp_path / "wards_criteria.toml").write_text("max_flips = 0.01")
     done = new("wards.py", "--template", "wards")
