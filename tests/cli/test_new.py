@@ -201,7 +201,8 @@ def test_the_template_of_wards_of_edf_files_takes_people_and_wards_from_the_tabl
     for number in range(40):
         signal = edfio.EdfSignal(stream.normal(size=2500), 250, label="II", physical_dimension="mV")
         edfio.Edf([signal]).write(tmp_path / "hospital" / f"r{number:02}.edf")
-        rows.append(f"r{number:02},{('sinus rhythm', 'AF')[number % 2]},{number // 2},{'AB'[number // 20]},f,{50 + number}")
+        label, ward = ("sinus rhythm", "AF")[number % 2], "AB"[number // 20]
+        rows.append(f"r{number:02},{label},{number // 2},{ward},f,{50 + number}")
     (tmp_path / "hospital" / "records.csv").write_text("\n".join(rows))
     try:
         (space,) = load_spaces(tmp_path / "wards.py")

@@ -213,7 +213,8 @@ def test_reading_goes_on_while_parts_are_merged(store: RunStore, finished_tables
     program = (
         "import sys\nfrom clops_sweep.store.run_store import RunStore\n"
         "from clops_sweep.store.writing import merge_parts\n"
-        "store = RunStore(sys.argv[1])\nfor _ in range(20):\n    with store.locked():\n        merge_parts(store.parts)\n"
+        "store = RunStore(sys.argv[1])\n"
+        "for _ in range(20):\n    with store.locked():\n        merge_parts(store.parts)\n"
     )
     for number in range(12):
         add(store, number, finished_tables)
