@@ -207,7 +207,7 @@ def test_rows_of_an_array_that_are_there_twice_are_noted(tmp_path: Path) -> None
 def own(data_root):
     x = np.random.default_rng(0).normal(size=(12, 1, 20))
     x[9] = x[2]
-    return Recordings(x, 10, ["ECG"], "mV", labels=[n % 2 for n in range(12)], classes=("a", "b"), patients=range(12))
+    return Recordings(x, 10, ["x"], "mV", labels=[n % 2 for n in range(12)], classes=("a", "b"), patients=range(12))
 """,
     )
     (note,) = (note for note in _prepare("own", tmp_path).manifest.notes if "samples" in note)
@@ -258,7 +258,7 @@ def own(data_root):
     x[0, 0, 3] = np.nan
     people = [f"{'Pp'[n % 2]}{n // 2}" for n in range(12)]
     return Recordings(
-        x, 10, ["ECG"], "mV", labels=[n % 2 for n in range(12)], classes=("a", "b"), patients=people, window_seconds=1,
+        x, 10, ["x"], "mV", labels=[n % 2 for n in range(12)], classes=("a", "b"), patients=people, window_seconds=1,
         missing="drop_windows",
     )
 """,

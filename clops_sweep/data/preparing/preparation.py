@@ -17,7 +17,7 @@ from clops_sweep.data.files.arrays import bytes_of, npy_header
 from clops_sweep.data.files.folder import appearing_folder, is_file, one_sentence, shorten, write_file
 from clops_sweep.data.files.hashes import array_sha256, file_sha256, hash_of, npy_sha256
 from clops_sweep.data.files.progress import with_progress
-from clops_sweep.data.files.units import BETWEEN, CONVERTED, is_voltage
+from clops_sweep.data.files.units import CONVERTED
 from clops_sweep.data.left_out import sentences, with_totals
 from clops_sweep.data.prepared.earlier_editions import mark_unused, place_of_earlier
 from clops_sweep.data.prepared.frame_table import FrameColumns
@@ -43,10 +43,8 @@ from clops_sweep.data.scales import scale_notes, spans_of, usual_scale_notes
 from clops_sweep.data.sentinels import sentinel_notes
 from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
+from clops_sweep.data.usual_rates import rate_notes
 from clops_sweep.errors import UsageError, listed, several
-
-_SLOWEST: Final = 1.0
-"""Samples a second of the slowest voltages of the body."""
 
 _MOST_NOTES: Final = 100
 """Most different notes on recordings that a manifest lists."""
@@ -203,7 +201,8 @@ def _write_frames(
     made.notes += _counted(noted)
     if is_declared:
         made.notes += _notes_on_rates(rates, data.common.windowing.rate)
-        made.notes += _notes_on_slow_signals(rates, data.common.units)
+        seconds = data.frame_seconds if data.common.windowing.window is None else None
+        made.notes += rate_notes(rates, data.common.channels, data.common.units, seconds)
         made.notes += _notes_on_flat_channels(index, np.concatenate(statistics), data.common.channels)
     of_sentinels = sentinel_notes((of_source.sentinels for of_source in facts), data.common.channels)
     made.notes += of_sentinels
@@ -242,21 +241,6 @@ def _notes_on_rates(rates: Mapping[float, Sequence[str]], target: float | None) 
         if rate != target:
             many = several(len(names), "recording")
             notes.append(f"{many} of {rate:g} Hz resampled to {target:g} Hz: {listed(names)}")
-    return notes
-
-
-def _notes_on_slow_signals(rates: Mapping[float, Sequence[str]], units: str) -> list[str]:
-    """Return a note on recordings of voltages with less than one sample a second, too few for an ECG or EEG."""
-    if not any(is_voltage(unit) for unit in units.split(BETWEEN)):
-        return []
-    notes = []
-    for rate, names in rates.items():
-        if rate < _SLOWEST:
-            notes.append(
-                f"{several(len(names), 'recording')} of {rate:g} samples a second, one every {1 / rate:g} s, which is "
-                f"too few for voltages of the body: {listed(names)}; give the rate in Hz, not in kHz or as the "
-                "distance of samples"
-            )
     return notes
 
 

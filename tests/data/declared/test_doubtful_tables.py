@@ -104,9 +104,7 @@ def test_names_that_look_alike_are_noted_with_the_recordings_of_the_rarer_one(tm
     assert "such as 'ICU' and 'icu' ('icu' has 2 recordings: r3, r5): each is a task of its own" in _prepare(tmp_path)
 
 
-def test_voltages_of_less_than_one_sample_a_second_are_noted(tmp_path: Path) -> None:
-    assert "24 recordings of 0.25 samples a second, one every 4 s, which is too few for voltages" in _prepare(
-        tmp_path, rate=0.25
-    )
-    assert "too few for voltages" not in _prepare(tmp_path, rate=0.25, unit="mmol/L")
-    assert "too few for voltages" not in _prepare(tmp_path, rate=1)
+def test_leads_of_less_than_one_sample_a_second_are_noted(tmp_path: Path) -> None:
+    assert "0.25 samples a second, too few for an ECG; give the rate in Hz, not in kHz" in _prepare(tmp_path, rate=0.25)
+    assert "too few for" not in _prepare(tmp_path, rate=0.25, unit="mmol/L")
+    assert "too few for" not in _prepare(tmp_path, rate=100)

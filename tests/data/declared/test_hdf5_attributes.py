@@ -38,7 +38,7 @@ def own(data_root):
     table = pd.DataFrame({{"id": [f"r{{n}}" for n in range(8)], "kind": ["a", "b"] * 4}})
     return Recordings.from_hdf5(
         data_root / "data", "*.h5", signals="x", ids="id", table=table, name="id", label="kind", classes=("a", "b"),
-        channels=["ECG"], units="mV", sampling_rate=10, {more}
+        channels=["x"], units="mV", sampling_rate=10, {more}
     )
 """,
     )

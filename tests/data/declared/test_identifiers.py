@@ -223,7 +223,7 @@ def own(data_root):
     x = np.random.default_rng(0).normal(size=(12, 1, 20))
     sites = ["Ward A", "ward  a", "B"] * 4
     return Recordings(
-        x, 10, ["ECG"], "mV", labels=[n // 3 % 2 for n in range(12)], classes=("a", "b"), patients=range(12),
+        x, 10, ["x"], "mV", labels=[n // 3 % 2 for n in range(12)], classes=("a", "b"), patients=range(12),
         domains={"site": sites},
     )
 """,
@@ -248,7 +248,7 @@ def own(data_root):
     sites = np.where(people % 2, "A", "B")
     sites[1 : 2 * {moved} : 2] = "C"
     return Recordings(
-        x, 10, ["ECG"], "mV", labels=people // 2 % 2, classes=("a", "b"), patients=people, domains={{"site": sites}},
+        x, 10, ["x"], "mV", labels=people // 2 % 2, classes=("a", "b"), patients=people, domains={{"site": sites}},
     )
 """,
     )
