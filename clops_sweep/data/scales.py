@@ -9,8 +9,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from clops_sweep.data.files.units import factor, of_each
-from clops_sweep.errors import listed, several
+from clops_sweep.data.files.units import factor, is_voltage, of_each
+from clops_sweep.data.usual_rates import is_ecg
+from clops_sweep.errors import listed, several, shown
 
 _USUAL: Final = {"V": (1e-6, 0.1), "m/s2": (1e-3, 2000.0)}
 """Usual range of a frame of a signal of the body by unit; outside, the unit may be wrong by a factor of 1,000."""
@@ -18,6 +19,12 @@ _TIMES: Final = 300
 """A recording of another unit differs by a factor of 1,000; one that is rightly scaled rarely by this much."""
 _LEAST_RECORDINGS: Final = 4
 """Recordings of a channel from which one can differ from the usual."""
+_TIMES_OF_DOMAIN: Final = 5
+"""Voltages of two hospitals usually differ by a factor of less than 3, and wrong gains by 5, 10 or 1,000."""
+_TIMES_OF_ECG: Final = 8
+"""ECGs of two people usually differ by a factor of less than 6, if noise in single frames does not count."""
+_LEAST_FRAMES: Final = 3
+"""Frames of a recording from which noise in one of them does not decide its span."""
 
 
 def spans_of(statistics: NDArray[np.float64], gain: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -86,11 +93,9 @@ def scale_notes(
     """
     notes = []
     for code in np.unique(leads).tolist():
-        rows = np.flatnonzero((leads == code) & (spans > 0))
-        names, of_recording = np.unique(recordings[rows], return_inverse=True)
+        names, typical, _ = _typical_spans(spans, leads == code, recordings)
         if len(names) < _LEAST_RECORDINGS:
             continue
-        typical = np.array([np.median(spans[rows[of_recording == number]]) for number in range(len(names))])
         usual = float(np.median(typical))
         is_odd = (typical > _TIMES * usual) | (typical < usual / _TIMES)
         if is_odd.any():
@@ -100,3 +105,135 @@ def scale_notes(
                 f"{several(len(odd), 'recording')}: {listed(odd)}; another unit?"
             )
     return notes
+
+
+def ecg_scale_notes(
+    spans: NDArray[np.float64],
+    leads: NDArray[np.int16],
+    recordings: NDArray[np.int32],
+    record_names: Mapping[int, str],
+    channels: Sequence[str],
+    units: str,
+) -> list[str]:
+    """Return a sentence for each lead of an ECG with recordings whose gain may be wrong by a factor of 10.
+
+    Recordings that `scale_notes` names are left out. Noise makes spans larger, so that larger ones count only in
+    recordings of `_LEAST_FRAMES` frames.
+
+    Args:
+        spans: highest minus lowest sample of each frame, in units, [n].
+        leads: channel of each frame, [n].
+        recordings: number of the recording of each frame, [n].
+        record_names: names of the recordings, by number.
+        channels: names of the channels.
+        units: the unit of the data set, or those of its channels.
+    """
+    of_channels = of_each(units, len(channels))
+    notes = []
+    for code in np.unique(leads).tolist():
+        if not of_channels or not is_ecg(channels[code], of_channels[code]):
+            continue
+        names, typical, frames = _typical_spans(spans, leads == code, recordings)
+        if len(names) < _LEAST_RECORDINGS:
+            continue
+        usual = float(np.median(typical))
+        is_large = (typical > _TIMES_OF_ECG * usual) & (typical <= _TIMES * usual) & (frames >= _LEAST_FRAMES)
+        is_small = (typical < usual / _TIMES_OF_ECG) & (typical >= usual / _TIMES)
+        for is_odd, more in ((is_large, "more"), (is_small, "less")):
+            if is_odd.any():
+                odd = [record_names[recording] for recording in names[is_odd].tolist()]
+                notes.append(
+                    f"channel {channels[code]} spans {_TIMES_OF_ECG} times {more} than usual in "
+                    f"{several(len(odd), 'recording')}: {listed(odd)}; is its gain wrong by a factor of 10?"
+                )
+    return notes
+
+
+def domain_scale_notes(
+    spans: NDArray[np.float64],
+    leads: NDArray[np.int16],
+    recordings: NDArray[np.int32],
+    columns: Mapping[str, tuple[NDArray[np.int32], Sequence[str]]],
+    channels: Sequence[str],
+    units: str,
+) -> list[str]:
+    """Return a sentence for each domain whose voltages span `_TIMES_OF_DOMAIN` times more or less than in others.
+
+    The span of a domain is the median over its recordings, and that of others the median over their spans.
+
+    Args:
+        spans: highest minus lowest sample of each frame, in units, [n].
+        leads: channel of each frame, [n].
+        recordings: number of the recording of each frame, [n].
+        columns: code of each frame [n] and names of the codes, for each column of domains or groups.
+        channels: names of the channels.
+        units: the unit of the data set, or those of its channels.
+    """
+    of_channels = of_each(units, len(channels))
+    voltages = [code for code in np.unique(leads).tolist() if of_channels and is_voltage(of_channels[code])]
+    notes = []
+    for column, (codes, names) in columns.items():
+        ratios: dict[int, dict[int, tuple[float, float]]] = {}
+        for code in voltages:
+            usual = _usual_of_domains(spans, leads == code, recordings, codes)
+            for domain, others in _unlike_others(usual).items():
+                ratios.setdefault(domain, {})[code] = (usual[domain], others)
+        for domain, of_leads in ratios.items():
+            first = next(iter(of_leads))
+            own, others = of_leads[first]
+            which = [channels[code] for code in of_leads]
+            span = "channel" if len(which) == 1 else "channels"
+            notes.append(
+                f"{span} {listed(which)} usually {'spans' if len(which) == 1 else 'span'} {own:.3g} "
+                f"{of_channels[first]} in {column} {shown(names[domain])} and {others:.3g} {of_channels[first]} "
+                f"elsewhere; is a unit or a gain wrong by a factor of {'1,000' if _ratio(own, others) > 100 else '10'}?"
+            )
+    return notes
+
+
+def _usual_of_domains(
+    spans: NDArray[np.float64],
+    chosen: NDArray[np.bool_],
+    recordings: NDArray[np.int32],
+    codes: NDArray[np.int32],
+) -> dict[int, float]:
+    """Return the usual span of a channel in each domain of a few recordings at least."""
+    usual = {}
+    for domain in np.unique(codes).tolist():
+        _, typical, _ = _typical_spans(spans, chosen & (codes == domain), recordings)
+        if len(typical) >= _LEAST_RECORDINGS:
+            usual[domain] = float(np.median(typical))
+    return usual
+
+
+def _unlike_others(usual: Mapping[int, float]) -> dict[int, float]:
+    """Return the domains whose usual span is unlike that of most others, with the median of these.
+
+    If half of all domains or more are so, only those with larger spans are returned.
+    """
+    unlike = {}
+    for domain, own in usual.items():
+        others = [other for code, other in usual.items() if code != domain]
+        far = [other for other in others if _ratio(own, other) >= _TIMES_OF_DOMAIN]
+        if 2 * len(far) > len(others):
+            unlike[domain] = float(np.median(far))
+    if 2 * len(unlike) < len(usual):
+        return unlike
+    return {domain: others for domain, others in unlike.items() if usual[domain] > others}
+
+
+def _ratio(one: float, other: float) -> float:
+    """Return the ratio of the larger to the smaller span."""
+    return max(one, other) / min(one, other)
+
+
+def _typical_spans(
+    spans: NDArray[np.float64], chosen: NDArray[np.bool_], recordings: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.float64], NDArray[np.int64]]:
+    """Return the number of each recording, the median span of its chosen frames that are not flat, and their number."""
+    rows = np.flatnonzero(chosen & (spans > 0))
+    names, of_recording, counts = np.unique(recordings[rows], return_inverse=True, return_counts=True)
+    ends = np.cumsum(counts)
+    in_order = spans[rows[np.argsort(of_recording, kind="stable")]]
+    pieces = np.split(in_order, ends[:-1]) if len(names) else []
+    return names, np.array([np.median(piece) for piece in pieces]), counts

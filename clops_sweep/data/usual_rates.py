@@ -141,3 +141,8 @@ def kind_of(channel: str, unit: str) -> Kind | None:
             return _ECG
         return _EEG if _ELECTRODE.fullmatch(plain) else _VOLTAGE
     return _MOVEMENT if factor(unit, "m/s2") is not None else None
+
+
+def is_ecg(channel: str, unit: str) -> bool:
+    """Return whether a channel is a lead of an ECG, by its name, in a unit of voltage."""
+    return is_voltage(unit) and kind_of(channel, unit) is _ECG

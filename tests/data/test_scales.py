@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clops_sweep import Recording, dataset, prepare
-from clops_sweep.data.scales import scale_notes, usual_scale_notes
+from clops_sweep.data.scales import domain_scale_notes, ecg_scale_notes, scale_notes, usual_scale_notes
 from tests.data.declared_files import forget, waves
 
 CLASSES = ("N", "AF")
@@ -47,7 +47,7 @@ def test_a_recording_of_another_unit_is_named_where_it_is_prepared_and_at_launch
 
 
 def test_recordings_of_one_scale_have_no_note(tmp_path: Path) -> None:
-    assert not any("usual" in note for note in _notes(tmp_path, {0: 0.1, 1: 8, 7: 30}))
+    assert not any("usual" in note for note in _notes(tmp_path, {0: 0.2, 1: 4, 7: 5}))
 
 
 def test_a_unit_that_no_signal_has_is_noted(tmp_path: Path) -> None:
@@ -77,3 +77,97 @@ def test_few_recordings_and_flat_frames_have_no_usual_scale() -> None:
     spans = np.array([1.0, 1.0, 1000.0, 0.0])
     nothing = np.zeros(4, np.int16)
     assert scale_notes(spans, nothing, np.arange(4, dtype=np.int32), dict(enumerate("abcd")), ["I"]) == []
+
+
+def _ward_notes(folder: Path, factors: dict[str, float], *, of: str = "domains", unit: str = "mV") -> list[str]:
+    """Return the notes on the scales of wards A, B and C of six recordings each; those of some have a factor."""
+
+    @dataset("ward", scenarios=("class_il_union",), window_seconds=1)
+    def ward(data_root: Path | None) -> Iterator[Recording]:
+        for number in range(18):
+            of_ward = "ABC"[number % 3]
+            size = factors.get(of_ward, 1.0) * (0.7 + 0.05 * number)
+            yield Recording(
+                size * waves(1, 2, 400, seed=number)[0], label=number % 2, patient=f"p{number // 2}",
+                name=f"P{number:03}", classes=CLASSES, sampling_rate=100, channels=("I", "II"), units=unit,
+                **{of: {"ward": of_ward}},
+            )  # fmt: skip
+
+    notes = prepare("ward", prepared_root=folder, data_root=None, workers=1).manifest.notes
+    return [note for note in notes if "span" in note]
+
+
+@pytest.mark.parametrize("of", ["domains", "groups"])
+@pytest.mark.parametrize(("factor", "times"), [(10, "10"), (0.1, "10"), (6, "10"), (1000, "1,000")])
+def test_a_ward_with_another_gain_is_noted(tmp_path: Path, factor: float, times: str, of: str) -> None:
+    (note,) = (note for note in _ward_notes(tmp_path, {"B": factor}, of=of) if "elsewhere" in note)
+    assert note.startswith("channels I, II usually span ")
+    assert " mV in ward 'B' and " in note
+    assert note.endswith(f" mV elsewhere; is a unit or a gain wrong by a factor of {times}?")
+
+
+def test_wards_of_one_scale_have_no_note(tmp_path: Path) -> None:
+    assert _ward_notes(tmp_path, {"A": 0.6, "B": 1.8}) == []
+
+
+def test_wards_whose_units_have_no_usual_range_have_no_note(tmp_path: Path) -> None:
+    assert _ward_notes(tmp_path, {"B": 10}, unit="NU") == []
+
+
+def test_of_two_wards_the_larger_is_named() -> None:
+    spans = np.array([1.0, 1.1, 0.9, 1.2, 10, 11, 9, 12])
+    one_lead, recordings = np.zeros(8, np.int16), np.arange(8, dtype=np.int32)
+    site = {"site": (np.repeat(np.arange(2, dtype=np.int32), 4), ("X", "Y"))}
+    assert domain_scale_notes(spans, one_lead, recordings, site, ["x"], "mV") == [
+        "channel x usually spans 10.5 mV in site 'Y' and 1.05 mV elsewhere; is a unit or a gain wrong by a factor of "
+        "10?"
+    ]
+    few = {"site": (np.array([0, 0, 0, 0, 1, 1, 1, 2], np.int32), ("X", "Y", "Z"))}
+    assert domain_scale_notes(spans, one_lead, recordings, few, ["x"], "mV") == []
+
+
+def test_of_four_wards_the_two_larger_are_named() -> None:
+    spans = np.repeat([1.0, 1.5, 11.0, 12.0], 4)
+    site = {"site": (np.repeat(np.arange(4, dtype=np.int32), 4), tuple("WXYZ"))}
+    notes = domain_scale_notes(spans, np.zeros(16, np.int16), np.arange(16, dtype=np.int32), site, ["x"], "mV")
+    assert [note.partition("elsewhere")[0] for note in notes] == [
+        "channel x usually spans 11 mV in site 'Y' and 1.25 mV ",
+        "channel x usually spans 12 mV in site 'Z' and 1.25 mV ",
+    ]
+
+
+def test_ecgs_of_another_gain_are_noted_and_noise_is_not() -> None:
+    names = dict(enumerate("abcdefgh"))
+    recordings = np.repeat(np.arange(8, dtype=np.int32), 4)
+    leads = np.zeros(32, np.int16)
+    spans = np.tile([0.8, 1.0, 1.2, 1.0], 8)
+    spans[3] = 40.0  # noise in a frame of a
+    assert ecg_scale_notes(spans, leads, recordings, names, ["II"], "mV") == []
+    spans[recordings == 2] *= 10
+    spans[recordings == 5] *= 0.1
+    spans[recordings == 6] *= 1000  # which scale_notes names
+    assert ecg_scale_notes(spans, leads, recordings, names, ["II"], "mV") == [
+        "channel II spans 8 times more than usual in 1 recording: c; is its gain wrong by a factor of 10?",
+        "channel II spans 8 times less than usual in 1 recording: f; is its gain wrong by a factor of 10?",
+    ]
+    assert ecg_scale_notes(spans, leads, recordings, names, ["II"], "V/m") == []
+    assert ecg_scale_notes(spans, leads, recordings, names, ["EMG"], "mV") == []
+    of_one_frame = ecg_scale_notes(spans[::4], leads[::4], recordings[::4], names, ["II"], "mV")
+    assert of_one_frame == [
+        "channel II spans 8 times less than usual in 1 recording: f; is its gain wrong by a factor of 10?"
+    ]
+
+
+def test_typical_spans_are_medians_of_moving_frames() -> None:
+    """`scale_notes` of frames in any order equals that of medians which are computed recording by recording."""
+    stream = np.random.default_rng(0)
+    recordings = stream.integers(0, 20, 400).astype(np.int32)
+    spans = stream.lognormal(0, 1, 400) * np.where(recordings == 7, 1000, 1)
+    spans[stream.random(400) < 0.2] = 0
+    medians = {name: np.median(spans[(recordings == name) & (spans > 0)]) for name in range(20)}
+    usual = np.median(list(medians.values()))
+    odd = [str(name) for name, median in medians.items() if not usual / 300 <= median <= 300 * usual]
+    names = {name: str(name) for name in range(20)}
+    (note,) = scale_notes(spans, np.zeros(400, np.int16), recordings, names, ["x"])
+    assert odd == ["7"]
+    assert note == "channel x spans 300 times more or less than usual in 1 recording: 7; another unit?"

@@ -39,7 +39,7 @@ from clops_sweep.data.preparing.record_problems import Problems, named_once
 from clops_sweep.data.recording_facts import Facts
 from clops_sweep.data.records import Index, OnError, Source
 from clops_sweep.data.same_samples import SeenFrames, SeenSamples
-from clops_sweep.data.scales import scale_notes, spans_of, usual_scale_notes
+from clops_sweep.data.scales import domain_scale_notes, ecg_scale_notes, scale_notes, spans_of, usual_scale_notes
 from clops_sweep.data.sentinels import sentinel_notes
 from clops_sweep.data.sets.data_set import DataSet, Run
 from clops_sweep.data.shortcuts import padding_note, shortcut_notes
@@ -210,7 +210,11 @@ def _write_frames(
         spans = spans_of(np.concatenate(statistics), gain)
         made.notes += usual_scale_notes(spans, index.leads, data.common.channels, data.common.units)
         names = dict(enumerate(index.record_names))
-        made.notes += scale_notes(spans, index.leads, index.records, names, data.common.channels)
+        of_recordings = spans, index.leads, index.records
+        made.notes += scale_notes(*of_recordings, names, data.common.channels)
+        made.notes += ecg_scale_notes(*of_recordings, names, data.common.channels, data.common.units)
+        columns = {**index.domains, **index.groups}
+        made.notes += domain_scale_notes(*of_recordings, columns, data.common.channels, data.common.units)
     if facts:
         made.notes += [*padding_note(facts), *shortcut_notes(facts, data.common.classes, data.common.units)]
     return FrameColumns(index, gain, offset, np.concatenate(statistics), per_patient[index.patients])
