@@ -121,12 +121,12 @@ def _problem(kind: Kind, rate: float, frame_seconds: float | None) -> str:
 def _of_kinds(channels: Sequence[str], units: str) -> dict[Kind, list[str]]:
     """Return the channels of each kind; those of unknown kinds are left out."""
     of_channels: Iterable[str] = of_each(units, len(channels)) or [""] * len(channels)
-    found: dict[Kind, list[str]] = {}
+    of_kinds: dict[Kind, list[str]] = {}
     for channel, unit in zip(channels, of_channels, strict=True):
         kind = kind_of(channel, unit)
         if kind is not None:
-            found.setdefault(kind, []).append(channel)
-    return found
+            of_kinds.setdefault(kind, []).append(channel)
+    return of_kinds
 
 
 def kind_of(channel: str, unit: str) -> Kind | None:
