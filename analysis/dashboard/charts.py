@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+from html import escape, unescape
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,12 @@ MOST_AXES = 10
 
 _TICK_DISTANCE = 0.08
 """Least distance between two labels at an axis of parallel coordinates, as a part of its height."""
+
+_CHARACTER = 0.018
+"""Width of a character as a part of a horizontal axis: 6.3 of 350 pixels."""
+
+_LONGEST_TICK = 26
+"""Most characters of a label at a horizontal axis."""
 
 _BANDS = 5
 """Parts of the range of a metric that colours tell apart."""
@@ -104,7 +111,9 @@ def scatter(frame: pd.DataFrame, names: Sequence[str], choice: Choice, picked: S
 def parallel(frame: pd.DataFrame, names: Sequence[str], choice: Choice, columns: Sequence[str]) -> Chart:
     """Return parallel coordinates: an axis for each column and for the vertical one, a line for each run.
 
-    Without a column for the colour, the lines are coloured by the fifth of the range of the vertical column.
+    Without a column for the colour, the lines are coloured by the fifth of the range of the vertical column. `meta` of
+    the layout has `narrow`, the layout for the screen of a phone: its axes lie one below the other, so x and y of all
+    points change places.
     """
     shown = frame.head(MOST_POINTS)
     axes = [_axis(shown[column]) for column in (*columns[: MOST_AXES - 1], choice.y)]
@@ -134,20 +143,78 @@ def parallel(frame: pd.DataFrame, names: Sequence[str], choice: Choice, columns:
     layout["xaxis"] |= {"tickvals": list(range(len(axes))), "ticktext": titles, "range": [-0.15, len(axes) - 0.6]}
     layout["yaxis"] |= {"visible": False, "range": [-0.05, 1.05]}
     layout["legend"]["title"] = {"text": column_title(choice.y if choice.colour == "none" else choice.colour)}
-    layout["annotations"] = [
-        {"x": place, "y": height, "text": text, "showarrow": False, "xanchor": "left", "xshift": 4, "bgcolor": "#fffc"}
-        for place, axis in enumerate(axes)
-        for height, text in axis.ticks
-    ]
+    layout["annotations"] = []
+    for number, axis in enumerate(axes):
+        for height, text in axis.ticks:
+            layout["annotations"].append(_tick(text, x=number, y=height, xanchor="left", xshift=4))
+    layout["meta"] = {"narrow": _narrow_layout(axes, titles, layout["legend"])}
     return {"data": traces, "layout": layout}
+
+
+def _narrow_layout(axes: Sequence[_Axis], titles: Sequence[str], legend: Chart) -> Chart:
+    """Return the layout of parallel coordinates whose axes are horizontal, the first one at the top."""
+    layout = layout_of("", "")
+    layout["xaxis"] |= {"visible": False, "range": [-0.03, 1.03]}
+    layout["yaxis"] |= {"tickvals": list(range(len(axes))), "showticklabels": False, "fixedrange": True}
+    layout["yaxis"]["range"] = [len(axes) - 0.4, -0.6]
+    layout["margin"] = {"l": 5, "r": 5, "t": 40, "b": 5}
+    layout["legend"] = legend | {"title": legend["title"] | {"side": "top"}}
+    layout["annotations"] = []
+    for number, (axis, title) in enumerate(zip(axes, titles, strict=True)):
+        heading = _tick(f"<b>{title}</b>", x=0, y=number, xanchor="left", yanchor="bottom", yshift=5, xref="paper")
+        layout["annotations"].append(heading)
+        for height, text, anchor in _side_by_side(axis.values):
+            layout["annotations"].append(_tick(text, x=height, y=number, xanchor=anchor, yanchor="top", yshift=-5))
+    return layout
+
+
+def _tick(text: str, **more: object) -> Chart:
+    """Return a text of a chart on a white ground."""
+    return {"text": text, "showarrow": False, "font": {"size": 11}, "bgcolor": "#fffc"} | more
+
+
+def _side_by_side(values: Mapping[float, str]) -> list[tuple[float, str, str]]:
+    """Return the place, text and anchor of the labels of a horizontal axis that do not cover each other.
+
+    The first and the last one stay within the axis.
+    """
+    labels: list[tuple[float, str, str]] = []
+    end = -math.inf
+    for middle, text in sorted(values.items()):
+        short = shorten(unescape(text), _LONGEST_TICK, placeholder="…")
+        width = len(short) * _CHARACTER
+        anchor = "center"
+        begin = middle - width / 2
+        if begin < 0:
+            anchor, begin = "left", middle
+        elif middle + width / 2 > 1:
+            anchor, begin = "right", middle - width
+        if begin >= end:
+            labels.append((middle, escape(short), anchor))
+            end = begin + width + _CHARACTER
+    return labels
 
 
 @dataclass(frozen=True)
 class _Axis:
-    """An axis of parallel coordinates: the height of each run from 0 to 1, and its ticks (height, text)."""
+    """An axis of parallel coordinates.
+
+    Attributes:
+        heights: the place of each run on the axis, 0 to 1.
+        values: the text of each place.
+    """
 
     heights: list[float | None]
-    ticks: list[tuple[float, str]]
+    values: Mapping[float, str]
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """The places with their texts that do not cover each other on a vertical axis, the lowest first."""
+        kept: list[tuple[float, str]] = []
+        for height, text in sorted(self.values.items()):
+            if not kept or height - kept[-1][0] >= _TICK_DISTANCE:
+                kept.append((height, text))
+        return kept
 
 
 def _axis(column: pd.Series) -> _Axis:
@@ -159,12 +226,11 @@ def _axis(column: pd.Series) -> _Axis:
     low, high = scaled.min(), scaled.max()
     heights = (scaled - low) / (high - low) if high > low else scaled - low + 0.5
     values = json_values(column) if not is_number else [value_text(number) for number in numbers]
-    ticks = dict(zip(heights, map(str, values), strict=True))
-    kept: list[tuple[float, str]] = []
-    for height, text in sorted(ticks.items()):
-        if math.isfinite(height) and (not kept or height - kept[-1][0] >= _TICK_DISTANCE):
-            kept.append((height, text))
-    return _Axis([height if math.isfinite(height) else None for height in heights], kept)
+    texts = {}
+    for height, value in zip(heights, values, strict=True):
+        if math.isfinite(height):
+            texts[height] = str(value)
+    return _Axis([height if math.isfinite(height) else None for height in heights], texts)
 
 
 def _bands(column: pd.Series) -> tuple[np.ndarray[Any, Any], dict[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,21 +13,22 @@ import pandas as pd
 from clops_sweep.experiment.axis_names import axis_title
 from clops_sweep.store.run_store import RunStore
 
-from ..collect import Experiment, computed_on
-from ..drawing.style import colour
+from ..collect import Experiment, computed_on, label_text
 from ..formats import plural
 from ..metrics import metric_named
 from ..report.planned import PlannedSection
 from .chart_parts import Chart
-from .charts import MOST_AXES, MOST_COLOURS, MOST_POINTS, parallel, scatter
+from .charts import MOST_AXES, MOST_COLOURS, MOST_POINTS, colour_labels, parallel, scatter
 from .choice import VIEWS, Choice, headline_metrics
 from .curve_charts import curves as curves_chart
 from .curve_charts import history
+from .line_styles import LineStyle, line_styles
 from .means_charts import (
     MOST_BANDS,
     Configuration,
+    colours_of_points,
     configurations,
-    curve_positions,
+    curve_styles,
     mean_curves,
     means_chart,
     shows_means,
@@ -72,7 +73,8 @@ def compare_page(
     if is_of_means and not picked:
         curves = _curves_of_configurations(experiment, shown, points, choice, store, given, most)
     else:
-        curves = _curves_of_runs(experiment, shown, choice, picked, store, given, most)
+        in_order = _colours_in_order(experiment, shown, points, choice)
+        curves = _curves_of_runs(experiment, table, choice, picked, store, given, most, in_order)
     histories = history(section.study) if section.study is not None else []
     measured_axes = [column for column in (choice.x, choice.y) if column in table.measured]
     columns = _columns(table)
@@ -118,7 +120,8 @@ class Curves:
 
     Attributes:
         chart: the chart as JSON; empty without curves.
-        keys: address, name and colour of each line.
+        keys: address, name and style of each line.
+        has_symbols: whether the points of the chart above have the symbols of the styles.
         alt: the chart in words.
         tasks: the tasks to choose from, with their titles.
         task: the chosen task; empty for the mean over tasks.
@@ -127,7 +130,8 @@ class Curves:
     """
 
     chart: str = ""
-    keys: tuple[tuple[str, str, str], ...] = ()
+    keys: tuple[tuple[str, str, LineStyle], ...] = ()
+    has_symbols: bool = False
     alt: str = ""
     tasks: tuple[tuple[str, str], ...] = ()
     task: str = ""
@@ -137,24 +141,64 @@ class Curves:
 
 def _curves_of_runs(
     experiment: Experiment,
-    shown: pd.DataFrame,
+    table: RunsTable,
     choice: Choice,
     picked: Sequence[str],
     store: RunStore,
     given: Mapping[str, str],
     most: int,
+    in_order: Sequence[str],
 ) -> Curves:
-    """Return the learning curves of the picked runs or, without any, of the best ones, `most` at most."""
-    names = _curves_shown(experiment, shown, choice, picked, most)
+    """Return the learning curves of the picked runs or, without any, of the best ones, `most` at most.
+
+    Their colours are those of the chart above, whose labels are `in_order`.
+    """
+    runs = choice.of_table(table)
+    names = _curves_shown(experiment, runs, choice, picked, most)
     rows = store.read("curves", list(names)) if names else pd.DataFrame()
     tasks, task = _tasks(rows, given)
     keys = [(f"/run?id={run}", name) for run, name in names.items()]
+    styles = _styles_of_runs(table, list(names), choice, in_order)
     chart = None
     if len(rows) and experiment.measure in rows:
-        chart = curves_chart(rows, names, experiment.measure, _split(experiment), task)
+        chart = curves_chart(rows, names, experiment.measure, _split(experiment), task, styles)
     alt = f"{experiment.measure} of {plural(len(names), 'run')} after every epoch"
-    which, more = _which(len(names), shown["run_id"].nunique(), "run", choice)
-    return Curves(_as_json(chart), _coloured(keys, range(len(keys))), alt, tasks, task, which, more)
+    which, more = _which(len(names), runs["run_id"].nunique(), "run", choice)
+    return Curves(
+        chart=_as_json(chart),
+        keys=_with_styles(keys, styles),
+        alt=alt,
+        tasks=tasks,
+        task=task,
+        which=which,
+        more=more,
+    )
+
+
+def _colours_in_order(
+    experiment: Experiment, shown: pd.DataFrame, points: Sequence[Configuration], choice: Choice
+) -> list[str]:
+    """Return the labels of the colours of the chart above the curves, in the order of their colours."""
+    if points:
+        return colours_of_points(experiment, points, choice)[1]
+    return list(dict.fromkeys(colour_labels(shown.head(MOST_POINTS), choice.colour)))
+
+
+def _styles_of_runs(table: RunsTable, runs: Sequence[str], choice: Choice, in_order: Sequence[str]) -> list[LineStyle]:
+    """Return the style of the curve of each run, in the colour of its point in the chart above.
+
+    A picked run may have a label that filters keep out of that chart: it takes the next colour.
+    """
+    if choice.colour == "none":
+        return line_styles([""] * len(runs), [""])
+    label_of = table.frame.drop_duplicates("run_id").set_index("run_id")[choice.colour].map(label_text)
+    labels = []
+    for run in runs:
+        label = label_of[run]
+        if label not in in_order and "others" in in_order:
+            label = "others"
+        labels.append(label)
+    return line_styles(labels, list(dict.fromkeys([*in_order, *labels])))
 
 
 def _curves_of_configurations(
@@ -168,7 +212,7 @@ def _curves_of_configurations(
 ) -> Curves:
     """Return the mean learning curves of the best configurations, `most` at most, over the runs that are shown."""
     best = points[:most]
-    positions = curve_positions(experiment, points, choice)[:most]
+    styles = curve_styles(experiment, points, choice)[:most]
     runs = set(shown["run_id"])
     ids: list[str] = []
     for point in best:
@@ -177,11 +221,20 @@ def _curves_of_configurations(
     tasks, task = _tasks(rows, given)
     chart = None
     if len(rows) and experiment.measure in rows:
-        chart = mean_curves(experiment, rows, best, experiment.measure, _split(experiment), task, positions)
+        chart = mean_curves(experiment, rows, best, experiment.measure, _split(experiment), task, styles)
     alt = f"Mean {experiment.measure} of {plural(len(best), 'configuration')} after every epoch"
     keys = [(point.address, f"{point.name} ({point.n})") for point in best]
     which, more = _which(len(best), len(points), "configuration", choice)
-    return Curves(_as_json(chart), _coloured(keys, positions), alt, tasks, task, which, more)
+    return Curves(
+        chart=_as_json(chart),
+        keys=_with_styles(keys, styles),
+        has_symbols=choice.colour in experiment.axes,
+        alt=alt,
+        tasks=tasks,
+        task=task,
+        which=which,
+        more=more,
+    )
 
 
 def _which(shown: int, count: int, noun: str, choice: Choice) -> tuple[str, str]:
@@ -202,12 +255,11 @@ def _which(shown: int, count: int, noun: str, choice: Choice) -> tuple[str, str]
     return which, f"Show all {count:,}" if count <= _MOST_OF_ALL else f"Show the best {_MOST_OF_ALL}"
 
 
-def _coloured(keys: Sequence[tuple[str, str]], positions: Iterable[int]) -> tuple[tuple[str, str, str], ...]:
-    """Return address, name and colour of lines, given the positions of their colours."""
-    coloured = []
-    for (address, name), position in zip(keys, positions, strict=True):
-        coloured.append((address, name, colour(position)))
-    return tuple(coloured)
+def _with_styles(
+    keys: Sequence[tuple[str, str]], styles: Sequence[LineStyle]
+) -> tuple[tuple[str, str, LineStyle], ...]:
+    """Return address, name and style of lines."""
+    return tuple((address, name, style) for (address, name), style in zip(keys, styles, strict=True))
 
 
 def _tasks(rows: pd.DataFrame, given: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 
 import pandas as pd
@@ -14,23 +14,33 @@ from ..drawing.style import colour
 from ..figures.optimization_history import OptimizationHistory, optimization_history
 from ..metrics import metric_named, words
 from .chart_parts import ONLY, OTHER, Chart, layout_of, number_axis, trace_of, value_text
+from .line_styles import LineStyle, line_styles
 
 
-def curves(rows: pd.DataFrame, names: Mapping[str, str], measure: str, split: str, task: str) -> Chart:
+def curves(
+    rows: pd.DataFrame,
+    names: Mapping[str, str],
+    measure: str,
+    split: str,
+    task: str,
+    styles: Sequence[LineStyle] = (),
+) -> Chart:
     """Return the learning curves of some runs, a line each.
 
     Args:
         rows: rows of the table `curves`.
-        names: run id to name, in the order of the colours.
+        names: run id to name.
         measure: the measure, a column of `rows`.
         split: the split, "validation" or "test".
         task: the task to show; empty for the mean over all tasks.
+        styles: the style of each; without any, they differ by their positions.
     """
     of_task = rows if not task else rows[rows["task"] == task]
     traces = []
-    for position, (run, name) in enumerate(names.items()):
+    ranked = line_styles([""] * len(names), [""])
+    for style, (run, name) in zip(styles or ranked, names.items(), strict=True):
         by_epoch = of_task[of_task["run_id"] == run].groupby("epoch")[measure].mean()
-        trace = _line(name, by_epoch, position)
+        trace = _line(name, by_epoch, style)
         trace["customdata"] = [run] * len(by_epoch)
         traces.append(trace)
     layout = layout_of("epoch", f"{split} {words(measure)}")
@@ -42,14 +52,15 @@ def task_curves(rows: pd.DataFrame, measure: str, split: str) -> Chart:
     """Return the learning curves of one run, a line for each task; bands show which task is in training."""
     tasks = list(dict.fromkeys([*rows["training_task"], *rows["task"]]))
     traces = []
-    for position, task in enumerate(tasks):
+    styles = line_styles([""] * len(tasks), [""])
+    for style, task in zip(styles, tasks, strict=True):
         by_epoch = rows[rows["task"] == task].set_index("epoch")[measure]
-        traces.append(_line(str(task), by_epoch, position))
+        traces.append(_line(str(task), by_epoch, style))
     layout = layout_of("epoch", f"{split} {words(measure)}")
     spans = rows.groupby("training_task", sort=False)["epoch"].agg(["min", "max"])
     bands = []
     for task, span in spans.iterrows():
-        bands.append(_band(span["min"], span["max"], colour(tasks.index(task))))
+        bands.append(_band(span["min"], span["max"], styles[tasks.index(task)].colour))
     layout["shapes"] = bands
     return {"data": traces, "layout": layout}
 
@@ -101,8 +112,7 @@ def _history(record: OptimizationHistory, study: StudyRecord) -> Chart:
     return {"data": traces, "layout": layout}
 
 
-def _line(name: str, by_epoch: pd.Series, position: int) -> Chart:
+def _line(name: str, by_epoch: pd.Series, style: LineStyle) -> Chart:
     """Return a learning curve."""
     texts = [f"{escape(name)}<br>epoch {at}: {value:.3f}" for at, value in by_epoch.items()]
-    line = {"color": colour(position), "width": 2}
-    return trace_of(name, by_epoch.index, by_epoch, mode="lines", line=line, hovertext=texts, hoverinfo="text")
+    return trace_of(name, by_epoch.index, by_epoch, mode="lines", line=style.line, hovertext=texts, hoverinfo="text")

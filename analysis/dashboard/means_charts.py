@@ -20,13 +20,11 @@ from clops_sweep.errors import UsageError
 from clops_sweep.experiment.axis_names import axis_title
 
 from ..collect import Experiment, label_text
-from ..drawing.style import colour
 from ..metrics import metric_named, words
 from ..selection import cells_by_data
 from ..statistics import PairedDifference, clipped, paired_differences
 from .chart_parts import (
     ONLY,
-    OTHER,
     Chart,
     as_numbers,
     column_title,
@@ -38,6 +36,7 @@ from .chart_parts import (
 )
 from .charts import colour_labels
 from .choice import Choice
+from .line_styles import LineStyle, line_styles
 from .methods import method_name, runs_query
 from .units import n_in_words
 
@@ -121,29 +120,34 @@ def _tested(experiment: Experiment, cell: int, values: npt.NDArray[np.float64], 
 
 
 def means_chart(experiment: Experiment, points: Sequence[Configuration], choice: Choice) -> Chart:
-    """Return a point with an interval for each configuration, a trace for each colour.
+    """Return a point with an interval for each configuration, a trace for each label of the colours.
 
     Configurations with one label are side by side; numbers are connected if a colour has one configuration at each.
     """
     places, layout = _places(experiment, points, choice)
     is_axis = choice.colour in experiment.axes
-    of_points, in_order = _colour_labels(experiment, points, choice)
+    of_points, in_order = colours_of_points(experiment, points, choice)
+    styles = line_styles(of_points.tolist(), in_order)
+    if not is_axis:
+        styles = [LineStyle(ONLY)] * len(points)
     traces = []
-    for position, label in enumerate(in_order):
-        chosen = sorted(np.flatnonzero(of_points == label).tolist(), key=lambda at: places[at])
+    for label in in_order:
+        chosen = np.flatnonzero(of_points == label).tolist()
+        is_line = choice.x in experiment.number_axes and len({places[at] for at in chosen}) == len(chosen)
+        if is_line:
+            chosen.sort(key=lambda at: places[at])
         x = [places[at] for at in chosen]
-        is_line = choice.x in experiment.number_axes and len(set(x)) == len(x)
         trace = trace_of(label, x, [points[at].mean.mean for at in chosen], "lines+markers" if is_line else "markers")
         trace["hovertext"] = [_hover(experiment, points[at], choice) for at in chosen]
         trace["hoverinfo"] = "text"
         trace["customdata"] = [points[at].address for at in chosen]
         ends = [points[at].ends for at in chosen]
-        trace["error_y"] = {"type": "data", "symmetric": False, "thickness": 1.5}
+        of_label = [styles[at] for at in chosen]
+        first = styles[min(chosen)].colour
+        trace["error_y"] = {"type": "data", "symmetric": False, "thickness": 1.5, "color": first}
         trace["error_y"] |= {"arrayminus": [low for low, _ in ends], "array": [high for _, high in ends]}
-        shade = OTHER if label == "others" else colour(position)
-        if not is_axis:
-            shade = ONLY
-        trace |= {"marker": {"color": shade, "size": 9}, "line": {"color": shade, "width": 1.5}}
+        marker = {"color": [style.colour for style in of_label], "symbol": [style.symbol for style in of_label]}
+        trace |= {"marker": marker | {"size": 9}, "line": {"color": first, "width": 1.5}}
         traces.append(trace)
     heights: list[float | None] = []
     for point in points:
@@ -155,18 +159,13 @@ def means_chart(experiment: Experiment, points: Sequence[Configuration], choice:
     return {"data": traces, "layout": layout}
 
 
-def curve_positions(experiment: Experiment, points: Sequence[Configuration], choice: Choice) -> list[int]:
-    """Return the position of the colour of each configuration's curve.
-
-    It is that of its point in `means_chart`, unless points share a colour: then it is its rank.
-    """
-    of_points, in_order = _colour_labels(experiment, points, choice)
-    if len(in_order) < len(points) or "others" in in_order:
-        return list(range(len(points)))
-    return [in_order.index(label) for label in of_points.tolist()]
+def curve_styles(experiment: Experiment, points: Sequence[Configuration], choice: Choice) -> list[LineStyle]:
+    """Return the style of each configuration's curve: the colour and symbol of its point in `means_chart`."""
+    of_points, in_order = colours_of_points(experiment, points, choice)
+    return line_styles(of_points.tolist(), in_order)
 
 
-def _colour_labels(
+def colours_of_points(
     experiment: Experiment, points: Sequence[Configuration], choice: Choice
 ) -> tuple[npt.NDArray[Any], list[str]]:
     """Return the label of each configuration that its colour stands for, and these labels in the order of colours."""
@@ -237,7 +236,7 @@ def mean_curves(
     measure: str,
     split: str,
     task: str,
-    positions: Sequence[int] = (),
+    styles: Sequence[LineStyle] = (),
 ) -> Chart:
     """Return the mean learning curve of some configurations, each with a band of its interval below it.
 
@@ -250,12 +249,12 @@ def mean_curves(
         measure: the measure, a column of `rows`.
         split: the split, "validation" or "test".
         task: the task to show; empty for the mean over all tasks.
-        positions: the positions of their colours; without any, their ranks.
+        styles: the style of each; without any, they differ by their ranks.
     """
     of_task = rows if not task else rows[rows["task"] == task]
     by_run = of_task.pivot_table(measure, "epoch", "run_id", "mean")
     traces: list[Chart] = []
-    for position, point in zip(positions or range(len(shown)), shown, strict=True):
+    for style, point in zip(styles or line_styles([""] * len(shown), [""]), shown, strict=True):
         replicates = _replicates_by_run(experiment, point.cell)
         runs = [run for run in replicates if run in by_run]
         if not runs:
@@ -264,7 +263,7 @@ def mean_curves(
         columns = [part.replicates.index(replicates[run]) for run in runs]
         values = np.full((len(by_run), len(part.replicates)), np.nan)
         values[:, columns] = by_run[runs].to_numpy()
-        lines = _band(point, by_run.index, _tested(part, point.cell, values, measure), position)
+        lines = _band(point, by_run.index, _tested(part, point.cell, values, measure), style)
         if len(shown) > MOST_BANDS:
             for line in lines[:-1]:  # the page shows the band of the curve that the mouse is on
                 line |= {"visible": False, "meta": "hidden band"}
@@ -280,12 +279,11 @@ def _replicates_by_run(experiment: Experiment, cell: int) -> Mapping[str, Any]:
     return dict(zip(runs["run_id"].tolist(), experiment.replicates_of(runs), strict=True))
 
 
-def _band(point: Configuration, epochs: pd.Index, means: Sequence[PairedDifference], position: int) -> list[Chart]:
+def _band(point: Configuration, epochs: pd.Index, means: Sequence[PairedDifference], style: LineStyle) -> list[Chart]:
     """Return a mean curve and, below it, the band of its interval."""
-    shade = colour(position)
     known = [(epoch, mean) for epoch, mean in zip(epochs.tolist(), means, strict=True) if mean.n]
     curve = trace_of(point.name, [epoch for epoch, _ in known], [mean.mean for _, mean in known], "lines")
-    curve |= {"line": {"color": shade, "width": 2}, "hoverinfo": "text", "customdata": [point.address] * len(known)}
+    curve |= {"line": style.line, "hoverinfo": "text", "customdata": [point.address] * len(known)}
     curve["hovertext"] = [f"{escape(point.name)}<br>epoch {epoch}: {mean.mean:.3f}" for epoch, mean in known]
     ends = [(epoch, mean) for epoch, mean in known if np.isfinite(mean.low)]
     if not ends:
@@ -293,5 +291,5 @@ def _band(point: Configuration, epochs: pd.Index, means: Sequence[PairedDifferen
     there, back = [epoch for epoch, _ in ends], [epoch for epoch, _ in reversed(ends)]
     heights = [*(mean.high for _, mean in ends), *(mean.low for _, mean in reversed(ends))]
     band = trace_of(f"{point.name}, 95 %", [*there, *back], heights, "lines")
-    band |= {"fill": "toself", "fillcolor": shade, "opacity": 0.15, "line": {"width": 0}, "hoverinfo": "skip"}
+    band |= {"fill": "toself", "fillcolor": style.colour, "opacity": 0.15, "line": {"width": 0}, "hoverinfo": "skip"}
     return [band, curve]

@@ -47,6 +47,9 @@ _COMPRESSION = 2
 
 # Okabe and Ito (2008), without black, and with a darker yellow that is visible on white.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7A5195", "#8C8C00")
+PALETTE_SIZE = len(_PALETTE)
+"""Number of lines that have a colour of their own."""
+
 _DASHES = ("solid", (0, (4, 1.5)), (0, (1, 1)))
 _HATCHES = ("", "////", "....")
 _DARKENED = 0.6
@@ -117,19 +120,19 @@ def panels(figure: Figure, lines: int, columns: int, count: int, **shared: Any) 
 
 def colour(position: int) -> str:
     """Return the colour of line number `position`; from the ninth on, colours repeat, darker."""
-    cycle = position // len(_PALETTE) % len(_DASHES)
-    red, green, blue = to_rgb(_PALETTE[position % len(_PALETTE)])
+    cycle = position // PALETTE_SIZE % len(_DASHES)
+    red, green, blue = to_rgb(_PALETTE[position % PALETTE_SIZE])
     return to_hex((red * _DARKENED**cycle, green * _DARKENED**cycle, blue * _DARKENED**cycle))
 
 
 def dash(position: int) -> str | tuple[int, Sequence[float]]:
     """Return the style of line number `position`: solid for the first eight, then dashed, then dotted."""
-    return _DASHES[position // len(_PALETTE) % len(_DASHES)]
+    return _DASHES[position // PALETTE_SIZE % len(_DASHES)]
 
 
 def hatch(position: int) -> str:
     """Return the hatch of area number `position`: none for the first eight, then lines, then dots."""
-    return _HATCHES[position // len(_PALETTE) % len(_HATCHES)]
+    return _HATCHES[position // PALETTE_SIZE % len(_HATCHES)]
 
 
 def decimals(spread: float, least: int = 3) -> int:

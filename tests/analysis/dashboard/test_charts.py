@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import colorsys
+import itertools
 import json
+from html import unescape
 from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from scipy import stats
 
 from clops_sweep import SearchSpace
@@ -16,10 +20,12 @@ from clops_sweep.analysis.dashboard.chart_parts import number_axis, score_axis
 from clops_sweep.analysis.dashboard.charts import parallel, scatter
 from clops_sweep.analysis.dashboard.choice import Choice
 from clops_sweep.analysis.dashboard.curve_charts import curves, history
-from clops_sweep.analysis.dashboard.means_charts import configurations, curve_positions, mean_curves, means_chart
+from clops_sweep.analysis.dashboard.line_styles import line_styles
+from clops_sweep.analysis.dashboard.means_charts import configurations, curve_styles, mean_curves, means_chart
 from clops_sweep.analysis.dashboard.runs import RunsTable, kept_labels, run_names, runs_table
 from clops_sweep.analysis.dashboard.snapshot import FollowedStore
 from clops_sweep.analysis.dashboard.source import StoreSource
+from clops_sweep.analysis.drawing.style import colour
 from clops_sweep.analysis.results import mean_of
 from clops_sweep.search.records import StudyRecord, TrialRecord
 from clops_sweep.store.run_store import RunStore
@@ -99,11 +105,43 @@ def test_categories_are_sorted_by_score_and_points_have_the_colours_of_their_cur
     best_first = [label_text(experiment.cells[point.cell].labels["variant"]) for point in points]
     assert chart["layout"]["xaxis"]["ticktext"] == best_first
     colours = {trace["name"]: trace["marker"]["color"] for trace in chart["data"]}
-    positions = curve_positions(experiment, points, choice)
+    styles = curve_styles(experiment, points, choice)
     rows = store.read("curves", experiment.runs["run_id"][experiment.runs["status"] == "finished"].tolist())
-    curves = mean_curves(experiment, rows, points, "auc", "validation", "", positions)
+    curves = mean_curves(experiment, rows, points, "auc", "validation", "", styles)
     lines = [trace["line"]["color"] for trace in curves["data"] if trace.get("customdata")]
-    assert lines == [colours[label] for label in best_first]
+    assert [[line] for line in lines] == [colours[label] for label in best_first]
+
+
+def test_lines_of_one_label_share_its_hue_and_differ_in_shade_and_dash() -> None:
+    labels = ["er", "mine", *["er"] * 11]
+    styles = line_styles(labels, ["mine", "er"])
+    assert len(set(styles)) == len(labels)
+    hues = [colorsys.rgb_to_hsv(*to_rgb(style.colour))[0] for style in styles]
+    of_er = [hue for hue, label in zip(hues, labels, strict=True) if label == "er"]
+    assert max(of_er) - min(of_er) < 0.02
+    assert hues[1] not in of_er
+    assert [styles[1].colour, styles[0].colour] == [colour(0), colour(1)], "the colours of their points"
+
+
+def test_lines_of_different_labels_beyond_the_palette_differ() -> None:
+    without_labels = line_styles([""] * 24, [""])
+    assert len(set(without_labels)) == 24
+    assert [style.colour for style in without_labels[:8]] == [colour(position) for position in range(8)]
+
+
+def test_a_configuration_has_the_symbol_of_its_point_and_the_dash_of_its_curve(
+    experiment: Experiment, table: RunsTable
+) -> None:
+    choice = Choice.of({"x": "storage_fraction", "y": "auc", "colour": "variant"}, table, experiment)
+    points = configurations(experiment, choice.of_table(table), "auc")
+    styles = curve_styles(experiment, points, choice)
+    assert len(set(styles)) == len(points) > 2
+    drawn = {}
+    for trace in means_chart(experiment, points, choice)["data"]:
+        looks = zip(trace["marker"]["color"], trace["marker"]["symbol"], strict=True)
+        drawn |= dict(zip(trace["customdata"], looks, strict=True))
+    for point, style in zip(points, styles, strict=True):
+        assert drawn[point.address] == (style.colour, style.symbol)
 
 
 def test_means_are_those_of_the_runs_that_filters_keep(experiment: Experiment, table: RunsTable) -> None:
@@ -164,6 +202,32 @@ def test_parallel_coordinates_have_a_line_for_each_run(experiment: Experiment, t
     assert chart["layout"]["xaxis"]["ticktext"] == ["storage fraction, b", "variant", "Average AUC"]
     ticks = [(it["x"], it["text"]) for it in chart["layout"]["annotations"]]
     assert {text for x, text in ticks if x == 1} == set(shown["variant"])
+
+
+def test_parallel_coordinates_of_a_phone_have_an_axis_below_the_other(experiment: Experiment, table: RunsTable) -> None:
+    choice = Choice.of({"y": "auc", "view": "parallel"}, table, experiment)
+    shown = choice.of_table(table)
+    names = run_names(experiment, experiment.runs.iloc[shown.index])
+    narrow = parallel(shown, names, choice, table.varied)["layout"]["meta"]["narrow"]
+    headings = [it for it in narrow["annotations"] if it["text"].startswith("<b>")]
+    assert [it["y"] for it in headings] == list(range(len(table.varied) + 1)), "the first axis is at the top"
+    first, last = narrow["yaxis"]["range"]
+    assert first > last
+    for place in range(len(headings)):
+        texts = [it for it in narrow["annotations"] if it["y"] == place and it not in headings]
+        assert texts
+        ends = [_ends_of(it) for it in texts]
+        assert all(right <= left for (_, right), (left, _) in itertools.pairwise(ends)), "no text covers another"
+        assert min(ends)[0] >= 0
+        assert max(right for _, right in ends) <= 1
+
+
+def _ends_of(annotation: dict[str, object]) -> tuple[float, float]:
+    """Left and right end of a text of 11 pixels, whose characters are 6 pixels wide, in a chart of 350 pixels."""
+    width = len(unescape(str(annotation["text"]))) * 6 / 350
+    place = float(str(annotation["x"]))
+    left = {"left": place, "center": place - width / 2, "right": place - width}[str(annotation["xanchor"])]
+    return left, left + width
 
 
 def test_the_page_says_what_it_does_not_show(store: RunStore) -> None:

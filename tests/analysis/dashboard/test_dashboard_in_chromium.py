@@ -85,6 +85,14 @@ def test_charts_fit_the_screen_without_an_error(screen: Any, address: str) -> No
         assert max(screen.run(wide)) <= screen.width
     opened(screen, address, f"compare?{EXPERIMENT}&view=parallel", "chart-runs-parallel")
     assert screen.run("document.documentElement.scrollWidth") <= screen.width
+    if screen.width == 390:
+        box = "document.getElementById('chart-runs-parallel')"
+        assert screen.run(f"{box}.closest('.scroll').scrollWidth") <= screen.width, "nothing to scroll sideways"
+        places = (
+            "[...document.querySelectorAll('#chart-runs-parallel .annotation')].map(it => it.getBoundingClientRect())"
+        )
+        assert screen.run(f"Math.min(...{places}.map(it => it.left))") >= 0
+        assert screen.run(f"Math.max(...{places}.map(it => it.right))") <= screen.width
     errors = [it for it in screen.events if it["method"] in ("Runtime.exceptionThrown", "Log.entryAdded")]
     assert errors == []
 
@@ -106,6 +114,20 @@ def test_a_click_on_a_line_opens_its_run(screen: Any, address: str) -> None:
     run = screen.run("document.getElementById('chart-curves').data[0].customdata[0]")
     click(screen, screen.run(END_OF_LINE))
     assert run_of_the_page(screen) == run
+
+
+def test_the_line_of_a_name_is_found(screen: Any, address: str) -> None:
+    opened(screen, address, f"compare?{EXPERIMENT}&view=points", "chart-curves")
+    key = "document.querySelectorAll('.keys a')[2]"
+    screen.run(f"{key}.focus()")
+    seen = "document.getElementById('chart-curves').data.map(it => [it.customdata[0], it.opacity])"
+    until(lambda: screen.run(seen)[0][1] is not None)
+    run = screen.run(f"new URL({key}.href).searchParams.get('id')")
+    assert {line: opacity == 1 for line, opacity in screen.run(seen)} == {
+        line: line == run for line, _ in screen.run(seen)
+    }
+    screen.run(f"{key}.blur()")
+    until(lambda: {opacity for _, opacity in screen.run(seen)} == {1})
 
 
 def test_a_click_on_a_configuration_lists_its_runs(screen: Any, address: str) -> None:

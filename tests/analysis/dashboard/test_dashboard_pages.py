@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from colorsys import rgb_to_hsv
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -17,6 +18,7 @@ from urllib.parse import parse_qsl
 
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 from clops_sweep import RunConfig, SearchSpace, folds
 from clops_sweep.analysis.collect import collect
@@ -156,6 +158,23 @@ def test_a_finished_run_has_its_stored_curves(dashboard: Dashboard, store: RunSt
     for line in lines:
         assert line["y"] == of_run.loc[of_run["task"] == line["name"], "auc"].tolist()
     assert len(lines) == of_run["task"].nunique()
+
+
+def test_curves_of_runs_have_the_colours_of_their_points(dashboard: Dashboard) -> None:
+    """A run of the second method was drawn in the colour of the first one, because it was the best run."""
+    given = {"experiment": "synthetic class_il clops", "view": "points", "colour": "storage_fraction"}
+    points, curves = charts_of(read_page(dashboard, "compare", given))
+    colours = {}
+    for trace in points["data"]:
+        colours |= dict.fromkeys(trace["customdata"], trace["marker"]["color"])
+    lines = {trace["customdata"][0]: trace["line"] for trace in curves["data"]}
+    assert len({(line["color"], line["dash"]) for line in lines.values()}) == len(lines) == 8
+    for run, line in lines.items():
+        hue, hue_of_point = (rgb_to_hsv(*to_rgb(it))[0] for it in (line["color"], colours[run]))
+        assert hue == pytest.approx(hue_of_point, abs=0.02)
+    assert colours.keys() >= lines.keys()
+    first_of_hue = {colours[run]: line["color"] for run, line in reversed(lines.items())}
+    assert all(shade == drawn for shade, drawn in first_of_hue.items()), "the best run of each has it unchanged"
 
 
 def test_a_run_has_its_measures_by_split(dashboard: Dashboard, store: RunStore) -> None:
